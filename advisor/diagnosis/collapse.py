@@ -1,0 +1,90 @@
+"""Collapse: has the reward fallen away from its best, for good, and since when?"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+WINDOW_ROWS = 5
+WINDOW_SHARE = 0.05
+"""The trailing mean covers the larger of 5 rows and 5 % of the run."""
+
+LOST_SHARE = 1 / 3
+"""A run is unstable when its trailing mean lies more than a third below its best."""
+
+
+class Collapse(BaseModel):
+    """Verdict on one run.
+
+    Attributes
+    ----------
+    unstable : bool
+        Trailing mean more than a third below its best (from the reward floor) at the end and for
+        one window before.
+    onset_step : float or None
+        Optimizer step from which it stayed so.
+    best, last : float
+        Best and final trailing mean, in reward units.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    unstable: bool
+    onset_step: float | None
+    best: float
+    last: float
+
+
+def trailing_mean(values: npt.NDArray[np.float64], window: int) -> npt.NDArray[np.float64]:
+    """Mean over the last ``window`` values, shape (n - window + 1,)."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    return np.asarray((total[window:] - total[:-window]) / window)
+
+
+def find_collapse(
+    step: npt.NDArray[np.float64], reward: npt.NDArray[np.float64], floor: float
+) -> Collapse:
+    """Apply the stability definition to one reward series.
+
+    Parameters
+    ----------
+    step : ndarray of shape (rows,)
+        Optimizer steps.
+    reward : ndarray of shape (rows,)
+        Train reward, NaN where missing.
+    floor : float
+        Lowest possible reward, in the same units.
+
+    Returns
+    -------
+    collapse : Collapse
+        With fewer rows than two windows nothing is called unstable.
+
+    Examples
+    --------
+    >>> step = np.arange(1.0, 41.0)
+    >>> find_collapse(step, np.where(step < 21, 0.8, 0.0), floor=0.0).onset_step
+    23.0
+    """
+    kept = np.isfinite(reward)
+    step, reward = step[kept], reward[kept] - floor
+    window = max(WINDOW_ROWS, int(np.ceil(WINDOW_SHARE * reward.size)))
+    if reward.size < 2 * window:
+        level = float(reward.mean()) + floor if reward.size else float("nan")
+        return Collapse(unstable=False, onset_step=None, best=level, last=level)
+    mean = trailing_mean(reward, window)
+    best = np.maximum.accumulate(mean)
+    low = mean < (1 - LOST_SHARE) * best
+    unstable = bool(low[-(window + 1) :].all())
+    onset = None
+    if unstable:
+        healthy = np.flatnonzero(~low)
+        first_low = 0 if healthy.size == 0 else int(healthy[-1]) + 1
+        onset = float(step[first_low + window - 1])
+    return Collapse(
+        unstable=unstable,
+        onset_step=onset,
+        best=float(best[-1]) + floor,
+        last=float(mean[-1]) + floor,
+    )

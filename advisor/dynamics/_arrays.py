@@ -1,0 +1,18 @@
+"""One source for numbers, numpy arrays and PyTensor graphs.
+
+PyTensor is never imported: if an argument is a PyTensor variable, whoever made it has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+
+def namespace(*values: Any) -> Any:
+    """Return the module whose functions fit the arguments: numpy, or ``pytensor.tensor``."""
+    if any(type(value).__module__.startswith("pytensor") for value in values):
+        return sys.modules["pytensor.tensor"]
+    return np

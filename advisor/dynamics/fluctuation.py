@@ -1,0 +1,233 @@
+"""Noise and group size: the temperature, the logged noise, silent groups and the drift factor.
+
+arXiv:2606.30789 lets the group size G enter as a temperature: the stationary fluctuation falls as
+1/G while the mean curve does not move, to leading order. Two effects hide that and are computed
+here: the sampling noise of a logged reward, most of which G does not move, and the loss of drift
+in small groups, whose completions are all right or all wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+AdvantageScaling = Literal["group", "batch", "none"]
+
+
+def temperature(
+    learning_rate: Any, prompts_per_step: Any, group_size: Any, sample_variance: Any = 1.0
+) -> Any:
+    """Temperature ``eta s_g^2 / (P G)``: what one optimizer step adds to the variance of a mode.
+
+    Parameters
+    ----------
+    learning_rate : array_like
+        Peak learning rate.
+    prompts_per_step, group_size : array_like
+        P and G.
+    sample_variance : array_like
+        Per-sample gradient variance s_g^2 along the mode, in curvature units.
+    """
+    return learning_rate * sample_variance / (prompts_per_step * group_size)
+
+
+def stationary_variance(
+    learning_rate: Any, curvature: Any, momentum: Any, prompts_per_step: Any, group_size: Any,
+    sample_variance: Any = 1.0,
+) -> Any:
+    """Stationary variance of the mode coordinate on policy, exact for the discrete recursion.
+
+    Parameters
+    ----------
+    learning_rate, curvature : array_like
+        eta and h; their product is the stiffness k per step.
+    momentum : array_like
+        In [0, 1), EMA form.
+    prompts_per_step, group_size : array_like
+        P and G.
+    sample_variance : array_like
+        Per-sample gradient variance s_g^2.
+
+    Returns
+    -------
+    variance : array_like
+        ``eta s_g^2 (1 + mu) / (P G h (2 (1 + mu) - eta (1 - mu) h))``; diverges at the on-policy
+        limit ``k (1 - mu) = 2 (1 + mu)``.
+
+    Notes
+    -----
+    The logged reward shows ``R'^2`` times this; the mean reward is lower by
+    :func:`mean_depression`. Both scales are learned apart.
+    """
+    heat = temperature(learning_rate, prompts_per_step, group_size, sample_variance)
+    return heat * (1 + momentum) / (
+        curvature * (2 * (1 + momentum) - learning_rate * (1 - momentum) * curvature)
+    )
+
+
+def held_inflation(stiffness: Any, interval: Any) -> Any:
+    """Variance relative to K = 1 when the snapshot is held K steps, without momentum.
+
+    ``(2 - k) / (2 - K k)``: doubles half-way to the threshold ``K k = 2`` and diverges there, which
+    makes rising variance (and autocorrelation) the early warning.
+    """
+    return (2 - stiffness) / (2 - interval * stiffness)
+
+
+def mean_depression(reward_curvature: Any, variance: Any) -> Any:
+    """Mean reward lost to a fluctuation: ``|R''| Var(u) / 2``."""
+    return abs(reward_curvature) * variance / 2
+
+
+def reward_noise_variance(
+    within: Any, between: Any, group_size: Any, prompts_per_step: Any, rows: Any = 1
+) -> Any:
+    """Variance of a logged mean reward around the policy's expected reward, fresh prompts each step.
+
+    Parameters
+    ----------
+    within : array_like
+        E[p (1 - p)], mean variance of one completion's reward given its prompt.
+    between : array_like
+        Var(p) over prompts: a floor that G does not move.
+    group_size, prompts_per_step : array_like
+        G, and the prompts P behind one row.
+    rows : array_like
+        Rows (or ``logging_steps``) averaged into the value.
+
+    Returns
+    -------
+    variance : array_like
+        ``(within / G + between) / (P rows)``.
+    """
+    return (within / group_size + between) / (prompts_per_step * rows)
+
+
+@dataclass(frozen=True)
+class PromptDifficulty:
+    """Beta-distributed pass rate over prompts.
+
+    Attributes
+    ----------
+    mean : float
+        Mean pass rate, in (0, 1).
+    concentration : float
+        Sum of both shape parameters: large = all prompts alike, small = all-right or all-wrong.
+    """
+
+    mean: float
+    concentration: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.mean < 1 and self.concentration > 0):
+            raise ValueError("mean must lie in (0, 1) and concentration be positive")
+
+    @property
+    def shapes(self) -> tuple[float, float]:
+        """Both shape parameters of the Beta distribution."""
+        return self.mean * self.concentration, (1 - self.mean) * self.concentration
+
+    @property
+    def within(self) -> float:
+        """E[p (1 - p)]."""
+        return self.mean * (1 - self.mean) * self.concentration / (self.concentration + 1)
+
+    @property
+    def between(self) -> float:
+        """Var(p)."""
+        return self.mean * (1 - self.mean) / (self.concentration + 1)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def _success_counts(group_size: int, difficulty: float | PromptDifficulty) -> FloatArray:
+    """Distribution of right answers in a group, shape (G + 1,): binomial or beta-binomial."""
+    out = np.zeros(group_size + 1)
+    if isinstance(difficulty, PromptDifficulty):
+        a, b = difficulty.shapes
+        for right in range(group_size + 1):
+            out[right] = math.comb(group_size, right) * math.exp(
+                _log_beta(a + right, b + group_size - right) - _log_beta(a, b)
+            )
+        return out
+    for right in range(group_size + 1):
+        out[right] = (
+            math.comb(group_size, right)
+            * difficulty**right
+            * (1 - difficulty) ** (group_size - right)
+        )
+    return out
+
+
+def silent_group_share(group_size: int, difficulty: float | PromptDifficulty) -> float:
+    """Share Z of groups whose rewards are all equal and which therefore teach nothing.
+
+    Parameters
+    ----------
+    group_size : int
+        G.
+    difficulty : float or PromptDifficulty
+        One pass rate, or its distribution: Z is ``E[p^G + (1 - p)^G]``, and taking it at the mean
+        pass rate is only a lower bound.
+
+    Examples
+    --------
+    >>> round(silent_group_share(4, 0.5), 3)
+    0.125
+    """
+    counts = _success_counts(group_size, difficulty)
+    return float(counts[0] + counts[-1])
+
+
+def drift_factor(
+    group_size: int,
+    difficulty: float | PromptDifficulty,
+    *,
+    scaling: AdvantageScaling = "group",
+    bessel: bool = False,
+) -> float:
+    """Drift at group size G relative to an infinite group, c_G: the residual G-dependence.
+
+    Parameters
+    ----------
+    group_size : int
+        G >= 2.
+    difficulty : float or PromptDifficulty
+        One pass rate, or its distribution over prompts.
+    scaling : {"group", "batch", "none"}
+        What the centred rewards are divided by. With "batch" or "none" the divisor does not depend
+        on the group, and centring alone leaves ``(G - 1) / G``.
+    bessel : bool
+        Whether the trainer divides by the Bessel-corrected group deviation (``torch.std``, as TRL
+        does): a further factor ``sqrt((G - 1) / G)``.
+
+    Returns
+    -------
+    factor : float
+        ``E[population group std] / E[sqrt(p (1 - p))]`` for group scaling.
+
+    Examples
+    --------
+    >>> round(drift_factor(4, 0.5), 2), round(drift_factor(16, 0.5), 2)
+    (0.81, 0.97)
+    """
+    if group_size < 2:
+        raise ValueError("a group of one has no spread: group_size must be at least 2")
+    if scaling != "group":
+        return (group_size - 1) / group_size
+    share = np.arange(group_size + 1) / group_size
+    spread = float(_success_counts(group_size, difficulty) @ np.sqrt(share * (1 - share)))
+    if isinstance(difficulty, PromptDifficulty):
+        a, b = difficulty.shapes
+        full = math.exp(_log_beta(a + 0.5, b + 0.5) - _log_beta(a, b))
+    else:
+        full = math.sqrt(difficulty * (1 - difficulty))
+    correction = math.sqrt((group_size - 1) / group_size) if bessel else 1.0
+    return correction * spread / full

@@ -1,0 +1,84 @@
+"""Errors a user can act on.
+
+::
+
+    AdvisorError              exit code 1   our fault
+    ├── InputError            exit code 2   a file, flag or sidecar is wrong: file, row, key, what to do
+    │   └── StudyError        exit code 2   a saved study cannot be read by this version
+    ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
+    └── NotConvergedError     exit code 4   the sampler did not converge; no number is given
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class AdvisorError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(AdvisorError):
+    """Something the user gave is wrong, and the user can mend it.
+
+    Parameters
+    ----------
+    problem : str
+        What was wrong, as a sentence without its full stop.
+    path : path-like, optional
+        The file it stands in.
+    row : int, optional
+        One-based row (or line) of that file.
+    key : str, optional
+        The key, column or flag.
+    advice : str, optional
+        What to do, as a sentence without its full stop.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path | None = None,
+        row: int | None = None,
+        key: str | None = None,
+        advice: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.path = None if path is None else str(path)
+        self.row = row
+        self.key = key
+        self.advice = advice
+        where = [
+            part
+            for part in (
+                self.path,
+                None if row is None else f"row {row}",
+                None if key is None else f"key '{key}'",
+            )
+            if part
+        ]
+        text = f"{', '.join(where)}: {problem}." if where else f"{problem}."
+        if advice:
+            text += f" {advice}."
+        super().__init__(text)
+
+
+class StudyError(InputError):
+    """A saved study has another schema, is incomplete, or is no study."""
+
+
+class CannotTellError(AdvisorError):
+    """The question has no honest answer from these pilots (infeasible or not enough)."""
+
+    exit_code = 3
+
+
+class NotConvergedError(AdvisorError):
+    """The sampler failed its convergence gate; numbers from it would mislead."""
+
+    exit_code = 4

@@ -1,0 +1,245 @@
+"""The structural equations, once, for PyTensor (inference) and numpy (prediction).
+
+A run is described by log ratios to the cohort's reference configuration. From them and the
+population parameters follow its stiffness, its plateau and its collapse rate, each a linear law in
+the logs. Exponents are learned, not assumed: under AdamW in the noise-dominated regime the rate
+grows like sqrt(P G), so group-size invariance (arXiv:2606.30789) is a hypothesis that the data may
+reject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.dynamics import coefficients, trajectory
+from advisor.dynamics._arrays import namespace
+from advisor.runs.cohort import CLOCK_EXPONENTS, Covariates
+
+FloatArray = npt.NDArray[np.float64]
+
+RATE_TERMS = ("learning_rate", "group_size", "prompts_per_step")
+"""Exponents of the rate law ``log k = log k_ref + a_eta log eta + a_G log G + a_P log P``."""
+
+DEPRESSION_TERMS = ("level", "learning_rate", "batch", "refresh_interval", "size")
+"""Terms of log D, the relative plateau loss from temperature: plateau = cold plateau x exp(-D)."""
+
+HAZARD_TERMS = ("level", "learning_rate", "batch", "minibatches", "epochs", "size")
+"""Terms of the log collapse rate per optimizer step at peak learning rate."""
+
+LAWS = {"rate": RATE_TERMS, "depression": DEPRESSION_TERMS, "hazard": HAZARD_TERMS}
+"""The three linear laws and their terms, in the order in which they are sampled."""
+
+STALE_LIMIT = 0.9
+"""Largest s k A fed to the closed form: beyond it the damping would change sign."""
+
+
+def rate_design(x: Covariates) -> FloatArray:
+    """Design matrix of the rate law, shape (..., 3)."""
+    return _stack(x.log_rate, x.log_group, x.log_prompts)
+
+
+def depression_design(x: Covariates) -> FloatArray:
+    """Design matrix of the plateau loss, shape (..., 5); temperature falls with the batch P G."""
+    return _stack(
+        1.0,
+        x.log_rate,
+        -(np.asarray(x.log_group) + x.log_prompts),
+        np.asarray(x.log_minibatches) + x.log_epochs,
+        x.log_parameters,
+    )
+
+
+def hazard_design(x: Covariates) -> FloatArray:
+    """Design matrix of the collapse rate, shape (..., 6): epochs reuse samples, mini-batches do not."""
+    return _stack(
+        1.0,
+        x.log_rate,
+        -(np.asarray(x.log_group) + x.log_prompts),
+        x.log_minibatches,
+        x.log_epochs,
+        x.log_parameters,
+    )
+
+
+def _stack(*columns: Any) -> FloatArray:
+    arrays = np.broadcast_arrays(*(np.asarray(column, dtype=float) for column in columns))
+    return np.stack(arrays, axis=-1)
+
+
+_NODES = np.linalg.inv(np.vander(CLOCK_EXPONENTS, increasing=True)).T
+
+
+def clock_polynomial(table: FloatArray) -> FloatArray:
+    """Coefficients of S as a cubic in the learning-rate exponent.
+
+    Parameters
+    ----------
+    table : ndarray of shape (..., 4)
+        S at ``CLOCK_EXPONENTS``, in optimizer steps at peak rate.
+
+    Returns
+    -------
+    polynomial : ndarray of shape (..., 4)
+        ``S(a) = polynomial @ (1, a, a^2, a^3)``; exact for a constant schedule.
+    """
+    return np.asarray(table @ _NODES)
+
+
+class GroupLevel(NamedTuple):
+    """Start, cold plateau and log stiffness of a (task, model), at the reference configuration."""
+
+    start: Any
+    cold_plateau: Any
+    log_stiffness: Any
+
+
+class RunLevel(NamedTuple):
+    """Start, plateau and stiffness per optimizer step of one run."""
+
+    start: Any
+    plateau: Any
+    stiffness: Any
+
+
+def group_level(
+    population: Mapping[str, Any],
+    headroom_logit: Any,
+    log_slope: Any,
+    start_logit: Any,
+    headroom_offset: Any,
+    stiffness_offset: Any,
+    log_parameters: Any,
+) -> GroupLevel:
+    """Combine task level, model size and the model's own offsets.
+
+    Parameters
+    ----------
+    population : mapping of str to array_like
+        By the names of ``POPULATION``.
+    headroom_logit, log_slope : array_like of shape (..., groups)
+        Of the task: log odds of the share of the headroom that is gained at the plateau, and log of
+        the share gained per step at the start.
+    start_logit, headroom_offset, stiffness_offset : array_like of shape (..., groups)
+        Of the group; offsets are standard normal.
+    log_parameters : array_like of shape (groups,)
+        log(N / N_ref).
+    """
+    xp = namespace(start_logit, headroom_logit)
+    start = sigmoid(start_logit)
+    spread = xp.exp(population["log_headroom_spread"])
+    headroom = sigmoid(headroom_logit + spread * headroom_offset)
+    log_stiffness = (
+        log_slope
+        - xp.log(headroom)
+        + population["curvature_exponent"] * log_parameters
+        + xp.exp(population["log_model_spread"]) * stiffness_offset
+    )
+    return GroupLevel(start, start + (1 - start) * headroom, log_stiffness)
+
+
+def run_level(
+    population: Mapping[str, Any],
+    group: GroupLevel,
+    log_rate_factor: Any,
+    log_loss: Any,
+    plateau_offset: Any,
+    stiffness_offset: Any,
+    interval: Any,
+    clipped: Any,
+) -> RunLevel:
+    """Apply the rate law, clipping, temperature and seed noise to a group.
+
+    Parameters
+    ----------
+    population : mapping of str to array_like
+        By the names of ``POPULATION``.
+    group : GroupLevel
+        Of the run's (task, model).
+    log_rate_factor : array_like
+        Rate law relative to the reference: ``rate_design @ rate``.
+    log_loss : array_like
+        log D: ``depression_design @ depression``.
+    plateau_offset, stiffness_offset : array_like
+        The run's seed noise, standard normal.
+    interval, clipped : array_like
+        K in optimizer steps; 1 where the importance ratio is clipped, else 0.
+    """
+    xp = namespace(log_rate_factor, log_loss, group.start)
+    stiffness = xp.exp(
+        group.log_stiffness
+        + log_rate_factor
+        + xp.exp(population["log_run_rate_spread"]) * stiffness_offset
+    )
+    noise = xp.exp(population["log_run_plateau_spread"]) * plateau_offset
+    # D is capped at e^3 = 20, far beyond a visible reward: exp must not overflow.
+    loss = xp.exp(xp.clip(log_loss, -30.0, 3.0))
+    return RunLevel(
+        group.start,
+        shifted_share(group.cold_plateau, noise) * xp.exp(-loss),
+        clipped_stiffness(stiffness, interval, xp.exp(population["log_progress_limit"]), clipped),
+    )
+
+
+def uncorrected(population: Mapping[str, Any], corrected: Any) -> Any:
+    """Share s of staleness that no ratio corrects: learned where a ratio is used, 1 without."""
+    return 1 - corrected * (1 - sigmoid(population["uncorrected_log_odds"]))
+
+
+def clipped_stiffness(stiffness: Any, interval: Any, progress_limit: Any, clipped: Any) -> Any:
+    """Stiffness per step when clipping caps the progress of one refresh.
+
+    Parameters
+    ----------
+    stiffness : array_like
+        k that the rate law gives, per optimizer step.
+    interval : array_like
+        K, optimizer steps per refresh.
+    progress_limit : array_like
+        k K at saturation: the share of the remaining distance that one refresh can cover.
+    clipped : array_like
+        1 where the importance ratio is clipped, 0 elsewhere.
+
+    Returns
+    -------
+    stiffness : array_like
+        ``k / (1 + k (K - 1) / limit)``: the trust region silences samples whose ratio has already
+        moved, so more steps per refresh stop helping once k K reaches the limit. At K = 1 every
+        sample is fresh and nothing is clipped.
+    """
+    return stiffness / (1 + clipped * stiffness * (interval - 1) / progress_limit)
+
+
+def expected_reward(
+    clock: Any,
+    start: Any,
+    plateau: Any,
+    stiffness: Any,
+    momentum: Any,
+    mean_age: Any,
+    uncorrected_share: Any,
+) -> Any:
+    """Closed-form reward curve on the learning-rate clock, in scaled reward units.
+
+    ``uncorrected_share x stiffness x mean_age`` is bent smoothly below ``STALE_LIMIT``, so that a
+    proposal far outside the closed form's validity still has a positive damping.
+    """
+    stale = uncorrected_share * stiffness * mean_age
+    share = uncorrected_share / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
+    return trajectory(clock, start, plateau, coefficients(stiffness, momentum, mean_age, share))
+
+
+def sigmoid(value: Any) -> Any:
+    """Logistic function without overflow."""
+    xp = namespace(value)
+    return 0.5 * (1 + xp.tanh(0.5 * value))
+
+
+def shifted_share(share: Any, log_odds: Any) -> Any:
+    """Move a share in (0, 1) by ``log_odds``: ``logit(result) = logit(share) + log_odds``."""
+    xp = namespace(share, log_odds)
+    odds = xp.exp(log_odds)
+    return share * odds / (1 - share + share * odds)

@@ -1,0 +1,440 @@
+"""Runs as arrays: what the model sees of the logs.
+
+Nothing statistical happens here. Rewards are scaled to [0, 1], rows are averaged into bins with
+their exact weights, steps become the cumulative-learning-rate clock, and hyperparameters become
+log ratios to a reference configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.dynamics import cumulative_clock, policy_steps, schedule_factors
+from advisor.errors import InputError
+from advisor.runs.pilot_run import REQUIRED, Hyperparameters, PilotRun
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+CLOCK_EXPONENTS = np.array([0.25, 0.75, 1.25, 1.75])
+"""Learning-rate exponents at which each clock is tabulated; between them it is interpolated."""
+
+MAX_BINS = 20
+"""Bins per run: a pilot's curve bends once or twice, so more bins carry no more information."""
+
+FLAT_Z = 2.0
+"""Standard errors between the ends of a run below which it has not moved."""
+
+
+class Covariates(NamedTuple):
+    """What the laws see of a run: natural logs of ratios to the reference, shape (...)."""
+
+    log_rate: Any
+    log_group: Any
+    log_prompts: Any
+    log_parameters: Any
+    log_minibatches: Any
+    log_epochs: Any
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Configuration at which plateau and stiffness are stated: the geometric mean of the pilots."""
+
+    learning_rate: float
+    group_size: float
+    prompts_per_step: float
+    parameters: float
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Pilot runs as arrays; run r belongs to group (task, model) ``group_of_run[r]``.
+
+    Attributes
+    ----------
+    runs : tuple of PilotRun
+        With completed hyperparameters.
+    groups : tuple of (task, model) pairs
+        Runs of one group share base model, task and therefore start and plateau.
+    group_of_run : ndarray of shape (runs,)
+    task_of_group : ndarray of shape (groups,)
+        Index into ``tasks``.
+    tasks : tuple of str
+    group_log_parameters : ndarray of shape (groups,)
+        log(N / N_ref).
+    log_rate, log_group, log_prompts : ndarray of shape (runs,)
+        log ratios to the reference.
+    minibatches, epochs, momentum, mean_age : ndarray of shape (runs,)
+    corrected, clipped : ndarray of shape (runs,)
+        1 where an importance ratio is used; 1 where it is clipped.
+    run_of_bin, reward : ndarray of shape (bins,)
+        Run and mean scaled reward of a bin; bins of one run follow each other.
+    noise_per_completion, noise_per_prompt : ndarray of shape (bins,)
+        Bernoulli variance p(1-p) over the completions, and over the prompts, behind a bin.
+    clock : ndarray of shape (bins, 4)
+        S at the exponents ``CLOCK_EXPONENTS``, in optimizer steps at peak rate.
+    exposure : ndarray of shape (runs,)
+        Steps survived (or to the collapse), weighted by (rate / peak)^2.
+    collapsed : ndarray of shape (runs,)
+        1 where the run collapsed at the end of its exposure.
+    floor, ceiling : float
+        Reward bounds in reward units.
+    """
+
+    runs: tuple[PilotRun, ...]
+    groups: tuple[tuple[str, str], ...]
+    group_of_run: IntArray
+    tasks: tuple[str, ...]
+    task_of_group: IntArray
+    group_parameters: FloatArray
+    reference: Reference
+    log_rate: FloatArray
+    log_group: FloatArray
+    log_prompts: FloatArray
+    minibatches: FloatArray
+    epochs: FloatArray
+    momentum: FloatArray
+    mean_age: FloatArray
+    corrected: FloatArray
+    clipped: FloatArray
+    run_of_bin: IntArray
+    reward: FloatArray
+    noise_per_completion: FloatArray
+    noise_per_prompt: FloatArray
+    clock: FloatArray
+    exposure: FloatArray
+    collapsed: FloatArray
+    floor: float
+    ceiling: float
+    notes: tuple[str, ...]
+
+    @property
+    def group_log_parameters(self) -> FloatArray:
+        """log(N / N_ref) per group."""
+        return np.asarray(np.log(self.group_parameters / self.reference.parameters))
+
+    @property
+    def covariates(self) -> Covariates:
+        """What the laws of the model see of each run, shape (runs,)."""
+        return Covariates(
+            self.log_rate,
+            self.log_group,
+            self.log_prompts,
+            self.group_log_parameters[self.group_of_run],
+            np.log(self.minibatches),
+            np.log(self.epochs),
+        )
+
+    @property
+    def longest(self) -> float:
+        """Optimizer steps of the longest pilot."""
+        return max(float(run.step[-1]) for run in self.runs)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything the model sees."""
+        sha = hashlib.sha256()
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                sha.update(name.encode() + np.ascontiguousarray(value).tobytes())
+        sha.update(repr((self.groups, self.tasks, self.floor, self.ceiling)).encode())
+        return sha.hexdigest()
+
+
+def build_cohort(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> Cohort:
+    """Turn runs into arrays.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+        At least one; each with learning rate, group size, prompts per step, parameters.
+    collapse_steps : mapping of run id to step or None
+        Optimizer step at which a run collapsed; later rows do not shape its curve.
+
+    Returns
+    -------
+    cohort : Cohort
+
+    Raises
+    ------
+    InputError
+        A required hyperparameter is unknown, reward bounds differ, or no run carries information.
+    """
+    if not runs:
+        raise InputError("there is no run to fit", advice="Give at least one pilot log")
+    notes: list[str] = []
+    completed = [_complete(run, notes) for run in _without_copies(runs, notes)]
+    floor, ceiling = _bounds(completed, notes)
+    _refuse_flat(completed, collapse_steps)
+
+    groups = sorted({(str(run.task), str(run.model)) for run in completed})
+    tasks = sorted({task for task, _ in groups})
+    settings = [run.hyperparameters for run in completed]
+    rate = _column(settings, "learning_rate")
+    group = _column(settings, "group_size")
+    prompts = _column(settings, "prompts_per_step")
+    group_of_run = np.array([groups.index((str(r.task), str(r.model))) for r in completed])
+    group_parameters = np.array(
+        [_one_size([r for r in completed if (r.task, r.model) == pair], pair) for pair in groups]
+    )
+    reference = Reference(
+        _geometric_mean(rate),
+        _geometric_mean(group),
+        _geometric_mean(prompts),
+        _geometric_mean(group_parameters),
+    )
+
+    bins = [
+        _bin(index, run, collapse_steps.get(run.id), floor, ceiling)
+        for index, run in enumerate(completed)
+    ]
+    stacked = {name: np.concatenate([b[name] for b in bins]) for name in bins[0]}
+    collapsed = np.array([float(collapse_steps.get(run.id) is not None) for run in completed])
+    exposure = np.array(
+        [_exposure(run, collapse_steps.get(run.id)) for run in completed], dtype=float
+    )
+    return Cohort(
+        runs=tuple(completed),
+        groups=tuple(groups),
+        group_of_run=group_of_run,
+        tasks=tuple(tasks),
+        task_of_group=np.array([tasks.index(task) for task, _ in groups]),
+        group_parameters=group_parameters,
+        reference=reference,
+        log_rate=np.log(rate / reference.learning_rate),
+        log_group=np.log(group / reference.group_size),
+        log_prompts=np.log(prompts / reference.prompts_per_step),
+        minibatches=_column(settings, "minibatches_per_refresh"),
+        epochs=_column(settings, "epochs_per_refresh"),
+        momentum=_column(settings, "momentum"),
+        mean_age=np.array([setting.mean_age for setting in settings], dtype=float),
+        corrected=np.array([float(bool(s.importance_ratio)) for s in settings]),
+        clipped=np.array([float(bool(s.importance_ratio) and s.clip_high is not None) for s in settings]),
+        run_of_bin=stacked["run"].astype(np.int64),
+        reward=stacked["reward"],
+        noise_per_completion=stacked["noise_per_completion"],
+        noise_per_prompt=stacked["noise_per_prompt"],
+        clock=stacked["clock"],
+        exposure=exposure,
+        collapsed=collapsed,
+        floor=floor,
+        ceiling=ceiling,
+        notes=tuple(notes),
+    )
+
+
+def clock_table(settings: Hyperparameters, steps: int) -> FloatArray:
+    """S after 0..steps optimizer steps at every tabulated exponent, shape (steps + 1, 4)."""
+    factors = schedule_factors(
+        settings.schedule or "constant",
+        steps,
+        warmup_steps=settings.warmup_steps or 0,
+        planned_steps=settings.planned_steps,
+    )
+    return _table(factors)
+
+
+def _table(factors: FloatArray) -> FloatArray:
+    return np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
+
+
+def _complete(run: PilotRun, notes: list[str]) -> PilotRun:
+    for name in REQUIRED:
+        if getattr(run.hyperparameters, name) is None:
+            raise InputError(
+                f"run '{run.id}' does not say its {name.replace('_', ' ')}",
+                path=run.path,
+                key=name,
+                advice=f"Add '{name} = ...' for it to pilots.toml beside the logs",
+            )
+    if run.parameters is None:
+        raise InputError(
+            f"the size of model '{run.model}' is unknown",
+            path=run.path,
+            key="parameters",
+            advice="Add 'parameters = 7e9' (all parameters of the base model) to pilots.toml",
+        )
+    settings, assumed = run.hyperparameters.completed()
+    model, task = run.model, run.task
+    if model is None:
+        model = "model"
+        assumed.append("model = 'model' assumed (no name given; runs without a name pool together)")
+    if task is None:
+        task = "task"
+        assumed.append("task = 'task' assumed (no name given; runs without a name pool together)")
+    for line in assumed:
+        if line not in notes:
+            notes.append(line)
+    return run.with_updates(
+        hyperparameters=settings,
+        model=model,
+        task=task,
+        assumptions=(*run.assumptions, *assumed),
+    )
+
+
+def _without_copies(runs: Sequence[PilotRun], notes: list[str]) -> list[PilotRun]:
+    kept: list[PilotRun] = []
+    seen: dict[bytes, str] = {}
+    for run in runs:
+        key = run.step.tobytes() + run.reward.tobytes()
+        if key in seen:
+            notes.append(f"run '{run.id}' repeats '{seen[key]}' row by row and was left out")
+            continue
+        seen[key] = run.id
+        kept.append(run)
+    return kept
+
+
+def _bounds(runs: Sequence[PilotRun], notes: list[str]) -> tuple[float, float]:
+    """Reward floor and ceiling: given, or inferred from the cohort and said."""
+    low = min(float(np.nanmin(run.reward)) for run in runs)
+    high = max(float(np.nanmax(run.reward)) for run in runs)
+    floors = {run.reward_floor for run in runs} - {None}
+    ceilings = {run.reward_ceiling for run in runs} - {None}
+    for name, values in (("reward_floor", floors), ("reward_ceiling", ceilings)):
+        if len(values) > 1:
+            raise InputError(
+                f"runs differ in {name}: {sorted(v for v in values if v is not None)}",
+                key=name,
+                advice="Fit runs on one reward scale together, others apart",
+            )
+    floor, ceiling = next(iter(floors), None), next(iter(ceilings), None)
+    if floor is None:
+        floor = 0.0 if low >= 0 else low
+        notes.append(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
+    if ceiling is None:
+        ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
+        why = "rewards lie in [0, 1]" if high <= 1 else f"highest logged {high:g}, plus a quarter"
+        notes.append(f"reward ceiling {ceiling:g} assumed ({why})")
+    if low < floor or high > ceiling:
+        raise InputError(
+            f"rewards run from {low:g} to {high:g}, outside the bounds [{floor:g}, {ceiling:g}]",
+            key="reward_floor, reward_ceiling",
+            advice="Correct the bounds in pilots.toml",
+        )
+    return float(floor), float(ceiling)
+
+
+def _refuse_flat(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> None:
+    """Raise where no run moved: neither a gain nor a collapse can be learned from."""
+    for run in runs:
+        reward = run.reward[np.isfinite(run.reward)]
+        third = max(1, reward.size // 3)
+        if collapse_steps.get(run.id) is not None or reward.size < 2:
+            continue
+        ends = reward[:third], reward[-third:]
+        noise = np.std(np.diff(reward)) / np.sqrt(2) if reward.size > 2 else 0.0
+        error = noise * np.sqrt(2 / third)
+        if abs(ends[1].mean() - ends[0].mean()) > max(FLAT_Z * error, 1e-9):
+            return
+    if any(collapse_steps.get(run.id) is not None for run in runs):
+        return
+    constant = all(np.nanmin(run.reward) == np.nanmax(run.reward) for run in runs)
+    what = "is the same in every row" if constant else "moved by no more than its noise"
+    raise InputError(
+        f"reward {what} in {'the only run' if len(runs) == 1 else f'all {len(runs)} runs'}: "
+        "there is no curve to learn from",
+        path=runs[0].path,
+        key="reward",
+        advice=(
+            "Check that groups are not all right or all wrong (frac_reward_zero_std), "
+            "log more steps, or run one pilot at three times the learning rate"
+        ),
+    )
+
+
+def _one_size(runs: Sequence[PilotRun], pair: tuple[str, str]) -> float:
+    sizes = {run.parameters for run in runs}
+    if len(sizes) > 1:
+        raise InputError(
+            f"model '{pair[1]}' is given with {len(sizes)} sizes: {sorted(s for s in sizes if s)}",
+            key="parameters",
+            advice="Give every model one name per size",
+        )
+    return float(next(iter(sizes)) or 0)
+
+
+def _factors(run: PilotRun) -> FloatArray:
+    """Learning rate over its peak for each optimizer step: as logged, else from the schedule."""
+    steps = int(run.step[-1])
+    logged = run.series.get("learning_rate")
+    peak = run.hyperparameters.learning_rate or 1.0
+    if logged is not None and np.isfinite(logged).sum() > 1:
+        known = np.isfinite(logged)
+        grid = np.arange(1, steps + 1, dtype=float)
+        return np.clip(np.interp(grid, run.step[known], logged[known]) / peak, 0.0, 1.0)
+    settings = run.hyperparameters
+    return schedule_factors(
+        settings.schedule or "constant",
+        steps,
+        warmup_steps=settings.warmup_steps or 0,
+        planned_steps=settings.planned_steps or steps,
+    )
+
+
+def _exposure(run: PilotRun, collapse_step: float | None) -> float:
+    last = run.step[-1] if collapse_step is None else collapse_step
+    return float(np.sum(_factors(run)[: int(last)] ** 2))
+
+
+def _bin(
+    index: int, run: PilotRun, collapse_step: float | None, floor: float, ceiling: float
+) -> dict[str, FloatArray]:
+    """Average a run's rows into bins: mean reward, mean clock, effective rows."""
+    settings = run.hyperparameters
+    minibatches = settings.minibatches_per_refresh or 1
+    epochs = settings.epochs_per_refresh or 1
+    keep = np.isfinite(run.reward)
+    if collapse_step is not None:
+        # The first row stays even when collapse is immediate: it still tells the start.
+        keep &= (run.step < collapse_step) | (run.step == run.step[0])
+    step = run.step[keep]
+    reward = (run.reward[keep] - floor) / (ceiling - floor)
+    table = _table(_factors(run))
+    # A row that averages a logging window speaks for the policies of that whole window.
+    offsets = np.arange(run.logging_steps, dtype=float)
+    used = policy_steps(
+        np.maximum(step[:, None] - offsets, 1.0), minibatches, epochs, settings.lag or 0.0
+    )
+    grid = np.arange(table.shape[0], dtype=float)
+    clock = np.stack(
+        [np.interp(used, grid, column).mean(axis=1) for column in table.T], axis=1
+    )
+    edges = np.array_split(np.arange(step.size), min(MAX_BINS, step.size))
+    sizes = np.array([part.size for part in edges], dtype=float)
+    mean = np.array([reward[part].mean() for part in edges])
+    # Epochs score the same completions again: only new ones count as information.
+    rows = np.maximum(sizes * run.logging_steps / epochs, 1.0)
+    level = _smooth(mean, sizes)
+    per_prompt = level * (1 - level) / (rows * (settings.prompts_per_step or 1))
+    return {
+        "run": np.full(sizes.size, index, dtype=float),
+        "reward": mean,
+        "noise_per_completion": per_prompt / (settings.group_size or 1),
+        "noise_per_prompt": per_prompt,
+        "clock": np.array([clock[part].mean(axis=0) for part in edges]),
+    }
+
+
+def _smooth(mean: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Three-bin average kept off 0 and 1, for the Bernoulli variance of a bin."""
+    kernel = np.ones(3)
+    weight = np.convolve(sizes, kernel, mode="same")
+    return np.clip(np.convolve(mean * sizes, kernel, mode="same") / weight, 0.02, 0.98)
+
+
+def _column(settings: Sequence[Hyperparameters], name: str) -> FloatArray:
+    return np.array([getattr(setting, name) for setting in settings], dtype=float)
+
+
+def _geometric_mean(values: FloatArray) -> float:
+    return float(np.exp(np.log(values).mean()))

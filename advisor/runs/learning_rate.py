@@ -1,0 +1,121 @@
+"""What a logged learning-rate series tells: its peak, its schedule, its warm-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+
+from advisor.runs.pilot_run import FloatArray
+
+TOLERANCE = 0.02
+"""Largest misfit, as a share of the peak, at which a schedule is said to be recognised."""
+
+SHARP = 0.002
+"""Misfit below which the planned length read off the curve itself is trusted."""
+
+ENOUGH_ROWS = 4
+"""Rows below which any curve would fit."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A learning-rate schedule read off its series.
+
+    Attributes
+    ----------
+    peak : float
+        Fitted where the schedule was recognised, else the largest value logged.
+    kind : {"constant", "linear", "cosine"} or None
+    warmup_steps, planned_steps : int or None
+    still_rising : bool
+        The last row is the largest: the log stops within the warm-up, so the peak is above it.
+    """
+
+    peak: float
+    kind: Literal["constant", "linear", "cosine"] | None
+    warmup_steps: int | None
+    planned_steps: int | None
+    still_rising: bool
+
+
+def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
+    """Recognise a schedule in a logged learning-rate series.
+
+    Parameters
+    ----------
+    step : ndarray of shape (rows,)
+        One-based optimizer steps, increasing.
+    rate : ndarray of shape (rows,)
+        Learning rates, finite, with a positive maximum.
+    planned_steps : int or None
+        Full length of the run where the log states it.
+
+    Returns
+    -------
+    schedule : Schedule
+
+    Notes
+    -----
+    Older versions of transformers log the rate after the scheduler stepped, newer ones the rate
+    that was used; both offsets are tried. The shapes are those of `dynamics.schedule_factors`.
+    """
+    top = int(np.argmax(rate))
+    peak = float(rate[top])
+    if np.ptp(rate) <= 1e-9 * peak:
+        enough = rate.size > 1
+        return Schedule(peak, "constant" if enough else None, 0 if enough else None, None, False)
+    rising = top == rate.size - 1
+    if rate.size < ENOUGH_ROWS or rising:
+        return Schedule(peak, None, None, None, rising)
+    # Every row counts in the peak, but two hundred are plenty for a shape.
+    thin = np.unique(np.linspace(0, rate.size - 1, min(rate.size, 200)).astype(int))
+    thin = np.union1d(thin, [top])
+    best: tuple[float, str, int, int, float] | None = None
+    before = 0 if top == 0 else int(step[top - 1]) - 1
+    warmups = np.unique(np.linspace(before, step[top + 1], 64).astype(int))
+    if top == 0:
+        warmups = warmups[warmups <= step[0]]
+    last = int(step[-1])
+    lengths = (
+        np.unique(np.geomspace(last, 20 * last, 400).astype(int))
+        if planned_steps is None
+        else np.array([max(planned_steps, 1)])
+    )
+    for kind in ("constant", "linear", "cosine"):
+        spans = lengths[:1] if kind == "constant" else lengths
+        for offset in (1, 0):
+            done = step[thin] - offset
+            shape = _factors(kind, done, warmups[:, None, None], spans[None, :, None])
+            level = (shape * rate[thin]).sum(-1) / np.maximum((shape**2).sum(-1), 1e-300)
+            misfit = np.abs(rate[thin] - level[..., None] * shape).max(-1)
+            misfit = misfit / np.maximum(level, 1e-300)
+            i, j = np.unravel_index(int(np.argmin(misfit)), misfit.shape)
+            error = float(misfit[i, j])
+            # A plainer schedule keeps the place unless a richer one fits clearly better.
+            if best is None or error < best[0] - 1e-4:
+                best = (error, kind, int(warmups[i]), int(spans[j]), float(level[i, j]))
+    if best is None or best[0] > TOLERANCE:
+        return Schedule(peak, None, None, None, False)
+    error, name, warmup, length, level_found = best
+    told = planned_steps is None and name != "constant" and error <= SHARP
+    return Schedule(
+        max(peak, level_found),
+        cast(Literal["constant", "linear", "cosine"], name),
+        warmup,
+        length if told else None,
+        False,
+    )
+
+
+def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray) -> FloatArray:
+    """Rate over peak after ``done`` scheduler steps; arguments broadcast."""
+    warm = np.clip(done / np.maximum(warmup, 1), 0.0, 1.0)
+    left = np.clip((length - done) / np.maximum(length - warmup, 1), 0.0, 1.0)
+    decay = {
+        "constant": np.ones_like(left),
+        "linear": left,
+        "cosine": 0.5 * (1 - np.cos(np.pi * left)),
+    }[kind]
+    return np.asarray(np.where(done < warmup, warm, decay))

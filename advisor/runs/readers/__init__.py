@@ -1,0 +1,1 @@
+"""One log format per file; `advisor.runs.read.READERS` lists them."""

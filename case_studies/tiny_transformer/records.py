@@ -1,0 +1,126 @@
+"""What a run leaves behind: TRL's trainer_state.json, and a sidecar with the hyperparameters."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+from config import GrpoConfig
+from grpo import EVALUATION_INTERVAL, Row
+from tasks import MAX_COMPLETION_LENGTH
+from transformer import Transformer
+
+# What every committed run has in common, as the sidecar states it.
+SHARED = GrpoConfig()
+SHARED_FIELDS = (
+    "optimizer",
+    "momentum",
+    "schedule",
+    "warmup_steps",
+    "prompts_per_step",
+    "kl_coefficient",
+    "clip_low",
+    "clip_high",
+    "importance_ratio",
+    "advantage_scaling",
+    "lag",
+)
+# The fields that may differ between committed runs.
+VARIED_FIELDS = (
+    "learning_rate",
+    "group_size",
+    "minibatches_per_refresh",
+    "epochs_per_refresh",
+    "seed",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A GRPO run with its task and model size."""
+
+    task: str
+    size: str
+    config: GrpoConfig
+
+    @property
+    def name(self) -> str:
+        """Folder name, for example s_lr3e-4_g8_k2 or s_lr3e-4_g8_k2x2_seed1."""
+        config = self.config
+        rate = f"{config.learning_rate:.1e}".replace(".0e", "e").replace("e-0", "e-")
+        epochs = f"x{config.epochs_per_refresh}" if config.epochs_per_refresh > 1 else ""
+        seed = f"_seed{config.seed}" if config.seed else ""
+        refresh = f"k{config.minibatches_per_refresh}{epochs}"
+        return f"{self.size}_lr{rate}_g{config.group_size}_{refresh}{seed}"
+
+
+def trainer_state(rows: list[Row], config: GrpoConfig) -> str:
+    """Lay log rows out as TRL's trainer_state.json, one row per line.
+
+    Parameters
+    ----------
+    rows : list of dict
+        What `grpo.train` returned.
+    config : GrpoConfig
+        Only the counters that TRL itself writes are taken from it.
+
+    Returns
+    -------
+    str
+        The file's text. Numbers keep five significant digits.
+    """
+    last = rows[-1]
+    state: dict[str, object] = {
+        "best_global_step": None,
+        "best_metric": None,
+        "best_model_checkpoint": None,
+        "epoch": _rounded(last["epoch"]),
+        "eval_steps": EVALUATION_INTERVAL,
+        "global_step": last["step"],
+        "is_hyper_param_search": False,
+        "is_local_process_zero": True,
+        "is_world_process_zero": True,
+        "log_history": [],
+        "logging_steps": 1,
+        "max_steps": config.steps,
+        "num_input_tokens_seen": max(row.get("num_tokens", 0) for row in rows),
+        "num_train_epochs": math.ceil(last["epoch"]),
+        "save_steps": config.steps,
+        "stateful_callbacks": {},
+        "total_flos": 0,
+        "train_batch_size": config.prompts_per_step * config.group_size,
+        "trial_name": None,
+        "trial_params": None,
+    }
+    lines = [
+        json.dumps({key: _rounded(value) for key, value in row.items()}, separators=(",", ":"))
+        for row in rows
+    ]
+    text = json.dumps(state, indent=1)
+    return (
+        text.replace('"log_history": []', '"log_history": [\n' + ",\n".join(lines) + "\n ]") + "\n"
+    )
+
+
+def _rounded(value: float | int) -> float | int:
+    """Round a float to five significant digits; leave integers alone."""
+    return value if isinstance(value, int) else float(f"{value:.5g}")
+
+
+def sidecar(runs: list[Run]) -> str:
+    """Write the hyperparameters that trainer_state.json does not hold, as TOML."""
+    lines = [
+        "# hyperparameters of the runs beside this file; paths are relative to it",
+        "[defaults]",
+    ]
+    lines += ['task = "sort"', 'adapter = "full"']
+    lines += [f"{name} = {json.dumps(getattr(SHARED, name))}" for name in SHARED_FIELDS]
+    lines += [f"max_completion_length = {MAX_COMPLETION_LENGTH}"]
+    lines += ["reward_floor = 0.0", "reward_ceiling = 1.0"]
+    for run in runs:
+        parameters = sum(parameter.numel() for parameter in Transformer(run.size).parameters())
+        lines += ["", "[[run]]", f'path = "{run.name}/trainer_state.json"']
+        lines += [f'model = "tiny-{run.size}"', f"parameters = {parameters}"]
+        lines += [f"{name} = {json.dumps(getattr(run.config, name))}" for name in VARIED_FIELDS]
+    return "\n".join(lines) + "\n"
