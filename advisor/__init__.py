@@ -1,0 +1,98 @@
+"""Bayesian hyperparameter advice for GRPO runs, from short pilot logs.
+
+Importing the package is cheap: PyMC, ArviZ, Optuna and matplotlib load when they are first needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from advisor._version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from advisor.demo import demo_folder
+    from advisor.diagnosis import find_collapse
+    from advisor.errors import (
+        AdvisorError,
+        CannotTellError,
+        InputError,
+        NotConvergedError,
+        StudyError,
+    )
+    from advisor.integrations.export import trl_config, trl_yaml
+    from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
+    from advisor.priors import Priors, load_priors, preset_names
+    from advisor.recommend import Recommendation, recommend
+    from advisor.report import draw_all, write_report
+    from advisor.runs import Hyperparameters, PilotRun, read_runs
+    from advisor.study import write_study
+
+_HOME = {
+    "AdvisorError": "advisor.errors",
+    "CannotTellError": "advisor.errors",
+    "Forecaster": "advisor.posterior",
+    "Hyperparameters": "advisor.runs",
+    "InputError": "advisor.errors",
+    "NotConvergedError": "advisor.errors",
+    "PilotRun": "advisor.runs",
+    "Posterior": "advisor.posterior",
+    "Priors": "advisor.priors",
+    "Recommendation": "advisor.recommend",
+    "Sampling": "advisor.posterior",
+    "StudyError": "advisor.errors",
+    "Target": "advisor.posterior",
+    "demo_folder": "advisor.demo",
+    "draw_all": "advisor.report",
+    "find_collapse": "advisor.diagnosis",
+    "fit": "advisor.posterior",
+    "load_priors": "advisor.priors",
+    "preset_names": "advisor.priors",
+    "read_runs": "advisor.runs",
+    "recommend": "advisor.recommend",
+    "trl_config": "advisor.integrations.export",
+    "trl_yaml": "advisor.integrations.export",
+    "write_report": "advisor.report",
+    "write_study": "advisor.study",
+}
+
+__all__ = [
+    "AdvisorError",
+    "CannotTellError",
+    "Forecaster",
+    "Hyperparameters",
+    "InputError",
+    "NotConvergedError",
+    "PilotRun",
+    "Posterior",
+    "Priors",
+    "Recommendation",
+    "Sampling",
+    "StudyError",
+    "Target",
+    "__version__",
+    "demo_folder",
+    "draw_all",
+    "find_collapse",
+    "fit",
+    "load_priors",
+    "preset_names",
+    "read_runs",
+    "recommend",
+    "trl_config",
+    "trl_yaml",
+    "write_report",
+    "write_study",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module on first use."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'advisor' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return list(__all__)

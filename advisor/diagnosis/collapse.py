@@ -24,6 +24,8 @@ class Collapse(BaseModel):
         one window before.
     onset_step : float or None
         Optimizer step from which it stayed so.
+    healthy_until : float or None
+        Last step before the window that first looked low: later rows may already be falling.
     best, last : float
         Best and final trailing mean, in reward units.
     """
@@ -32,6 +34,7 @@ class Collapse(BaseModel):
 
     unstable: bool
     onset_step: float | None
+    healthy_until: float | None
     best: float
     last: float
 
@@ -72,19 +75,23 @@ def find_collapse(
     window = max(WINDOW_ROWS, int(np.ceil(WINDOW_SHARE * reward.size)))
     if reward.size < 2 * window:
         level = float(reward.mean()) + floor if reward.size else float("nan")
-        return Collapse(unstable=False, onset_step=None, best=level, last=level)
+        return Collapse(
+            unstable=False, onset_step=None, healthy_until=None, best=level, last=level
+        )
     mean = trailing_mean(reward, window)
     best = np.maximum.accumulate(mean)
     low = mean < (1 - LOST_SHARE) * best
     unstable = bool(low[-(window + 1) :].all())
-    onset = None
+    onset = healthy_until = None
     if unstable:
         healthy = np.flatnonzero(~low)
         first_low = 0 if healthy.size == 0 else int(healthy[-1]) + 1
         onset = float(step[first_low + window - 1])
+        healthy_until = float(step[first_low - 1]) if first_low else 0.0
     return Collapse(
         unstable=unstable,
         onset_step=onset,
+        healthy_until=healthy_until,
         best=float(best[-1]) + floor,
         last=float(mean[-1]) + floor,
     )

@@ -38,6 +38,7 @@ from advisor.dynamics.refresh import (
     stability_margin,
     sufficient_margin,
 )
+from advisor.dynamics.spectrum import inertial_time, spectrum_decay
 
 __all__ = [
     "Oscillator",
@@ -54,6 +55,7 @@ __all__ = [
     "held_inflation",
     "held_limit",
     "held_map",
+    "inertial_time",
     "lag_in_cycles",
     "mean_depression",
     "neimark_sacker_limit",
@@ -69,6 +71,7 @@ __all__ = [
     "silent_group_share",
     "simulate_recursion",
     "spectral_radius",
+    "spectrum_decay",
     "stability_margin",
     "stationary_variance",
     "sufficient_margin",

@@ -143,8 +143,12 @@ class PromptDifficulty:
         return self.mean * (1 - self.mean) / (self.concentration + 1)
 
 
-def _log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+def _half_step(x: float) -> float:
+    """Gamma(x + 1/2) / Gamma(x); a difference of two log-gammas loses its digits at large x."""
+    if x < 100:
+        return math.exp(math.lgamma(x + 0.5) - math.lgamma(x))
+    series = 1 - 1 / (8 * x) + 1 / (128 * x**2) + 5 / (1024 * x**3) - 21 / (32768 * x**4)
+    return math.sqrt(x) * series
 
 
 def _success_counts(group_size: int, difficulty: float | PromptDifficulty) -> FloatArray:
@@ -152,11 +156,10 @@ def _success_counts(group_size: int, difficulty: float | PromptDifficulty) -> Fl
     out = np.zeros(group_size + 1)
     if isinstance(difficulty, PromptDifficulty):
         a, b = difficulty.shapes
-        for right in range(group_size + 1):
-            out[right] = math.comb(group_size, right) * math.exp(
-                _log_beta(a + right, b + group_size - right) - _log_beta(a, b)
-            )
-        return out
+        drawn = np.arange(group_size)
+        rises = np.log((group_size - drawn) / (drawn + 1) * (a + drawn) / (b + drawn[::-1]))
+        none = np.log((b + drawn) / (a + b + drawn)).sum()
+        return np.asarray(np.exp(none + np.concatenate([[0.0], np.cumsum(rises)])))
     for right in range(group_size + 1):
         out[right] = (
             math.comb(group_size, right)
@@ -226,7 +229,7 @@ def drift_factor(
     spread = float(_success_counts(group_size, difficulty) @ np.sqrt(share * (1 - share)))
     if isinstance(difficulty, PromptDifficulty):
         a, b = difficulty.shapes
-        full = math.exp(_log_beta(a + 0.5, b + 0.5) - _log_beta(a, b))
+        full = _half_step(a) * _half_step(b) / (a + b)
     else:
         full = math.sqrt(difficulty * (1 - difficulty))
     correction = math.sqrt((group_size - 1) / group_size) if bessel else 1.0

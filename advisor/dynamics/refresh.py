@@ -115,7 +115,8 @@ def cycle_map(
     one[..., 0, :] = one[..., 1, :]
     one[..., 0, 0] += 1
     one[..., 2, 2] = 1
-    cycle = np.linalg.matrix_power(one, interval)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cycle = np.linalg.matrix_power(one, interval)
     size = 2 + lag_cycles
     matrix = np.zeros((*k.shape, size, size))
     matrix[..., :2, :2] = cycle[..., :2, :2]
@@ -129,7 +130,16 @@ def cycle_map(
 
 
 def spectral_radius(matrix: FloatArray) -> FloatArray:
-    """Largest |eigenvalue| of each matrix, shape (..., n, n) -> (...)."""
+    """Largest |eigenvalue| of each matrix, shape (..., n, n) -> (...).
+
+    A matrix that overflowed belongs to a refresh that diverges: its radius is ``inf``.
+    """
+    finite = np.isfinite(matrix).all(axis=(-2, -1))
+    bounded = np.where(finite[..., None, None], np.clip(matrix, -1e100, 1e100), 0.0)
+    return np.asarray(np.where(finite, _radius(bounded), np.inf))
+
+
+def _radius(matrix: FloatArray) -> FloatArray:
     if matrix.shape[-1] == 2:
         half_trace = (matrix[..., 0, 0] + matrix[..., 1, 1]) / 2
         det = matrix[..., 0, 0] * matrix[..., 1, 1] - matrix[..., 0, 1] * matrix[..., 1, 0]
@@ -181,7 +191,8 @@ def sufficient_margin(
 ) -> FloatArray:
     """``1 - k (lag + K/2)``: positive is sufficient for stability whatever the schedule.
 
-    Checked on momentum in [0, .99], K <= 64 and 0 to 4 cycles of lag.
+    Checked on momentum in [0, .99], K <= 64 and 0 to 4 cycles of lag. If the lag is no multiple of
+    K, :func:`stability_margin` rounds it up and can be negative where this is positive.
     """
     age = np.asarray(lag, dtype=float) + np.asarray(interval, dtype=float) / 2
     return np.asarray(1 - np.asarray(stiffness, dtype=float) * age)

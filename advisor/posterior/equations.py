@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.dynamics import coefficients, trajectory
+from advisor.dynamics import spectrum_decay
 from advisor.dynamics._arrays import namespace
 from advisor.runs.cohort import CLOCK_EXPONENTS, Covariates
 
@@ -32,6 +32,21 @@ HAZARD_TERMS = ("level", "learning_rate", "batch", "minibatches", "epochs", "siz
 
 LAWS = {"rate": RATE_TERMS, "depression": DEPRESSION_TERMS, "hazard": HAZARD_TERMS}
 """The three linear laws and their terms, in the order in which they are sampled."""
+
+SCALARS = (
+    "log_dispersion",
+    "curvature_exponent",
+    "log_progress_limit",
+    "log_noise_scale",
+    "log_misfit",
+    "log_headroom_spread",
+    "log_model_spread",
+    "log_run_rate_spread",
+    "log_run_plateau_spread",
+    "uncorrected_log_odds",
+    "within_log_odds",
+)
+"""What all runs share besides the laws; spreads are standard deviations, as natural logs."""
 
 STALE_LIMIT = 0.9
 """Largest s k A fed to the closed form: beyond it the damping would change sign."""
@@ -89,6 +104,12 @@ def clock_polynomial(table: FloatArray) -> FloatArray:
     return np.asarray(table @ _NODES)
 
 
+def population_names() -> tuple[str, ...]:
+    """Every population parameter, in the order of the vector that is sampled."""
+    laws = tuple(f"{law}.{term}" for law, terms in LAWS.items() for term in terms)
+    return laws + SCALARS
+
+
 class GroupLevel(NamedTuple):
     """Start, cold plateau and log stiffness of a (task, model), at the reference configuration."""
 
@@ -119,7 +140,7 @@ def group_level(
     Parameters
     ----------
     population : mapping of str to array_like
-        By the names of ``POPULATION``.
+        By the names of ``SCALARS``.
     headroom_logit, log_slope : array_like of shape (..., groups)
         Of the task: log odds of the share of the headroom that is gained at the plateau, and log of
         the share gained per step at the start.
@@ -156,7 +177,7 @@ def run_level(
     Parameters
     ----------
     population : mapping of str to array_like
-        By the names of ``POPULATION``.
+        By the names of ``SCALARS``.
     group : GroupLevel
         Of the run's (task, model).
     log_rate_factor : array_like
@@ -215,21 +236,34 @@ def clipped_stiffness(stiffness: Any, interval: Any, progress_limit: Any, clippe
 
 def expected_reward(
     clock: Any,
-    start: Any,
-    plateau: Any,
-    stiffness: Any,
+    run: RunLevel,
     momentum: Any,
     mean_age: Any,
     uncorrected_share: Any,
+    dispersion: Any,
 ) -> Any:
     """Closed-form reward curve on the learning-rate clock, in scaled reward units.
 
-    ``uncorrected_share x stiffness x mean_age`` is bent smoothly below ``STALE_LIMIT``, so that a
-    proposal far outside the closed form's validity still has a positive damping.
+    Parameters
+    ----------
+    clock : array_like
+        S, in optimizer steps at peak rate.
+    run : RunLevel
+        Start, plateau and mean stiffness.
+    momentum, mean_age, uncorrected_share : array_like
+        Momentum, A in optimizer steps, and s.
+    dispersion : array_like
+        Squared coefficient of variation of the stiffness over modes.
+
+    Notes
+    -----
+    ``s k A`` is bent smoothly below ``STALE_LIMIT``, so that a proposal far outside the closed
+    form's validity still has a positive damping.
     """
-    stale = uncorrected_share * stiffness * mean_age
-    share = uncorrected_share / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
-    return trajectory(clock, start, plateau, coefficients(stiffness, momentum, mean_age, share))
+    stale = uncorrected_share * run.stiffness * mean_age
+    damping = 1 - stale / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
+    left = spectrum_decay(clock, run.stiffness, damping, momentum, dispersion)
+    return run.plateau + (run.start - run.plateau) * left
 
 
 def sigmoid(value: Any) -> Any:

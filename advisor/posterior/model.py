@@ -25,25 +25,9 @@ from advisor.runs.cohort import Cohort
 STUDENT_T_DEGREES = 5.0
 """Degrees of freedom of a binned reward: an odd bin must not drag a curve."""
 
-POPULATION = (
-    *(f"{law}.{term}" for law, terms in eq.LAWS.items() for term in terms),
-    "curvature_exponent",
-    "log_progress_limit",
-    "log_noise_scale",
-    "log_misfit",
-    "log_headroom_spread",
-    "log_model_spread",
-    "log_run_rate_spread",
-    "log_run_plateau_spread",
-    "uncorrected_log_odds",
-    "within_log_odds",
-)
-"""What all runs share, in the order of the vector that is sampled."""
-
-
 def population_priors(priors: Priors) -> list[NormalPrior]:
-    """Priors in the order of ``POPULATION``."""
-    return [getattr(priors, name.replace(".", "_")) for name in POPULATION]
+    """Priors in the order of :func:`equations.population_names`."""
+    return [getattr(priors, name.replace(".", "_")) for name in eq.population_names()]
 
 
 def build_model(cohort: Cohort, priors: Priors) -> pm.Model:
@@ -62,7 +46,7 @@ def build_model(cohort: Cohort, priors: Priors) -> pm.Model:
         Named dims ``population_term``, ``task``, ``group`` (task, model), ``run``, ``bin``.
     """
     coords = {
-        "population_term": list(POPULATION),
+        "population_term": list(eq.population_names()),
         "task": list(cohort.tasks),
         "group": [f"{task} / {model}" for task, model in cohort.groups],
         "run": [run.id for run in cohort.runs],
@@ -92,13 +76,11 @@ def build_model(cohort: Cohort, priors: Priors) -> pm.Model:
 
 def _named(vector: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Cut the population vector into its laws and its scalars (each of shape (1,))."""
-    sizes = [len(terms) for terms in eq.LAWS.values()]
-    names = POPULATION[sum(sizes) :]
-    sizes += [1] * len(names)
+    sizes = [len(terms) for terms in eq.LAWS.values()] + [1] * len(eq.SCALARS)
     pieces = pt.split(vector, sizes, n_splits=len(sizes))
     return (
         dict(zip(eq.LAWS, pieces[: len(eq.LAWS)], strict=True)),
-        dict(zip(names, pieces[len(eq.LAWS) :], strict=True)),
+        dict(zip(eq.SCALARS, pieces[len(eq.LAWS) :], strict=True)),
     )
 
 
@@ -152,12 +134,11 @@ def _curve(
     c0, c1, c2, c3 = eq.clock_polynomial(cohort.clock).T
     return eq.expected_reward(
         c0 + exponent * (c1 + exponent * (c2 + exponent * c3)),
-        per_bin[0],
-        per_bin[1],
-        per_bin[2],
+        eq.RunLevel(per_bin[0], per_bin[1], per_bin[2]),
         cohort.momentum[cohort.run_of_bin],
         cohort.mean_age[cohort.run_of_bin],
         per_bin[3],
+        pt.exp(population["log_dispersion"]),
     )
 
 

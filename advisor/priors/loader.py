@@ -64,6 +64,7 @@ class Priors(BaseModel):
     hazard_minibatches: NormalPrior
     hazard_epochs: NormalPrior
     hazard_size: NormalPrior
+    log_dispersion: NormalPrior
     curvature_exponent: NormalPrior
     log_progress_limit: NormalPrior
     log_noise_scale: NormalPrior

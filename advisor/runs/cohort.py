@@ -78,14 +78,20 @@ class Cohort:
         Run and mean scaled reward of a bin; bins of one run follow each other.
     noise_per_completion, noise_per_prompt : ndarray of shape (bins,)
         Bernoulli variance p(1-p) over the completions, and over the prompts, behind a bin.
+    step : ndarray of shape (bins,)
+        Mean optimizer step of the rows of a bin, as logged.
     clock : ndarray of shape (bins, 4)
         S at the exponents ``CLOCK_EXPONENTS``, in optimizer steps at peak rate.
     exposure : ndarray of shape (runs,)
         Steps survived (or to the collapse), weighted by (rate / peak)^2.
     collapsed : ndarray of shape (runs,)
         1 where the run collapsed at the end of its exposure.
+    collapse_step : tuple of float or None
+        Optimizer step of collapse, per run.
     floor, ceiling : float
         Reward bounds in reward units.
+    notes : tuple of str
+        What was assumed or left out.
     """
 
     runs: tuple[PilotRun, ...]
@@ -108,9 +114,11 @@ class Cohort:
     reward: FloatArray
     noise_per_completion: FloatArray
     noise_per_prompt: FloatArray
+    step: FloatArray
     clock: FloatArray
     exposure: FloatArray
     collapsed: FloatArray
+    collapse_step: tuple[float | None, ...]
     floor: float
     ceiling: float
     notes: tuple[str, ...]
@@ -149,7 +157,11 @@ class Cohort:
         return sha.hexdigest()
 
 
-def build_cohort(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> Cohort:
+def build_cohort(
+    runs: Sequence[PilotRun],
+    collapse_steps: Mapping[str, float | None],
+    healthy_until: Mapping[str, float | None],
+) -> Cohort:
     """Turn runs into arrays.
 
     Parameters
@@ -157,7 +169,9 @@ def build_cohort(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | 
     runs : sequence of PilotRun
         At least one; each with learning rate, group size, prompts per step, parameters.
     collapse_steps : mapping of run id to step or None
-        Optimizer step at which a run collapsed; later rows do not shape its curve.
+        Optimizer step at which a run collapsed: the event that its exposure ends with.
+    healthy_until : mapping of run id to step or None
+        Last step that shapes the curve of a collapsed run.
 
     Returns
     -------
@@ -193,7 +207,7 @@ def build_cohort(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | 
     )
 
     bins = [
-        _bin(index, run, collapse_steps.get(run.id), floor, ceiling)
+        _bin(index, run, healthy_until.get(run.id), floor, ceiling)
         for index, run in enumerate(completed)
     ]
     stacked = {name: np.concatenate([b[name] for b in bins]) for name in bins[0]}
@@ -217,14 +231,18 @@ def build_cohort(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | 
         momentum=_column(settings, "momentum"),
         mean_age=np.array([setting.mean_age for setting in settings], dtype=float),
         corrected=np.array([float(bool(s.importance_ratio)) for s in settings]),
-        clipped=np.array([float(bool(s.importance_ratio) and s.clip_high is not None) for s in settings]),
+        clipped=np.array(
+            [float(bool(s.importance_ratio) and s.clip_high is not None) for s in settings]
+        ),
         run_of_bin=stacked["run"].astype(np.int64),
         reward=stacked["reward"],
         noise_per_completion=stacked["noise_per_completion"],
         noise_per_prompt=stacked["noise_per_prompt"],
+        step=stacked["step"],
         clock=stacked["clock"],
         exposure=exposure,
         collapsed=collapsed,
+        collapse_step=tuple(collapse_steps.get(run.id) for run in completed),
         floor=floor,
         ceiling=ceiling,
         notes=tuple(notes),
@@ -371,7 +389,8 @@ def _factors(run: PilotRun) -> FloatArray:
     if logged is not None and np.isfinite(logged).sum() > 1:
         known = np.isfinite(logged)
         grid = np.arange(1, steps + 1, dtype=float)
-        return np.clip(np.interp(grid, run.step[known], logged[known]) / peak, 0.0, 1.0)
+        factors = np.interp(grid, run.step[known], logged[known]) / peak
+        return np.asarray(np.clip(factors, 0.0, 1.0))
     settings = run.hyperparameters
     return schedule_factors(
         settings.schedule or "constant",
@@ -387,16 +406,16 @@ def _exposure(run: PilotRun, collapse_step: float | None) -> float:
 
 
 def _bin(
-    index: int, run: PilotRun, collapse_step: float | None, floor: float, ceiling: float
+    index: int, run: PilotRun, healthy_until: float | None, floor: float, ceiling: float
 ) -> dict[str, FloatArray]:
     """Average a run's rows into bins: mean reward, mean clock, effective rows."""
     settings = run.hyperparameters
     minibatches = settings.minibatches_per_refresh or 1
     epochs = settings.epochs_per_refresh or 1
     keep = np.isfinite(run.reward)
-    if collapse_step is not None:
+    if healthy_until is not None:
         # The first row stays even when collapse is immediate: it still tells the start.
-        keep &= (run.step < collapse_step) | (run.step == run.step[0])
+        keep &= (run.step <= healthy_until) | (run.step == run.step[keep][0])
     step = run.step[keep]
     reward = (run.reward[keep] - floor) / (ceiling - floor)
     table = _table(_factors(run))
@@ -406,9 +425,7 @@ def _bin(
         np.maximum(step[:, None] - offsets, 1.0), minibatches, epochs, settings.lag or 0.0
     )
     grid = np.arange(table.shape[0], dtype=float)
-    clock = np.stack(
-        [np.interp(used, grid, column).mean(axis=1) for column in table.T], axis=1
-    )
+    clock = np.stack([np.interp(used, grid, column).mean(axis=1) for column in table.T], axis=1)
     edges = np.array_split(np.arange(step.size), min(MAX_BINS, step.size))
     sizes = np.array([part.size for part in edges], dtype=float)
     mean = np.array([reward[part].mean() for part in edges])
@@ -421,15 +438,17 @@ def _bin(
         "reward": mean,
         "noise_per_completion": per_prompt / (settings.group_size or 1),
         "noise_per_prompt": per_prompt,
+        "step": np.array([step[part].mean() for part in edges]),
         "clock": np.array([clock[part].mean(axis=0) for part in edges]),
     }
 
 
 def _smooth(mean: FloatArray, sizes: FloatArray) -> FloatArray:
     """Three-bin average kept off 0 and 1, for the Bernoulli variance of a bin."""
-    kernel = np.ones(3)
-    weight = np.convolve(sizes, kernel, mode="same")
-    return np.clip(np.convolve(mean * sizes, kernel, mode="same") / weight, 0.02, 0.98)
+    def three(values: FloatArray) -> FloatArray:
+        return np.convolve(values, np.ones(3))[1 : 1 + values.size]
+
+    return np.clip(three(mean * sizes) / three(sizes), 0.02, 0.98)
 
 
 def _column(settings: Sequence[Hyperparameters], name: str) -> FloatArray:

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 
-LFS_MARK = "version https://git-lfs"
+LFS_MARK = b"version https://git-lfs"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+GIVE_LOG = "Give trainer_state.json, or an export as CSV or JSONL in UTF-8"
 CUT = "Copy the file again (it may have been cut while it was written)"
 
 
@@ -44,8 +46,22 @@ def read_head(path: Path, size: int = 65536) -> bytes:
         ) from None
 
 
-def read_text(path: Path) -> str:
+def in_utf8(head: bytes) -> bytes:
+    """First bytes of a file, in UTF-8 where they start with the mark of UTF-16."""
+    if not head.startswith(UTF16_MARKS):
+        return head
+    return head.decode("utf-16", "ignore").encode("utf-8", "ignore")
+
+
+def read_text(path: Path, *, give: str | None = None) -> str:
     """Text of a file in UTF-8 (or UTF-16 with its mark).
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    give : str, optional
+        Advice where it is empty or no text; by default what to do with a log.
 
     Raises
     ------
@@ -53,26 +69,32 @@ def read_text(path: Path) -> str:
         The file is missing, empty, binary, or a pointer to data kept elsewhere.
     """
     raw = read_head(path, size=-1)
-    if not raw.strip():
-        raise InputError(
-            "the file is empty", path=path, advice="Give a log with at least one row of rewards"
-        )
-    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    check_text(raw, path, give=give)
+    encoding = "utf-16" if raw.startswith(UTF16_MARKS) else "utf-8-sig"
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise InputError(
-            "the file is binary, not a text log",
-            path=path,
-            advice="Give trainer_state.json, or an export as CSV or JSONL",
-        )
-    if text.startswith(LFS_MARK):
+        raise _binary(path, give) from None
+    check_text(text.encode(), path, give=give)  # nothing may be left after the byte-order mark
+    return text
+
+
+def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
+    """Raise where the first bytes of a file already say that it is no text."""
+    if not raw.strip():
+        advice = give or "Give a log with at least 3 rows of rewards"
+        raise InputError("the file is empty", path=path, advice=advice)
+    if raw.startswith(LFS_MARK):
         raise InputError(
             "the file is a git-LFS pointer, not the data", path=path, advice="Run 'git lfs pull'"
         )
-    return text
+    if b"\0" in raw and not raw.startswith(UTF16_MARKS):
+        raise _binary(path, give)
+
+
+def _binary(path: Path, give: str | None) -> InputError:
+    problem = "the file is binary, or text in an odd encoding"
+    return InputError(problem, path=path, advice=give or GIVE_LOG)
 
 
 def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
@@ -104,7 +126,8 @@ def json_lines(text: str, path: Path) -> Iterator[Row]:
     InputError
         A line is not a JSON object.
     """
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Not splitlines: JSON strings may hold other line ends, such as U+2028, as they are.
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         cells = parse_json(line, path, number)
@@ -118,8 +141,11 @@ def json_lines(text: str, path: Path) -> Iterator[Row]:
         yield Row(number, cells)
 
 
-def csv_rows(text: str, path: Path) -> list[Row]:
-    """Rows of a CSV file (comma, semicolon or tab); an empty cell is absent.
+def csv_rows(text: str, path: Path) -> tuple[list[Row], bool]:
+    """Rows of a CSV file (comma, semicolon or tab), and whether its last line is cut.
+
+    An empty cell is absent, but the first row names the columns that are empty throughout. A cut
+    last line is left out.
 
     Raises
     ------
@@ -132,6 +158,7 @@ def csv_rows(text: str, path: Path) -> list[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     rows: list[Row] = []
+    size = 0
     try:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
@@ -153,15 +180,21 @@ def csv_rows(text: str, path: Path) -> list[Row]:
                 if key and cell.strip()
             }
             rows.append(Row(reader.line_num, named))
+            size = len(cells)
     except csv.Error as error:
         raise InputError(
             f"the table cannot be read ({error})", path=path, row=reader.line_num, advice=CUT
         ) from None
+    cut = len(rows) > 1 and size < len(header) and not text.endswith(("\n", "\r"))
+    if cut:
+        del rows[-1]
     if not rows:
         raise InputError(
-            "the table has a header and no rows", path=path, advice="Give a log with rows"
+            "the table has a header and no rows", path=path, row=1, advice="Give a log with rows"
         )
-    return rows
+    written = {key for row in rows for key in row.cells}
+    rows[0].cells.update({key: None for key in header if key and key not in written})
+    return rows, cut
 
 
 def to_number(value: Any) -> float | None:

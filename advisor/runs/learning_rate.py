@@ -29,7 +29,7 @@ class Schedule:
         Fitted where the schedule was recognised, else the largest value logged.
     kind : {"constant", "linear", "cosine"} or None
     warmup_steps, planned_steps : int or None
-    still_rising : bool
+    is_rising : bool
         The last row is the largest: the log stops within the warm-up, so the peak is above it.
     """
 
@@ -37,7 +37,7 @@ class Schedule:
     kind: Literal["constant", "linear", "cosine"] | None
     warmup_steps: int | None
     planned_steps: int | None
-    still_rising: bool
+    is_rising: bool
 
 
 def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
@@ -90,8 +90,9 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
             shape = _factors(kind, done, warmups[:, None, None], spans[None, :, None])
             level = (shape * rate[thin]).sum(-1) / np.maximum((shape**2).sum(-1), 1e-300)
             misfit = np.abs(rate[thin] - level[..., None] * shape).max(-1)
-            misfit = misfit / np.maximum(level, 1e-300)
-            i, j = np.unravel_index(int(np.argmin(misfit)), misfit.shape)
+            misfit = np.divide(misfit, level, out=np.full_like(misfit, np.inf), where=level > 0)
+            # Where no row lies within the warm-up its length is open: the shortest is assumed.
+            i, j = np.argwhere(misfit <= misfit.min() + 1e-6)[0]
             error = float(misfit[i, j])
             # A plainer schedule keeps the place unless a richer one fits clearly better.
             if best is None or error < best[0] - 1e-4:
@@ -101,7 +102,8 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
     error, name, warmup, length, level_found = best
     told = planned_steps is None and name != "constant" and error <= SHARP
     return Schedule(
-        max(peak, level_found),
+        # Twelve digits: the fit adds rounding noise, and configs are read by people.
+        float(f"{max(peak, level_found):.12g}"),
         cast(Literal["constant", "linear", "cosine"], name),
         warmup,
         length if told else None,

@@ -9,13 +9,22 @@ import numpy as np
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.runs.pilot_run import Hyperparameters, Missing, PilotRun, parameters_from_name
+from advisor.runs.pilot_run import (
+    LEAST_REWARDS,
+    Hyperparameters,
+    Missing,
+    PilotRun,
+    parameters_from_name,
+)
 from advisor.runs.raw_run import RawRun
 from advisor.runs.settings import Setting, check_settings
 
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
 stops beside the peak)."""
+
+INEXACT = ("learning_rate", "warmup_steps")
+"""Facts that a log with rows far apart gives only roughly: a small difference is no warning."""
 
 
 def merge_run(raw: RawRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
@@ -37,17 +46,17 @@ def merge_run(raw: RawRun, run_id: str, settings: Mapping[str, Setting]) -> Pilo
     Raises
     ------
     InputError
-        The settings contradict each other or a hard fact of the log, a fact of the log is out of
-        bounds, or the size of a named model is not known.
+        The run has too few rewards, the settings contradict each other or a hard fact of the log, a
+        fact of the log is out of bounds, or the size of a named model is not known.
     """
-    rising = bool(raw.facts.get("learning_rate_still_rising"))
-    stated = {k: v for k, v in raw.facts.items() if k != "learning_rate_still_rising"}
-    facts = {k: s.value for k, s in check_settings(stated, path=raw.path, row=_row(raw)).items()}
-    _refuse_other_rate(raw, facts.get("learning_rate"), settings.get("learning_rate"), rising)
+    _refuse_short(raw, run_id)
+    stated = check_settings(raw.facts, path=raw.path, row=_row(raw))
+    facts = {key: setting.value for key, setting in stated.items()}
+    _refuse_other_rate(raw, facts.get("learning_rate"), settings.get("learning_rate"))
     _refuse_other_window(raw, settings.get("logging_steps"))
     warnings = list(raw.warnings)
     for key, setting in settings.items():
-        if key in facts and key != "learning_rate" and facts[key] != setting.value:
+        if key in facts and key not in INEXACT and facts[key] != setting.value:
             warnings.append(
                 f"{key} = {setting.value} from {setting.where} is used; the log says {facts[key]}"
             )
@@ -56,6 +65,7 @@ def merge_run(raw: RawRun, run_id: str, settings: Mapping[str, Setting]) -> Pilo
         **{name: values[name] for name in Hyperparameters.model_fields if name in values}
     )
     _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
+    _refuse_other_placing(raw, run_id, hyperparameters)
     _refuse_bounds(raw, settings)
     assumptions = list(raw.assumptions)
     parameters = values.get("parameters")
@@ -120,12 +130,26 @@ def _row(raw: RawRun) -> int | None:
     return int(raw.label) if raw.label and not raw.has_own_id and raw.label.isdigit() else None
 
 
-def _refuse_other_rate(
-    raw: RawRun, logged: float | None, given: Setting | None, rising: bool
-) -> None:
+def _refuse_short(raw: RawRun, run_id: str) -> None:
+    rewards = int(np.isfinite(raw.series["reward"]).sum())
+    if rewards >= LEAST_REWARDS:
+        return
+    rows = "1 row" if rewards == 1 else f"{rewards} rows"
+    finite = "reward" if rewards == raw.step.size else f"finite reward (of {raw.step.size})"
+    raise InputError(
+        f"run '{run_id}' has only {rows} with a {finite}",
+        path=raw.path,
+        row=_row(raw),
+        key=raw.keys_read.get("reward", "reward"),
+        advice=f"Log at least {LEAST_REWARDS} rows (run longer, or lower logging_steps), "
+        "or leave the run out",
+    )
+
+
+def _refuse_other_rate(raw: RawRun, logged: float | None, given: Setting | None) -> None:
     if given is None or logged is None:
         return
-    if rising and given.value > logged:
+    if raw.rate_is_rising and given.value > logged:
         return  # the log stops within the warm-up: the peak lies ahead of it
     if not np.isclose(given.value, logged, rtol=RATE_TOLERANCE, atol=0.0):
         raise InputError(
@@ -150,9 +174,7 @@ def _refuse_other_window(raw: RawRun, given: Setting | None) -> None:
     )
 
 
-def _refuse_other_interval(
-    raw: RawRun, settings: Hyperparameters, given: Setting | None
-) -> None:
+def _refuse_other_interval(raw: RawRun, settings: Hyperparameters, given: Setting | None) -> None:
     if given is None:
         return
     minibatches, epochs = settings.minibatches_per_refresh, settings.epochs_per_refresh
@@ -171,6 +193,19 @@ def _refuse_other_interval(
         row=given.row,
         key="refresh_interval",
         advice="Give minibatches_per_refresh and epochs_per_refresh; their product is the interval",
+    )
+
+
+def _refuse_other_placing(raw: RawRun, run_id: str, settings: Hyperparameters) -> None:
+    if raw.interval in (None, settings.refresh_interval):
+        return
+    raise InputError(
+        f"run '{run_id}' is given {settings.refresh_interval} optimizer steps per batch of "
+        f"rollouts, but its log was read with {raw.interval}",
+        path=raw.path,
+        row=_row(raw),
+        key="minibatches_per_refresh, epochs_per_refresh",
+        advice="Give both in the entry with the log's path, not by id",
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 FloatArray = npt.NDArray[np.float64]
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
-"""Why a series or value is absent: never written, meaningless here, NaN/inf, or lost by the logger."""
+"""Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
 
 SERIES = (
     "reward",
@@ -28,6 +28,9 @@ SERIES = (
     "step_time_seconds",
 )
 """Names of the per-row series that the package understands, in reading order."""
+
+LEAST_REWARDS = 3
+"""Finite rewards below which a run shows no curve: start, direction and noise need three."""
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -163,7 +166,8 @@ class PilotRun(BaseModel):
     step : ndarray of shape (rows,)
         Optimizer step at which a row was logged, one-based, strictly increasing.
     series : dict of str to ndarray of shape (rows,)
-        Per-row series by the names in ``SERIES``; NaN where a cell is missing.
+        Per-row series by the names in ``SERIES``; NaN where a cell is missing. "reward" is always
+        there; a run that was read has at least ``LEAST_REWARDS`` finite ones.
     missing : dict of str to str
         Why a series is absent, or why cells of it are NaN.
     eval_step, eval_reward : ndarray of shape (evaluations,)
@@ -201,6 +205,8 @@ class PilotRun(BaseModel):
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> PilotRun:
+        if "reward" not in self.series:
+            raise ValueError("series has no 'reward'")
         for name, values in self.series.items():
             if values.shape != self.step.shape:
                 raise ValueError(f"series '{name}' has {values.size} rows, step {self.step.size}")

@@ -34,10 +34,14 @@ class RawRun:
     eval_step, eval_reward : ndarray of shape (evaluations,)
     facts : dict of str to object
         Hyperparameters, model, task, parameters that the log states.
+    rate_is_rising : bool
+        The log stops within the warm-up, so its largest learning rate is not the peak.
     logging_steps : int or None
         Optimizer steps per row, where the log states them.
     window : int
         Optimizer steps per row to use where nothing else states them.
+    interval : int or None
+        Refresh interval K with which steps that count refreshes were placed.
     keys_read, keys_ignored, assumptions, warnings
         As in ``PilotRun``.
     """
@@ -51,8 +55,10 @@ class RawRun:
     eval_step: FloatArray = field(default_factory=lambda: np.zeros(0))
     eval_reward: FloatArray = field(default_factory=lambda: np.zeros(0))
     facts: dict[str, Any] = field(default_factory=dict)
+    rate_is_rising: bool = False
     logging_steps: int | None = None
     window: int = 1
+    interval: int | None = None
     keys_read: dict[str, str] = field(default_factory=dict)
     keys_ignored: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
@@ -60,7 +66,7 @@ class RawRun:
 
 
 class Reader(NamedTuple):
-    """One log format. To add one: write its module with ``claims`` and ``read``, list it in read.py.
+    """One log format; to add one, write its module and list it in read.py.
 
     Attributes
     ----------

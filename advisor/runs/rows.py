@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.columns import UNSURE_STEP_KEYS, Columns, find_keys
-from advisor.runs.files import Row, to_number
+from advisor.runs.columns import Columns
+from advisor.runs.files import Row
+from advisor.runs.filters import choose_rows, matches, refuse_kinds
+from advisor.runs.keys import find_keys, find_reward_key, has_reward_key
 from advisor.runs.learning_rate import infer_schedule
-from advisor.runs.pilot_run import SERIES, FloatArray, Missing
+from advisor.runs.pilot_run import FloatArray, Missing
 from advisor.runs.raw_run import RawRun
+from advisor.runs.series import read_points, read_rewards, read_series
 from advisor.runs.spread import is_batch_spread
-from advisor.runs.steps import known_interval, read_steps, row_window, settle, step_unit
-
-KIND_KEYS = ("type", "kind", "split", "mode", "phase", "stage", "event")
-"""Keys by which logs tell kinds of rows apart."""
+from advisor.runs.steps import Placed, place_rows
 
 
 def collect_run(
@@ -54,261 +54,121 @@ def collect_run(
     InputError
         No reward key, rows of several kinds, a step that starts anew, rewards that are no numbers.
     """
-    keys = find_keys(dict.fromkeys(key for row in rows for key in row.cells), columns, path)
-    chosen = [row for row in rows if _matches(row, columns.filter)]
-    if not chosen:
-        raise InputError(
-            f"no row passes the filter {_show(columns.filter)}",
-            path=path,
-            key="columns.filter",
-            advice=f"Values seen: {_values(rows, next(iter(columns.filter)))}",
-        )
-    train = [row for row in chosen if row.cells.get(keys["reward"]) not in (None, "")]
+    chosen = choose_rows(rows, columns.filter, path)
+    reward_key = find_reward_key(_reward_candidates(chosen, columns), columns, path)
+    train = [row for row in chosen if row.cells.get(reward_key) not in (None, "")]
     if not train:
         raise InputError(
-            "no row has a reward" + (" and passes the filter" if columns.filter else ""),
+            "no row has a reward",
             path=path,
-            key=keys["reward"],
+            key=reward_key,
             advice="Log the mean reward of each step, or name its key in a column map",
         )
-    _refuse_kinds(train, columns, path)
-    reward = _rewards(train, keys["reward"], path)
+    refuse_kinds(train, columns.filter, path)
+    keys = find_keys(_keys(train), reward_key, columns, path, elsewhere=_keys(rows))
+    reward = read_rewards(train, reward_key, path)
+    placed = place_rows(train, keys.get("step"), columns, known, path, logging_steps)
+    train, reward = [train[i] for i in placed.kept], reward[placed.kept]
 
-    assumptions: list[str] = []
-    position, stretch = _positions(train, keys, columns, known, path)
-    window_seen, remark = row_window(np.unique(position), logging_steps)
-    if "step" not in keys:
-        window_seen = int(known.get("logging_steps", logging_steps) or 1)
-        position = position * window_seen
-        assumptions.append(f"step = row number x {window_seen} assumed (the log has no step)")
-    elif stretch > 1:
-        window_seen, remark = 1, None
-    kept, warnings = settle(position, train, path, keys.get("step", "step"), window_seen)
-    if remark:
-        (assumptions if logging_steps is None else warnings).append(remark)
-    train, reward = [train[i] for i in kept], reward[kept]
-    step = position[kept]
-    if step[0] == 0:
-        assumptions.append("steps were counted from 0 and were moved up by one")
-        step = step + 1
-    step = (step - 1) * stretch + 1
+    series, missing = read_series(train, reward, keys)
+    warnings = [*placed.warnings, *_drop_unusable(series, missing, train, keys, known)]
+    # Rows without a reward tell a rate too, where their step is known.
+    rated = chosen if "step" in keys else train
+    points = read_points(rated, keys.get("step"), keys.get("learning_rate", ""))
+    facts, rising, told = _rate_facts(points, placed, planned_steps, series)
+    eval_step, eval_reward = _evaluations(rows, keys, columns, placed.stretch)
+    return RawRun(
+        path=path,
+        step=placed.step,
+        series=series,
+        missing=missing,
+        eval_step=eval_step,
+        eval_reward=eval_reward,
+        facts=facts,
+        rate_is_rising=rising,
+        logging_steps=placed.logging_steps,
+        window=placed.window,
+        interval=placed.interval,
+        keys_read={name: key for name, key in keys.items() if name in (*series, *UNSERIAL)},
+        keys_ignored=tuple(sorted(set(_keys(train)) - set(keys.values()))),
+        assumptions=placed.assumptions,
+        warnings=(*warnings, *told),
+    )
 
-    series, missing = _series(train, reward, keys)
+
+UNSERIAL = ("step", "eval_reward")
+"""Names that are read and are no series."""
+
+
+def _keys(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(key for row in rows for key in row.cells))
+
+
+def _reward_candidates(rows: Sequence[Row], columns: Columns) -> list[str]:
+    """Keys among which the reward is sought: those with a value, if the reward is among them."""
+    keys = _keys(rows)
+    written = [key for key in keys if any(row.cells.get(key) not in (None, "") for row in rows)]
+    return written if has_reward_key(written) and "reward" not in columns.keys else keys
+
+
+def _drop_unusable(
+    series: dict[str, FloatArray],
+    missing: dict[str, Missing],
+    train: Sequence[Row],
+    keys: Mapping[str, str],
+    known: Mapping[str, Any],
+) -> list[str]:
+    """Take out series that do not mean what their key says; the warnings say which."""
+    warnings = []
     if "reward_std_within_group" in series and is_batch_spread(train, keys, known):
         del series["reward_std_within_group"]
         missing["reward_std_within_group"] = "not applicable"
         warnings.append(
-            f"'{keys.pop('reward_std_within_group')}' is the spread over the whole batch "
+            f"'{keys['reward_std_within_group']}' is the spread over the whole batch "
             "(TRL >= 0.27), not within groups, and was left out"
         )
     if "entropy" in series and not np.any(np.nan_to_num(series["entropy"])):
         del series["entropy"]
         missing["entropy"] = "not logged"
-        warnings.append(f"'{keys.pop('entropy')}' is 0 in every row: not computed, not collapsed")
-    facts, told = _rate_facts(chosen, keys, columns, stretch, planned_steps, series, missing)
-    evaluations = _evaluations(rows, keys, columns, stretch)
-    return RawRun(
-        path=path,
-        step=step,
-        series=series,
-        missing=missing,
-        eval_step=evaluations[0],
-        eval_reward=evaluations[1],
-        facts=facts,
-        logging_steps=None if remark else logging_steps,
-        window=window_seen,
-        keys_read={name: key for name, key in keys.items() if name not in missing},
-        keys_ignored=_ignored(train, keys),
-        assumptions=tuple(assumptions),
-        warnings=tuple(warnings + told),
-    )
-
-
-def _positions(
-    train: Sequence[Row],
-    keys: Mapping[str, str],
-    columns: Columns,
-    known: Mapping[str, Any],
-    path: Path,
-) -> tuple[FloatArray, int]:
-    """Counter of each row, and optimizer steps per count."""
-    key = keys.get("step")
-    if key is None:
-        doubtful = [name for name in UNSURE_STEP_KEYS if name in train[0].cells]
-        if doubtful and columns.step_unit is None:
-            step_unit(columns, doubtful[0], known, path)
-            return read_steps(train, doubtful[0], path), 1
-    unit = step_unit(columns, key, known, path)
-    stretch = known_interval(known, path) if unit == "refresh" else 1
-    if key is None:
-        return np.arange(1.0, len(train) + 1), stretch
-    return read_steps(train, key, path), stretch
-
-
-def _matches(row: Row, conditions: Mapping[str, str]) -> bool:
-    for key, wanted in conditions.items():
-        cell = row.cells.get(key)
-        if str(cell) == wanted or (isinstance(cell, bool) and str(cell).lower() == wanted.lower()):
-            continue
-        try:
-            if float(str(cell)) != float(wanted):
-                return False
-        except ValueError:
-            return False
-    return True
-
-
-def _refuse_kinds(train: Sequence[Row], columns: Columns, path: Path) -> None:
-    for key in KIND_KEYS:
-        if key in columns.filter:
-            continue
-        kinds = list(dict.fromkeys(str(row.cells[key]) for row in train if key in row.cells))
-        if len(kinds) > 1 and len(kinds) < len(train):
-            raise InputError(
-                f"rows of {len(kinds)} kinds hold a reward ({', '.join(kinds[:8])})",
-                path=path,
-                key=key,
-                advice=f"Choose one in a column map: filter = \"{key}=...\"",
-            )
-
-
-def _rewards(train: Sequence[Row], key: str, path: Path) -> FloatArray:
-    values = []
-    for row in train:
-        try:
-            values.append(to_number(row.cells[key]))
-        except ValueError:
-            shown = repr(row.cells[key])
-            raise InputError(
-                f"the reward of this row is {shown[:40]}, not a number",
-                path=path,
-                row=row.number,
-                key=key,
-                advice="Name the key of the mean reward in a column map",
-            ) from None
-    reward = np.array(values, dtype=float)
-    refuse_not_finite(reward, [row.number for row in train], path, key)
-    return reward
-
-
-def refuse_not_finite(reward: FloatArray, numbers: Sequence[int], path: Path, key: str) -> None:
-    """Raise where more than half of the rewards are NaN or infinite."""
-    bad = ~np.isfinite(reward)
-    if 2 * bad.sum() > reward.size:
-        raise InputError(
-            f"{bad.sum()} of {reward.size} rewards are NaN or infinite, the first one here",
-            path=path,
-            row=numbers[int(np.argmax(bad))],
-            key=key,
-            advice="Mend the reward function; a run without rewards teaches nothing",
-        )
-
-
-def _series(
-    train: Sequence[Row], reward: FloatArray, keys: Mapping[str, str]
-) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
-    series: dict[str, FloatArray] = {}
-    missing: dict[str, Missing] = {}
-    for name in SERIES:
-        key = keys.get(name)
-        cells = [None if key is None else cell_number(row.cells.get(key)) for row in train]
-        values = reward if name == "reward" else np.array(cells, dtype=float)
-        add_series(series, missing, name, values, any(cell is None for cell in cells))
-    return series, missing
-
-
-def add_series(
-    series: dict[str, FloatArray],
-    missing: dict[str, Missing],
-    name: str,
-    values: FloatArray,
-    some_absent: bool,
-) -> None:
-    """File a series, or why it is absent or has holes. Infinite cells become NaN."""
-    written = np.isfinite(values)
-    if not written.all():
-        missing[name] = "not logged" if some_absent else "not finite"
-    if written.any():
-        series[name] = np.where(written, values, np.nan)
-
-
-def cell_number(cell: Any) -> float | None:
-    """Number of a cell that is not vital: text counts as absent."""
-    try:
-        return to_number(cell)
-    except ValueError:
-        return None
+        warnings.append(f"'{keys['entropy']}' is 0 in every row: not computed, not collapsed")
+    rate = series.get("learning_rate")
+    if rate is not None and np.nanmax(rate) <= 0:
+        del series["learning_rate"]
+        missing["learning_rate"] = "not logged"
+        warnings.append(f"'{keys['learning_rate']}' is 0 in every row (too few digits printed?)")
+    return warnings
 
 
 def _rate_facts(
-    rows: Sequence[Row],
-    keys: Mapping[str, str],
-    columns: Columns,
-    stretch: int,
+    points: Mapping[float, float],
+    placed: Placed,
     planned_steps: int | None,
-    series: dict[str, FloatArray],
-    missing: dict[str, Missing],
-) -> tuple[dict[str, Any], list[str]]:
-    """Learning rate and schedule, from every row that logs a rate (also those without reward)."""
+    series: Mapping[str, FloatArray],
+) -> tuple[dict[str, Any], bool, list[str]]:
+    """Learning rate and schedule, from every row that logs a rate, also those without reward."""
     facts: dict[str, Any] = {}
     if planned_steps is not None:
         facts["planned_steps"] = planned_steps
-    key, counter = keys.get("learning_rate"), keys.get("step")
-    rates: dict[float, float] = {}
-    for index, row in enumerate(rows):
-        rate = cell_number(row.cells.get(key)) if key else None
-        at = cell_number(row.cells.get(counter)) if counter else index + 1.0
-        if rate is not None and at is not None and np.isfinite(rate) and np.isfinite(at):
-            rates[at * stretch] = rate
-    if not rates:
-        return facts, []
-    step = np.array(sorted(rates))
-    rate_series = np.array([rates[at] for at in step])
-    if rate_series.max() <= 0:
-        series.pop("learning_rate", None)
-        missing["learning_rate"] = "not logged"
-        return facts, [f"'{key}' is 0 in every row (too few digits?) and was left out"]
-    found = infer_schedule(step, rate_series, planned_steps)
+    if not points or "learning_rate" not in series:
+        return facts, False, []
+    found = infer_schedule(placed.at(list(points)), np.array(list(points.values())), planned_steps)
     facts["learning_rate"] = found.peak
-    if found.still_rising:
-        facts["learning_rate_still_rising"] = True
     if found.kind is None:
-        return facts, [f"the schedule cannot be told from '{key}'; its logged values are used"]
+        what = "the schedule cannot be told from the learning rates logged"
+        return facts, found.is_rising, [f"{what}; they are used as they stand"]
     facts["schedule"], facts["warmup_steps"] = found.kind, found.warmup_steps
     if found.planned_steps is not None:
         facts["planned_steps"] = found.planned_steps
-    return facts, []
+    return facts, False, []
 
 
 def _evaluations(
     rows: Sequence[Row], keys: Mapping[str, str], columns: Columns, stretch: int
 ) -> tuple[FloatArray, FloatArray]:
-    key, counter = keys.get("eval_reward"), keys.get("step")
-    if key is None and columns.eval_filter:
-        key = keys["reward"]
-    if key is None or counter is None:
+    key = keys.get("eval_reward", keys["reward"] if columns.eval_filter else None)
+    if key is None or "step" not in keys:
         return np.zeros(0), np.zeros(0)
-    found: dict[float, float] = {}
-    for row in rows:
-        if columns.eval_filter and not _matches(row, columns.eval_filter):
-            continue
-        value, at = cell_number(row.cells.get(key)), cell_number(row.cells.get(counter))
-        if value is not None and at is not None and np.isfinite(value) and np.isfinite(at):
-            # An evaluation comes after the optimizer steps of its refresh.
-            found[at * stretch] = value
-    steps = sorted(found)
-    return np.array(steps, dtype=float), np.array([found[at] for at in steps], dtype=float)
-
-
-def _ignored(train: Sequence[Row], keys: Mapping[str, str]) -> tuple[str, ...]:
-    read = set(keys.values())
-    return tuple(sorted({key for row in train for key in row.cells} - read))
-
-
-def _show(conditions: Mapping[str, str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in conditions.items())
-
-
-def _values(rows: Sequence[Row], key: str) -> str:
-    seen = dict.fromkeys(f"{key}={row.cells[key]}" for row in rows if key in row.cells)
-    return ", ".join(list(seen)[:8]) or f"no row has the key '{key}'"
+    tested = [row for row in rows if matches(row, columns.eval_filter)]
+    points = read_points(tested, keys["step"], key)
+    # An evaluation comes after all optimizer steps of its refresh.
+    return np.array(list(points)) * stretch, np.array(list(points.values()))

@@ -14,9 +14,15 @@ from advisor.runs.columns import nearest
 from advisor.runs.pilot_run import Hyperparameters, parameters_from_name
 
 RUN_KEYS = (
-    "model", "task", "parameters", "seed", "reward_floor", "reward_ceiling", "logging_steps",
+    "model",
+    "task",
+    "parameters",
+    "seed",
+    "reward_floor",
+    "reward_ceiling",
+    "logging_steps",
     "refresh_interval",
-)  # fmt: skip
+)
 KEYS = (*Hyperparameters.model_fields, *RUN_KEYS)
 """Every key that a sidecar entry or an override may set."""
 

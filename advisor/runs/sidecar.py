@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import fnmatch
-import io
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.columns import Columns, nearest, parse_columns
+from advisor.runs.entries import PLACES, Entry, parse_csv_entries, parse_entry
 from advisor.runs.files import read_text
-from advisor.runs.settings import KEYS, Setting, check_settings
+from advisor.runs.settings import Setting, check_settings
 
 NAMES = ("pilots.toml", "pilots.csv")
-
-PLACES = ("id", "path", "columns")
-"""Keys of an entry that place it, rather than set something."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Settings of the runs that one ``[[run]]`` table or CSV line names.
-
-    Attributes
-    ----------
-    row : int
-        One-based index of the table, or line of the CSV.
-    path, id : str or None
-        What it matches: a relative path, a folder or a glob; or a run's id.
-    settings : dict of str to Setting
-    columns : Columns
-    """
-
-    row: int
-    path: str | None
-    id: str | None
-    settings: dict[str, Setting]
-    columns: Columns
-
-    @property
-    def is_glob(self) -> bool:
-        """Whether the path stands for several."""
-        return self.path is not None and any(mark in self.path for mark in "*?[")
+TABLES: dict[str, type] = {"defaults": dict, "columns": dict, "run": list}
 
 
 @dataclass(frozen=True)
@@ -67,50 +38,33 @@ class Sidecar:
     columns: Columns
     entries: tuple[Entry, ...]
 
-    def for_path(self, paths: Iterable[Path], root: Path) -> list[Entry]:
-        """Entries that name a file, its folder or a glob over it; the general ones first.
+    def names_of(self, paths: Iterable[Path], root: Path) -> set[str]:
+        """Ways in which an entry may name a file.
 
         Parameters
         ----------
         paths : iterable of Path
             The file, and others that belong to the same run.
         root : Path
-            Folder that was read; paths count from it or from the sidecar's own folder.
+            Folder that was read.
 
         Returns
         -------
-        entries : list of Entry
-            At most one glob, then at most one exact entry, save those that also name an ``id``.
-
-        Raises
-        ------
-        InputError
-            Two entries of one kind name the file.
+        names : set of str
+            Whole; relative to the sidecar or to ``root``; or a folder between the two.
         """
-        names = {
-            name
-            for path in paths
-            for base in (self.path.parent, root)
-            for name in _spellings(path, base)
-        }
-        globs = [e for e in self.entries if e.is_glob and _glob_matches(e, names)]
-        exact = [
-            e for e in self.entries if e.path and not e.is_glob and _normal(e.path) in names
-        ]
-        for found in (globs, [e for e in exact if e.id is None], _same_id(exact)):
-            if len(found) > 1:
-                raise InputError(
-                    f"entries {found[0].row} and {found[1].row} both name '{found[1].path}'",
-                    path=self.path,
-                    row=found[1].row,
-                    key="path",
-                    advice="Keep one of them",
-                )
-        return globs + exact
+        names = set()
+        for path in paths:
+            names.add(path.as_posix())
+            for base in (self.path.parent, root):
+                if path.is_relative_to(base):
+                    relative = path.relative_to(base)
+                    names |= {relative.as_posix(), *(p.as_posix() for p in relative.parents)}
+        return names - {"."}
 
 
-def find_sidecar(log: Path, root: Path) -> Path | None:
-    """Nearest sidecar beside a log or above it, up to the folder ``root``.
+def find_sidecar(log: Path, top: Path) -> Path | None:
+    """Nearest sidecar beside a log or above it, up to the folder ``top``.
 
     Raises
     ------
@@ -128,7 +82,7 @@ def find_sidecar(log: Path, root: Path) -> Path | None:
             )
         if present:
             return present[0]
-        if folder == root or folder.parent == folder:
+        if folder in (top, folder.parent):
             return None
         folder = folder.parent
 
@@ -141,151 +95,59 @@ def read_sidecar(path: Path) -> Sidecar:
     InputError
         Not valid TOML or CSV, an unknown key, a value out of bounds, an entry that names no run.
     """
-    text = read_text(path)
+    if path.is_dir():
+        raise InputError(
+            "this sidecar is a folder", path=path, advice="Give the pilots.toml or pilots.csv in it"
+        )
+    text = read_text(path, give="Write [defaults] or [[run]] tables in UTF-8, or remove the file")
     if path.suffix == ".csv":
-        return Sidecar(path, {}, Columns(), tuple(_csv_entries(text, path)))
+        return Sidecar(path, {}, Columns(), tuple(parse_csv_entries(text, path)))
     if path.suffix != ".toml":
         raise InputError(
             "a sidecar is a TOML or CSV file", path=path, advice="Name it pilots.toml or pilots.csv"
         )
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(
-            f"this is not valid TOML ({error})",
-            path=path,
-            advice="Text needs quotes, and tables are written [defaults] and [[run]]",
-        ) from None
-    for table in document:
-        if table not in ("defaults", "columns", "run"):
-            raise InputError(
-                "this table or key is not one that the package reads",
-                path=path,
-                key=table,
-                advice=nearest(table, ("defaults", "columns", "run")),
-            )
+    document = _parse_toml(text, path)
     defaults, columns = document.get("defaults", {}), document.get("columns", {})
-    runs = document.get("run", [])
-    for name, table, kind in (
-        ("defaults", defaults, dict), ("columns", columns, dict), ("run", runs, list),
-    ):  # fmt: skip
-        if not isinstance(table, kind):
-            raise InputError(
-                f"'{name}' is not a table",
-                path=path,
-                key=name,
-                advice="Write [defaults], [columns] and one [[run]] (two brackets) per run",
-            )
-    for place in PLACES:
-        if place in defaults:
-            raise InputError(
-                "this key belongs to one run, not to all",
-                path=path,
-                key=place,
-                advice="Move it to a [[run]] table" if place != "columns" else "Use [columns]",
-            )
+    misplaced = next((key for key in defaults if key in PLACES), None)
+    if misplaced is not None:
+        raise InputError(
+            "this key belongs to one run, not to all",
+            path=path,
+            key=misplaced,
+            advice="Use [columns]" if misplaced == "columns" else "Move it to a [[run]] table",
+        )
     return Sidecar(
         path,
         check_settings(defaults, path=path),
         parse_columns(columns, path=path),
-        tuple(_entry(run, path, row) for row, run in enumerate(runs, start=1)),
+        tuple(parse_entry(run, path, row) for row, run in enumerate(document.get("run", []), 1)),
     )
 
 
-def _entry(given: Mapping[str, Any], path: Path, row: int) -> Entry:
-    for place in ("id", "path"):
-        value = given.get(place)
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise InputError(
-                f"{value!r} is not text", path=path, row=row, key=place, advice="Put it in quotes"
-            )
-    if given.get("path") is None and given.get("id") is None:
-        raise InputError(
-            "the entry names no run",
-            path=path,
-            row=row,
-            key="path",
-            advice="Add the log's path relative to this file, or the run's id",
-        )
-    columns = given.get("columns", {})
-    if not isinstance(columns, dict):
-        raise InputError(
-            f"{columns!r} is no column map",
-            path=path,
-            row=row,
-            key="columns",
-            advice='Write columns = {reward = "...", step = "..."}',
-        )
-    unknown = next((key for key in given if key not in KEYS and key not in PLACES), None)
-    if unknown is not None:
-        raise InputError(
-            "this key is not one that the package reads",
-            path=path,
-            row=row,
-            key=unknown,
-            advice=nearest(unknown, (*KEYS, *PLACES)),
-        )
-    settings = {key: value for key, value in given.items() if key not in PLACES}
-    return Entry(
-        row,
-        given.get("path"),
-        given.get("id"),
-        check_settings(settings, path=path, row=row),
-        parse_columns(columns, path=path, row=row),
-    )
-
-
-def _csv_entries(text: str, path: Path) -> list[Entry]:
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    entries = []
+def _parse_toml(text: str, path: Path) -> Mapping[str, Any]:
     try:
-        for cells in reader:
-            if None in cells:
-                raise InputError(
-                    "the row has more cells than the header",
-                    path=path,
-                    row=reader.line_num,
-                    advice="Quote cells that contain a comma",
-                )
-            given: dict[str, Any] = {}
-            for key, cell in cells.items():
-                value = (cell or "").strip()
-                if not value:
-                    continue
-                table, dot, name = key.strip().partition(".")
-                if dot and table == "columns":
-                    given.setdefault("columns", {})[name] = value
-                else:
-                    given[key.strip()] = value
-            if given:
-                entries.append(_entry(given, path, reader.line_num))
-    except csv.Error as error:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = re.search(r"at line (\d+)", str(error))
         raise InputError(
-            f"the table cannot be read ({error})", path=path, row=reader.line_num,
-            advice="Write one run per line, with a header of keys",
-        ) from None  # fmt: skip
-    return entries
-
-
-def _normal(path: str) -> str:
-    return PurePath(path.replace("\\", "/")).as_posix()
-
-
-def _spellings(path: Path, base: Path) -> list[str]:
-    """Ways to name a file: whole, relative to a folder, or by a folder between the two."""
-    spelled = [path.as_posix()]
-    if path.is_relative_to(base):
-        relative = path.relative_to(base)
-        spelled += [relative.as_posix(), *(p.as_posix() for p in relative.parents if p.name)]
-    return spelled
-
-
-def _glob_matches(entry: Entry, names: Iterable[str]) -> bool:
-    pattern = _normal(entry.path or "")
-    return any(fnmatch.fnmatchcase(name, pattern) for name in names)
-
-
-def _same_id(entries: list[Entry]) -> list[Entry]:
-    ids = [entry.id for entry in entries if entry.id is not None]
-    doubled = next((i for i in ids if ids.count(i) > 1), None)
-    return [entry for entry in entries if doubled is not None and entry.id == doubled]
+            f"this is not valid TOML ({error})",
+            path=path,
+            row=int(line.group(1)) if line else None,
+            advice="Text needs quotes, and tables are written [defaults] and [[run]]",
+        ) from None
+    for name, table in document.items():
+        if name not in TABLES:
+            raise InputError(
+                "this table or key is not one that the package reads",
+                path=path,
+                key=name,
+                advice=nearest(name, TABLES),
+            )
+        if not isinstance(table, TABLES[name]):
+            raise InputError(
+                f"'{name}' is not the table it should be",
+                path=path,
+                key=name,
+                advice="Write [defaults], [columns], and [[run]] (two brackets) for each run",
+            )
+    return document

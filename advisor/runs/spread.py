@@ -1,4 +1,4 @@
-"""Is ``reward_std`` the spread within groups, or over the whole batch?"""
+"""Whether ``reward_std`` is the spread within groups, or over the whole batch."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from advisor.runs.files import Row, to_number
+from advisor.runs.files import Row
+from advisor.runs.series import read_column
 
 COMPONENT_STD = re.compile(r"(?:train/)?rewards\s*/\s*[^/]+\s*/\s*std")
 
 
-def is_batch_spread(
-    rows: Sequence[Row], keys: Mapping[str, str], known: Mapping[str, Any]
-) -> bool:
+def is_batch_spread(rows: Sequence[Row], keys: Mapping[str, str], known: Mapping[str, Any]) -> bool:
     """Tell TRL's newer ``reward_std`` (over the batch) from the older (mean within groups).
 
     Parameters
@@ -34,9 +33,9 @@ def is_batch_spread(
         states its version: either every group is silent and the spread is not zero, or the
         spread equals that of the only reward function, which TRL takes over the batch.
     """
-    spread = _column(rows, keys["reward_std_within_group"])
+    spread = read_column(rows, keys["reward_std_within_group"])
     if "silent_group_share" in keys:
-        silent = _column(rows, keys["silent_group_share"])
+        silent = read_column(rows, keys["silent_group_share"])
         if np.any((silent >= 1) & (spread > 1e-6)):
             return True
     if known.get("prompts_per_step") == 1:
@@ -44,20 +43,9 @@ def is_batch_spread(
     components = {key for row in rows for key in row.cells if COMPONENT_STD.fullmatch(key)}
     if len(components) != 1:
         return False
-    component = _column(rows, components.pop())
+    component = read_column(rows, components.pop())
     both = np.isfinite(spread) & np.isfinite(component)
     # One row, or rows without any spread, may agree by chance.
     if both.sum() < 2 or not np.any(spread[both] > 0):
         return False
     return bool(np.allclose(spread[both], component[both], rtol=1e-3, atol=1e-6))
-
-
-def _column(rows: Sequence[Row], key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    values = []
-    for row in rows:
-        try:
-            value = to_number(row.cells.get(key))
-        except ValueError:
-            value = None
-        values.append(np.nan if value is None else value)
-    return np.array(values, dtype=float)

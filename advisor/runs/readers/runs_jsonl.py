@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.columns import Columns, find_keys
-from advisor.runs.files import Row, json_lines, read_text
+from advisor.runs.columns import Columns
+from advisor.runs.files import Row, json_lines, read_text, to_number
+from advisor.runs.keys import find_keys, find_reward_key
 from advisor.runs.pilot_run import SERIES, FloatArray, Hyperparameters, Missing
 from advisor.runs.raw_run import RawRun
-from advisor.runs.rows import add_series, cell_number, refuse_not_finite
-from advisor.runs.steps import read_steps
+from advisor.runs.series import add_series, cell_number, refuse_not_finite
+from advisor.runs.steps import MOST_STEPS
 
 LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')
 
@@ -32,7 +33,15 @@ SHORT_NAMES = {
 """Names in the tables of tiny transformers -> ours."""
 
 SHORT_MARKS = {"lr", "G", "K"}
-"""Keys by which such a table is known; its runs use AdamW at a constant rate, one epoch each."""
+"""Keys by which such a table is known."""
+
+SHORT_FACTS = {
+    "epochs_per_refresh": 1,
+    "optimizer": "adamw",
+    "schedule": "constant",
+    "warmup_steps": 0,
+}
+"""What holds for all runs of such tables and is not written in them."""
 
 OWN_NAMES = (*Hyperparameters.model_fields, "model", "task", "parameters")
 
@@ -54,7 +63,7 @@ def read(path: Path, columns: Columns, known: Mapping[str, Any]) -> list[RawRun]
     columns : Columns
         Column map: series -> key of its list.
     known : mapping
-        Unused: every line states its own settings.
+        Only ``logging_steps`` is looked at: every line states its own settings.
 
     Returns
     -------
@@ -66,23 +75,33 @@ def read(path: Path, columns: Columns, known: Mapping[str, Any]) -> list[RawRun]
     InputError
         A line without a list of rewards, or with lists of several lengths.
     """
-    return [_run(row, path, columns) for row in json_lines(read_text(path), path)]
+    if columns.filter or columns.step_unit == "refresh":
+        raise InputError(
+            "filter and step_unit do not apply to a table with one run per line",
+            path=path,
+            key="columns",
+            advice="Remove them; give the steps of a run as a list 'step'",
+        )
+    window = int(known.get("logging_steps") or 1)
+    return [_run(row, path, columns, window) for row in json_lines(read_text(path), path)]
 
 
-def _run(row: Row, path: Path, columns: Columns) -> RawRun:
+def _run(row: Row, path: Path, columns: Columns, window: int) -> RawRun:
     lists = {key: value for key, value in row.cells.items() if isinstance(value, list)}
     try:
-        keys = find_keys(lists, columns, path)
+        keys = find_keys(lists, find_reward_key(lists, columns, path), columns, path)
     except InputError as error:
+        # The search for keys does not know lines; here the line is what to mend.
         raise InputError(
             error.problem, path=path, row=row.number, key=error.key, advice=error.advice
         ) from None
     size = len(lists[keys["reward"]])
+    _check_rewards(lists[keys["reward"]], row.number, path, keys["reward"])
     series: dict[str, FloatArray] = {}
     missing: dict[str, Missing] = {}
     for name in SERIES:
         cells = [cell_number(cell) for cell in lists.get(keys.get(name, ""), [None] * size)]
-        if len(cells) != size or size == 0:
+        if len(cells) != size:
             raise InputError(
                 f"the list has {len(cells)} values and the reward {size}",
                 path=path,
@@ -90,88 +109,81 @@ def _run(row: Row, path: Path, columns: Columns) -> RawRun:
                 key=keys.get(name),
                 advice="Give one value per step, null where there is none",
             )
-        values = np.array(cells, dtype=float)
-        if name == "reward":
-            _refuse_no_number(lists[keys[name]], cells, row.number, path, keys[name])
-        add_series(series, missing, name, values, any(cell is None for cell in cells))
+        add_series(series, missing, name, np.array(cells, dtype=float), None in cells)
     label = row.cells.get("id")
+    short = row.cells.keys() >= SHORT_MARKS
+    understood = {*OWN_NAMES, *keys.values(), "id"}
+    if short:
+        understood |= {*SHORT_NAMES, "size", *TESTS}
+    eval_step, eval_reward = _evaluations(row.cells, size)
     return RawRun(
         path=path,
-        step=_steps(lists, keys, row.number, size, path),
+        step=_steps(lists.get(keys.get("step", "")), row.number, size, window, path),
         series=series,
         missing=missing,
         label=str(row.number if label is None else label),
         has_own_id=label is not None,
-        facts=_facts(row.cells),
-        keys_read={name: key for name, key in keys.items() if name in series or name == "step"},
-        keys_ignored=tuple(sorted(set(row.cells) - set(keys.values()) - _understood(row.cells))),
-        **_evaluations(row.cells, size),
+        eval_step=eval_step,
+        eval_reward=eval_reward,
+        facts=_facts(row.cells, short),
+        keys_read={name: key for name, key in keys.items() if name in (*series, "step")},
+        keys_ignored=tuple(sorted(set(row.cells) - understood)),
     )
 
 
-def _facts(cells: Mapping[str, Any]) -> dict[str, Any]:
-    facts = {name: cells[name] for name in OWN_NAMES if cells.get(name) is not None}
-    if cells.keys() >= SHORT_MARKS:
-        facts |= {
-            ours: cells[short] for short, ours in SHORT_NAMES.items() if cells.get(short) is not None
-        }
-        facts |= {
-            "epochs_per_refresh": 1, "optimizer": "adamw", "schedule": "constant", "warmup_steps": 0,
-        }  # fmt: skip
-        if "model" not in facts and cells.get("size") is not None:
+def _facts(cells: Mapping[str, Any], short: bool) -> dict[str, Any]:
+    facts = {name: cells.get(name) for name in OWN_NAMES}
+    if short:
+        facts |= SHORT_FACTS | {ours: cells.get(name) for name, ours in SHORT_NAMES.items()}
+        if facts["model"] is None and cells.get("size") is not None:
             facts["model"] = f"tiny-{cells['size']}"
-    # Logged per step, not a setting: the series is read as such.
-    return {name: value for name, value in facts.items() if not isinstance(value, list)}
+    # A list is a series logged under the name of a setting (learning_rate).
+    return {n: v for n, v in facts.items() if v is not None and not isinstance(v, list)}
 
 
-def _understood(cells: Mapping[str, Any]) -> set[str]:
-    short = {*SHORT_NAMES, "size", "base_acc", "final_eval"} if cells.keys() >= SHORT_MARKS else set()
-    return short | set(OWN_NAMES) | {"id"}
+TESTS = ("base_acc", "final_eval")
+"""Held-out reward before the first and after the last step."""
 
 
-def _evaluations(cells: Mapping[str, Any], size: int) -> dict[str, FloatArray]:
-    pairs = [(0.0, cell_number(cells.get("base_acc"))), (size, cell_number(cells.get("final_eval")))]
-    known = [(step, value) for step, value in pairs if value is not None and np.isfinite(value)]
-    return {
-        "eval_step": np.array([step for step, _ in known], dtype=float),
-        "eval_reward": np.array([value for _, value in known], dtype=float),
-    }
+def _evaluations(cells: Mapping[str, Any], size: int) -> tuple[FloatArray, FloatArray]:
+    values = np.array([cell_number(cells.get(name)) for name in TESTS], dtype=float)
+    known = np.isfinite(values)
+    return np.array([0.0, size])[known], values[known]
 
 
-def _steps(
-    lists: Mapping[str, list[Any]], keys: Mapping[str, str], number: int, size: int, path: Path
-) -> FloatArray:
-    if "step" not in keys:
-        return np.arange(1.0, size + 1)
-    values = lists[keys["step"]]
-    step = read_steps([Row(number, {"step": value}) for value in values], "step", path)
-    if step.size != size or np.any(np.diff(step) <= 0):
+def _steps(cells: list[Any] | None, row: int, size: int, window: int, path: Path) -> FloatArray:
+    if cells is None:
+        return np.arange(1.0, size + 1) * window
+    step = np.array([cell_number(cell) for cell in cells], dtype=float)
+    whole = np.all((step >= 0) & (step <= MOST_STEPS) & (step == np.round(step)))
+    if step.size != size or not whole or np.any(np.diff(step) <= 0):
         raise InputError(
-            "the steps must increase, one for each reward",
+            "the steps must be whole numbers that increase, one for each reward",
             path=path,
-            row=number,
-            key=keys["step"],
+            row=row,
+            key="step",
             advice="Correct the list, or leave it out to count from 1",
         )
     return step + 1 if step[0] == 0 else step
 
 
-def _refuse_no_number(
-    cells: list[Any], numbers: list[float | None], row: int, path: Path, key: str
-) -> None:
-    for place, (cell, number) in enumerate(zip(cells, numbers, strict=True), start=1):
-        if number is None and cell is not None:
+def _check_rewards(cells: list[Any], row: int, path: Path, key: str) -> None:
+    numbers = []
+    for place, cell in enumerate(cells, start=1):
+        try:
+            numbers.append(to_number(cell))
+        except ValueError:
             raise InputError(
-                f"reward {place} of the list is {cell!r}, not a number",
+                f"reward {place} of the list is {repr(cell)[:40]}, not a number",
                 path=path,
                 row=row,
                 key=key,
                 advice="Write numbers, or null where there is none",
-            )
-    logged = np.array([n for n in numbers if n is not None], dtype=float)
+            ) from None
+    logged = np.array([number for number in numbers if number is not None], dtype=float)
     if not logged.size:
         raise InputError(
-            "the list of rewards holds nothing",
+            "the list of rewards is empty",
             path=path,
             row=row,
             key=key,

@@ -1,4 +1,4 @@
-"""Rows of any trainer as CSV, JSONL or a JSON list; a column map names what is not known by name."""
+"""Rows of any trainer as CSV, JSONL or a JSON list, read by common names or a column map."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.columns import Columns, has_reward_key, show_keys
+from advisor.runs.columns import Columns
 from advisor.runs.files import Row, csv_rows, json_lines, parse_json, read_text
+from advisor.runs.keys import has_reward_key, show_keys
 from advisor.runs.raw_run import RawRun
 from advisor.runs.rows import collect_run
 
@@ -58,33 +59,34 @@ def read(path: Path, columns: Columns, known: Mapping[str, Any]) -> list[RawRun]
         The file is no table, or holds no reward.
     """
     text = read_text(path)
-    cut: str | None = None
+    cut = False
     if path.suffix in DELIMITED:
-        rows = csv_rows(text, path)
-    elif text.lstrip()[0] == "{" and _is_lines(text, path):
+        rows, cut = csv_rows(text, path)
+    elif text.lstrip()[0] == "{" and _is_lines(text, path.suffix):
         rows, cut = _lines(text, path)
     else:
         rows = _objects(parse_json(text, path), path)
     run = collect_run(rows, path, columns, known)
-    if cut is not None:
-        run = dataclasses.replace(run, warnings=(*run.warnings, cut))
+    if cut:
+        warning = "the last line is cut and was left out"
+        run = dataclasses.replace(run, warnings=(*run.warnings, warning))
     return [run]
 
 
-def _is_lines(text: str, path: Path) -> bool:
+def _is_lines(text: str, suffix: str) -> bool:
     """Whether the text holds an object per line, rather than one object over several."""
-    return path.suffix != ".json" or text.split("\n", 1)[0].rstrip().endswith("}")
+    return suffix != ".json" or text.split("\n", 1)[0].rstrip().endswith("}")
 
 
-def _lines(text: str, path: Path) -> tuple[list[Row], str | None]:
-    """Rows, and a warning where the last line was being written while the file was copied."""
+def _lines(text: str, path: Path) -> tuple[list[Row], bool]:
+    """Rows, and whether the last line was still being written when the file was copied."""
     whole, newline, last = text.rstrip(" \t").rpartition("\n")
     if whole.strip() and newline and last:
         try:
             parse_json(last, path)
         except InputError:
-            return list(json_lines(whole, path)), "the last line is cut and was left out"
-    return list(json_lines(text, path)), None
+            return list(json_lines(whole, path)), True
+    return list(json_lines(text, path)), False
 
 
 def _objects(document: Any, path: Path) -> list[Row]:

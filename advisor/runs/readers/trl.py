@@ -12,7 +12,8 @@ from advisor.errors import InputError
 from advisor.runs.columns import Columns
 from advisor.runs.files import Row, parse_json, read_text
 from advisor.runs.raw_run import RawRun
-from advisor.runs.rows import cell_number, collect_run
+from advisor.runs.rows import collect_run
+from advisor.runs.series import cell_number
 
 NAME = "trainer_state.json"
 

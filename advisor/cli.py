@@ -1,0 +1,264 @@
+"""Command line: parse, call one function, print. No statistics here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from advisor.posterior import Posterior, Target
+    from advisor.recommend import Recommendation
+
+app = typer.Typer(
+    name="advisor",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help=(
+        "Advice on group size, learning rate and refresh interval of a GRPO run, from short pilot "
+        "logs, before the full run is launched."
+    ),
+    epilog="Exit codes: 0 done, 1 our fault, 2 bad input, 3 infeasible or cannot tell, "
+    "4 not converged.",
+)
+
+CANNOT_TELL = 3
+
+Out = Annotated[Path, typer.Option(help="Folder to write the study into.")]
+Steps = Annotated[
+    int | None,
+    typer.Option(help="Optimizer steps of the full run [default: 3 x the longest pilot]."),
+]
+Level = Annotated[float, typer.Option(help="P(stable) that the advice must reach.")]
+Seed = Annotated[int, typer.Option(help="Seed of sampler and search.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress; only the answer.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the recommendation as JSON.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+
+
+@app.command()
+def demo(
+    out: Out = Path("advisor-study-demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer draws: half the time, wider Monte Carlo error.")
+    ] = False,
+    seed: Seed = 1,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Advise on twelve real pilots of tiny transformers that come with the package.
+
+    [bold]Example[/]: advisor demo --out my-first-study
+    """
+    from advisor.demo import demo_folder
+    from advisor.posterior import Sampling
+
+    sampling = Sampling(seed=seed, draws=250, tune=300) if quick else Sampling(seed=seed)
+    _advise(
+        [demo_folder()],
+        out=out,
+        priors="small_models",
+        sampling=sampling,
+        quiet=quiet,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def advise(
+    logs: Annotated[list[Path], typer.Argument(help="Pilot logs, or folders of them.")],
+    out: Out = Path("advisor-study"),
+    sidecar: Annotated[
+        Path | None,
+        typer.Option(help="pilots.toml or .csv with settings that the logs do not hold."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Setting of every pilot, e.g. --set group_size=8. Repeat."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of a table, e.g. --column reward=train/acc. Repeat."),
+    ] = None,
+    steps: Steps = None,
+    level: Level = 0.9,
+    model: Annotated[
+        str | None, typer.Option(help="Model of the full run [default: the largest piloted].")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Its task [default: the piloted one].")] = None,
+    parameters: Annotated[
+        float | None, typer.Option(help="Parameters of a model that was not piloted, e.g. 7e9.")
+    ] = None,
+    start_reward: Annotated[
+        float | None, typer.Option(help="Its mean reward before training, if known.")
+    ] = None,
+    group_sizes: Annotated[
+        str | None, typer.Option(help="Group sizes to choose from, e.g. 8,16.")
+    ] = None,
+    learning_rates: Annotated[
+        str | None, typer.Option(help="Learning rates to choose from, e.g. 1e-6,2e-6.")
+    ] = None,
+    priors: Annotated[
+        str, typer.Option(help="Prior preset, or a path to a .toml.")
+    ] = "full_finetuning",
+    seed: Seed = 1,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Read pilot logs, fit them, and recommend a configuration.
+
+    [bold]Example[/]: advisor advise runs/ --steps 500 --level 0.95 --out study
+    """
+    from advisor.posterior import Sampling
+
+    _advise(
+        logs,
+        out=out,
+        priors=priors,
+        sampling=Sampling(seed=seed),
+        sidecar=sidecar,
+        overrides=_pairs(settings, "--set"),
+        columns=_pairs(column, "--column"),
+        target={
+            "model": model,
+            "task": task,
+            "parameters": parameters,
+            "start_reward": start_reward,
+        },
+        choices={
+            "steps": steps,
+            "level": level,
+            "group_sizes": _numbers(group_sizes, "--group-sizes", int),
+            "learning_rates": _numbers(learning_rates, "--learning-rates", float),
+        },
+        quiet=quiet,
+        as_json=as_json,
+    )
+
+
+def _advise(
+    logs: Sequence[Path],
+    *,
+    out: Path,
+    priors: str,
+    sampling: Any,
+    sidecar: Path | None = None,
+    overrides: dict[str, str] | None = None,
+    columns: dict[str, str] | None = None,
+    target: dict[str, Any] | None = None,
+    choices: dict[str, Any] | None = None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from advisor.posterior import fit
+    from advisor.recommend import recommend
+    from advisor.runs import read_runs
+    from advisor.study import check_folder, write_study
+    from advisor.terminal import Reporter, print_answer, print_runs
+
+    check_folder(out)
+    with Reporter(quiet=quiet) as progress:
+        progress("Reading logs", None, "")
+        runs = read_runs(logs, sidecar=sidecar, overrides=overrides, columns=columns)
+        if not quiet:
+            print_runs(runs, progress.console)
+        posterior = fit(runs, priors=priors, sampling=sampling, progress=progress)
+        advice = recommend(
+            posterior,
+            target=_target(posterior, **(target or {})),
+            seed=sampling.seed,
+            progress=progress,
+            **(choices or {}),
+        )
+        files = write_study(out, posterior, advice, progress)
+    if as_json:
+        typer.echo(advice.to_json())
+    else:
+        print_answer(advice, posterior, out, files)
+    _finish(advice)
+
+
+def _finish(advice: Recommendation) -> None:
+    if advice.kind != "recommendation":
+        raise typer.Exit(CANNOT_TELL)
+
+
+def _target(
+    posterior: Posterior,
+    model: str | None = None,
+    task: str | None = None,
+    parameters: float | None = None,
+    start_reward: float | None = None,
+) -> Target | None:
+    """Target that the flags name; None leaves the choice to ``recommend``."""
+    from advisor.recommend.target import named_target
+
+    if model is None and task is None and parameters is None and start_reward is None:
+        return None
+    return named_target(posterior, model, task, parameters, start_reward)
+
+
+def _pairs(values: list[str] | None, flag: str) -> dict[str, str]:
+    from advisor.errors import InputError
+
+    out = {}
+    for value in values or []:
+        key, separator, content = value.partition("=")
+        if not separator or not key or not content:
+            raise InputError(
+                f"'{value}' is no key=value", key=flag, advice=f"Write {flag} name=value"
+            )
+        out[key.strip()] = content.strip()
+    return out
+
+
+def _numbers(text: str | None, flag: str, kind: type) -> tuple[Any, ...] | None:
+    from advisor.errors import InputError
+
+    if text is None:
+        return None
+    try:
+        return tuple(kind(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise InputError(
+            f"'{text}' is no list of numbers", key=flag, advice=f"Write {flag} 8,16"
+        ) from error
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code; a traceback only with ``--debug``."""
+    from advisor.errors import AdvisorError
+
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(args=argv, standalone_mode=True)
+    except AdvisorError as error:
+        if "--debug" in argv:
+            raise
+        _complain(f"Error: {error}", error.exit_code)
+    except BrokenPipeError:
+        # The reader of a pipe went away: nothing to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        _complain("Stopped; nothing was written.", 130)
+    except Exception as error:
+        if "--debug" in argv:
+            raise
+        _complain(
+            f"Internal error ({type(error).__name__}: {error}). This is our fault: please report "
+            "it with the output of the same command and --debug.",
+            1,
+        )
+
+
+def _complain(text: str, code: int) -> None:
+    typer.echo(text, err=True)
+    sys.exit(code)

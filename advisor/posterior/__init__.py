@@ -1,0 +1,7 @@
+"""What the pilots say: the hierarchical model, its fit and its draws. Importing it needs no PyMC."""
+
+from advisor.posterior.fit import Sampling, fit
+from advisor.posterior.forecast import Forecaster, Target
+from advisor.posterior.posterior import Convergence, Posterior
+
+__all__ = ["Convergence", "Forecaster", "Posterior", "Sampling", "Target", "fit"]

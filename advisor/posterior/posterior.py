@@ -1,0 +1,372 @@
+"""The posterior: draws, what they were drawn from, and how well they converged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pydantic import BaseModel, ConfigDict
+
+from advisor._version import VERSION
+from advisor.posterior import equations as eq
+from advisor.posterior.storage import read_netcdf, write_netcdf
+from advisor.priors import Priors
+from advisor.runs.cohort import Cohort, Reference
+
+FloatArray = npt.NDArray[np.float64]
+
+SCHEMA = 1
+"""Version of the saved format; another number is refused on loading."""
+
+INTERVAL = 0.8
+"""Probability of every interval in tables and texts: central, from quantiles."""
+
+MIN_SIZES = 4
+"""Model sizes below which the curvature exponent is called prior-dominated."""
+
+
+class Convergence(BaseModel):
+    """Convergence figures of one fit.
+
+    Attributes
+    ----------
+    rhat : float
+        Largest rank-normalised split R-hat, of the variable ``worst``.
+    ess : float
+        Smallest bulk effective sample size.
+    divergent_share : float
+    draws : int
+        Over all chains.
+    steps_per_draw : float
+        Mean leapfrog steps.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    rhat: float
+    ess: float
+    worst: str
+    divergent_share: float
+    draws: int
+    steps_per_draw: float
+
+    def complaint(self, rhat: float, ess: float, divergent_share: float) -> str | None:
+        """Say what fails the gate, or None."""
+        if not self.rhat < rhat:
+            return f"R-hat {self.rhat:.3f} of {self.worst} is not below {rhat}"
+        if not self.ess > ess:
+            return f"only {self.ess:.0f} effective draws (at least {ess:.0f} wanted)"
+        if self.divergent_share > divergent_share:
+            return f"{self.divergent_share:.1%} of the draws diverged"
+        return None
+
+
+class RunSummary(BaseModel):
+    """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    task: str
+    model: str
+    parameters: float
+    hyperparameters: dict[str, Any]
+    steps: float
+    completions: float
+    first_reward: float
+    last_reward: float
+    collapse_step: float | None
+
+
+class Provenance(BaseModel):
+    """What a posterior was made from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_version: int
+    package: str
+    created: str
+    data_sha256: str
+    seed: int
+    versions: dict[str, str]
+
+
+class Meta(BaseModel):
+    """Everything about a posterior but its draws; JSON inside the NetCDF file."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    tasks: tuple[str, ...]
+    groups: tuple[tuple[str, str], ...]
+    group_parameters: tuple[float, ...]
+    task_of_group: tuple[int, ...]
+    reference: Reference
+    floor: float
+    ceiling: float
+    longest: float
+    runs: tuple[RunSummary, ...]
+    notes: tuple[str, ...]
+    convergence: Convergence
+    priors: Priors
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Draws and provenance.
+
+    Attributes
+    ----------
+    draws : dict of str to ndarray of shape (chains, draws, ...)
+        Every parameter by name: scalars of the population (``curvature_exponent``,
+        ``rate.learning_rate`` ...), per task, per group (task, model) and per run. ``plateau``
+        (reward units) and ``stiffness`` (per optimizer step) are at the reference configuration.
+    pilots : dict of str to ndarray
+        The binned pilot curves: ``run``, ``step``, ``reward`` (reward units).
+    meta : Meta
+    """
+
+    draws: Mapping[str, FloatArray]
+    pilots: Mapping[str, FloatArray]
+    meta: Meta
+
+    @property
+    def convergence(self) -> Convergence:
+        """Convergence figures."""
+        return self.meta.convergence
+
+    def flat(self, name: str) -> FloatArray:
+        """Draws of one parameter with chains joined, shape (draws, ...)."""
+        values = self.draws[name]
+        return values.reshape(-1, *values.shape[2:])
+
+    @property
+    def sizes(self) -> int:
+        """Distinct model sizes among the pilots."""
+        return len(set(self.meta.group_parameters))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Plateau, stiffness and exponents: mean and central 80 % interval."""
+        rows = []
+        for index, (task, model) in enumerate(self.meta.groups):
+            for name in ("plateau", "stiffness"):
+                rows.append((f"{name} [{task} / {model}]", self.flat(name)[:, index]))
+        rows.append(("curvature exponent", self.flat("curvature_exponent")))
+        rows += [(f"rate exponent of {term}", self.flat(f"rate.{term}")) for term in eq.RATE_TERMS]
+        frame = pd.DataFrame(
+            {
+                "mean": [values.mean() for _, values in rows],
+                "lower": [np.quantile(values, (1 - INTERVAL) / 2) for _, values in rows],
+                "upper": [np.quantile(values, (1 + INTERVAL) / 2) for _, values in rows],
+            },
+            index=pd.Index([name for name, _ in rows], name="quantity"),
+        )
+        return frame
+
+    @property
+    def text(self) -> str:
+        """What the pilots say, as a person would write it."""
+        meta, lines = self.meta, []
+        reference = (
+            f"learning rate {meta.reference.learning_rate:.2g}, group size "
+            f"{meta.reference.group_size:.3g}"
+        )
+        collapsed = sum(run.collapse_step is not None for run in meta.runs)
+        lines.append(
+            f"{len(meta.runs)} pilots of {len(meta.groups)} model-task pairs"
+            + (f", {collapsed} of which collapsed" if collapsed else ", none of which collapsed")
+            + f". At {reference}:"
+        )
+        for index, (task, model) in enumerate(meta.groups):
+            plateau, stiffness = self.flat("plateau")[:, index], self.flat("stiffness")[:, index]
+            lines.append(
+                f"  {model} on {task}: plateau {_interval(plateau)}, "
+                f"stiffness {_interval(stiffness)} per step "
+                f"(timescale {_interval(1 / stiffness, digits=3)} steps)."
+            )
+        exponent = f"Curvature exponent {_interval(self.flat('curvature_exponent'))}"
+        if self.sizes < MIN_SIZES:
+            exponent += (
+                f": mostly the prior, since the pilots have {self.sizes} model "
+                f"size{'s' if self.sizes > 1 else ''} (at least {MIN_SIZES} are needed)"
+            )
+        lines.append(exponent + ".")
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """Table and provenance as JSON, without the draws."""
+        return json.dumps(
+            {
+                "table": json.loads(self.table.to_json(orient="index")),
+                "convergence": self.convergence.model_dump(),
+                "provenance": self.meta.provenance.model_dump(),
+            },
+            indent=2,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write a NetCDF file that ArviZ and :meth:`load` both open."""
+        write_netcdf(Path(path), self.draws, self.pilots, self.meta.model_dump_json(), _dims())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Posterior:
+        """Read a saved posterior; imports neither PyMC nor ArviZ.
+
+        Raises
+        ------
+        StudyError
+            The file is none of ours, or has another schema.
+        """
+        draws, pilots, text = read_netcdf(Path(path), SCHEMA)
+        return cls(draws, pilots, Meta.model_validate_json(text))
+
+
+def _interval(values: FloatArray, digits: int = 2) -> str:
+    low, mid, high = np.quantile(values, [(1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2])
+    return f"{mid:.{digits}g} [{low:.{digits}g}, {high:.{digits}g}]"
+
+
+def _dims() -> dict[str, tuple[str, ...]]:
+    """Extra dimensions of the stored parameters; what is not named is a scalar."""
+    return {
+        "headroom_logit": ("task",),
+        "log_slope": ("task",),
+        **dict.fromkeys(
+            (
+                "start_logit",
+                "group_offset.headroom",
+                "group_offset.stiffness",
+                "start",
+                "plateau",
+                "stiffness",
+            ),
+            ("group",),
+        ),
+        "run_offset.plateau": ("run",),
+        "run_offset.stiffness": ("run",),
+    }
+
+
+def make_posterior(
+    cohort: Cohort,
+    priors: Priors,
+    raw: Mapping[str, FloatArray],
+    statistics: Mapping[str, FloatArray],
+    diagnostics: Mapping[str, tuple[FloatArray, FloatArray]],
+    versions: dict[str, str],
+    *,
+    seed: int,
+) -> Posterior:
+    """Name the sampled vectors and add start, plateau and stiffness per group.
+
+    Parameters
+    ----------
+    cohort, priors
+        What was fitted.
+    raw : mapping of str to ndarray of shape (chains, draws, ...)
+        As the model samples them.
+    statistics : mapping of str to ndarray of shape (chains, draws)
+        ``diverging`` and ``n_steps``.
+    diagnostics : mapping of str to (rhat, ess)
+        Per variable of ``raw``.
+    versions : dict
+        Package versions.
+    seed : int
+        Of the sampler.
+    """
+    names = eq.population_names()
+    draws = {name: raw["population"][:, :, i] for i, name in enumerate(names)}
+    draws["headroom_logit"], draws["log_slope"] = np.moveaxis(raw["task_level"], 2, 0)
+    draws["start_logit"] = raw["start_logit"]
+    draws["group_offset.headroom"], draws["group_offset.stiffness"] = np.moveaxis(
+        raw["group_offset"], 2, 0
+    )
+    draws["run_offset.plateau"], draws["run_offset.stiffness"] = np.moveaxis(
+        raw["run_offset"], 2, 0
+    )
+    groups = eq.group_level(
+        {name: draws[name][..., None] for name in names},
+        draws["headroom_logit"][..., cohort.task_of_group],
+        draws["log_slope"][..., cohort.task_of_group],
+        draws["start_logit"],
+        draws["group_offset.headroom"],
+        draws["group_offset.stiffness"],
+        cohort.group_log_parameters,
+    )
+    scale = cohort.ceiling - cohort.floor
+    draws["start"] = cohort.floor + scale * groups.start
+    draws["plateau"] = cohort.floor + scale * groups.cold_plateau
+    draws["stiffness"] = np.exp(groups.log_stiffness)
+
+    rhat = {name: np.max(pair[0]) for name, pair in diagnostics.items()}
+    worst = max(rhat, key=lambda name: rhat[name])
+    convergence = Convergence(
+        rhat=float(rhat[worst]),
+        ess=float(min(np.min(pair[1]) for pair in diagnostics.values())),
+        worst=worst,
+        divergent_share=float(statistics["diverging"].mean()),
+        draws=int(statistics["diverging"].size),
+        steps_per_draw=float(statistics["n_steps"].mean()),
+    )
+    pilots = {
+        "run": cohort.run_of_bin.astype(float),
+        "step": cohort.step,
+        "reward": cohort.floor + scale * cohort.reward,
+    }
+    meta = Meta(
+        tasks=cohort.tasks,
+        groups=cohort.groups,
+        group_parameters=tuple(cohort.group_parameters.tolist()),
+        task_of_group=tuple(int(i) for i in cohort.task_of_group),
+        reference=cohort.reference,
+        floor=cohort.floor,
+        ceiling=cohort.ceiling,
+        longest=cohort.longest,
+        runs=tuple(_summaries(cohort)),
+        notes=cohort.notes,
+        convergence=convergence,
+        priors=priors,
+        provenance=Provenance(
+            schema_version=SCHEMA,
+            package=VERSION,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            data_sha256=cohort.digest,
+            seed=seed,
+            versions=versions,
+        ),
+    )
+    return Posterior(draws, pilots, meta)
+
+
+def _summaries(cohort: Cohort) -> list[RunSummary]:
+    out = []
+    for index, run in enumerate(cohort.runs):
+        settings = run.hyperparameters
+        finite = run.reward[np.isfinite(run.reward)]
+        steps = float(run.step[-1])
+        out.append(
+            RunSummary(
+                id=run.id,
+                task=str(run.task),
+                model=str(run.model),
+                parameters=run.parameters or 0.0,
+                hyperparameters=settings.model_dump(),
+                steps=steps,
+                completions=(
+                    steps * (settings.prompts_per_step or 0) * (settings.group_size or 0)
+                    / (settings.epochs_per_refresh or 1)
+                ),
+                first_reward=float(finite[:5].mean()),
+                last_reward=float(finite[-5:].mean()),
+                collapse_step=cohort.collapse_step[index],
+            )
+        )
+    return out

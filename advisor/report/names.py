@@ -1,0 +1,47 @@
+"""How figures and tables write learning rates, models and configurations."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.runs.pilot_run import Hyperparameters
+
+
+def scientific(value: float) -> str:
+    """Write a learning rate shortly.
+
+    Examples
+    --------
+    >>> scientific(0.0003), scientific(1.25e-3)
+    ('3e-4', '1.2e-3')
+    """
+    lead, power = f"{value:.1e}".split("e")
+    return f"{lead.removesuffix('.0')}e{int(power)}"
+
+
+def percent(share: float) -> str:
+    """Write a probability as ``90 %``."""
+    return f"{100 * share:.3g} %"
+
+
+def settings_label(settings: Hyperparameters) -> str:
+    """Name a configuration by what the advice chooses: ``lr 3e-4, G 8, K 2``."""
+    return (
+        f"lr {scientific(settings.learning_rate or 0.0)}, "
+        f"G {settings.group_size}, K {settings.refresh_interval}"
+    )
+
+
+def shorten(name: str, limit: int = 26) -> str:
+    """Last part of a path-like name, cut in the middle to ``limit`` characters.
+
+    Examples
+    --------
+    >>> shorten("Qwen/Qwen2.5-7B-Instruct")
+    'Qwen2.5-7B-Instruct'
+    """
+    name = re.sub(r"\s+", " ", name.rstrip("/").rsplit("/", 1)[-1]).strip()
+    if len(name) <= limit:
+        return name
+    left = (limit - 1) // 2
+    return f"{name[:left]}…{name[-(limit - 1 - left) :]}"

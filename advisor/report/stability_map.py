@@ -1,0 +1,243 @@
+"""Figure: where a run stays stable, over learning rate, refresh interval and group size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.posterior import Forecaster, Posterior
+from advisor.recommend.lattice import default_lattice
+from advisor.recommend.stability import stability
+from advisor.report.names import percent, scientific
+from advisor.runs.pilot_run import Hyperparameters
+
+if TYPE_CHECKING:
+    from advisor.recommend import Recommendation
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+MAP_DRAWS = 400
+"""Draws behind the map: Monte Carlo error of a probability is at most .025."""
+
+RATES = 25
+MIN_ROWS, MAX_ROWS = 4, 7
+MAX_PANELS = 4
+
+RATE_PAD = 1.3
+"""Factor by which the axis reaches beyond all rates offered and piloted."""
+
+SAME_GROUP = 2**0.5
+"""A mark stands in a panel when its group size is within this factor of the panel's."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A named point of the map.
+
+    Attributes
+    ----------
+    name : str
+    learning_rate : float
+    interval : int
+        K, optimizer steps per refresh.
+    group_size : int
+    panel : int
+        Panel with the nearest group size.
+    """
+
+    name: str
+    learning_rate: float
+    interval: int
+    group_size: int
+    panel: int
+
+
+@dataclass(frozen=True)
+class StabilityMap:
+    """The whole figure.
+
+    Attributes
+    ----------
+    learning_rate : ndarray of shape (rates,)
+    interval : ndarray of shape (intervals,)
+        K, optimizer steps per refresh, at the advised epochs.
+    group_size : ndarray of shape (panels,)
+    probability : ndarray of shape (panels, intervals, rates)
+        P(stable) by the planned step.
+    level : float
+        P(stable) wanted.
+    limit : ndarray of shape (panels, intervals)
+        Learning rate at which P(stable) first falls below the level; NaN where it is below
+        everywhere, the last rate where it never falls.
+    steps, epochs : int
+        Horizon in optimizer steps; passes over one batch of rollouts.
+    advised, next_pilot : Mark or None
+    recipes : tuple of Mark
+    pilot_rate, pilot_interval : ndarray of shape (pilots,)
+        Of every pilot, of whatever model and task: all of them inform the map.
+    pilot_panel : ndarray of shape (pilots,)
+        Panel of each pilot; -1 where none has its group size.
+    pilot_collapsed, pilot_of_target : ndarray of shape (pilots,), bool
+        Whether it collapsed, and whether it trained the target's model on the target's task.
+    """
+
+    learning_rate: FloatArray
+    interval: IntArray
+    group_size: IntArray
+    probability: FloatArray
+    level: float
+    limit: FloatArray
+    steps: int
+    epochs: int
+    advised: Mark
+    next_pilot: Mark | None
+    recipes: tuple[Mark, ...]
+    pilot_rate: FloatArray
+    pilot_interval: FloatArray
+    pilot_panel: IntArray
+    pilot_collapsed: npt.NDArray[np.bool_]
+    pilot_of_target: npt.NDArray[np.bool_]
+
+    @property
+    def text(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        parts = [
+            f"Probability that a run stays stable for {self.steps} steps, over learning rate and "
+            f"refresh interval K, one panel per group size."
+        ]
+        row = int(np.argmin(np.abs(self.interval - self.advised.interval)))
+        for group, limits in zip(self.group_size, self.limit, strict=True):
+            end = limits[row]
+            if np.isnan(end):
+                found = f"below {percent(self.level)} at every learning rate"
+            elif end >= self.learning_rate[-1]:
+                found = f"at least {percent(self.level)} at every learning rate drawn"
+            else:
+                found = f"at least {percent(self.level)} up to learning rate {scientific(end)}"
+            parts.append(f"Group size {group}, K {self.interval[row]}: {found}.")
+        parts.append(
+            f"{self.advised.name}: learning rate {scientific(self.advised.learning_rate)}, "
+            f"group size {self.advised.group_size}, K {self.advised.interval}."
+        )
+        return " ".join(parts)
+
+
+NAMES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}
+
+
+def stability_map_info(
+    posterior: Posterior, recommendation: Recommendation, *, draws: int = MAP_DRAWS
+) -> StabilityMap:
+    """Evaluate P(stable) around a recommendation.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+        Its target, steps, level and epochs are those of the map.
+    draws : int
+        Thinned evenly out of the posterior; the same for all configurations.
+
+    Returns
+    -------
+    info : StabilityMap
+        The advised group size and its neighbours among those that the default lattice offers.
+    """
+    settings, meta = recommendation.settings, posterior.meta
+    lattice = default_lattice(posterior, settings)
+    epochs = settings.epochs_per_refresh or 1
+    groups = _around(sorted({*lattice.group_sizes, settings.group_size or 1}), settings.group_size)
+    pilots = [run.hyperparameters for run in meta.runs]
+    pilot_rate = np.array([run["learning_rate"] for run in pilots], dtype=float)
+    pilot_interval = np.array(
+        [run["minibatches_per_refresh"] * run["epochs_per_refresh"] for run in pilots], dtype=float
+    )
+    low = min(*pilot_rate, *lattice.learning_rates, settings.learning_rate or np.inf)
+    high = max(*pilot_rate, *lattice.learning_rates, settings.learning_rate or 0.0)
+    rates = np.geomspace(low / RATE_PAD, high * RATE_PAD, RATES)
+    highest = max(*pilot_interval, settings.refresh_interval or 1)
+    rows = int(np.clip(np.ceil(np.log2(highest / epochs)) + 2, MIN_ROWS, MAX_ROWS))
+    minibatches = 2 ** np.arange(rows)
+
+    forecaster = Forecaster(posterior, recommendation.target, draws=draws)
+    probability = np.array(
+        [
+            [
+                [
+                    stability(
+                        forecaster,
+                        lattice.settings(float(rate), group, int(count), epochs),
+                        recommendation.steps,
+                    ).probability
+                    for rate in rates
+                ]
+                for count in minibatches
+            ]
+            for group in groups
+        ]
+    )
+
+    def mark(name: str, of: Hyperparameters) -> Mark:
+        group = of.group_size or 1
+        return Mark(
+            name, of.learning_rate or 0.0, of.refresh_interval or 1, group, _panel(groups, group)
+        )
+
+    pilot = recommendation.next_pilot
+    target = (recommendation.target.task, recommendation.target.model)
+    panels = [_panel(groups, run["group_size"]) for run in pilots]
+    return StabilityMap(
+        learning_rate=rates,
+        interval=minibatches * epochs,
+        group_size=np.array(groups),
+        probability=probability,
+        level=recommendation.level,
+        limit=np.apply_along_axis(_limit, 2, probability, rates, recommendation.level),
+        steps=recommendation.steps,
+        epochs=epochs,
+        advised=mark(NAMES[recommendation.kind], settings),
+        next_pilot=None if pilot is None else mark("next pilot", pilot.settings),
+        recipes=tuple(mark(recipe.name, recipe.settings) for recipe in recommendation.recipes),
+        pilot_rate=pilot_rate,
+        pilot_interval=pilot_interval,
+        pilot_panel=np.array(
+            [
+                panel if _is_near(groups[panel], run["group_size"]) else -1
+                for panel, run in zip(panels, pilots, strict=True)
+            ]
+        ),
+        pilot_collapsed=np.array([run.collapse_step is not None for run in meta.runs]),
+        pilot_of_target=np.array([(run.task, run.model) == target for run in meta.runs]),
+    )
+
+
+def _around(offered: list[int], group: int | None) -> list[int]:
+    """At most ``MAX_PANELS`` neighbours of a group size, itself among them."""
+    index = offered.index(group or 1)
+    first = max(0, min(index - 1, len(offered) - MAX_PANELS))
+    return offered[first : first + MAX_PANELS]
+
+
+def _panel(groups: list[int], group: int) -> int:
+    return int(np.argmin(np.abs(np.log(np.array(groups) / group))))
+
+
+def _is_near(group: int, other: int) -> bool:
+    return bool(max(group / other, other / group) <= SAME_GROUP)
+
+
+def _limit(probability: FloatArray, rates: FloatArray, level: float) -> float:
+    """Rate at which the probability first falls below the level, interpolated in its log."""
+    below = np.flatnonzero(probability < level)
+    if below.size == 0:
+        return float(rates[-1])
+    first = int(below[0])
+    if first == 0:
+        return float("nan")
+    before, after = probability[first - 1], probability[first]
+    share = (before - level) / (before - after)
+    return float(rates[first - 1] * (rates[first] / rates[first - 1]) ** share)
