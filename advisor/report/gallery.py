@@ -34,6 +34,10 @@ class Info(Protocol):
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
 
+    @property
+    def note(self) -> str:
+        """What the figure leaves out, if anything."""
+
 
 @dataclass(frozen=True)
 class FigureKind:
@@ -51,7 +55,7 @@ class FigureKind:
 
     title: str
     caption: str
-    info: Callable[[Posterior, Recommendation], Any]
+    info: Callable[[Posterior, Recommendation], Info]
     draw: Callable[[Any], Figure]
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from advisor.posterior import Posterior
+from advisor.recommend.wording import percent
 from advisor.report.gallery import FIGURES, FigureKind, render
+from advisor.report.names import scientific
 
 if TYPE_CHECKING:
     from advisor.recommend import Recommendation
@@ -94,7 +96,7 @@ def _figure(
     return {
         "id": name,
         "title": spec.title,
-        "caption": spec.caption,
+        "caption": f"{spec.caption} {info.note}".rstrip(),
         "alt": info.text,
         "source": f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}",
     }
@@ -105,19 +107,21 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
     return {
         "columns": [str(frame.index.name or ""), *map(str, frame.columns)],
         "rows": [
-            [str(label), *(_cell(value) for value in row)]
+            [str(label), *map(_cell, frame.columns, row)]
             for label, row in zip(frame.index, frame.itertuples(index=False), strict=True)
         ],
     }
 
 
-def _cell(value: object) -> str:
+def _cell(column: object, value: object) -> str:
     """Whole numbers whole, others to three digits; probabilities never round to certainty."""
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "–"
-        return f"{value:.3g}"
-    return str(value)
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "–"
+    if str(column).startswith("P("):
+        return percent(value)
+    return scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"
 
 
 def _convergence(posterior: Posterior) -> list[tuple[str, str]]:
@@ -125,7 +129,7 @@ def _convergence(posterior: Posterior) -> list[tuple[str, str]]:
     return [
         ("Largest R-hat (1 is best)", f"{found.rhat:.3f} ({found.worst})"),
         ("Smallest effective sample size", f"{found.ess:,.0f}"),
-        ("Divergent draws", f"{found.divergent_share:.2%}"),
+        ("Divergent draws", f"{100 * found.divergent_share:.2f} %"),
         ("Draws over all chains", f"{found.draws:,}"),
         ("Leapfrog steps per draw", f"{found.steps_per_draw:.0f}"),
     ]

@@ -19,8 +19,8 @@ def scientific(value: float) -> str:
     return f"{lead.removesuffix('.0')}e{int(power)}"
 
 
-def percent(share: float) -> str:
-    """Write a probability as ``90 %``."""
+def level_text(share: float) -> str:
+    """Write a probability that somebody chose, unrounded: ``99.5 %``."""
     return f"{100 * share:.3g} %"
 
 
@@ -45,3 +45,10 @@ def shorten(name: str, limit: int = 26) -> str:
         return name
     left = (limit - 1) // 2
     return f"{name[:left]}…{name[-(limit - 1 - left) :]}"
+
+
+def left_out_note(pairs: int) -> str:
+    """Say how many (task, model) pairs a figure has no room for."""
+    if not pairs:
+        return ""
+    return f"{pairs} pair{'s' if pairs > 1 else ''} of model and task with fewer pilots not drawn."

@@ -11,7 +11,7 @@ from advisor._compat import density
 from advisor.posterior import Posterior
 from advisor.posterior import equations as eq
 from advisor.posterior.posterior import INTERVAL, MIN_SIZES
-from advisor.report.names import scientific, shorten
+from advisor.report.names import left_out_note, scientific, shorten
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -96,6 +96,11 @@ class Posteriors:
         return " ".join(
             [f"Posterior densities against their priors, {self.reference}.", *pairs, curvature]
         )
+
+    @property
+    def note(self) -> str:
+        """What the figure leaves out, if anything."""
+        return left_out_note(self.left_out)
 
 
 def posteriors_info(posterior: Posterior) -> Posteriors:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from advisor.posterior import Forecaster, Posterior
 from advisor.recommend.lattice import default_lattice
 from advisor.recommend.stability import stability
-from advisor.report.names import percent, scientific
+from advisor.report.names import level_text, scientific
 from advisor.runs.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
@@ -113,17 +113,25 @@ class StabilityMap:
         for group, limits in zip(self.group_size, self.limit, strict=True):
             end = limits[row]
             if np.isnan(end):
-                found = f"below {percent(self.level)} at every learning rate"
+                found = f"below {level_text(self.level)} at every learning rate"
             elif end >= self.learning_rate[-1]:
-                found = f"at least {percent(self.level)} at every learning rate drawn"
+                found = f"at least {level_text(self.level)} at every learning rate drawn"
             else:
-                found = f"at least {percent(self.level)} up to learning rate {scientific(end)}"
+                found = f"at least {level_text(self.level)} up to learning rate {scientific(end)}"
             parts.append(f"Group size {group}, K {self.interval[row]}: {found}.")
         parts.append(
             f"{self.advised.name}: learning rate {scientific(self.advised.learning_rate)}, "
             f"group size {self.advised.group_size}, K {self.advised.interval}."
         )
         return " ".join(parts)
+
+    @property
+    def note(self) -> str:
+        """What the figure leaves out, if anything."""
+        hidden = int(np.sum(self.pilot_panel < 0))
+        if not hidden:
+            return ""
+        return f"{hidden} pilot{'s' if hidden > 1 else ''} of other group sizes not drawn."
 
 
 NAMES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}

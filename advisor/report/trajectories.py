@@ -11,7 +11,7 @@ import numpy.typing as npt
 from advisor.posterior import Forecaster, Posterior
 from advisor.posterior.posterior import INTERVAL
 from advisor.report.fitted import fitted_curve
-from advisor.report.names import settings_label
+from advisor.report.names import left_out_note, settings_label
 from advisor.runs.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
@@ -112,9 +112,12 @@ class Trajectories:
                 + f", last rewards {min(run.reward[-1] for run in panel.runs):.2f} to "
                 f"{max(run.reward[-1] for run in panel.runs):.2f}."
             )
-        if self.left_out:
-            parts.append(f"{self.left_out} further pairs with fewer pilots are not drawn.")
         return " ".join(parts)
+
+    @property
+    def note(self) -> str:
+        """What the figure leaves out, if anything."""
+        return left_out_note(self.left_out)
 
 
 def trajectories_info(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.report.drawing import style
-from advisor.report.names import percent, scientific
+from advisor.report.names import level_text, scientific
 from advisor.report.stability_map import FloatArray, Mark, StabilityMap
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def _draw_limit(axes: Axes, info: StabilityMap, panel: int, edges: FloatArray) -
     inside = np.flatnonzero(limits < info.learning_rate[-1])
     if inside.size:
         row = int(inside[-1])
-        _write(axes, percent(info.level), limits[row], float(info.interval[row]), (-5, 0), "right")
+        _write(
+            axes, level_text(info.level), limits[row], float(info.interval[row]), (-5, 0), "right"
+        )
 
 
 def _draw_pilots(axes: Axes, info: StabilityMap, panel: int) -> None:
@@ -193,7 +195,7 @@ def _draw_legend(figure: Figure, info: StabilityMap) -> None:
     if info.next_pilot is not None:
         entries.append(Line2D([], [], marker="D", ms=8, label="next pilot", **point))
     entries.append(
-        Line2D([], [], color=style.INK, lw=2.2, label=f"P(stable) = {percent(info.level)}")
+        Line2D([], [], color=style.INK, lw=2.2, label=f"P(stable) = {level_text(info.level)}")
     )
     shown = info.pilot_panel >= 0
     for is_own, whose in ((True, "pilot"), (False, "pilot of another model or task")):

@@ -120,7 +120,7 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
 
     decades = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1)
     span = np.log10(high / low)
-    leads: tuple[float, ...] = (1, 3) if span <= 2.6 else (1,)
+    leads: tuple[float, ...] = (1, 3) if span <= 3.2 else (1,)
     leads = leads if span > 0.8 else (1, 1.5, 2, 3, 5, 7)
     stride = max(1, round(span / 6))
     ticks = [lead * 10.0**d for d in decades if d % stride == 0 for lead in leads]
