@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from advisor._version import VERSION as __version__
+from advisor import _version
+
+__version__ = _version.VERSION
 
 if TYPE_CHECKING:
     from advisor.demo import demo_folder

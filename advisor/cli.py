@@ -158,12 +158,14 @@ def _advise(
     as_json: bool,
 ) -> None:
     from advisor.posterior import fit
-    from advisor.recommend import recommend
+    from advisor.recommend import check_request, recommend
     from advisor.runs import read_runs
     from advisor.study import check_folder, write_study
     from advisor.terminal import Reporter, print_answer, print_runs
 
+    choices = choices or {}
     check_folder(out)
+    check_request(choices.get("level", 0.9), choices.get("steps"))
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, sidecar=sidecar, overrides=overrides, columns=columns)
@@ -175,7 +177,7 @@ def _advise(
             target=_target(posterior, **(target or {})),
             seed=sampling.seed,
             progress=progress,
-            **(choices or {}),
+            **choices,
         )
         files = write_study(out, posterior, advice, progress)
     if as_json:

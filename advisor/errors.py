@@ -3,7 +3,7 @@
 ::
 
     AdvisorError              exit code 1   our fault
-    ├── InputError            exit code 2   a file, flag or sidecar is wrong: file, row, key, what to do
+    ├── InputError            exit code 2   a file, flag or sidecar: file, row, key, what to do
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
     └── NotConvergedError     exit code 4   the sampler did not converge; no number is given

@@ -1,4 +1,4 @@
-"""Collapse: has the reward fallen away from its best, for good, and since when?"""
+"""Collapse: whether the reward has fallen away from its best, for good, and since when."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ def find_collapse(
     window = max(WINDOW_ROWS, int(np.ceil(WINDOW_SHARE * reward.size)))
     if reward.size < 2 * window:
         level = float(reward.mean()) + floor if reward.size else float("nan")
-        return Collapse(
-            unstable=False, onset_step=None, healthy_until=None, best=level, last=level
-        )
+        return Collapse(unstable=False, onset_step=None, healthy_until=None, best=level, last=level)
     mean = trailing_mean(reward, window)
     best = np.maximum.accumulate(mean)
     low = mean < (1 - LOST_SHARE) * best

@@ -37,7 +37,11 @@ def temperature(
 
 
 def stationary_variance(
-    learning_rate: Any, curvature: Any, momentum: Any, prompts_per_step: Any, group_size: Any,
+    learning_rate: Any,
+    curvature: Any,
+    momentum: Any,
+    prompts_per_step: Any,
+    group_size: Any,
     sample_variance: Any = 1.0,
 ) -> Any:
     """Stationary variance of the mode coordinate on policy, exact for the discrete recursion.
@@ -65,8 +69,10 @@ def stationary_variance(
     :func:`mean_depression`. Both scales are learned apart.
     """
     heat = temperature(learning_rate, prompts_per_step, group_size, sample_variance)
-    return heat * (1 + momentum) / (
-        curvature * (2 * (1 + momentum) - learning_rate * (1 - momentum) * curvature)
+    return (
+        heat
+        * (1 + momentum)
+        / (curvature * (2 * (1 + momentum) - learning_rate * (1 - momentum) * curvature))
     )
 
 
@@ -87,7 +93,7 @@ def mean_depression(reward_curvature: Any, variance: Any) -> Any:
 def reward_noise_variance(
     within: Any, between: Any, group_size: Any, prompts_per_step: Any, rows: Any = 1
 ) -> Any:
-    """Variance of a logged mean reward around the policy's expected reward, fresh prompts each step.
+    """Variance of a logged mean reward around the policy's expected reward, fresh prompts.
 
     Parameters
     ----------

@@ -146,9 +146,7 @@ def decay(time: Any, oscillator: Oscillator, velocity: Any = 0.0) -> Any:
     frequency = xp.sqrt(xp.where(complex_, -discriminant, 1.0))
     phase = frequency * xp.where(complex_, time, 0.0)
     envelope = xp.exp(-half * time)
-    underdamped = envelope * (
-        xp.cos(phase) + (velocity + half) * xp.sin(phase) / frequency
-    )
+    underdamped = envelope * (xp.cos(phase) + (velocity + half) * xp.sin(phase) / frequency)
 
     near = xp.where(real | complex_, 0.0, z)
     even = 1 + near / 2 * (1 + near / 12 * (1 + near / 30))

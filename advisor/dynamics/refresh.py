@@ -1,4 +1,4 @@
-"""The refresh cycle: when does training on K-step-old rollouts diverge?
+"""The refresh cycle: when training on K-step-old rollouts diverges.
 
 Over one refresh (K optimizer steps on one snapshot's rollouts) the distance u from the plateau and
 its velocity v transform linearly; the run is stable if and only if the spectral radius of that map
@@ -8,6 +8,7 @@ threshold rule of arXiv:2606.30789 (``k K < 1``) to its exact limit, partial cor
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -134,7 +135,7 @@ def spectral_radius(matrix: FloatArray) -> FloatArray:
 
     A matrix that overflowed belongs to a refresh that diverges: its radius is ``inf``.
     """
-    finite = np.isfinite(matrix).all(axis=(-2, -1))
+    finite = np.asarray(np.isfinite(matrix).all(axis=(-2, -1)))
     bounded = np.where(finite[..., None, None], np.clip(matrix, -1e100, 1e100), 0.0)
     return np.asarray(np.where(finite, _radius(bounded), np.inf))
 
@@ -239,7 +240,7 @@ def critical_stiffness(
     """
     tolerance = 1e-10
     grid = np.geomspace(low, high, points)
-    for below, above in zip(grid[:-1], grid[1:], strict=True):
+    for below, above in itertools.pairwise(grid):
         if radius(float(above)) > 1 + tolerance:
             lo, hi = float(below), float(above)
             for _ in range(80):

@@ -1,4 +1,4 @@
-"""What the pilots say: the hierarchical model, its fit and its draws. Importing it needs no PyMC."""
+"""What the pilots say: the hierarchical model, its fit, its draws; importing needs no PyMC."""
 
 from advisor.posterior.fit import Sampling, fit
 from advisor.posterior.forecast import Forecaster, Target

@@ -69,7 +69,7 @@ def depression_design(x: Covariates) -> FloatArray:
 
 
 def hazard_design(x: Covariates) -> FloatArray:
-    """Design matrix of the collapse rate, shape (..., 6): epochs reuse samples, mini-batches do not."""
+    """Design matrix of the collapse rate, shape (..., 6); only epochs reuse samples."""
     return _stack(
         1.0,
         x.log_rate,

@@ -116,8 +116,8 @@ def fit(
                 }
             )
     raise NotConvergedError(
-        f"The sampler did not converge in two attempts: {complaint}. No number is given, because it "
-        "could be wrong by any amount. Usual causes: runs of different tasks under one task name, "
+        f"The sampler did not converge in two attempts: {complaint}. No number is given, because "
+        "it could be wrong by any amount. Usual causes: runs of different tasks under one name, "
         "rewards on different scales, or a run that changed its settings half-way; leave out the "
         "run whose curve looks odd and fit again."
     )

@@ -83,7 +83,7 @@ class Forecaster:
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""
-        return self.posterior.flat(name)[self._keep]
+        return np.asarray(self.posterior.flat(name)[self._keep])
 
     @property
     def is_piloted(self) -> bool:
@@ -171,7 +171,7 @@ class Forecaster:
         )
 
     def law_stiffness(self, settings: Hyperparameters) -> FloatArray:
-        """Stiffness before clipping limits it, per step, shape (draws,): what stability turns on."""
+        """Stiffness per step before clipping limits it, shape (draws,): stability turns on it."""
         rate = self.laws["rate"] @ eq.rate_design(self.covariates(settings))
         noise = np.exp(self.population["log_run_rate_spread"]) * self._run_noise[1]
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))

@@ -25,6 +25,7 @@ from advisor.runs.cohort import Cohort
 STUDENT_T_DEGREES = 5.0
 """Degrees of freedom of a binned reward: an odd bin must not drag a curve."""
 
+
 def population_priors(priors: Priors) -> list[NormalPrior]:
     """Priors in the order of :func:`equations.population_names`."""
     return [getattr(priors, name.replace(".", "_")) for name in eq.population_names()]
@@ -143,7 +144,7 @@ def _curve(
 
 
 def _observe_rewards(cohort: Cohort, population: dict[str, Any], mean: Any) -> None:
-    # Var(y) = (E[p(1-p)]/G + Var_prompt(p))/P, with p(1-p) split into both parts (theory section 6).
+    # Var(y) = (E[p(1-p)]/G + Var_prompt(p))/P: p(1-p) is split into both parts (theory section 6).
     within = eq.sigmoid(population["within_log_odds"])
     sampling = within * cohort.noise_per_completion + (1 - within) * cohort.noise_per_prompt
     variance = pt.exp(2 * population["log_noise_scale"]) * sampling

@@ -181,9 +181,9 @@ class Posterior:
         )
         collapsed = sum(run.collapse_step is not None for run in meta.runs)
         lines.append(
-            f"{len(meta.runs)} pilots of {len(meta.groups)} model-task pairs"
-            + (f", {collapsed} of which collapsed" if collapsed else ", none of which collapsed")
-            + f". At {reference}:"
+            f"{len(meta.runs)} pilot{'s' if len(meta.runs) > 1 else ''} of {len(meta.groups)} "
+            f"model-task pair{'s' if len(meta.groups) > 1 else ''}, {collapsed or 'none'} of which "
+            f"collapsed. At {reference}:"
         )
         for index, (task, model) in enumerate(meta.groups):
             plateau, stiffness = self.flat("plateau")[:, index], self.flat("stiffness")[:, index]
@@ -361,7 +361,9 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 hyperparameters=settings.model_dump(),
                 steps=steps,
                 completions=(
-                    steps * (settings.prompts_per_step or 0) * (settings.group_size or 0)
+                    steps
+                    * (settings.prompts_per_step or 0)
+                    * (settings.group_size or 0)
                     / (settings.epochs_per_refresh or 1)
                 ),
                 first_reward=float(finite[:5].mean()),

@@ -2,7 +2,15 @@
 
 from advisor.recommend.advice import Alternative, Recommendation
 from advisor.recommend.lattice import Lattice
-from advisor.recommend.recommend import recommend
+from advisor.recommend.recommend import check_request, recommend
 from advisor.recommend.stability import Stability, stability
 
-__all__ = ["Alternative", "Lattice", "Recommendation", "Stability", "recommend", "stability"]
+__all__ = [
+    "Alternative",
+    "Lattice",
+    "Recommendation",
+    "Stability",
+    "check_request",
+    "recommend",
+    "stability",
+]

@@ -92,8 +92,8 @@ def default_lattice(
     -------
     lattice : Lattice
         Learning rates from a third of the smallest piloted to three times the largest that
-        survived; powers of two for the rest, up to twice the largest piloted group and the largest piloted refresh
-        factors.
+        survived; powers of two for the rest, up to twice the largest piloted group and the
+        largest piloted refresh factors.
 
     Raises
     ------

@@ -77,8 +77,8 @@ def suggest_pilot(forecaster: Forecaster, settings: Hyperparameters) -> NextPilo
         steps=steps,
         stability=stability(forecaster, varied, steps),
         reason=(
-            f"learning rates above {surviving:.2g} would probably collapse; a third of it tells the "
-            "learning-rate exponent, and how much safety it buys."
+            f"learning rates above {surviving:.2g} would probably collapse; a third of it tells "
+            "the learning-rate exponent, and how much safety it buys."
         ),
     )
 

@@ -67,12 +67,7 @@ def recommend(
     InputError
         The request contradicts itself or the pilots.
     """
-    if not 0 < level < 1:
-        raise InputError(
-            f"level {level:g} is no probability", key="level", advice="Give one in (0, 1), like 0.9"
-        )
-    if steps is not None and steps < 1:
-        raise InputError(f"{steps} planned steps", key="steps", advice="Plan at least one step")
+    check_request(level, steps)
     assumptions = list(posterior.meta.notes)
     if target is None:
         target = largest_target(posterior)
@@ -92,9 +87,7 @@ def recommend(
         pilot = suggest_pilot(forecaster, chosen.settings)
         binding = _bound(evaluate, lattice, chosen, level)
     else:
-        best, safest = search(
-            evaluate, lattice, level, trials=trials, seed=seed, progress=progress
-        )
+        best, safest = search(evaluate, lattice, level, trials=trials, seed=seed, progress=progress)
         if best is None:
             kind, chosen = "infeasible", safest
             pilot = suggest_pilot(forecaster, chosen.settings)
@@ -133,6 +126,24 @@ def recommend(
         assumptions=tuple(assumptions),
         provenance=posterior.meta.provenance,
     )
+
+
+def check_request(level: float, steps: int | None) -> None:
+    """Refuse a request that no pilots could answer, before anything is fitted.
+
+    Raises
+    ------
+    InputError
+        The level is no probability, or no step is planned.
+    """
+    if not 0 < level < 1:
+        raise InputError(
+            f"level {level:g} is no probability strictly between 0 and 1",
+            key="level",
+            advice="Give one like 0.9",
+        )
+    if steps is not None and steps < 1:
+        raise InputError(f"{steps} planned steps", key="steps", advice="Plan at least one step")
 
 
 def _fixed(posterior: Posterior, target: Target, steps: int) -> Hyperparameters:
@@ -185,8 +196,8 @@ def _bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: flo
     if not allowed:
         return f"no learning rate tried keeps P(stable) at {percent(level)}"
     return (
-        f"learning rates up to {max(allowed):.2g} keep P(stable) at {percent(level)} or more at this "
-        "group size and refresh interval"
+        f"learning rates up to {max(allowed):.2g} keep P(stable) at {percent(level)} or more at "
+        "this group size and refresh interval"
     )
 
 

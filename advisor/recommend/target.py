@@ -54,9 +54,9 @@ def named_target(
     if model is None and parameters is not None:
         model = f"model of {parameters:.3g} parameters"
     model = largest.model if model is None else model
-    known = dict(
-        zip((name for _, name in meta.groups), meta.group_parameters, strict=True)
-    ).get(model)
+    known = dict(zip((name for _, name in meta.groups), meta.group_parameters, strict=True)).get(
+        model
+    )
     if known is not None and parameters not in (None, known):
         raise InputError(
             f"the pilots say that '{model}' has {known:.3g} parameters, not {parameters:.3g}",

@@ -65,11 +65,12 @@ def _numbers(advice: Recommendation) -> list[str]:
 
 def _context(advice: Recommendation) -> str:
     settings = advice.settings
+    minibatches = _count(settings.minibatches_per_refresh, "mini-batch", "es")
+    epochs = _count(settings.epochs_per_refresh, "epoch", "s")
     return (
         f"For {advice.target.model} on {advice.target.task}: learning rate "
         f"{settings.learning_rate:.2g}, group size {settings.group_size}, refresh interval "
-        f"{settings.refresh_interval} ({_count(settings.minibatches_per_refresh, 'mini-batch', 'es')} "
-        f"x {_count(settings.epochs_per_refresh, 'epoch', 's')}), "
+        f"{settings.refresh_interval} ({minibatches} x {epochs}), "
         f"{settings.prompts_per_step:g} prompts per step."
     )
 
@@ -89,7 +90,8 @@ def _evidence(advice: Recommendation) -> str:
         else "none of them collapsed, so the bound on the learning rate is the prior's"
     )
     return (
-        f"It rests on {advice.pilots} pilots of up to {advice.longest_pilot:.0f} steps; {failed}."
+        f"It rests on {_count(advice.pilots, 'pilot', 's')} of up to "
+        f"{advice.longest_pilot:.0f} steps; {failed}."
     )
 
 

@@ -70,7 +70,8 @@ FIGURES: dict[str, FigureKind] = {
     "trajectories": FigureKind(
         "What the pilots did, and the forecast",
         "Dots are binned rewards, lines and bands the fitted curves with their central 80 % "
-        "(means over one refresh cycle). Grey runs with a cross collapsed.",
+        "(means over one refresh cycle). Grey runs collapsed: a cross marks the onset, at the "
+        "reward they fell to.",
         trajectories_info,
         draw_trajectories,
     ),

@@ -12,7 +12,7 @@ def scientific(value: float) -> str:
 
     Examples
     --------
-    >>> scientific(0.0003), scientific(1.25e-3)
+    >>> scientific(0.0003), scientific(1.2e-3)
     ('3e-4', '1.2e-3')
     """
     lead, power = f"{value:.1e}".split("e")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,8 +50,10 @@ class Ridge:
 
     @property
     def span(self) -> str:
-        """Median and interval, to two digits."""
-        return f"{self.median:.2g} [{self.lower:.2g}, {self.upper:.2g}]"
+        """Median and interval, to the digits that the interval's width makes worth reading."""
+        width = max(self.upper - self.lower, 1e-12)
+        digits = max(0, 1 - math.floor(math.log10(width)))
+        return f"{self.median:.{digits}f} [{self.lower:.{digits}f}, {self.upper:.{digits}f}]"
 
 
 @dataclass(frozen=True)

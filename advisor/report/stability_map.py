@@ -24,7 +24,7 @@ MAP_DRAWS = 400
 """Draws behind the map: Monte Carlo error of a probability is at most .025."""
 
 RATES = 25
-MIN_ROWS, MAX_ROWS = 4, 7
+MIN_ROWS, MAX_ROWS = 4, 8
 MAX_PANELS = 4
 
 RATE_PAD = 1.3
@@ -119,9 +119,10 @@ class StabilityMap:
             else:
                 found = f"at least {level_text(self.level)} up to learning rate {scientific(end)}"
             parts.append(f"Group size {group}, K {self.interval[row]}: {found}.")
+        star = self.advised
         parts.append(
-            f"{self.advised.name}: learning rate {scientific(self.advised.learning_rate)}, "
-            f"group size {self.advised.group_size}, K {self.advised.interval}."
+            f"{star.name.capitalize()}: learning rate {scientific(star.learning_rate)}, "
+            f"group size {star.group_size}, K {star.interval}."
         )
         return " ".join(parts)
 
@@ -164,37 +165,25 @@ def stability_map_info(
     pilot_interval = np.array(
         [run["minibatches_per_refresh"] * run["epochs_per_refresh"] for run in pilots], dtype=float
     )
-    low = min(*pilot_rate, *lattice.learning_rates, settings.learning_rate or np.inf)
-    high = max(*pilot_rate, *lattice.learning_rates, settings.learning_rate or 0.0)
-    rates = np.geomspace(low / RATE_PAD, high * RATE_PAD, RATES)
-    highest = max(*pilot_interval, settings.refresh_interval or 1)
+    blue = [settings, *([recommendation.next_pilot.settings] if recommendation.next_pilot else [])]
+    reach = [*pilot_rate, *lattice.learning_rates, *(s.learning_rate or 1.0 for s in blue)]
+    rates = np.geomspace(min(reach) / RATE_PAD, max(reach) * RATE_PAD, RATES)
+    highest = max(*pilot_interval, *(s.refresh_interval or 1 for s in blue))
     rows = int(np.clip(np.ceil(np.log2(highest / epochs)) + 2, MIN_ROWS, MAX_ROWS))
     minibatches = 2 ** np.arange(rows)
 
     forecaster = Forecaster(posterior, recommendation.target, draws=draws)
+
+    def stable(group: int, count: int, rate: float) -> float:
+        configuration = lattice.settings(rate, group, count, epochs)
+        return stability(forecaster, configuration, recommendation.steps).probability
+
     probability = np.array(
         [
-            [
-                [
-                    stability(
-                        forecaster,
-                        lattice.settings(float(rate), group, int(count), epochs),
-                        recommendation.steps,
-                    ).probability
-                    for rate in rates
-                ]
-                for count in minibatches
-            ]
+            [[stable(group, int(count), float(rate)) for rate in rates] for count in minibatches]
             for group in groups
         ]
     )
-
-    def mark(name: str, of: Hyperparameters) -> Mark:
-        group = of.group_size or 1
-        return Mark(
-            name, of.learning_rate or 0.0, of.refresh_interval or 1, group, _panel(groups, group)
-        )
-
     pilot = recommendation.next_pilot
     target = (recommendation.target.task, recommendation.target.model)
     panels = [_panel(groups, run["group_size"]) for run in pilots]
@@ -207,9 +196,9 @@ def stability_map_info(
         limit=np.apply_along_axis(_limit, 2, probability, rates, recommendation.level),
         steps=recommendation.steps,
         epochs=epochs,
-        advised=mark(NAMES[recommendation.kind], settings),
-        next_pilot=None if pilot is None else mark("next pilot", pilot.settings),
-        recipes=tuple(mark(recipe.name, recipe.settings) for recipe in recommendation.recipes),
+        advised=_mark(NAMES[recommendation.kind], settings, groups),
+        next_pilot=None if pilot is None else _mark("next pilot", pilot.settings, groups),
+        recipes=tuple(_mark(r.name, r.settings, groups) for r in recommendation.recipes),
         pilot_rate=pilot_rate,
         pilot_interval=pilot_interval,
         pilot_panel=np.array(
@@ -228,6 +217,13 @@ def _around(offered: list[int], group: int | None) -> list[int]:
     index = offered.index(group or 1)
     first = max(0, min(index - 1, len(offered) - MAX_PANELS))
     return offered[first : first + MAX_PANELS]
+
+
+def _mark(name: str, of: Hyperparameters, groups: list[int]) -> Mark:
+    group = of.group_size or 1
+    return Mark(
+        name, of.learning_rate or 0.0, of.refresh_interval or 1, group, _panel(groups, group)
+    )
 
 
 def _panel(groups: list[int], group: int) -> int:

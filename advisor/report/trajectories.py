@@ -39,6 +39,9 @@ class RunCurve:
     grid, lower, median, upper : ndarray of shape (points,)
         Logged steps; what a row logged there should show, in reward units.
     collapse_step : float or None
+        Onset; the curve ends before it, with the last bin that shaped it.
+    last_reward : float
+        Mean reward of the last rows, in reward units.
     """
 
     label: str
@@ -50,6 +53,14 @@ class RunCurve:
     median: FloatArray
     upper: FloatArray
     collapse_step: float | None
+    last_reward: float
+
+    @property
+    def end(self) -> tuple[float, float]:
+        """Step and reward at which the run leaves the picture."""
+        if self.collapse_step is not None:
+            return self.collapse_step, self.last_reward
+        return float(self.grid[-1]), float(self.median[-1])
 
 
 @dataclass(frozen=True)
@@ -107,10 +118,10 @@ class Trajectories:
                 continue
             collapsed = sum(run.collapse_step is not None for run in panel.runs)
             parts.append(
-                f"{name}: {len(panel.runs)} pilots"
+                f"{name}: {len(panel.runs)} pilot{'s' if len(panel.runs) != 1 else ''}"
                 + (f", {collapsed} collapsed" if collapsed else "")
-                + f", last rewards {min(run.reward[-1] for run in panel.runs):.2f} to "
-                f"{max(run.reward[-1] for run in panel.runs):.2f}."
+                + f", last rewards {min(run.last_reward for run in panel.runs):.2f} to "
+                f"{max(run.last_reward for run in panel.runs):.2f}."
             )
         return " ".join(parts)
 
@@ -166,7 +177,8 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
     run = posterior.meta.runs[index]
     mine = posterior.pilots["run"] == index
     settings = Hyperparameters.model_validate(run.hyperparameters)
-    grid = _cycle_centers(run.collapse_step or run.steps, settings.refresh_interval or 1)
+    last = run.steps if run.collapse_step is None else posterior.pilots["step"][mine].max()
+    grid = _cycle_centers(float(last), settings.refresh_interval or 1)
     lower, median, upper = _band(fitted_curve(posterior, index, grid))
     return RunCurve(
         label=settings_label(settings),
@@ -178,6 +190,7 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
         median=median,
         upper=upper,
         collapse_step=run.collapse_step,
+        last_reward=run.last_reward,
     )
 
 

@@ -184,7 +184,7 @@ def build_cohort(
     """
     if not runs:
         raise InputError("there is no run to fit", advice="Give at least one pilot log")
-    notes: list[str] = []
+    notes = _Notes()
     completed = [_complete(run, notes) for run in _without_copies(runs, notes)]
     floor, ceiling = _bounds(completed, notes)
     _refuse_flat(completed, collapse_steps)
@@ -245,7 +245,7 @@ def build_cohort(
         collapse_step=tuple(collapse_steps.get(run.id) for run in completed),
         floor=floor,
         ceiling=ceiling,
-        notes=tuple(notes),
+        notes=notes.lines(),
     )
 
 
@@ -264,7 +264,24 @@ def _table(factors: FloatArray) -> FloatArray:
     return np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
 
 
-def _complete(run: PilotRun, notes: list[str]) -> PilotRun:
+class _Notes:
+    """What was assumed, warned of or left out, said once for all runs it concerns."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, list[str]] = {}
+
+    def add(self, line: str, run: str | None = None) -> None:
+        self._runs.setdefault(line, []).extend([] if run is None else [run])
+
+    def lines(self) -> tuple[str, ...]:
+        return tuple(
+            line
+            + {0: "", 1: f" [{runs[0]}]" if runs else ""}.get(len(runs), f" [{len(runs)} runs]")
+            for line, runs in self._runs.items()
+        )
+
+
+def _complete(run: PilotRun, notes: _Notes) -> PilotRun:
     for name in REQUIRED:
         if getattr(run.hyperparameters, name) is None:
             raise InputError(
@@ -288,9 +305,11 @@ def _complete(run: PilotRun, notes: list[str]) -> PilotRun:
     if task is None:
         task = "task"
         assumed.append("task = 'task' assumed (no name given; runs without a name pool together)")
-    for line in assumed:
-        if line not in notes:
-            notes.append(line)
+    lost = int(np.sum(~np.isfinite(run.reward)))
+    if lost:
+        notes.add(f"{lost} of {run.reward.size} rewards are not finite and were left out", run.id)
+    for line in (*run.warnings, *run.assumptions, *assumed):
+        notes.add(line, run.id)
     return run.with_updates(
         hyperparameters=settings,
         model=model,
@@ -299,20 +318,20 @@ def _complete(run: PilotRun, notes: list[str]) -> PilotRun:
     )
 
 
-def _without_copies(runs: Sequence[PilotRun], notes: list[str]) -> list[PilotRun]:
+def _without_copies(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
     kept: list[PilotRun] = []
     seen: dict[bytes, str] = {}
     for run in runs:
         key = run.step.tobytes() + run.reward.tobytes()
         if key in seen:
-            notes.append(f"run '{run.id}' repeats '{seen[key]}' row by row and was left out")
+            notes.add(f"run '{run.id}' repeats '{seen[key]}' row by row and was left out")
             continue
         seen[key] = run.id
         kept.append(run)
     return kept
 
 
-def _bounds(runs: Sequence[PilotRun], notes: list[str]) -> tuple[float, float]:
+def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
     """Reward floor and ceiling: given, or inferred from the cohort and said."""
     low = min(float(np.nanmin(run.reward)) for run in runs)
     high = max(float(np.nanmax(run.reward)) for run in runs)
@@ -328,11 +347,11 @@ def _bounds(runs: Sequence[PilotRun], notes: list[str]) -> tuple[float, float]:
     floor, ceiling = next(iter(floors), None), next(iter(ceilings), None)
     if floor is None:
         floor = 0.0 if low >= 0 else low
-        notes.append(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
+        notes.add(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
     if ceiling is None:
         ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
         why = "rewards lie in [0, 1]" if high <= 1 else f"highest logged {high:g}, plus a quarter"
-        notes.append(f"reward ceiling {ceiling:g} assumed ({why})")
+        notes.add(f"reward ceiling {ceiling:g} assumed ({why})")
     if low < floor or high > ceiling:
         raise InputError(
             f"rewards run from {low:g} to {high:g}, outside the bounds [{floor:g}, {ceiling:g}]",
@@ -445,6 +464,7 @@ def _bin(
 
 def _smooth(mean: FloatArray, sizes: FloatArray) -> FloatArray:
     """Three-bin average kept off 0 and 1, for the Bernoulli variance of a bin."""
+
     def three(values: FloatArray) -> FloatArray:
         return np.convolve(values, np.ones(3))[1 : 1 + values.size]
 

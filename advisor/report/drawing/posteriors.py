@@ -22,9 +22,14 @@ PEAK, BAR = 0.55, 0.09
 
 def draw_posteriors(info: Posteriors) -> Figure:
     """Draw three panels: ridges of plateau and stiffness, and the curvature exponent."""
+    from matplotlib.ticker import MaxNLocator
+
     rows = len(info.plateau)
     figure = style.new_figure(10.2, max(3.0, 1.3 + 0.95 * rows))
-    left, middle, right = figure.subplots(1, 3, width_ratios=[1.15, 1.15, 1.0])
+    # The exponent has one ridge: it takes the height of three at most.
+    grid = figure.add_gridspec(rows, 3, width_ratios=[1.15, 1.15, 1.0])
+    left, middle = (figure.add_subplot(grid[:, column]) for column in (0, 1))
+    right = figure.add_subplot(grid[: min(rows, 3), 2])
     middle.set_xscale("log")
     style.tidy(left, title="Plateau", note=info.reference, x="train reward (reward units)")
     style.tidy(middle, title="Stiffness", note=info.reference, x="stiffness k (per optimizer step)")
@@ -33,10 +38,12 @@ def draw_posteriors(info: Posteriors) -> Figure:
         title="Curvature: prior-dominated" if info.is_prior_dominated else "Curvature exponent",
         note=f"{info.sizes} model size{'s' if info.sizes > 1 else ''}"
         + (f", {MIN_SIZES} needed" if info.is_prior_dominated else ""),
-        x="exponent c of model size (no unit)",
+        x="exponent c (no unit)",
     )
     for axes, ridges in ((left, info.plateau), (middle, info.stiffness), (right, [info.curvature])):
         _draw_ridges(axes, ridges)
+        if axes is not middle:
+            axes.xaxis.set_major_locator(MaxNLocator(5))
     left.set_yticks(range(rows), [style.plain(r.label) for r in info.plateau], color=style.INK)
     style.log_ticks(middle.xaxis, *middle.get_xlim())
     right.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)

@@ -29,9 +29,9 @@ def draw_stability_map(info: StabilityMap) -> Figure:
     from matplotlib.colors import Normalize
 
     count = len(info.group_size)
-    columns = min(2, count)
+    columns = 2 if count == 4 else count
     rows = -(-count // columns)
-    figure = style.new_figure(4.6 * columns + 0.9, 3.1 * rows + 0.7)
+    figure = style.new_figure((4.6 if columns < 3 else 3.3) * columns + 0.9, 3.1 * rows + 0.7)
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     scale = ScalarMappable(Normalize(0, 1), style.risk_colors())
     for panel, axes in enumerate(grid.flat[:count]):
@@ -43,7 +43,9 @@ def draw_stability_map(info: StabilityMap) -> Figure:
             axes.set_ylabel("refresh interval K (optimizer steps)", fontsize=style.LABEL)
     for axes in grid.flat[count:]:
         axes.remove()
-    bar = figure.colorbar(scale, ax=figure.axes, shrink=0.7, pad=0.02, aspect=30)
+    bar = figure.colorbar(
+        scale, ax=figure.axes, shrink=0.7 if rows > 1 else 0.95, pad=0.02, aspect=30
+    )
     style.tidy_bar(bar, f"P(stable for {info.steps:,} optimizer steps)")
     bar.ax.axhline(info.level, color=style.INK, linewidth=2.2)
     _draw_legend(figure, info)
@@ -71,6 +73,9 @@ def _draw_panel(axes: Axes, info: StabilityMap, panel: int, scale: ScalarMappabl
     low = min(info.interval[0], info.pilot_interval.min(), info.advised.interval)
     high = max(info.interval[-1], info.pilot_interval.max(), info.advised.interval)
     axes.set_ylim(low / HALF, high * HALF)
+    axes.set_facecolor(style.WASH)
+    if low < info.interval[0]:
+        _write(axes, "fewer epochs", rates[0], low, (4, -11), "left", style.MUTED)
     axes.set_yticks(info.interval, [str(k) for k in info.interval])
     axes.yaxis.minorticks_off()
     axes.set_xlim(rates[0], rates[-1])
@@ -87,9 +92,11 @@ def _draw_limit(axes: Axes, info: StabilityMap, panel: int, edges: FloatArray) -
     inside = np.flatnonzero(limits < info.learning_rate[-1])
     if inside.size:
         row = int(inside[-1])
-        _write(
-            axes, level_text(info.level), limits[row], float(info.interval[row]), (-5, 0), "right"
-        )
+        place = np.log(limits[row] / info.learning_rate[0])
+        is_left = place < 0.2 * np.log(info.learning_rate[-1] / info.learning_rate[0])
+        offset, side = ((5, 0), "left") if is_left else ((-5, 0), "right")
+        at = limits[row], float(info.interval[row])
+        _write(axes, level_text(info.level), *at, offset, side)
 
 
 def _draw_pilots(axes: Axes, info: StabilityMap, panel: int) -> None:
@@ -132,7 +139,14 @@ def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
         if not info.learning_rate[0] <= mark.learning_rate <= info.learning_rate[-1]:
             continue
         axes.plot(mark.learning_rate, mark.interval, "s", ms=6, mfc=style.ORANGE, mec=style.INK)
-        _write(axes, _recipe_name(info, mark), mark.learning_rate, mark.interval, (8, -10), "left")
+        _write(
+            axes,
+            mark.name + _other_group(info, mark),
+            mark.learning_rate,
+            mark.interval,
+            (8, -10),
+            "left",
+        )
     for side, sign, arrow in (("left", -1, "← {}"), ("right", 1, "{} →")):
         edge = info.learning_rate[0 if side == "left" else -1]
         beyond = [mark for mark in here if sign * (mark.learning_rate - edge) > 0]
@@ -142,16 +156,29 @@ def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
             np.log2(info.interval[0]),
             np.log2(info.interval[-1]),
         )
+        stars = _rows_of_stars(info, panel, edge)
         for mark, row in zip(beyond, rows, strict=True):
-            name = f"{_recipe_name(info, mark)}\nlr {scientific(mark.learning_rate)}"
+            if any(abs(row - star) < 0.4 for star in stars):
+                row += 0.5
+            name = f"{mark.name}\nlr {scientific(mark.learning_rate)}{_other_group(info, mark)}"
             _write(axes, arrow.format(name), edge, 2**row, (-4 * sign, 0), side)
 
 
-def _recipe_name(info: StabilityMap, mark: Mark) -> str:
-    """Name of a recipe, with its group size where the panel has another."""
-    if mark.group_size == info.group_size[mark.panel]:
-        return mark.name
-    return f"{mark.name} (G {mark.group_size})"
+def _rows_of_stars(info: StabilityMap, panel: int, edge: float) -> list[float]:
+    """Rows, in octaves of K, of the blue marks in the third of a panel next to an edge."""
+    reach = np.log(info.learning_rate[-1] / info.learning_rate[0]) / 3
+    return [
+        float(np.log2(mark.interval))
+        for mark in (info.advised, info.next_pilot)
+        if mark is not None
+        and mark.panel == panel
+        and abs(np.log(mark.learning_rate / edge)) < reach
+    ]
+
+
+def _other_group(info: StabilityMap, mark: Mark) -> str:
+    """Group size of a recipe where its panel has another."""
+    return "" if mark.group_size == info.group_size[mark.panel] else f", G {mark.group_size}"
 
 
 def _star(axes: Axes, mark: Mark, marker: str, size: float) -> None:
@@ -168,7 +195,13 @@ def _star(axes: Axes, mark: Mark, marker: str, size: float) -> None:
 
 
 def _write(
-    axes: Axes, text: str, x: float, y: float, offset: tuple[float, float], side: str
+    axes: Axes,
+    text: str,
+    x: float,
+    y: float,
+    offset: tuple[float, float],
+    side: str,
+    color: str = style.INK,
 ) -> None:
     """Text beside a point, with a pale rim that keeps it legible on the map."""
     from matplotlib.patheffects import withStroke
@@ -181,9 +214,9 @@ def _write(
         ha=side,
         va="center",
         fontsize=style.NOTE,
-        color=style.INK,
+        color=color,
         zorder=6,
-        path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.85)],
+        path_effects=[withStroke(linewidth=2.8, foreground="white")],
     )
 
 

@@ -30,8 +30,8 @@ BLUE, SKY, GREEN, ORANGE, VERMILLION, PURPLE = (
 )
 """Colours that all common kinds of colour blindness keep apart (Okabe and Ito 2008)."""
 
-INK, MUTED, FAINT = "#1A1A1A", "#666666", "#C4C4C4"
-"""Text; secondary text and frames; what stays in the background."""
+INK, MUTED, FAINT, WASH = "#1A1A1A", "#666666", "#C4C4C4", "#F0F0F0"
+"""Text; secondary text and frames; what stays in the background; empty ground."""
 
 TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5
 """Font sizes in points."""

@@ -21,7 +21,8 @@ def draw_trajectories(info: Trajectories) -> Figure:
     panels = info.panels
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    figure = style.new_figure(4.9 * columns + 0.4, 3.3 * rows + 0.2)
+    is_crowded = any(len(panel.runs) > MAX_LABELS for panel in panels)
+    figure = style.new_figure(4.9 * columns + (1.4 if is_crowded else 0.4), 3.3 * rows + 0.2)
     grid = figure.add_gridspec(rows, columns)
     scale = _rate_scale(info)
     for index, panel in enumerate(panels):
@@ -31,7 +32,8 @@ def draw_trajectories(info: Trajectories) -> Figure:
         axes.set_ylim(*_limits(info))
         style.tidy(
             axes,
-            title=("Forecast, if stable: " if panel.forecast else "") + _name(panel),
+            title=_name(panel),
+            note=f"forecast of {panel.forecast.label}, if stable" if panel.forecast else "",
             x="optimizer step",
             y=f"train reward (range {info.floor:g} to {info.ceiling:g})" if column == 0 else "",
         )
@@ -39,8 +41,8 @@ def draw_trajectories(info: Trajectories) -> Figure:
             _draw_pilots(axes, panel, scale)
         else:
             _draw_forecast(axes, panel, panel.forecast)
-    if any(len(panel.runs) > MAX_LABELS for panel in panels):
-        bar = figure.colorbar(scale, ax=figure.axes, shrink=0.8, pad=0.02)
+    if is_crowded:
+        bar = figure.colorbar(scale, ax=figure.axes, shrink=0.5, pad=0.02, aspect=30)
         style.tidy_bar(bar, "learning rate")
         style.log_ticks(bar.ax.yaxis, *scale.get_clim())
     return figure
@@ -70,7 +72,7 @@ def _limits(info: Trajectories) -> tuple[float, float]:
         values
         for panel in info.panels
         for values in (
-            *(run.reward for run in panel.runs),
+            *(np.append(run.reward, run.end[1]) for run in panel.runs),
             *((panel.forecast.lower, panel.forecast.upper) if panel.forecast else ()),
         )
     ]
@@ -82,27 +84,31 @@ def _limits(info: Trajectories) -> tuple[float, float]:
 
 
 def _draw_pilots(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
+    # Many bands on top of each other would hide the lines.
+    alpha = 0.18 if len(panel.runs) <= MAX_LABELS else 0.06
     for run in panel.runs:
         dead = run.collapse_step is not None
         color = _color(run, scale)
-        axes.fill_between(run.grid, run.lower, run.upper, color=color, alpha=0.18, linewidth=0)
+        axes.fill_between(run.grid, run.lower, run.upper, color=color, alpha=alpha, linewidth=0)
         axes.plot(run.grid, run.median, color=color, linewidth=1.6)
         axes.plot(run.step, run.reward, "o", color=color, markersize=2.6, alpha=0.75, mew=0)
         if dead:
-            axes.plot(run.grid[-1], run.median[-1], "x", color=style.MUTED, markersize=7, mew=1.8)
+            fall = zip((run.grid[-1], run.median[-1]), run.end, strict=True)
+            axes.plot(*fall, ":", color=style.FAINT, linewidth=1.4)
+            axes.plot(*run.end, "x", color=style.MUTED, markersize=7, mew=1.8, zorder=4)
     if len(panel.runs) <= MAX_LABELS:
         _label_ends(axes, panel, scale)
 
 
 def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     low, high = axes.get_ylim()
-    ends = [float(run.median[-1]) for run in panel.runs]
+    ends = [run.end[1] for run in panel.runs]
     places = style.spread_apart(ends, 0.085 * (high - low), low, high)
-    for run, end, place in zip(panel.runs, ends, places, strict=True):
+    for run, place in zip(panel.runs, places, strict=True):
         dead = run.collapse_step is not None
         axes.annotate(
             run.label + (" ✕" if dead else ""),
-            xy=(run.grid[-1], end),
+            xy=run.end,
             xytext=(1.04, place),
             textcoords=axes.get_yaxis_transform(),
             fontsize=style.NOTE,
@@ -122,7 +128,7 @@ def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
 
 def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
     axes.set_xlim(-0.01 * forecast.step[-1], forecast.step[-1])
-    longest = max((run.grid[-1] for run in panel.runs), default=0.0)
+    longest = max((run.end[0] for run in panel.runs), default=0.0)
     for run in panel.runs:
         axes.plot(run.step, run.reward, "o", color=style.FAINT, markersize=2.6, mew=0)
     axes.fill_between(
@@ -132,7 +138,7 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
         axes.plot(forecast.step, edge, "--", color=style.BLUE, linewidth=0.8)
     axes.plot(forecast.step, forecast.median, "--", color=style.BLUE, linewidth=1.8)
     axes.annotate(
-        f"{forecast.label}\n{forecast.median[-1]:.2f} "
+        f"{forecast.median[-1]:.2f}\n"
         f"[{forecast.lower[-1]:.2f}, {forecast.upper[-1]:.2f}]\nat step {forecast.step[-1]:,.0f}",
         xy=(forecast.step[-1], forecast.median[-1]),
         xytext=(8, 0),

@@ -1,0 +1,279 @@
+"""Pilots simulated from known parameters, and posteriors made up without sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from advisor.dynamics import cumulative_clock, policy_steps, schedule_factors
+from advisor.posterior import Posterior
+from advisor.posterior import equations as eq
+from advisor.posterior.posterior import make_posterior
+from advisor.priors import Priors, load_priors
+from advisor.runs import Hyperparameters, PilotRun
+from advisor.runs.cohort import Cohort, Covariates, Reference, build_cohort
+
+PRESET = "small_models"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A pilot to simulate."""
+
+    learning_rate: float = 3e-4
+    group_size: int = 8
+    minibatches: int = 1
+    epochs: int = 1
+    model: str | None = "tiny-s"
+    parameters: float | None = 1e5
+    task: str | None = "sort"
+    steps: int = 60
+    prompts: float = 16.0
+    lag: float | None = None
+    momentum: float | None = None
+    schedule: str | None = None
+    warmup: int | None = None
+    ratio: bool | None = None
+    logging: int = 1
+    collapse: int | None = None
+
+    @property
+    def settings(self) -> Hyperparameters:
+        return Hyperparameters(
+            learning_rate=self.learning_rate,
+            group_size=self.group_size,
+            prompts_per_step=self.prompts,
+            minibatches_per_refresh=self.minibatches,
+            epochs_per_refresh=self.epochs,
+            lag=self.lag,
+            momentum=self.momentum,
+            schedule=self.schedule,
+            warmup_steps=self.warmup,
+            planned_steps=self.steps,
+            importance_ratio=self.ratio,
+        )
+
+    @property
+    def completed(self) -> Hyperparameters:
+        return self.settings.completed()[0]
+
+    def run(self, reward: Any, name: str = "run", **updates: Any) -> PilotRun:
+        """Log rewards, one per logged row, under this plan."""
+        reward = np.asarray(reward, dtype=float)
+        step = self.logging * np.arange(1.0, reward.size + 1)
+        given: dict[str, Any] = {
+            "id": name,
+            "path": f"{name}.jsonl",
+            "model": self.model,
+            "task": self.task,
+            "parameters": self.parameters,
+            "hyperparameters": self.settings,
+            "step": step,
+            "series": {"reward": reward},
+            "logging_steps": self.logging,
+        }
+        return PilotRun(**{**given, **updates})
+
+
+def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 15.0) -> Any:
+    """A smooth curve that saturates, one value per step."""
+    return end - (end - start) * np.exp(-np.arange(steps) / time)
+
+
+# Known truth -----------------------------------------------------------------------------------
+
+
+def prior_means(preset: str = PRESET) -> dict[str, float]:
+    priors = load_priors(preset)
+    return {name: getattr(priors, name.replace(".", "_")).mean for name in eq.population_names()}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Parameters that pilots are simulated from; groups by model name, offsets are zero if absent."""
+
+    reference: Reference
+    population: dict[str, float] = field(default_factory=prior_means)
+    headroom_logit: float = 1.2
+    log_slope: float = -2.6
+    start_logit: dict[str, float] = field(default_factory=dict)
+
+    def moved(self, **population: float) -> Truth:
+        """Copy with some population parameters replaced; dots are written as two underscores."""
+        renamed = {name.replace("__", "."): value for name, value in population.items()}
+        assert renamed.keys() <= self.population.keys()
+        return replace(self, population={**self.population, **renamed})
+
+    def covariates(self, plan: Plan) -> Covariates:
+        return Covariates(
+            np.log(plan.learning_rate / self.reference.learning_rate),
+            np.log(plan.group_size / self.reference.group_size),
+            np.log(plan.prompts / self.reference.prompts_per_step),
+            np.log(float(plan.parameters or 0) / self.reference.parameters),
+            np.log(plan.minibatches),
+            np.log(plan.epochs),
+        )
+
+    def law(self, name: str, plan: Plan) -> float:
+        design = getattr(eq, f"{name}_design")(self.covariates(plan))
+        return float(design @ [self.population[f"{name}.{term}"] for term in eq.LAWS[name]])
+
+    def group(self, plan: Plan) -> eq.GroupLevel:
+        return eq.group_level(
+            self.population,
+            self.headroom_logit,
+            self.log_slope,
+            self.start_logit.get(str(plan.model), -1.4),
+            0.0,
+            0.0,
+            self.covariates(plan).log_parameters,
+        )
+
+    def reward(self, plan: Plan, steps: Any, luck: Sequence[float] = (0.0, 0.0)) -> Any:
+        """Expected reward of the policy after so many optimizer steps."""
+        settings = plan.completed
+        interval = plan.minibatches * plan.epochs
+        run = eq.run_level(
+            self.population,
+            self.group(plan),
+            self.law("rate", plan),
+            self.law("depression", plan),
+            luck[0],
+            luck[1],
+            interval,
+            float(bool(settings.importance_ratio)),
+        )
+        steps = np.asarray(steps, dtype=float)
+        factors = schedule_factors(
+            settings.schedule or "constant",
+            int(steps.max()),
+            warmup_steps=settings.warmup_steps or 0,
+            planned_steps=plan.steps,
+        )
+        clock = cumulative_clock(factors, self.population["rate.learning_rate"])
+        return eq.expected_reward(
+            np.interp(steps, np.arange(clock.size), clock),
+            run,
+            settings.momentum,
+            settings.mean_age,
+            eq.uncorrected(self.population, float(bool(settings.importance_ratio))),
+            np.exp(self.population["log_dispersion"]),
+        )
+
+    def hazard(self, plan: Plan) -> float:
+        return float(np.exp(self.law("hazard", plan)))
+
+
+def simulate(truth: Truth, plan: Plan, rng: np.random.Generator, name: str = "run") -> PilotRun:
+    """Log one run: seed noise, prompt difficulty, Bernoulli rewards, batches that epochs reuse.
+
+    A run collapses at ``plan.collapse``: its policy loses everything within six steps.
+    """
+    luck = rng.standard_normal(2)
+    interval = plan.minibatches * plan.epochs
+    behind = policy_steps(np.arange(1, plan.steps + 1), plan.minibatches, plan.epochs, plan.lag or 0)
+    mean = truth.reward(plan, behind, luck)
+    if plan.collapse is not None:
+        mean = mean * np.clip(1 - (behind - plan.collapse + 1) / 6, 0.0, 1.0)
+    share = 1 / (1 + np.exp(-truth.population["within_log_odds"]))
+    # Difficulty ~ Beta(p n, (1 - p) n) leaves the share n / (n + 1) of p(1-p) within prompts.
+    size = share / (1 - share)
+    reward = np.empty(plan.steps)
+    for step in range(plan.steps):
+        place = step % interval
+        if place >= plan.minibatches:
+            reward[step] = reward[step - plan.minibatches]
+            continue
+        level = float(np.clip(mean[step], 1e-6, 1 - 1e-6))
+        prompt = rng.beta(level * size, (1 - level) * size, int(plan.prompts))
+        reward[step] = rng.binomial(plan.group_size, prompt).mean() / plan.group_size
+    return plan.run(reward, name)
+
+
+# Made-up posteriors ----------------------------------------------------------------------------
+
+PLANS = (
+    Plan(1e-4, 16, 2),
+    Plan(3e-4, 8, 8),
+    Plan(3e-3, 8, 2, collapse=25),
+    Plan(3e-4, 16, 1, 2, model="tiny-m", parameters=4e5),
+    Plan(1e-3, 32, 4, model="tiny-m", parameters=4e5),
+)
+
+
+def cohort_of_plans(plans: Sequence[Plan] = PLANS, bounds: tuple[float, float] = (0.0, 1.0)) -> Cohort:
+    """Smooth rising pilots; those with a ``collapse`` fall to the floor there."""
+    low, high = bounds
+    runs, collapse = [], {}
+    for index, plan in enumerate(plans):
+        curve = rising(plan.steps, end=0.8 - 0.01 * index)
+        if plan.collapse is not None:
+            curve[plan.collapse - 1 :] = 0.0
+        name = f"run{index}"
+        runs.append(
+            plan.run(low + (high - low) * curve, name, reward_floor=low, reward_ceiling=high)
+        )
+        collapse[name] = None if plan.collapse is None else float(plan.collapse)
+    healthy = {name: None if step is None else step - 3 for name, step in collapse.items()}
+    return build_cohort(runs, collapse, healthy)
+
+
+def made_up(
+    plans: Sequence[Plan] = PLANS,
+    *,
+    seed: int = 1,
+    width: float = 0.3,
+    moved: dict[str, float] | None = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    draws: int = 200,
+    statistics: dict[str, Any] | None = None,
+    diagnostics: dict[str, Any] | None = None,
+) -> Posterior:
+    """Posterior of random draws around the prior means, ``moved``, through the real namer.
+
+    ``width`` is the spread of a draw over that of its prior.
+    """
+    rng = np.random.default_rng(seed)
+    cohort, priors = cohort_of_plans(plans, bounds), load_priors(PRESET)
+    raw = raw_draws(cohort, priors, rng, draws, width, moved or {})
+    shape = (2, draws)
+    return make_posterior(
+        cohort,
+        priors,
+        raw,
+        statistics or {"diverging": np.zeros(shape), "n_steps": np.full(shape, 15.0)},
+        diagnostics or {name: (np.array([1.001]), np.array([900.0])) for name in raw},
+        {"pymc": "none"},
+        seed=seed,
+    )
+
+
+def raw_draws(
+    cohort: Cohort,
+    priors: Priors,
+    rng: np.random.Generator,
+    draws: int,
+    width: float,
+    moved: dict[str, float],
+) -> dict[str, Any]:
+    """Draws by the names and shapes that the model samples."""
+
+    def around(names: Sequence[str], *shape: int) -> Any:
+        given = [getattr(priors, name.replace(".", "_")) for name in names]
+        mean = np.array([moved.get(n, p.mean) for n, p in zip(names, given, strict=True)])
+        spread = np.array([0.0 if n in moved else p.sd for n, p in zip(names, given, strict=True)])
+        noise = rng.standard_normal((2, draws, *shape, len(names)))
+        return mean + width * spread * noise
+
+    groups, runs = len(cohort.groups), len(cohort.runs)
+    levels = around(["headroom_logit", "log_slope"], len(cohort.tasks))
+    return {
+        "population": around(eq.population_names()),
+        "task_level": np.swapaxes(levels, 2, 3),
+        "start_logit": around(["start_logit"], groups)[..., 0],
+        "group_offset": width * rng.standard_normal((2, draws, 2, groups)),
+        "run_offset": width * rng.standard_normal((2, draws, 2, runs)),
+    }
