@@ -22,7 +22,7 @@ class PilotForecaster(Forecaster):
         run = posterior.meta.runs[index]
         super().__init__(posterior, Target(run.task, run.model, run.parameters), draws=draws)
         self._run_noise = np.stack(
-            [self.draw(f"run_offset.{name}")[:, 0] for name in ("plateau", "stiffness")]
+            [self.draw(f"run_offset.{name}")[:, index] for name in ("plateau", "stiffness")]
         )
 
 

@@ -28,16 +28,18 @@ def test_intervals_are_those_of_the_table(posterior: Posterior) -> None:
     assert [ridge.label for ridge in info.plateau] == ["tiny-s on sort", "tiny-m on sort"]
 
 
-def test_densities_integrate_to_one(posterior: Posterior) -> None:
+def test_densities_hold_the_mass_that_they_should(posterior: Posterior) -> None:
     info = posteriors_info(posterior)
     axes = [(ridge, np.asarray) for ridge in (*info.plateau, info.curvature)]
     axes += [(ridge, np.log10) for ridge in info.stiffness]
     for ridge, axis in axes:
-        for value, height in (
-            (ridge.value, ridge.height),
-            (ridge.prior_value, ridge.prior_height),
+        for value, height, low, high, mass in (
+            (ridge.value, ridge.height, ridge.lower, ridge.upper, 0.8),
+            (ridge.prior_value, ridge.prior_height, ridge.prior_lower, ridge.prior_upper, 0.9),
         ):
             assert np.trapezoid(height, axis(value)) == pytest.approx(1, abs=0.03)
+            within = np.where((value >= low) & (value <= high), height, 0)
+            assert np.trapezoid(within, axis(value)) == pytest.approx(mass, abs=0.05)
 
 
 def test_the_prior_is_that_of_the_preset(posterior: Posterior) -> None:

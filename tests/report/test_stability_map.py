@@ -176,6 +176,12 @@ def test_epochs_are_those_advised_and_lower_intervals_stay_empty(
     found = stability_map_info(posterior, advice)
     assert found.epochs == 4
     assert found.interval[0] == 4
+    forecaster = Forecaster(posterior, advice.target, draws=400)
+    panel = found.group_size.tolist().index(16)
+    at = advice.settings.model_copy(update={"learning_rate": float(found.learning_rate[10])})
+    assert at.refresh_interval == found.interval[1]
+    expected = stability(forecaster, at, advice.steps).probability
+    assert found.probability[panel, 1, 10] == pytest.approx(expected)
     axes = draw_stability_map(found).axes[0]
     assert axes.get_ylim()[0] < 2
     assert "fewer epochs" in {text.get_text() for text in axes.texts}

@@ -35,16 +35,16 @@ def test_the_first_stair_is_the_start(posterior: Posterior) -> None:
 
 def test_the_fitted_curve_uses_the_luck_of_its_own_run(build: Build) -> None:
     posterior = build()
-    run = posterior.meta.runs[0]
-    posterior.draws["run_offset.plateau"][..., 0] = 0.0
-    posterior.draws["run_offset.stiffness"][..., 0] = 0.0
-    mine = fitted_curve(posterior, 0, [41])
+    run = posterior.meta.runs[1]
+    posterior.draws["run_offset.plateau"][..., 1] = 0.0
+    posterior.draws["run_offset.stiffness"][..., 1] = 0.0
+    mine = fitted_curve(posterior, 1, [41])
     forecaster = Forecaster(posterior, Target(run.task, run.model, run.parameters), draws=400)
     forecaster._run_noise[:] = 0
     settings = Hyperparameters.model_validate(run.hyperparameters)
     np.testing.assert_allclose(mine, forecaster.reward(settings, [40]))
-    posterior.draws["run_offset.plateau"][..., 0] = 2.0
-    assert np.all(fitted_curve(posterior, 0, [41]) > mine)
+    posterior.draws["run_offset.plateau"][..., 1] = 2.0
+    assert np.all(fitted_curve(posterior, 1, [41]) > mine)
 
 
 def test_panels_hold_pilots_bands_and_the_forecast(
