@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from advisor._compat import Progress
 from advisor.diagnosis import Collapse, find_collapse
-from advisor.errors import NotConvergedError
+from advisor.errors import InputError, NotConvergedError
 from advisor.posterior.posterior import Posterior, make_posterior
 from advisor.priors import Priors, load_priors
 from advisor.runs.cohort import Cohort, build_cohort
@@ -82,6 +83,8 @@ def fit(
     # PyMC takes seconds to import: only when a fit really starts.
     progress("Loading PyMC", None, "")
     from advisor import _compat
+
+    _compat._quiet_import()  # before PyMC imports ArviZ, loudly
     from advisor.posterior.model import build_model
     from advisor.posterior.start import start_points
 
@@ -124,10 +127,26 @@ def fit(
 
 
 def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
-    """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset."""
+    """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset.
+
+    Raises
+    ------
+    InputError
+        Two runs share an id, or the runs do not hold what a fit needs.
+    """
     verdicts: dict[str, Collapse] = {}
+    # Where no floor is given a loss is measured from the one that the cohort will infer.
+    given = [run.reward_floor for run in runs if run.reward_floor is not None]
+    inferred = min([0.0, *(float(np.nanmin(run.reward)) for run in runs)])
+    floor = given[0] if given else inferred
     for run in runs:
-        floor = run.reward_floor if run.reward_floor is not None else 0.0
+        if run.id in verdicts:
+            raise InputError(
+                f"two runs have the id '{run.id}'",
+                path=run.path,
+                key="id",
+                advice="Read both folders with one read_runs, or give each run another id",
+            )
         verdicts[run.id] = find_collapse(run.step, run.reward, floor)
     return build_cohort(
         runs,

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor._version import VERSION
+from advisor.errors import StudyError
 from advisor.posterior import equations as eq
 from advisor.posterior.storage import read_netcdf, write_netcdf
 from advisor.priors import Priors
@@ -226,7 +227,16 @@ class Posterior:
             The file is none of ours, or has another schema.
         """
         draws, pilots, text = read_netcdf(Path(path), SCHEMA)
-        return cls(draws, pilots, Meta.model_validate_json(text))
+        try:
+            meta = Meta.model_validate_json(text)
+        except ValidationError as error:
+            key = ".".join(str(part) for part in error.errors()[0]["loc"])
+            raise StudyError(
+                f"this is no saved posterior (its '{key}' is damaged)",
+                path=path,
+                advice="Fit the pilots again",
+            ) from error
+        return cls(draws, pilots, meta)
 
 
 def _interval(values: FloatArray, digits: int = 2) -> str:
@@ -307,10 +317,11 @@ def make_posterior(
     draws["stiffness"] = np.exp(groups.log_stiffness)
 
     rhat = {name: np.max(pair[0]) for name, pair in diagnostics.items()}
-    worst = max(rhat, key=lambda name: rhat[name])
+    # NaN (a parameter that never moved) must fail the gate: max and min would pass it over.
+    worst = max(rhat, key=lambda name: np.nan_to_num(rhat[name], nan=np.inf))
     convergence = Convergence(
         rhat=float(rhat[worst]),
-        ess=float(min(np.min(pair[1]) for pair in diagnostics.values())),
+        ess=float(np.min([np.min(pair[1]) for pair in diagnostics.values()])),
         worst=worst,
         divergent_share=float(statistics["diverging"].mean()),
         draws=int(statistics["diverging"].size),

@@ -9,6 +9,7 @@ from scipy.optimize import least_squares
 from advisor.dynamics import overdamped_trajectory
 from advisor.posterior.equations import population_names
 from advisor.priors import Priors
+from advisor.priors.loader import NormalPrior
 from advisor.runs.cohort import CLOCK_EXPONENTS, Cohort
 
 FloatArray = npt.NDArray[np.float64]
@@ -37,7 +38,7 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
     clock = cohort.clock[:, _NEAREST_TO_ONE]
     start = np.full(len(cohort.groups), priors.start_logit.mean)
     levels = np.empty((2, len(cohort.tasks)))
-    levels[0], levels[1] = priors.headroom_logit.mean, priors.log_slope.mean
+    levels[0], levels[1] = _off_centre(priors.headroom_logit), _off_centre(priors.log_slope)
     for group in range(len(cohort.groups)):
         first = [
             cohort.reward[bins][0]
@@ -57,10 +58,14 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
             headroom, log_slope = np.median(np.array(fits), axis=0)
             share = np.clip(headroom, 0.05, 0.95)
             levels[:, task] = np.log(share / (1 - share)), log_slope
+    population = np.array([_off_centre(prior) for prior in shared])
+    return {"population": population, "start_logit": start, "task_level": levels}
+
+
+def _off_centre(prior: NormalPrior) -> float:
     # Exactly at its prior mean a parameter that the data do not touch has zero gradient, which the
     # sampler refuses as a broken start.
-    population = np.array([prior.mean + OFF_CENTRE * prior.sd for prior in shared])
-    return {"population": population, "start_logit": start, "task_level": levels}
+    return prior.mean + OFF_CENTRE * prior.sd
 
 
 def _fit_run(cohort: Cohort, clock: FloatArray, run: int) -> tuple[float, float] | None:

@@ -229,10 +229,13 @@ def _binding(
             f"{top.settings.group_size}, K {top.settings.refresh_interval} would give "
             f"{top.reward:.3f} at P(stable) {percent(top.stability.probability)}"
         )
-    if chosen.settings.learning_rate == lattice.learning_rates[-1]:
+    last, surviving = lattice.learning_rates[-1], largest_surviving_rate(posterior)
+    if chosen.settings.learning_rate == last:
+        is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")
+        edge = f"{RATE_REACH:g} times the largest that survived a pilot" if is_reach else f"{last:.2g}"
         return (
-            f"the learning rate, at the edge of what was offered ({RATE_REACH:g} times the largest "
-            "that survived a pilot); a pilot there would tell whether more is better"
+            f"the learning rate, at the edge of what was offered ({edge}); a pilot there would "
+            "tell whether more is better"
         )
     return (
         "nothing: higher learning rates gain less than a hundredth of the reward range, and "

@@ -47,7 +47,7 @@ class Evaluator:
     def __init__(self, forecaster: Forecaster, steps: int) -> None:
         self.forecaster = forecaster
         self.steps = steps
-        self._seen: dict[tuple[float | int | None, ...], Evaluation] = {}
+        self._seen: dict[Hyperparameters, Evaluation] = {}
 
     @property
     def tried(self) -> list[Evaluation]:
@@ -56,19 +56,13 @@ class Evaluator:
 
     def __call__(self, settings: Hyperparameters) -> Evaluation:
         """Evaluate one configuration."""
-        key = (
-            settings.learning_rate,
-            settings.group_size,
-            settings.minibatches_per_refresh,
-            settings.epochs_per_refresh,
-        )
-        if key not in self._seen:
-            self._seen[key] = Evaluation(
+        if settings not in self._seen:
+            self._seen[settings] = Evaluation(
                 settings,
                 float(self.forecaster.reward(settings, self.steps).mean()),
                 stability(self.forecaster, settings, self.steps),
             )
-        return self._seen[key]
+        return self._seen[settings]
 
 
 def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluation | None:

@@ -153,7 +153,8 @@ class Cohort:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 sha.update(name.encode() + np.ascontiguousarray(value).tobytes())
-        sha.update(repr((self.groups, self.tasks, self.floor, self.ceiling)).encode())
+        rest = (self.groups, self.tasks, self.reference, self.floor, self.ceiling)
+        sha.update(repr(rest).encode())
         return sha.hexdigest()
 
 
@@ -197,7 +198,7 @@ def build_cohort(
     prompts = _column(settings, "prompts_per_step")
     group_of_run = np.array([groups.index((str(r.task), str(r.model))) for r in completed])
     group_parameters = np.array(
-        [_one_size([r for r in completed if (r.task, r.model) == pair], pair) for pair in groups]
+        [_one_size([r for r in completed if r.model == model], model) for _, model in groups]
     )
     reference = Reference(
         _geometric_mean(rate),
@@ -350,7 +351,8 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
         notes.add(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
     if ceiling is None:
         ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
-        why = "rewards lie in [0, 1]" if high <= 1 else f"highest logged {high:g}, plus a quarter"
+        inside = "rewards lie in [0, 1]" if low >= 0 else f"highest logged {high:g}"
+        why = inside if high <= 1 else f"highest logged {high:g}, plus a quarter"
         notes.add(f"reward ceiling {ceiling:g} assumed ({why})")
     if low < floor or high > ceiling:
         raise InputError(
@@ -389,11 +391,11 @@ def _refuse_flat(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | 
     )
 
 
-def _one_size(runs: Sequence[PilotRun], pair: tuple[str, str]) -> float:
+def _one_size(runs: Sequence[PilotRun], model: str) -> float:
     sizes = {run.parameters for run in runs}
     if len(sizes) > 1:
         raise InputError(
-            f"model '{pair[1]}' is given with {len(sizes)} sizes: {sorted(s for s in sizes if s)}",
+            f"model '{model}' is given with {len(sizes)} sizes: {sorted(s for s in sizes if s)}",
             key="parameters",
             advice="Give every model one name per size",
         )

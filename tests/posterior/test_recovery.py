@@ -1,0 +1,322 @@
+"""A fit finds the parameters that its pilots were simulated from; one fit serves all tests here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from synthetic import PRESET, Plan, Truth, simulate
+
+from advisor import _compat
+from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
+from advisor.posterior import equations as eq
+from advisor.posterior.fit import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
+from advisor.recommend import recommend
+from advisor.runs.cohort import Reference
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+SMALL = {"model": "tiny-s", "parameters": 1e5}
+LARGE = {"model": "tiny-m", "parameters": 8e5}
+PLANS = (
+    Plan(1e-4, 8, **SMALL),
+    Plan(3e-4, 16, 2, **SMALL),
+    Plan(1e-3, 4, **SMALL),
+    Plan(1e-3, 16, 8, **SMALL),
+    Plan(3e-3, 8, 1, 2, **SMALL, collapse=35),
+    Plan(1e-4, 16, 4, **LARGE),
+    Plan(3e-4, 4, **LARGE),
+    Plan(3e-4, 16, 2, 2, **LARGE),
+    Plan(1e-3, 8, 2, **LARGE),
+    Plan(3e-3, 16, **LARGE),
+)
+BRIEF = Sampling(draws=600, tune=500, seed=1)
+UNSEEN = Plan(5e-4, 32, 4, **LARGE, steps=120)
+
+
+def geometric_mean(values):
+    return float(np.exp(np.log(list(values)).mean()))
+
+
+REFERENCE = Reference(
+    geometric_mean(plan.learning_rate for plan in PLANS),
+    geometric_mean(plan.group_size for plan in PLANS),
+    16.0,
+    geometric_mean([1e5, 8e5]),
+)
+# Off the prior means of the preset where the pilots can tell.
+TRUTH = Truth(
+    REFERENCE,
+    headroom_logit=1.3,
+    log_slope=-3.2,
+    start_logit={"tiny-s": -1.6, "tiny-m": -0.9},
+).moved(
+    rate__learning_rate=0.75,
+    rate__group_size=0.4,
+    curvature_exponent=0.35,
+    log_run_rate_spread=-2.3,
+    log_run_plateau_spread=-2.3,
+    depression__level=-3.5,
+)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    rng = np.random.default_rng(60)
+    return [simulate(TRUTH, plan, rng, f"run{i}") for i, plan in enumerate(PLANS)]
+
+
+@pytest.fixture(scope="module")
+def stages():
+    """What the fit said while it ran."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def posterior(runs, stages):
+    return fit(
+        runs,
+        priors=PRESET,
+        sampling=BRIEF,
+        progress=lambda *said: stages.append(said),
+    )
+
+
+def miss(draws, truth):
+    """How far ``truth`` lies outside the central 98 % interval of the draws; 0 inside."""
+    low, high = np.quantile(draws, [0.01, 0.99])
+    return max(low - truth, truth - high, 0.0)
+
+
+def true_levels(truth):
+    """True (plateau, stiffness) of each model at the reference."""
+    groups = {}
+    for plan in PLANS:
+        group = truth.group(plan)
+        groups[plan.model] = (float(group.cold_plateau), float(np.exp(group.log_stiffness)))
+    return groups
+
+
+def misses(posterior, truth):
+    """Distance to the truth of everything that these pilots identify; nothing is missed: empty."""
+    found = {}
+    for index, (_, model) in enumerate(posterior.meta.groups):
+        plateau, stiffness = true_levels(truth)[model]
+        found[f"plateau {model}"] = miss(posterior.flat("plateau")[:, index], plateau)
+        found[f"stiffness {model}"] = miss(posterior.flat("stiffness")[:, index], stiffness)
+        start = truth.start_logit[model]
+        found[f"start {model}"] = miss(posterior.flat("start_logit")[:, index], start)
+    for term in eq.RATE_TERMS:
+        name = f"rate.{term}"
+        found[name] = miss(posterior.flat(name), truth.population[name])
+    for name in ("curvature_exponent", "log_dispersion", "hazard.learning_rate"):
+        found[name] = miss(posterior.flat(name), truth.population[name])
+    return {name: distance for name, distance in found.items() if distance > 0}
+
+
+# Recovery --------------------------------------------------------------------------------------
+
+
+def test_truth_lies_inside_what_the_posterior_says(posterior):
+    assert misses(posterior, TRUTH) == {}
+
+
+@pytest.mark.parametrize(
+    ("shift", "missed"),
+    [
+        ({"headroom_logit": 0.0}, {"plateau tiny-s", "plateau tiny-m"}),
+        ({"log_slope": -2.2}, {"stiffness tiny-s", "stiffness tiny-m"}),
+        ({"rate__learning_rate": 1.25}, {"rate.learning_rate"}),
+        ({"start_logit": {"tiny-s": -2.1, "tiny-m": -1.4}}, {"start tiny-s", "start tiny-m"}),
+    ],
+)
+def test_recovery_check_rejects_a_shifted_truth(posterior, shift, missed):
+    moved = {name: value for name, value in shift.items() if hasattr(TRUTH, name)}
+    population = {name: value for name, value in shift.items() if name not in moved}
+    assert missed <= misses(posterior, replace(TRUTH, **moved).moved(**population)).keys()
+
+
+def test_pilots_teach_more_than_the_prior(posterior):
+    priors = posterior.meta.priors
+    for name, share in (("rate.learning_rate", 0.5), ("headroom_logit", 0.75), ("log_slope", 0.5)):
+        prior = getattr(priors, name.replace(".", "_"))
+        assert posterior.flat(name).std() < share * prior.sd
+
+
+def test_gate_is_passed(posterior, stages):
+    convergence = posterior.convergence
+    assert convergence.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE) is None
+    assert convergence.rhat < 1.02
+    assert convergence.ess > 200
+    names = list(dict.fromkeys(stage for stage, _, _ in stages))
+    assert names[:3] == ["Loading PyMC", "Compiling the model", "Sampling the posterior"]
+    if "Sampling again" not in names:
+        assert convergence.draws == 4 * BRIEF.draws
+        assert posterior.meta.provenance.seed == 1
+    shares = [share for stage, share, _ in stages if stage == "Sampling the posterior"]
+    assert shares
+    assert all(0 <= share <= 1 for share in shares)
+
+
+def test_collapsed_pilot_is_found_and_bounds_the_rate(posterior):
+    collapsed = [run for run in posterior.meta.runs if run.collapse_step is not None]
+    assert [run.id for run in collapsed] == ["run4"]
+    assert 33 <= collapsed[0].collapse_step <= 45
+    forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
+    gentle, fatal = (
+        forecaster.survival(replace(PLANS[4], learning_rate=rate).completed, 60).mean()
+        for rate in (1e-4, 1e-2)
+    )
+    assert gentle > 0.9
+    assert fatal < 0.5
+
+
+# Forecast --------------------------------------------------------------------------------------
+
+
+def forecast(posterior, steps):
+    forecaster = Forecaster(posterior, Target("sort", "tiny-m", 8e5))
+    return forecaster.reward(UNSEEN.completed, steps)
+
+
+def test_forecast_of_a_configuration_that_was_not_run_covers_the_truth(posterior):
+    steps = np.array([5, 10, 20, 40, 80, 120])
+    reward = forecast(posterior, steps)
+    truth = TRUTH.reward(UNSEEN, steps)
+    low, high = np.quantile(reward, [0.01, 0.99], axis=0)
+    assert np.all((low <= truth) & (truth <= high))
+    # It says something: 98 % of it within a fifth of the reward range, and other truths rejected.
+    assert np.all(high - low < 0.3)
+    assert np.median(high - low) < 0.2
+    for change in ({"headroom_logit": 0.0}, {"log_slope": -4.2}):
+        other = replace(TRUTH, **change).reward(UNSEEN, steps)
+        assert np.any((other < low) | (other > high)), change
+
+
+# Saved and loaded ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def saved(posterior, tmp_path_factory):
+    path = tmp_path_factory.mktemp("study") / "posterior.nc"
+    posterior.save(path)
+    return path
+
+
+def test_loaded_posterior_is_bit_equal(posterior, saved):
+    loaded = Posterior.load(saved)
+    assert loaded.meta == posterior.meta
+    for kept, found in ((posterior.draws, loaded.draws), (posterior.pilots, loaded.pilots)):
+        assert found.keys() == kept.keys()
+        for name, values in kept.items():
+            assert found[name].dtype == values.dtype == np.float64
+            assert found[name].tobytes() == np.ascontiguousarray(values).tobytes(), name
+    steps = np.arange(0, 120, 7)
+    np.testing.assert_array_equal(forecast(loaded, steps), forecast(posterior, steps))
+
+
+def test_loading_imports_neither_pymc_nor_arviz(saved):
+    code = f"""
+import sys
+from advisor import Posterior
+posterior = Posterior.load({str(saved)!r})
+assert posterior.flat("plateau").shape[1] == 2
+print(posterior.text)
+heavy = {{"pymc", "pytensor", "arviz", "arviz_base", "xarray", "nutpie", "optuna", "matplotlib"}}
+loaded = heavy & set(sys.modules)
+assert not loaded, loaded
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "plateau" in done.stdout
+
+
+def test_arviz_opens_the_file(posterior, saved):
+    arviz = _compat._quiet_import()
+    opened = arviz.from_netcdf(saved)
+    plateau = opened["posterior"]["plateau"]
+    assert plateau.dims == ("chain", "draw", "group")
+    np.testing.assert_array_equal(plateau.values, posterior.draws["plateau"])
+    # Same figure from ArviZ, on what the file holds.
+    rhat = float(np.max(arviz.rhat(opened["posterior"]["plateau"].values[:, :, 0])))
+    assert rhat < 1.02
+    opened.close()
+
+
+# Reproducible ----------------------------------------------------------------------------------
+
+
+def test_same_seed_gives_the_same_recommendation(posterior, saved):
+    def answer(source, seed):
+        return recommend(source, steps=180, seed=seed, trials=40).to_json()
+
+    first = answer(posterior, 3)
+    assert first == answer(posterior, 3) == answer(Posterior.load(saved), 3)
+    assert first != answer(posterior, 4)
+
+
+# What it says ----------------------------------------------------------------------------------
+
+
+def test_table_holds_every_reported_quantity_with_its_interval(posterior):
+    table = posterior.table
+    assert table.index.tolist() == [
+        "plateau [sort / tiny-m]",
+        "stiffness [sort / tiny-m]",
+        "plateau [sort / tiny-s]",
+        "stiffness [sort / tiny-s]",
+        "curvature exponent",
+        "rate exponent of learning_rate",
+        "rate exponent of group_size",
+        "rate exponent of prompts_per_step",
+    ]
+    assert table.columns.tolist() == ["mean", "lower", "upper"]
+    assert np.all(table["lower"] < table["mean"])
+    assert np.all(table["mean"] < table["upper"])
+    exponent = posterior.flat("rate.learning_rate")
+    row = table.loc["rate exponent of learning_rate"]
+    expected = [exponent.mean(), *np.quantile(exponent, [0.1, 0.9])]
+    assert row.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_text_says_what_the_pilots_say(posterior):
+    lines = posterior.text.splitlines()
+    assert lines[0].startswith("10 pilots of 2 model-task pairs, 1 of which collapsed.")
+    assert f"learning rate {REFERENCE.learning_rate:.2g}" in lines[0]
+    for line, index, model in ((lines[1], 0, "tiny-m"), (lines[2], 1, "tiny-s")):
+        assert line.strip().startswith(f"{model} on sort: plateau ")
+        assert f"plateau {np.median(posterior.flat('plateau')[:, index]):.2g} [" in line
+        timescale = np.median(1 / posterior.flat("stiffness")[:, index])
+        assert f"(timescale {timescale:.3g} [" in line
+    assert lines[3].startswith("Curvature exponent ")
+    assert "mostly the prior, since the pilots have 2 model sizes (at least 4" in lines[3]
+
+
+def test_json_is_the_table_and_where_it_comes_from(posterior):
+    said = json.loads(posterior.to_json())
+    assert said.keys() == {"table", "convergence", "provenance"}
+    assert list(said["table"]) == posterior.table.index.tolist()
+    found = said["table"]["plateau [sort / tiny-s]"]["mean"]
+    assert found == pytest.approx(posterior.table.loc["plateau [sort / tiny-s]", "mean"])
+    assert said["convergence"]["draws"] == posterior.convergence.draws
+    provenance = said["provenance"]
+    assert len(provenance["data_sha256"]) == 64
+    assert provenance["versions"] == _compat.versions()
+
+
+def test_runs_are_remembered_as_they_were(posterior, runs):
+    for kept, run, plan in zip(posterior.meta.runs, runs, PLANS, strict=True):
+        assert (kept.id, kept.task, kept.model) == (run.id, "sort", plan.model)
+        assert kept.steps == 60
+        assert kept.completions == 60 * 16 * plan.group_size / plan.epochs
+        assert kept.first_reward == pytest.approx(run.reward[:5].mean())
+        assert kept.last_reward == pytest.approx(run.reward[-5:].mean())
+    assert posterior.meta.longest == 60
+    found = asdict(posterior.meta.reference)
+    assert found == pytest.approx(asdict(REFERENCE), rel=1e-12)

@@ -1,0 +1,291 @@
+"""Saving and loading without a fit, and the gate that a fit must pass; posteriors are made up."""
+
+from __future__ import annotations
+
+import json
+
+import h5netcdf
+import numpy as np
+import pytest
+from synthetic import PLANS, PRESET, Plan, cohort_of_plans, made_up, raw_draws, rising
+
+from advisor import _compat
+from advisor.errors import InputError, NotConvergedError, StudyError
+from advisor.posterior import Posterior, Sampling, fit
+from advisor.posterior import equations as eq
+from advisor.posterior.fit import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
+from advisor.posterior.posterior import SCHEMA
+from advisor.posterior.storage import META
+from advisor.priors import load_priors
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return made_up()
+
+
+@pytest.fixture
+def saved(posterior, tmp_path):
+    path = tmp_path / "posterior.nc"
+    posterior.save(path)
+    return path
+
+
+def gate(posterior):
+    return posterior.convergence.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
+
+
+# Files -----------------------------------------------------------------------------------------
+
+
+def test_round_trip_keeps_every_bit(posterior, saved):
+    loaded = Posterior.load(saved)
+    assert loaded.meta == posterior.meta
+    assert loaded.draws.keys() == posterior.draws.keys()
+    for name, values in posterior.draws.items():
+        np.testing.assert_array_equal(loaded.draws[name], values)
+    for name, values in posterior.pilots.items():
+        np.testing.assert_array_equal(loaded.pilots[name], values)
+    assert loaded.text == posterior.text
+    assert loaded.to_json() == posterior.to_json()
+
+
+def test_saving_again_replaces_the_file(posterior, saved):
+    made_up(PLANS[:2]).save(saved)
+    assert len(Posterior.load(saved).meta.runs) == 2
+    posterior.save(saved)
+    assert Posterior.load(saved).meta == posterior.meta
+
+
+def rewrite_meta(path, change):
+    with h5netcdf.File(path, "a") as file:
+        meta = json.loads(str(file.attrs[META]))
+        change(meta)
+        file.attrs[META] = json.dumps(meta)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1, "1"])
+def test_another_schema_is_refused_with_both_numbers(saved, schema):
+    rewrite_meta(saved, lambda meta: meta["provenance"].update(schema_version=schema))
+    with pytest.raises(StudyError, match=f"has schema {schema}, this version reads {SCHEMA}") as no:
+        Posterior.load(saved)
+    assert no.value.path == str(saved)
+    assert no.value.exit_code == 2
+
+
+def test_another_package_version_is_read(posterior, saved):
+    rewrite_meta(saved, lambda meta: meta["provenance"].update(package="99.0"))
+    assert Posterior.load(saved).meta.provenance.package == "99.0"
+
+
+@pytest.mark.parametrize("key", ["runs", "reference", "priors", "convergence"])
+def test_damaged_meta_is_refused_with_its_key(saved, key):
+    rewrite_meta(saved, lambda meta: meta.pop(key))
+    with pytest.raises(StudyError, match=f"its '{key}' is damaged"):
+        Posterior.load(saved)
+
+
+@pytest.mark.parametrize("content", [b"", b"step,reward\n1,0.2\n", b"\x89HDF\r\n\x1a\n" + bytes(90)])
+def test_file_that_is_no_netcdf_is_refused(tmp_path, content):
+    path = tmp_path / "posterior.nc"
+    path.write_bytes(content)
+    with pytest.raises(StudyError, match="this is no saved posterior") as no:
+        Posterior.load(path)
+    assert no.value.path == str(path)
+
+
+def test_cut_file_is_refused(saved):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StudyError, match="this is no saved posterior"):
+        Posterior.load(saved)
+
+
+def test_missing_file_and_folder_are_refused(tmp_path):
+    for path in (tmp_path / "none.nc", tmp_path):
+        with pytest.raises(StudyError, match="this is no saved posterior"):
+            Posterior.load(path)
+
+
+def test_netcdf_of_others_is_refused(tmp_path):
+    path = tmp_path / "weather.nc"
+    with h5netcdf.File(path, "w") as file:
+        file.dimensions["time"] = 3
+        file.create_variable("rain", ("time",), np.float64)[...] = 1.0
+    with pytest.raises(StudyError, match="this is no saved posterior"):
+        Posterior.load(path)
+    with h5netcdf.File(path, "a") as file:
+        file.attrs[META] = "{}"
+    with pytest.raises(StudyError, match="this is no saved posterior"):
+        Posterior.load(path)
+
+
+# Names and levels ------------------------------------------------------------------------------
+
+
+def test_named_draws_are_those_that_were_sampled():
+    cohort, priors = cohort_of_plans(), load_priors(PRESET)
+    raw = raw_draws(cohort, priors, np.random.default_rng(1), 200, 0.3, {})
+    posterior = made_up(seed=1)
+    for index, name in enumerate(eq.population_names()):
+        np.testing.assert_array_equal(posterior.draws[name], raw["population"][..., index])
+    for index, name in enumerate(("headroom_logit", "log_slope")):
+        np.testing.assert_array_equal(posterior.draws[name], raw["task_level"][:, :, index])
+    for name in ("group_offset.stiffness", "run_offset.stiffness"):
+        np.testing.assert_array_equal(posterior.draws[name], raw[name.split(".")[0]][:, :, 1])
+    assert posterior.draws["run_offset.plateau"].shape == (2, 200, len(PLANS))
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-2.0, 6.0)])
+def test_levels_are_in_reward_units(bounds):
+    posterior = made_up(bounds=bounds)
+    low, high = bounds
+    start = 1 / (1 + np.exp(-posterior.draws["start_logit"]))
+    np.testing.assert_allclose(posterior.draws["start"], low + (high - low) * start)
+    assert np.all(posterior.draws["plateau"] > posterior.draws["start"])
+    assert np.all(posterior.draws["plateau"] < high)
+    share = (posterior.draws["plateau"] - posterior.draws["start"]) / (
+        high - posterior.draws["start"]
+    )
+    # The sampled slope: share of the headroom per step, for a model of the reference size.
+    sizes = np.log(np.array(posterior.meta.group_parameters) / posterior.meta.reference.parameters)
+    model = (
+        posterior.draws["curvature_exponent"][..., None] * sizes
+        + np.exp(posterior.draws["log_model_spread"])[..., None]
+        * posterior.draws["group_offset.stiffness"]
+    )
+    np.testing.assert_allclose(
+        np.log(share * posterior.draws["stiffness"]) - model,
+        np.broadcast_to(posterior.draws["log_slope"], share.shape),
+        rtol=1e-9,
+    )
+
+
+def test_text_of_one_pilot_is_in_the_singular():
+    line = made_up([Plan()]).text.splitlines()[0]
+    assert line.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
+
+
+# Gate ------------------------------------------------------------------------------------------
+
+FINE = {
+    name: (np.array([1.001]), np.array([900.0]))
+    for name in ("population", "task_level", "start_logit", "group_offset", "run_offset")
+}
+
+
+def diagnosed(name, rhat, ess):
+    return made_up(diagnostics={**FINE, name: (np.array([1.001, rhat]), np.array([900.0, ess]))})
+
+
+def test_gate_lets_converged_draws_pass():
+    assert gate(made_up()) is None
+    assert gate(diagnosed("run_offset", 1.0199, 201.0)) is None
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_gate_stops_any_variable_that_did_not_mix(name):
+    assert gate(diagnosed(name, 1.03, 900.0)) == f"R-hat 1.030 of {name} is not below 1.02"
+    assert "only 120 effective draws" in gate(diagnosed(name, 1.001, 120.0))
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_gate_stops_a_parameter_that_never_moved(name):
+    assert gate(diagnosed(name, np.nan, 900.0)) == f"R-hat nan of {name} is not below 1.02"
+    assert "only nan effective draws" in gate(diagnosed(name, 1.001, np.nan))
+
+
+def test_gate_stops_divergences():
+    diverging = np.zeros((2, 200))
+    diverging[0, :3] = 1
+    steps = np.full((2, 200), 7.0)
+    posterior = made_up(statistics={"diverging": diverging, "n_steps": steps})
+    assert gate(posterior) == "0.8% of the draws diverged"
+    diverging[0, 1:3] = 0
+    assert gate(made_up(statistics={"diverging": diverging, "n_steps": steps})) is None
+
+
+def test_figures_are_those_of_the_chains():
+    # Real diagnostics, on draws without a trend, and on two chains that disagree.
+    rng = np.random.default_rng(70)
+    good = rng.standard_normal((4, 500, 2))
+    rhat, ess = _compat.convergence({"x": good})["x"]
+    assert rhat.shape == ess.shape == (2,)
+    assert np.all(rhat < 1.01)
+    assert np.all((ess > 1500) & (ess < 2600))
+    apart = good + np.array([0, 0, 1, 1])[:, None, None]
+    rhat, ess = _compat.convergence({"x": apart})["x"]
+    assert np.all(rhat > 1.1)
+    assert np.all(ess < 100)
+
+
+@pytest.fixture
+def sampler(monkeypatch):
+    """A compiled model that needs no compiler: it returns draws that do or do not mix."""
+    attempts = []
+
+    class Compiled:
+        passes_at = None
+
+        def __init__(self, model, *, initial_points, jitter):
+            self.shapes = {
+                variable.name: model.initial_point()[variable.name].shape
+                for variable in model.free_RVs
+            }
+            assert initial_points.keys() | set(jitter) == self.shapes.keys()
+
+        def sample(self, *, draws, tune, chains, seed, target_accept, progress):
+            attempts.append((draws, tune, target_accept, seed))
+            rng = np.random.default_rng(seed)
+            # Started apart, and never mixed.
+            apart = 0.5 * np.arange(chains) * (Compiled.passes_at != len(attempts))
+            found = {}
+            for name, shape in self.shapes.items():
+                noise = 0.1 * rng.standard_normal((chains, draws, *shape))
+                found[name] = noise + apart.reshape(-1, 1, *[1] * len(shape))
+            return found, {
+                "diverging": np.zeros((chains, draws)),
+                "n_steps": np.full((chains, draws), 7.0),
+            }
+
+    monkeypatch.setattr(_compat, "CompiledModel", Compiled)
+    Compiled.attempts = attempts
+    return Compiled
+
+
+BRIEF = Sampling(draws=150, tune=100, seed=5)
+
+
+def test_fit_that_never_converges_gives_no_number(sampler):
+    said = []
+    with pytest.raises(NotConvergedError, match="did not converge in two attempts: R-hat") as no:
+        fit(
+            [Plan().run(rising())],
+            priors=PRESET,
+            sampling=BRIEF,
+            progress=lambda *stage: said.append(stage),
+        )
+    assert no.value.exit_code == 4
+    assert sampler.attempts == [(150, 100, 0.9, 5), (300, 200, 0.97, 6)]
+    (again,) = [detail for stage, _, detail in said if stage == "Sampling again"]
+    assert again.endswith("twice the draws, smaller steps")
+
+
+def test_fit_that_converges_at_the_second_attempt_says_its_seed(sampler):
+    sampler.passes_at = 2
+    posterior = fit([Plan().run(rising())], priors=load_priors(PRESET), sampling=BRIEF)
+    assert posterior.meta.provenance.seed == 6
+    assert posterior.convergence.draws == 4 * 300
+    assert gate(posterior) is None
+    assert posterior.meta.priors.name == PRESET
+
+
+def test_fit_refuses_bad_input_before_it_loads_anything(sampler):
+    said = []
+    with pytest.raises(InputError, match="no prior preset"):
+        fit([Plan().run(rising())], priors="no_such", progress=lambda *stage: said.append(stage))
+    with pytest.raises(InputError, match="there is no curve to learn from"):
+        fit([Plan().run(np.full(60, 0.5))], progress=lambda *stage: said.append(stage))
+    with pytest.raises(InputError, match="no run to fit"):
+        fit([], progress=lambda *stage: said.append(stage))
+    assert said == sampler.attempts == []
