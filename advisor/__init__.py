@@ -13,6 +13,7 @@ from advisor import _version
 __version__ = _version.VERSION
 
 if TYPE_CHECKING:
+    from advisor.advice import Recommendation, recommend
     from advisor.demo import demo_folder
     from advisor.diagnosis import find_collapse
     from advisor.errors import (
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from advisor.integrations.export import trl_config, trl_yaml
     from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
     from advisor.priors import Priors, load_priors, preset_names
-    from advisor.recommend import Recommendation, recommend
     from advisor.report import draw_all, write_report
     from advisor.runs import Hyperparameters, PilotRun, read_runs
     from advisor.study import write_study
@@ -40,7 +40,7 @@ _HOME = {
     "PilotRun": "advisor.runs",
     "Posterior": "advisor.posterior",
     "Priors": "advisor.priors",
-    "Recommendation": "advisor.recommend",
+    "Recommendation": "advisor.advice",
     "Sampling": "advisor.posterior",
     "StudyError": "advisor.errors",
     "Target": "advisor.posterior",
@@ -51,7 +51,7 @@ _HOME = {
     "load_priors": "advisor.priors",
     "preset_names": "advisor.priors",
     "read_runs": "advisor.runs",
-    "recommend": "advisor.recommend",
+    "recommend": "advisor.advice",
     "trl_config": "advisor.integrations.export",
     "trl_yaml": "advisor.integrations.export",
     "write_report": "advisor.report",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from advisor.advice import Recommendation
     from advisor.posterior import Posterior, Target
-    from advisor.recommend import Recommendation
 
 app = typer.Typer(
     name="advisor",
@@ -157,8 +157,8 @@ def _advise(
     quiet: bool,
     as_json: bool,
 ) -> None:
+    from advisor.advice import check_request, recommend
     from advisor.posterior import fit
-    from advisor.recommend import check_request, recommend
     from advisor.runs import read_runs
     from advisor.study import check_folder, write_study
     from advisor.terminal import Reporter, print_answer, print_runs
@@ -200,7 +200,7 @@ def _target(
     start_reward: float | None = None,
 ) -> Target | None:
     """Target that the flags name; None leaves the choice to ``recommend``."""
-    from advisor.recommend.target import named_target
+    from advisor.advice.target import named_target
 
     if model is None and task is None and parameters is None and start_reward is None:
         return None

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from advisor._compat import Progress
+from advisor.advice import Recommendation
 from advisor.errors import InputError
 from advisor.integrations.export import trl_yaml
 from advisor.posterior import Posterior
-from advisor.recommend import Recommendation
 
 MANIFEST = "manifest.json"
 

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from advisor.advice import Recommendation
 from advisor.posterior import Posterior
-from advisor.recommend import Recommendation
 from advisor.runs import PilotRun
 
 PLAIN_EVERY_SECONDS = 5.0

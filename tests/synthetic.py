@@ -93,7 +93,7 @@ def prior_means(preset: str = PRESET) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Truth:
-    """Parameters that pilots are simulated from; groups by model name, offsets are zero if absent."""
+    """Parameters that pilots are simulated from; starts by model name, offsets zero."""
 
     reference: Reference
     population: dict[str, float] = field(default_factory=prior_means)
@@ -174,7 +174,8 @@ def simulate(truth: Truth, plan: Plan, rng: np.random.Generator, name: str = "ru
     """
     luck = rng.standard_normal(2)
     interval = plan.minibatches * plan.epochs
-    behind = policy_steps(np.arange(1, plan.steps + 1), plan.minibatches, plan.epochs, plan.lag or 0)
+    rows = np.arange(1, plan.steps + 1)
+    behind = policy_steps(rows, plan.minibatches, plan.epochs, plan.lag or 0)
     mean = truth.reward(plan, behind, luck)
     if plan.collapse is not None:
         mean = mean * np.clip(1 - (behind - plan.collapse + 1) / 6, 0.0, 1.0)
@@ -204,7 +205,9 @@ PLANS = (
 )
 
 
-def cohort_of_plans(plans: Sequence[Plan] = PLANS, bounds: tuple[float, float] = (0.0, 1.0)) -> Cohort:
+def cohort_of_plans(
+    plans: Sequence[Plan] = PLANS, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Cohort:
     """Smooth rising pilots; those with a ``collapse`` fall to the floor there."""
     low, high = bounds
     runs, collapse = [], {}

@@ -43,8 +43,10 @@ def test_the_wheel_carries_presets_demo_data_and_templates(wheel):
 def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path):
     site = tmp_path / "site"
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-compile"]
-        + ["--disable-pip-version-check", "--target", str(site), str(wheel)],
+        [
+            *(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-compile"),
+            *("--disable-pip-version-check", "--target", str(site), str(wheel)),
+        ],
         check=True,
         cwd=tmp_path,
     )

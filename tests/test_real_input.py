@@ -1,4 +1,4 @@
-"""The main job on real GRPO runs; needs the logs beside the checkout, which are not ours to ship."""
+"""The main job on real GRPO runs, read from beside the checkout: they are not ours to ship."""
 
 import ast
 import json
@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
+from advisor.advice import recommend
 from advisor.posterior import Sampling, Target, fit
-from advisor.recommend import recommend
 from advisor.runs import read_runs
 
 pytestmark = pytest.mark.slow
@@ -67,7 +67,7 @@ def test_off_policy_sweep(off_policy_sweep):
 
 @pytest.fixture
 def near_ceiling_runs(real_logs, tmp_path):
-    """27 LoRA runs at one setting that start near their ceiling; some collapse, for no reason seen."""
+    """27 LoRA runs at one setting that start near their ceiling; some collapse, none knows why."""
     entries = [
         '[defaults]\ntask = "gsm8k"\nmodel = "Qwen2.5-7B"\nadapter = "lora"\nlearning_rate = 1e-4\n'
         'group_size = 4\nprompts_per_step = 2\nschedule = "linear"\nlogging_steps = 5\n'
@@ -113,7 +113,7 @@ def test_tiny_transformers(tiny_grpo):
     assert advice.settings.refresh_interval <= 4
     assert 0.82 < advice.reward.mean < 0.96
     fatal = advice.settings.model_copy(update={"learning_rate": 1e-2})
+    from advisor.advice import stability
     from advisor.posterior import Forecaster
-    from advisor.recommend import stability
 
     assert stability(Forecaster(posterior, target), fatal, 200).probability < 0.2

@@ -21,7 +21,7 @@ from advisor.report.trajectories import trajectories_info
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from advisor.recommend import Recommendation
+    from advisor.advice import Recommendation
 
 FORMATS = ("png", "svg", "pdf")
 PNG_DPI = 160

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from advisor.advice.wording import percent
 from advisor.posterior import Posterior
-from advisor.recommend.wording import percent
 from advisor.report.gallery import FIGURES, FigureKind, render
 from advisor.report.names import scientific
 
 if TYPE_CHECKING:
-    from advisor.recommend import Recommendation
+    from advisor.advice import Recommendation
 
 MAX_SVG_BYTES = 1_000_000
 """A larger drawing goes into the page as pixels, to keep the page below 3 MB."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from advisor.advice.lattice import default_lattice
+from advisor.advice.stability import stability
 from advisor.posterior import Forecaster, Posterior
-from advisor.recommend.lattice import default_lattice
-from advisor.recommend.stability import stability
 from advisor.report.names import level_text, scientific
 from advisor.runs.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
-    from advisor.recommend import Recommendation
+    from advisor.advice import Recommendation
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

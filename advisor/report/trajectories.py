@@ -15,7 +15,7 @@ from advisor.report.names import left_out_note, settings_label
 from advisor.runs.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
-    from advisor.recommend import Recommendation
+    from advisor.advice import Recommendation
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -254,9 +254,7 @@ def test_exposure_of_a_collapsed_run_ends_with_its_collapse():
 
 def test_run_that_was_never_healthy_still_tells_its_start():
     reward = np.concatenate([[np.nan, 0.31], np.zeros(38)])
-    cohort = build(
-        Plan(steps=40).run(reward), collapse={"run": 6.0}, healthy={"run": 0.0}
-    )
+    cohort = build(Plan(steps=40).run(reward), collapse={"run": 6.0}, healthy={"run": 0.0})
     assert cohort.reward.tolist() == [0.31]
     assert cohort.step.tolist() == [2.0]
 

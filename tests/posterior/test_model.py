@@ -17,7 +17,7 @@ from synthetic import PRESET, Plan, Truth, rising, simulate
 from advisor import _compat
 from advisor.errors import InputError
 from advisor.posterior import equations as eq
-from advisor.posterior.fit import cohort_of
+from advisor.posterior.fitting import cohort_of
 from advisor.posterior.start import start_points
 from advisor.priors import load_priors
 from advisor.runs.cohort import CLOCK_EXPONENTS, Reference

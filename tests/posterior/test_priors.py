@@ -120,11 +120,19 @@ def test_missing_key_is_named(tmp_path, text):
 @pytest.mark.parametrize(
     ("old", "new", "key"),
     [
-        ("[start_logit]\nmean = -1.0\nsd = 1.5", "[start_logit]\nmean = -1.0\nsd = 0.0", "start_logit.sd"),
+        (
+            "[start_logit]\nmean = -1.0\nsd = 1.5",
+            "[start_logit]\nmean = -1.0\nsd = 0.0",
+            "start_logit.sd",
+        ),
         ("[start_logit]\nmean = -1.0", '[start_logit]\nmean = "low"', "start_logit.mean"),
         ("[start_logit]\nmean = -1.0\n", "[start_logit]\n", "start_logit.mean"),
         ("[hazard_size]\n", "[hazard_size]\nscale = 2.0\n", "hazard_size.scale"),
-        ("[log_stiffness_ratio]\n", "[log_stiffness_ratio]\nmean = 0.0\n", "log_stiffness_ratio.mean"),
+        (
+            "[log_stiffness_ratio]\n",
+            "[log_stiffness_ratio]\nmean = 0.0\n",
+            "log_stiffness_ratio.mean",
+        ),
         ('name = "small_models"', 'name = "small_models"\nauthor = "me"', "author"),
     ],
 )

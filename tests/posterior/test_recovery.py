@@ -12,10 +12,10 @@ import pytest
 from synthetic import PRESET, Plan, Truth, simulate
 
 from advisor import _compat
+from advisor.advice import recommend
 from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
 from advisor.posterior import equations as eq
-from advisor.posterior.fit import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
-from advisor.recommend import recommend
+from advisor.posterior.fitting import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
 from advisor.runs.cohort import Reference
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

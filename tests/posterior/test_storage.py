@@ -13,7 +13,7 @@ from advisor import _compat
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.posterior import Posterior, Sampling, fit
 from advisor.posterior import equations as eq
-from advisor.posterior.fit import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
+from advisor.posterior.fitting import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
 from advisor.posterior.posterior import SCHEMA
 from advisor.posterior.storage import META
 from advisor.priors import load_priors
@@ -85,7 +85,9 @@ def test_damaged_meta_is_refused_with_its_key(saved, key):
         Posterior.load(saved)
 
 
-@pytest.mark.parametrize("content", [b"", b"step,reward\n1,0.2\n", b"\x89HDF\r\n\x1a\n" + bytes(90)])
+@pytest.mark.parametrize(
+    "content", [b"", b"step,reward\n1,0.2\n", b"\x89HDF\r\n\x1a\n" + bytes(90)]
+)
 def test_file_that_is_no_netcdf_is_refused(tmp_path, content):
     path = tmp_path / "posterior.nc"
     path.write_bytes(content)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.advice import Recommendation, stability
+from advisor.advice.recipes import RECIPES
+from advisor.advice.recommendation import Alternative, Interval, NextPilot
 from advisor.posterior import Convergence, Forecaster, Posterior, Target
 from advisor.posterior import equations as eq
 from advisor.posterior.posterior import Meta, Provenance, RunSummary
 from advisor.priors import load_priors
-from advisor.recommend import Recommendation, stability
-from advisor.recommend.advice import Alternative, Interval, NextPilot
-from advisor.recommend.recipes import RECIPES
 from advisor.runs.cohort import Reference
 from advisor.runs.pilot_run import Hyperparameters
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from advisor.advice import Recommendation
 from advisor.errors import InputError
 from advisor.posterior import Posterior
-from advisor.recommend import Recommendation
 from advisor.report import FIGURES, draw_all
 from advisor.report.gallery import render
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from advisor.advice import Recommendation
 from advisor.posterior import Posterior
-from advisor.recommend import Recommendation
 from advisor.report import html, report_html, write_report
 
 from .conftest import Pilot

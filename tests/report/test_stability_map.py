@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.advice import Recommendation, stability
 from advisor.posterior import Forecaster, Posterior, Target
-from advisor.recommend import Recommendation, stability
 from advisor.report import draw_stability_map, stability_map_info
 from advisor.report.stability_map import MAX_PANELS, _limit
 

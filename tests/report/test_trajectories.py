@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.advice import Recommendation
 from advisor.posterior import Forecaster, Posterior, Target
-from advisor.recommend import Recommendation
 from advisor.report import draw_trajectories, fitted_curve, trajectories_info
 from advisor.report.trajectories import MAX_LABELS, MAX_PANELS
 from advisor.runs.pilot_run import Hyperparameters

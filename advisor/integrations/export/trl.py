@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from advisor.advice import Recommendation
 from advisor.errors import InputError
-from advisor.recommend import Recommendation
 
 SCHEDULES = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
 OPTIMIZERS = {"adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd"}

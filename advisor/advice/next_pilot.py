@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from advisor.advice.lattice import RATE_REACH, largest_surviving_rate
+from advisor.advice.recommendation import NextPilot
+from advisor.advice.stability import stability
 from advisor.posterior import Forecaster, Posterior
-from advisor.recommend.advice import NextPilot
-from advisor.recommend.lattice import RATE_REACH, largest_surviving_rate
-from advisor.recommend.stability import stability
 from advisor.runs.pilot_run import Hyperparameters
 
 FEWEST_RUNS = 3

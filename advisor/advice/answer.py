@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from advisor._compat import Progress
+from advisor.advice.lattice import RATE_REACH, Lattice, default_lattice, largest_surviving_rate
+from advisor.advice.next_pilot import is_first_contact, suggest_pilot
+from advisor.advice.recipes import RECIPES
+from advisor.advice.recommendation import Alternative, Interval, NextPilot, Recommendation
+from advisor.advice.search import Evaluation, Evaluator, search, time_to_gain
+from advisor.advice.target import largest_target
+from advisor.advice.wording import SUPPORT, percent
 from advisor.errors import InputError
 from advisor.posterior import Forecaster, Posterior, Target
 from advisor.posterior.posterior import INTERVAL
-from advisor.recommend.advice import Alternative, Interval, NextPilot, Recommendation
-from advisor.recommend.lattice import RATE_REACH, Lattice, default_lattice, largest_surviving_rate
-from advisor.recommend.next_pilot import is_first_contact, suggest_pilot
-from advisor.recommend.recipes import RECIPES
-from advisor.recommend.search import Evaluation, Evaluator, search, time_to_gain
-from advisor.recommend.target import largest_target
-from advisor.recommend.wording import SUPPORT, percent
 from advisor.runs.pilot_run import Hyperparameters
 
 RESOLUTION = 0.01
@@ -232,7 +232,9 @@ def _binding(
     last, surviving = lattice.learning_rates[-1], largest_surviving_rate(posterior)
     if chosen.settings.learning_rate == last:
         is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")
-        edge = f"{RATE_REACH:g} times the largest that survived a pilot" if is_reach else f"{last:.2g}"
+        edge = (
+            f"{RATE_REACH:g} times the largest that survived a pilot" if is_reach else f"{last:.2g}"
+        )
         return (
             f"the learning rate, at the edge of what was offered ({edge}); a pilot there would "
             "tell whether more is better"

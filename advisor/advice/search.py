@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor._compat import Progress
+from advisor.advice.lattice import Lattice
+from advisor.advice.stability import Stability, stability
 from advisor.posterior import Forecaster
-from advisor.recommend.lattice import Lattice
-from advisor.recommend.stability import Stability, stability
 from advisor.runs.pilot_run import Hyperparameters
 
 CONSTRAINT = "P(stable)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from advisor.runs.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
-    from advisor.recommend.advice import Recommendation
+    from advisor.advice.recommendation import Recommendation
 
 SUPPORT = 3.0
 """Planned steps over the longest pilot beyond which survival is extrapolated, and said to be."""

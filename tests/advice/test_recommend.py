@@ -12,19 +12,19 @@ import pytest
 import yaml
 from synthetic import PLANS, Plan, made_up
 
+from advisor.advice import Recommendation, check_request, recommend, stability
+from advisor.advice.answer import _cheapest_equal, _fixed
+from advisor.advice.lattice import RATE_RATIO, default_lattice, largest_surviving_rate
+from advisor.advice.next_pilot import PILOT_LEVEL, is_first_contact
+from advisor.advice.recipes import RECIPES
+from advisor.advice.search import Evaluation, Evaluator, exhaustive, search, time_to_gain
+from advisor.advice.stability import Stability
+from advisor.advice.target import largest_target, named_target
+from advisor.advice.wording import in_trainer_names, percent
 from advisor.dynamics import held_limit
 from advisor.errors import InputError
 from advisor.integrations.export import trl_config, trl_yaml
 from advisor.posterior import Forecaster, Target
-from advisor.recommend import Recommendation, check_request, recommend, stability
-from advisor.recommend.lattice import RATE_RATIO, default_lattice, largest_surviving_rate
-from advisor.recommend.next_pilot import PILOT_LEVEL, is_first_contact
-from advisor.recommend.recipes import RECIPES
-from advisor.recommend.recommend import _cheapest_equal, _fixed
-from advisor.recommend.search import Evaluation, Evaluator, exhaustive, search, time_to_gain
-from advisor.recommend.stability import Stability
-from advisor.recommend.target import largest_target, named_target
-from advisor.recommend.wording import in_trainer_names, percent
 
 STEPS = 180
 HOT = {"hazard.level": 2.0}
@@ -303,7 +303,8 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
 
 
 def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
-    (rate,) = re.findall(r"^learning rates up to (\S+) keep P\(stable\) at 90 %", first_contact.binding)
+    said = r"^learning rates up to (\S+) keep P\(stable\) at 90 %"
+    (rate,) = re.findall(said, first_contact.binding)
     posterior = made_up([Plan()])
     forecaster, _, lattice = parts(posterior)
     assert float(rate) in lattice.learning_rates
@@ -395,9 +396,9 @@ def test_run_of_no_steps_is_refused(posterior, steps):
 
 
 def test_unknown_task_is_refused_with_the_choices(posterior):
-    with pytest.raises(InputError, match="no pilot trained task 'chess'.*Choose one of sort"):
+    with pytest.raises(InputError, match=r"no pilot trained task 'chess'.*Choose one of sort"):
         recommend(posterior, target=Target("chess", "tiny-s", 1e5))
-    with pytest.raises(InputError, match="no pilot trained task 'chess'.*Choose one of sort"):
+    with pytest.raises(InputError, match=r"no pilot trained task 'chess'.*Choose one of sort"):
         named_target(posterior, task="chess")
 
 
@@ -476,13 +477,13 @@ def test_first_line_can_be_pasted(advice):
 @pytest.mark.parametrize("kind", ["advice", "infeasible", "first_contact"])
 def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     said = request.getfixturevalue(kind)
-    posterior = made_up([Plan()] if kind == "first_contact" else PLANS, moved=None if kind != "infeasible" else HOT)
+    plans = [Plan()] if kind == "first_contact" else PLANS
+    posterior = made_up(plans, moved=HOT if kind == "infeasible" else None)
     forecaster = Forecaster(posterior, said.target)
     curve = forecaster.reward(said.settings, np.arange(said.steps + 1))
     last = curve[:, -1]
-    mean, low, high = numbers(
-        rf"Reward after {said.steps} steps: ([\d.]+), 80 % interval \[([\d.]+), ([\d.]+)\]", said.text
-    )
+    line = rf"Reward after {said.steps} steps: ([\d.]+), 80 % interval \[([\d.]+), ([\d.]+)\]"
+    mean, low, high = numbers(line, said.text)
     assert mean == pytest.approx(last.mean(), abs=6e-4)
     assert [low, high] == pytest.approx(np.quantile(last, [0.1, 0.9]).tolist(), abs=6e-4)
     reached = numbers(r"95 % of that gain is reached by step (\d+)", said.text)
@@ -491,7 +492,8 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     assert (average[int(reached) - 1] - average[0]) / (average[-1] - average[0]) < 0.95
     chances = stability(forecaster, said.settings, said.steps)
     assert chances == said.stability
-    assert f"P(stable to step {said.steps}) = {percent(chances.probability)} (wanted: 90 %)" in said.text
+    whole = f"P(stable to step {said.steps}) = {percent(chances.probability)} (wanted: 90 %)"
+    assert whole in said.text
     assert f"refreshed often enough {percent(chances.refresh)}" in said.text
     assert f"learning rate tolerated {percent(chances.tolerance)}." in said.text
     settings = said.settings
@@ -526,7 +528,7 @@ def test_binding_configuration_is_better_and_less_stable(posterior, advice):
     rate, group, interval, reward = numbers(
         r"learning rate (\S+), group size (\d+), K (\d+) would give ([\d.]+) at", advice.binding
     )
-    forecaster, evaluate, lattice = parts(posterior)
+    _, evaluate, lattice = parts(posterior)
     same = [
         evaluate(settings)
         for settings in lattice
@@ -581,9 +583,7 @@ def test_same_seed_same_answer(posterior, advice):
 
 
 def advised(advice, **settings):
-    return advice.model_copy(
-        update={"settings": advice.settings.model_copy(update=settings)}
-    )
+    return advice.model_copy(update={"settings": advice.settings.model_copy(update=settings)})
 
 
 @pytest.mark.parametrize("minibatches", [1, 3, 8])

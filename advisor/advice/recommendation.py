@@ -8,10 +8,10 @@ from typing import Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
+from advisor.advice.stability import Stability
+from advisor.advice.wording import recommendation_text
 from advisor.posterior import Target
 from advisor.posterior.posterior import Provenance
-from advisor.recommend.stability import Stability
-from advisor.recommend.wording import recommendation_text
 from advisor.runs.pilot_run import Hyperparameters
 
 

@@ -1,9 +1,9 @@
 """The advice: a configuration that meets a probabilistic stability margin, and its reasons."""
 
-from advisor.recommend.advice import Alternative, Recommendation
-from advisor.recommend.lattice import Lattice
-from advisor.recommend.recommend import check_request, recommend
-from advisor.recommend.stability import Stability, stability
+from advisor.advice.answer import check_request, recommend
+from advisor.advice.lattice import Lattice
+from advisor.advice.recommendation import Alternative, Recommendation
+from advisor.advice.stability import Stability, stability
 
 __all__ = [
     "Alternative",
