@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -225,6 +226,11 @@ class Posterior:
         ------
         StudyError
             The file is none of ours, or has another schema.
+
+        Warns
+        -----
+        UserWarning
+            Another version of the package fitted it.
         """
         draws, pilots, text = read_netcdf(Path(path), SCHEMA)
         try:
@@ -236,6 +242,12 @@ class Posterior:
                 path=path,
                 advice="Fit the pilots again",
             ) from error
+        if meta.provenance.package != VERSION:
+            warnings.warn(
+                f"{path} was fitted by version {meta.provenance.package}, this is {VERSION}: "
+                "numbers may differ from a new fit",
+                stacklevel=2,
+            )
         return cls(draws, pilots, meta)
 
 

@@ -73,9 +73,11 @@ def test_another_schema_is_refused_with_both_numbers(saved, schema):
     assert no.value.exit_code == 2
 
 
-def test_another_package_version_is_read(posterior, saved):
+def test_another_package_version_is_read_with_a_warning(posterior, saved):
     rewrite_meta(saved, lambda meta: meta["provenance"].update(package="99.0"))
-    assert Posterior.load(saved).meta.provenance.package == "99.0"
+    with pytest.warns(UserWarning, match=r"fitted by version 99\.0"):
+        loaded = Posterior.load(saved)
+    assert loaded.meta.provenance.package == "99.0"
 
 
 @pytest.mark.parametrize("key", ["runs", "reference", "priors", "convergence"])
