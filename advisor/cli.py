@@ -29,6 +29,10 @@ app = typer.Typer(
 
 CANNOT_TELL = 3
 
+DEMO = {"draws": 400, "tune": 400}
+QUICK = {"draws": 250, "tune": 300}
+"""Draws and tuning steps per chain of the demo, whose promise is to end within 90 s."""
+
 Out = Annotated[Path, typer.Option(help="Folder to write the study into.")]
 Steps = Annotated[
     int | None,
@@ -59,7 +63,7 @@ def demo(
     from advisor.demo import demo_folder
     from advisor.posterior import Sampling
 
-    sampling = Sampling(seed=seed, draws=250, tune=300) if quick else Sampling(seed=seed)
+    sampling = Sampling(seed=seed, **(QUICK if quick else DEMO))
     _advise(
         [demo_folder()],
         out=out,

@@ -204,6 +204,7 @@ def log_density(model, *names):
     return model.compile_logp(vars=variables, mode="FAST_COMPILE")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", ["all there is", "two tasks", "stale without a ratio"])
 def test_log_density_is_that_written_out_by_hand(models, name):
     cohort, model = models(name)

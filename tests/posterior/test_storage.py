@@ -38,6 +38,7 @@ def gate(posterior):
 # Files -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_round_trip_keeps_every_bit(posterior, saved):
     loaded = Posterior.load(saved)
     assert loaded.meta == posterior.meta
@@ -209,6 +210,7 @@ def test_gate_stops_divergences():
     assert gate(made_up(statistics={"diverging": diverging, "n_steps": steps})) is None
 
 
+@pytest.mark.smoke
 def test_figures_are_those_of_the_chains():
     # Real diagnostics, on draws without a trend, and on two chains that disagree.
     rng = np.random.default_rng(70)
