@@ -85,6 +85,15 @@ def _named(vector: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     )
 
 
+def _product(design: Any, coefficients: Any) -> Any:
+    """``design @ coefficients`` as multiply and sum.
+
+    PyTensor's matrix product calls BLAS through numba, which takes up to half a minute to compile;
+    these matrices have a few hundred entries.
+    """
+    return (design * coefficients[None, :]).sum(axis=1)
+
+
 def _means(priors: Sequence[NormalPrior]) -> Any:
     return np.array([prior.mean for prior in priors])
 
@@ -122,8 +131,8 @@ def _curve(
             group_of[1],
             x.log_parameters,
         ),
-        pt.dot(eq.rate_design(x), laws["rate"]),
-        pt.dot(eq.depression_design(x), laws["depression"]),
+        _product(eq.rate_design(x), laws["rate"]),
+        _product(eq.depression_design(x), laws["depression"]),
         run[0],
         run[1],
         cohort.minibatches * cohort.epochs,
@@ -160,7 +169,7 @@ def _observe_rewards(cohort: Cohort, population: dict[str, Any], mean: Any) -> N
 
 def _observe_survival(cohort: Cohort, hazard: Any) -> None:
     """Right-censored collapse times: surviving 40 steps counts for 40."""
-    log_hazard = pt.dot(eq.hazard_design(cohort.covariates), hazard)
+    log_hazard = _product(eq.hazard_design(cohort.covariates), hazard)
     pm.Potential(
         "survival", (cohort.collapsed * log_hazard - pt.exp(log_hazard) * cohort.exposure).sum()
     )
