@@ -22,6 +22,10 @@ Progress = Callable[[str, float | None, str], None]
 POLL_SECONDS = 0.5
 
 
+def silent(stage: str, share: float | None, detail: str) -> None:
+    """Report no progress."""
+
+
 def _quiet_import() -> Any:
     """Import ArviZ without its once-a-day announcement of the 1.0 split."""
     with warnings.catch_warnings():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor._compat import Progress
+from advisor._compat import Progress, silent
 from advisor.advice.lattice import RATE_REACH, Lattice, default_lattice, largest_surviving_rate
 from advisor.advice.next_pilot import is_first_contact, suggest_pilot
 from advisor.advice.recipes import RECIPES
@@ -22,10 +22,6 @@ RESOLUTION = 0.01
 smaller batch, then the safer one, wins. Seed-to-seed spread is larger."""
 
 
-def _silent(stage: str, share: float | None, detail: str) -> None:
-    """Report nothing."""
-
-
 def recommend(
     posterior: Posterior,
     *,
@@ -36,7 +32,7 @@ def recommend(
     learning_rates: tuple[float, ...] | None = None,
     trials: int = 300,
     seed: int = 0,
-    progress: Progress = _silent,
+    progress: Progress = silent,
 ) -> Recommendation:
     """Recommend group size, learning rate and refresh interval.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor._compat import Progress
+from advisor._compat import Progress, silent
 from advisor.diagnosis import Collapse, find_collapse
 from advisor.errors import InputError, NotConvergedError
 from advisor.posterior.posterior import Posterior, make_posterior
@@ -42,16 +42,12 @@ class Sampling(BaseModel):
     seed: int = 1
 
 
-def _silent(stage: str, share: float | None, detail: str) -> None:
-    """Report nothing."""
-
-
 def fit(
     runs: Sequence[PilotRun],
     *,
     priors: Priors | str = "full_finetuning",
     sampling: Sampling | None = None,
-    progress: Progress = _silent,
+    progress: Progress = silent,
 ) -> Posterior:
     """Fit the hierarchical model to pilot runs.
 
