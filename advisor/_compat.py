@@ -26,7 +26,7 @@ def silent(stage: str, share: float | None, detail: str) -> None:
     """Report no progress."""
 
 
-def _quiet_import() -> Any:
+def import_arviz() -> Any:
     """Import ArviZ without its once-a-day announcement of the 1.0 split."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
@@ -49,7 +49,7 @@ class CompiledModel:
     def __init__(
         self, model: Any, *, initial_points: Mapping[str, FloatArray], jitter: tuple[str, ...]
     ) -> None:
-        _quiet_import()
+        import_arviz()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import nutpie
@@ -163,7 +163,7 @@ def convergence(draws: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, 
     -------
     diagnostics : dict of str to (rhat, ess), each of shape (...)
     """
-    arviz = _quiet_import()
+    arviz = import_arviz()
     out = {}
     for name, values in draws.items():
         flat = values.reshape(*values.shape[:2], -1)
@@ -176,7 +176,7 @@ def convergence(draws: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, 
 
 def density(values: FloatArray, points: int = 256) -> tuple[FloatArray, FloatArray]:
     """Kernel density by ArviZ's own estimator: grid and density, each of shape (points,)."""
-    arviz = _quiet_import()
+    arviz = import_arviz()
     if hasattr(arviz, "kde"):
         grid, heights = arviz.kde(values, grid_len=points)[:2]
     else:

@@ -80,7 +80,7 @@ def fit(
     progress("Loading PyMC", None, "")
     from advisor import _compat
 
-    _compat._quiet_import()  # before PyMC imports ArviZ, loudly
+    _compat.import_arviz()  # before PyMC imports ArviZ, loudly
     from advisor.posterior.model import build_model
     from advisor.posterior.start import start_points
 

@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from advisor.dynamics import schedule_factors
 from advisor.errors import InputError
 from advisor.posterior import equations as eq
 from advisor.posterior.posterior import Posterior
-from advisor.runs.cohort import Covariates, clock_table
+from advisor.runs.cohort import Covariates, clock_table, planned_factors
 from advisor.runs.pilot_run import Hyperparameters
 
 FloatArray = npt.NDArray[np.float64]
@@ -215,13 +214,7 @@ class Forecaster:
     def survival(self, settings: Hyperparameters, steps: int) -> FloatArray:
         """Probability of no collapse within ``steps``, given each draw, shape (draws,)."""
         log_hazard = self.laws["hazard"] @ eq.hazard_design(self.covariates(settings))
-        factors = schedule_factors(
-            settings.schedule or "constant",
-            steps,
-            warmup_steps=settings.warmup_steps or 0,
-            planned_steps=settings.planned_steps,
-        )
-        exposure = float(np.sum(factors**2))
+        exposure = float(np.sum(planned_factors(settings, steps) ** 2))
         return np.asarray(np.exp(-np.exp(np.minimum(log_hazard, 50.0)) * exposure))
 
 

@@ -250,15 +250,19 @@ def build_cohort(
     )
 
 
-def clock_table(settings: Hyperparameters, steps: int) -> FloatArray:
-    """S after 0..steps optimizer steps at every tabulated exponent, shape (steps + 1, 4)."""
-    factors = schedule_factors(
+def planned_factors(settings: Hyperparameters, steps: int) -> FloatArray:
+    """Learning rate over its peak for each optimizer step of the schedule, shape (steps,)."""
+    return schedule_factors(
         settings.schedule or "constant",
         steps,
         warmup_steps=settings.warmup_steps or 0,
         planned_steps=settings.planned_steps,
     )
-    return _table(factors)
+
+
+def clock_table(settings: Hyperparameters, steps: int) -> FloatArray:
+    """S after 0..steps optimizer steps at every tabulated exponent, shape (steps + 1, 4)."""
+    return _table(planned_factors(settings, steps))
 
 
 def _table(factors: FloatArray) -> FloatArray:
@@ -412,13 +416,7 @@ def _factors(run: PilotRun) -> FloatArray:
         grid = np.arange(1, steps + 1, dtype=float)
         factors = np.interp(grid, run.step[known], logged[known]) / peak
         return np.asarray(np.clip(factors, 0.0, 1.0))
-    settings = run.hyperparameters
-    return schedule_factors(
-        settings.schedule or "constant",
-        steps,
-        warmup_steps=settings.warmup_steps or 0,
-        planned_steps=settings.planned_steps or steps,
-    )
+    return planned_factors(run.hyperparameters, steps)
 
 
 def _exposure(run: PilotRun, collapse_step: float | None) -> float:

@@ -54,7 +54,7 @@ def simulated(name):
 
 @pytest.fixture(scope="module")
 def build_model():
-    _compat._quiet_import()
+    _compat.import_arviz()
     from advisor.posterior.model import build_model
 
     return build_model
