@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from advisor.integrations.export import trl_config, trl_yaml
     from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
+    from advisor.posterior.learned_priors import learn_priors
     from advisor.priors import Priors, load_priors, preset_names
     from advisor.report import draw_all, write_report
     from advisor.runs import Hyperparameters, PilotRun, read_runs
@@ -49,6 +50,7 @@ _HOME = {
     "draw_all": "advisor.report",
     "find_collapse": "advisor.diagnosis",
     "fit": "advisor.posterior",
+    "learn_priors": "advisor.posterior.learned_priors",
     "load_priors": "advisor.priors",
     "preset_names": "advisor.priors",
     "read_runs": "advisor.runs",
@@ -79,6 +81,7 @@ __all__ = [
     "draw_all",
     "find_collapse",
     "fit",
+    "learn_priors",
     "load_priors",
     "preset_names",
     "read_runs",

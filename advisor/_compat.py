@@ -7,9 +7,10 @@ the defaults moved between the two.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[str, float | None, str], None]
 """Called with what is happening, the share done (None = unknown), and a detail."""
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.1
 
 
 def silent(stage: str, share: float | None, detail: str) -> None:
@@ -34,171 +35,123 @@ def import_arviz() -> Any:
     return arviz
 
 
-class CompiledModel:
-    """Log density and gradient of a PyMC model, compiled once and sampled any number of times.
-
-    PyTensor compiles to numba and caches each piece on disk, so a later process only loads what
-    the first one compiled; nutpie's own compilation cannot do that and takes longer. Chains run in
-    threads, for which the compiled function gives up Python's lock.
+def sample_density(
+    callbacks: tuple[int, int],
+    block: FloatArray,
+    shapes: Mapping[str, tuple[int, ...]],
+    start: Callable[[int], FloatArray],
+    *,
+    draws: int,
+    tune: int,
+    chains: int,
+    seed: int,
+    target_accept: float,
+    progress: Progress,
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Run NUTS on a compiled log density.
 
     Parameters
     ----------
-    model : pymc.Model
-        Its data are ``pm.Data``; its free variables have no transforms.
-    names : sequence of str
-        Variables whose draws are kept.
+    callbacks : tuple of int
+        Addresses of the C functions that give log density with gradient, and draws as they are
+        kept (`advisor.posterior.density`).
+    block : ndarray of shape (size,)
+        Data that they are called with.
+    shapes : mapping of str to tuple
+        Shapes of the parameters, in the order in which they lie behind each other.
+    start : callable
+        Start point of a chain by its seed.
+    draws, tune, chains, seed, target_accept
+        Of NUTS; as many chains run at a time as there are cores.
+    progress : callable
+        See ``Progress``.
+
+    Returns
+    -------
+    draws : dict of str to ndarray of shape (chains, draws, ...)
+    statistics : dict of str to ndarray of shape (chains, draws)
+        ``diverging`` (0 or 1) and ``n_steps``.
+
+    Notes
+    -----
+    nutpie takes C callbacks from its own compilers of PyMC and Stan models only; `_CModel` hands it
+    ours through the same classes, whose arguments are those of nutpie 0.16.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import nutpie
 
-    def __init__(self, model: Any, names: Sequence[str]) -> None:
-        import_arviz()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            point = model.initial_point()
-            self._shapes = {
-                str(variable.name): point[value.name].shape
-                for variable, value in model.rvs_to_values.items()
-                if variable in model.free_RVs
-            }
-            self._names = list(names)
-            density = model.logp_dlogp_function(
-                grad_vars=[model.rvs_to_values[variable] for variable in model.free_RVs],
-                ravel_inputs=True,
-                mode=_threaded_numba(),
-            )._pytensor_function
-        self._density = density.vm.jit_fn
-        self._data_names = [str(variable.name) for variable in density.get_shared()]
-        self._data_types = [variable.get_value().dtype for variable in density.get_shared()]
-        self._size = sum(int(np.prod(shape)) for shape in self._shapes.values())
-
-    def sample(
-        self,
-        data: Mapping[str, Any],
-        start: Mapping[str, FloatArray],
-        *,
-        jitter: Sequence[str],
-        draws: int,
-        tune: int,
-        chains: int,
-        seed: int,
-        target_accept: float,
-        progress: Progress,
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        """Run NUTS on a cohort's data.
-
-        Parameters
-        ----------
-        data : mapping of str to ndarray
-            All data of the model, by name.
-        start : mapping of str to ndarray
-            Start values by variable name; others start at 0.
-        jitter : sequence of str
-            Variables whose start is spread by U(-1, 1), so that chains start apart.
-        draws, tune, chains, seed, target_accept
-            Of NUTS; as many chains run at a time as there are cores.
-        progress : callable
-            See ``Progress``.
-
-        Returns
-        -------
-        draws : dict of str to ndarray of shape (chains, draws, ...)
-        statistics : dict of str to ndarray of shape (chains, draws)
-            ``diverging`` (0 or 1) and ``n_steps``.
-        """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import nutpie
-            from nutpie.compiled_pyfunc import from_pyfunc
-
-            compiled = from_pyfunc(
-                self._size,
-                lambda: self._log_density(data),
-                lambda *seeds: self._expand,
-                [np.dtype("float64")] * len(self._names),
-                [self._shapes[name] for name in self._names],
-                self._names,
-                make_initial_point_fn=self._starter(start, frozenset(jitter)),
-            )
-            sampler: Any = nutpie.sample(
-                compiled,
-                draws=draws,
-                tune=tune,
-                chains=chains,
-                seed=seed,
-                target_accept=target_accept,
-                progress_bar=False,
-                save_warmup=True,
-                blocking=False,
-            )
-            _follow(sampler, chains, draws + tune, progress)
-            trace = sampler.wait()
-        posterior, statistics = trace["posterior"], trace["sample_stats"]
-        return (
-            {name: np.asarray(posterior[name].values, dtype=float) for name in self._names},
-            {
-                name: np.asarray(statistics[name].values, dtype=float)
-                for name in ("diverging", "n_steps")
-            },
+        sampler: Any = nutpie.sample(
+            _c_model(callbacks, np.ascontiguousarray(block), shapes, start),
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            seed=seed,
+            target_accept=target_accept,
+            progress_bar=False,
+            save_warmup=True,
+            blocking=False,
         )
-
-    def _log_density(self, data: Mapping[str, Any]) -> Callable[[FloatArray], Any]:
-        """Function of a flat point that gives log density and gradient for a cohort's data."""
-        density = self._density
-        values = tuple(
-            np.ascontiguousarray(data[name], dtype=kind)
-            for name, kind in zip(self._data_names, self._data_types, strict=True)
-        )
-
-        def log_density(point: FloatArray) -> tuple[float, FloatArray]:
-            value, gradient = density(point, *values)
-            return float(value), gradient
-
-        # Compile, or load what was compiled, before the chains start to wait for it.
-        log_density(np.zeros(self._size))
-        return log_density
-
-    def _expand(self, point: FloatArray) -> dict[str, FloatArray]:
-        """Variables that are kept, out of a flat point."""
-        out, at = {}, 0
-        for name, shape in self._shapes.items():
-            size = int(np.prod(shape))
-            if name in self._names:
-                out[name] = np.array(point[at : at + size]).reshape(shape)
-            at += size
-        return out
-
-    def _starter(
-        self, start: Mapping[str, FloatArray], jitter: frozenset[str]
-    ) -> Callable[[int], FloatArray]:
-        """Start point of a chain as a flat vector, in the order of the free variables."""
-
-        def starter(seed: int) -> FloatArray:
-            rng = np.random.default_rng(seed)
-            parts = []
-            for name, shape in self._shapes.items():
-                values = np.array(np.broadcast_to(start.get(name, 0.0), shape), dtype=float)
-                if name in jitter:
-                    values = values + rng.uniform(-1.0, 1.0, shape)
-                parts.append(values.ravel())
-            return np.concatenate(parts)
-
-        return starter
+        _follow(sampler, chains, draws + tune, progress)
+        trace = sampler.wait()
+    posterior, statistics = trace["posterior"], trace["sample_stats"]
+    return (
+        {name: np.asarray(posterior[name].values, dtype=float) for name in shapes},
+        {
+            name: np.asarray(statistics[name].values, dtype=float)
+            for name in ("diverging", "n_steps")
+        },
+    )
 
 
-def _threaded_numba() -> Any:
-    """PyTensor's numba mode with functions that give up Python's lock while they run."""
-    from pytensor.compile.mode import Mode, get_mode
-    from pytensor.link.numba.linker import NumbaLinker
+def _c_model(
+    callbacks: tuple[int, int],
+    block: FloatArray,
+    shapes: Mapping[str, tuple[int, ...]],
+    start: Callable[[int], FloatArray],
+) -> Any:
+    from dataclasses import dataclass
 
-    class ThreadedLinker(NumbaLinker):  # type: ignore[misc]
-        def jit_compile(self, fn_and_cache: Any) -> Any:
-            from pytensor.link.numba.dispatch.basic import numba_njit
+    from nutpie import _lib
+    from nutpie.sample import CompiledModel
 
-            function, key = fn_and_cache
-            return numba_njit(
-                function.py_func, final_function=True, cache=key is not None, nogil=True
+    size = sum(math.prod(shape) for shape in shapes.values())
+
+    @dataclass(frozen=True)
+    class CModel(CompiledModel):  # type: ignore[misc]
+        n_dim: int = size
+
+        @property
+        def shapes(self) -> Mapping[str, tuple[int, ...]]:
+            return shapes
+
+        @property
+        def coords(self) -> dict[str, Any]:
+            return {}
+
+        def _make_sampler(
+            self, settings: Any, init: Any, cores: Any, kind: Any, *others: Any
+        ) -> Any:
+            return _lib.PySampler.from_pymc(settings, cores, self._make_model(), kind, *others)
+
+        def _make_model(self) -> Any:
+            address, data = callbacks, block.ctypes.data
+            sizes: dict[str, int] = {}  # filled with the names that nutpie gives to dimensions
+            variables = _lib.PyVariable.new_variables(
+                list(shapes), ["float64"] * len(shapes), list(shapes.values()), sizes, {}
+            )
+            return _lib.PyMcModel(
+                _lib.LogpFunc(address[0], data, block),
+                _lib.ExpandFunc(size, size, address[1], data, block),
+                variables,
+                size,
+                sizes,
+                {},
+                start,
+                None,
             )
 
-    return Mode(ThreadedLinker(), get_mode("NUMBA").provided_optimizer)
+    return CModel(dims={})
 
 
 def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:

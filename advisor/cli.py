@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from advisor.priors_cli import priors_app
+
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
     from advisor.posterior import Posterior, Target
@@ -26,6 +28,8 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 our fault, 2 bad input, 3 infeasible or cannot tell, "
     "4 not converged.",
 )
+
+app.add_typer(priors_app, name="priors")
 
 CANNOT_TELL = 3
 NOT_CONVERGED = 4

@@ -39,7 +39,9 @@ def inertial_time(time: Any, momentum: Any) -> Any:
     return time - safe * (1 - xp.exp(time * xp.log(safe))) / (1 - safe)
 
 
-def spectrum_decay(time: Any, stiffness: Any, damping: Any, momentum: Any, dispersion: Any) -> Any:
+def spectrum_decay(
+    time: Any, stiffness: Any, damping: Any, momentum: Any, dispersion: Any, onset: Any = 1.0
+) -> Any:
     r"""Share of the initial distance left, averaged over a Gamma spectrum of stiffness.
 
     Parameters
@@ -54,17 +56,21 @@ def spectrum_decay(time: Any, stiffness: Any, damping: Any, momentum: Any, dispe
         In [0, 1).
     dispersion : array_like
         Squared coefficient of variation of the stiffness over modes, positive.
+    onset : array_like
+        Exponent of a slow start, positive; 1 starts at full slope, as the theory has it.
 
     Returns
     -------
     share : array_like
-        ``(1 + dispersion x)^(-1/dispersion)`` with ``x = k / gamma * inertial time``.
+        ``(1 + dispersion x^onset)^(-1/dispersion)`` with ``x = k / gamma * inertial time``: the
+        stretched exponential as dispersion falls to 0, the Hill curve at dispersion 1.
 
     Notes
     -----
     ``E[exp(-w x)]`` for ``w ~ Gamma`` with mean 1 and variance ``dispersion``. Valid where every
     mode that carries reward is overdamped; stability is decided by the refresh map, never here.
     """
-    xp = namespace(time, stiffness, damping, momentum, dispersion)
+    xp = namespace(time, stiffness, damping, momentum, dispersion, onset)
     x = stiffness / damping * inertial_time(time, momentum)
+    x = xp.maximum(x, 0.0) ** onset
     return xp.exp(-xp.log1p(dispersion * x) / dispersion)

@@ -39,6 +39,7 @@ SCALARS = (
     "log_progress_limit",
     "log_noise_scale",
     "log_misfit",
+    "log_eval_noise",
     "log_headroom_spread",
     "log_model_spread",
     "log_run_rate_spread",
@@ -124,12 +125,17 @@ class GroupLevel(NamedTuple):
 
 
 class RunLevel(NamedTuple):
-    """Start, plateau, stiffness per optimizer step and its dispersion over modes, of one run."""
+    """Start, plateau and shape of one run's curve.
+
+    Stiffness is per optimizer step, dispersion its squared coefficient of variation over modes,
+    onset the exponent of a slow start (1: none).
+    """
 
     start: Any
     plateau: Any
     stiffness: Any
     dispersion: Any
+    onset: Any
 
 
 def group_level(
@@ -174,6 +180,7 @@ def run_level(
     log_rate_factor: Any,
     log_loss: Any,
     offsets: tuple[Any, Any, Any],
+    log_onset: Any,
     interval: Any,
     clipped: Any,
 ) -> RunLevel:
@@ -191,6 +198,8 @@ def run_level(
         log D: ``depression_design @ depression``.
     offsets : tuple of array_like
         The run's own plateau, stiffness and shape, standard normal.
+    log_onset : array_like
+        Of the run's task.
     interval, clipped : array_like
         K in optimizer steps; 1 where the importance ratio is clipped, else 0.
     """
@@ -213,6 +222,7 @@ def run_level(
         xp.exp(
             population["log_dispersion"] + xp.exp(population["log_run_shape_spread"]) * shape_offset
         ),
+        xp.exp(log_onset),
     )
 
 
@@ -270,7 +280,7 @@ def expected_reward(
     """
     stale = uncorrected_share * run.stiffness * mean_age
     damping = 1 - stale / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
-    left = spectrum_decay(clock, run.stiffness, damping, momentum, run.dispersion)
+    left = spectrum_decay(clock, run.stiffness, damping, momentum, run.dispersion, run.onset)
     return run.plateau + (run.start - run.plateau) * left
 
 

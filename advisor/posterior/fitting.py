@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor._compat import CompiledModel, Progress, silent
+from advisor._compat import Progress, silent
 from advisor.diagnosis import Collapse, find_collapse
 from advisor.errors import InputError, NotConvergedError
 from advisor.posterior.posterior import Posterior, make_posterior
-from advisor.posterior.structure import KEPT, Structure, data_of, structure_of, without_padding
+from advisor.posterior.structure import shape_of, shapes_of
 from advisor.priors import Priors, load_priors
 from advisor.runs.cohort import Cohort, build_cohort
 from advisor.runs.pilot_run import PilotRun
@@ -78,27 +77,21 @@ def fit(
     preset = load_priors(priors) if isinstance(priors, str) else priors
     settings = sampling or Sampling()
     cohort = cohort_of(runs)
-    # PyMC takes seconds to import: only when a fit really starts.
-    progress("Loading PyMC", None, "")
+    progress("Loading the sampler", None, "compiled at its first use, then kept on disk")
     from advisor import _compat
+    from advisor.posterior.density import density_callback, expand_callback
+    from advisor.posterior.mode import place
 
-    _compat.import_arviz()  # before PyMC imports ArviZ, loudly
-    from advisor.posterior.start import start_points
-
-    data = data_of(cohort, preset)
-    structure = structure_of(cohort)
-    progress("Compiling the model", None, "the longest part of a first fit; later ones are faster")
-    compiled = _compiled(structure, data)
-    start = start_points(cohort, preset, structure)
+    placement = place(cohort, preset)
     for attempt in range(2):
-        padded, statistics = compiled.sample(
-            data,
-            start,
-            jitter=("group_offset", "run_offset", "wander"),
+        draws, statistics = _compat.sample_density(
+            (density_callback.address, expand_callback.address),
+            placement.block,
+            shapes_of(shape_of(cohort)),
+            placement.start,
             **settings.model_dump(),
             progress=progress,
         )
-        draws = without_padding(padded, cohort)
         progress("Checking convergence", None, "")
         posterior = make_posterior(
             cohort,
@@ -128,18 +121,6 @@ def fit(
         "rewards on different scales, or a run that changed its settings half-way; leave out the "
         "run whose curve looks odd and fit again."
     )
-
-
-def _compiled(structure: Structure, data: Mapping[str, Any]) -> CompiledModel:
-    """Compiled model of a structure, once per process."""
-    if structure not in _COMPILED:
-        from advisor.posterior.model import build_model
-
-        _COMPILED[structure] = CompiledModel(build_model(structure, data), KEPT)
-    return _COMPILED[structure]
-
-
-_COMPILED: dict[Structure, CompiledModel] = {}
 
 
 def cohort_of(runs: Sequence[PilotRun]) -> Cohort:

@@ -105,8 +105,7 @@ class Forecaster:
     @cached_property
     def group(self) -> eq.GroupLevel:
         """Start, cold plateau and log stiffness of the target at the reference, shape (draws,)."""
-        meta = self.posterior.meta
-        task = meta.tasks.index(self.target.task)
+        meta, task = self.posterior.meta, self._task
         if self.is_piloted:
             index = meta.groups.index((self.target.task, self.target.model))
             offsets = [
@@ -139,6 +138,10 @@ class Forecaster:
         )
 
     @property
+    def _task(self) -> int:
+        return self.posterior.meta.tasks.index(self.target.task)
+
+    @property
     def _log_parameters(self) -> float:
         return float(np.log(self.target.parameters / self.posterior.meta.reference.parameters))
 
@@ -164,6 +167,7 @@ class Forecaster:
             self.laws["rate"] @ eq.rate_design(x),
             self.laws["depression"] @ eq.depression_design(x),
             (self._run_noise[0], self._run_noise[1], self._run_noise[2]),
+            self.draw("log_onset")[:, self._task],
             float(settings.refresh_interval or 1),
             float(bool(settings.importance_ratio)),
         )

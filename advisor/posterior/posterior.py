@@ -19,6 +19,7 @@ from advisor._version import VERSION
 from advisor.errors import StudyError
 from advisor.posterior import equations as eq
 from advisor.posterior.storage import read_netcdf, write_netcdf
+from advisor.posterior.structure import LEVELS
 from advisor.priors import Priors
 from advisor.runs.cohort import Cohort, Reference
 
@@ -261,9 +262,12 @@ def _dims() -> dict[str, tuple[str, ...]]:
     return {
         "headroom_logit": ("task",),
         "log_slope": ("task",),
+        "log_onset": ("task",),
         **dict.fromkeys(
             (
                 "start_logit",
+                "eval_start_logit",
+                "log_eval_gain",
                 "group_offset.headroom",
                 "group_offset.stiffness",
                 "start",
@@ -305,8 +309,11 @@ def make_posterior(
     """
     names = eq.population_names()
     draws = {name: raw["population"][:, :, i] for i, name in enumerate(names)}
-    draws["headroom_logit"], draws["log_slope"] = np.moveaxis(raw["task_level"], 2, 0)
+    for name, values in zip(LEVELS[:3], np.moveaxis(raw["task_level"], 2, 0), strict=True):
+        draws[name] = values
     draws["start_logit"] = raw["start_logit"]
+    for name, values in zip(LEVELS[4:], np.moveaxis(raw["eval_level"], 2, 0), strict=True):
+        draws[name] = values
     draws["group_offset.headroom"], draws["group_offset.stiffness"] = np.moveaxis(
         raw["group_offset"], 2, 0
     )

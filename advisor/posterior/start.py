@@ -8,7 +8,7 @@ from scipy.optimize import least_squares
 
 from advisor.dynamics import overdamped_trajectory
 from advisor.posterior.equations import population_names
-from advisor.posterior.structure import Structure
+from advisor.posterior.structure import shape_of
 from advisor.priors import Priors
 from advisor.priors.loader import NormalPrior
 from advisor.runs.cohort import CLOCK_EXPONENTS, Cohort
@@ -21,7 +21,7 @@ OFF_CENTRE = 0.1
 _NEAREST_TO_ONE = int(np.argmin(np.abs(CLOCK_EXPONENTS - 1.0)))
 
 
-def start_points(cohort: Cohort, priors: Priors, structure: Structure) -> dict[str, FloatArray]:
+def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
     """Start values of the population, group and task parameters.
 
     Parameters
@@ -29,19 +29,23 @@ def start_points(cohort: Cohort, priors: Priors, structure: Structure) -> dict[s
     cohort : Cohort
     priors : Priors
         Gives the fallback where no run of a task shows a curve.
-    structure : Structure
-        Padded groups and tasks start off their prior means.
 
     Returns
     -------
     points : dict of str to ndarray
-        ``population``, ``start_logit`` of shape (groups,) and ``task_level`` of shape (2, tasks).
+        ``population``, ``start_logit`` of shape (groups,), ``task_level`` of shape (3, tasks) and
+        ``eval_level`` of shape (2, groups).
     """
+    shape = shape_of(cohort)
     shared = [getattr(priors, name.replace(".", "_")) for name in population_names()]
     clock = cohort.clock[:, _NEAREST_TO_ONE]
-    start = np.full(structure.groups, _off_centre(priors.start_logit))
-    levels = np.empty((2, structure.tasks))
-    levels[0], levels[1] = _off_centre(priors.headroom_logit), _off_centre(priors.log_slope)
+    start = np.full(shape.groups, _off_centre(priors.start_logit))
+    levels = np.empty((3, shape.tasks))
+    for row, prior in enumerate((priors.headroom_logit, priors.log_slope, priors.log_onset)):
+        levels[row] = _off_centre(prior)
+    tests = np.empty((2, shape.groups))
+    for row, prior in enumerate((priors.eval_start_logit, priors.log_eval_gain)):
+        tests[row] = _off_centre(prior)
     for group in range(len(cohort.groups)):
         first = [
             cohort.reward[bins][0]
@@ -60,9 +64,14 @@ def start_points(cohort: Cohort, priors: Priors, structure: Structure) -> dict[s
         if fits:
             headroom, log_slope = np.median(np.array(fits), axis=0)
             share = np.clip(headroom, 0.05, 0.95)
-            levels[:, task] = np.log(share / (1 - share)), log_slope
+            levels[:2, task] = np.log(share / (1 - share)), log_slope
     population = np.array([_off_centre(prior) for prior in shared])
-    return {"population": population, "start_logit": start, "task_level": levels}
+    return {
+        "population": population,
+        "start_logit": start,
+        "task_level": levels,
+        "eval_level": tests,
+    }
 
 
 def _off_centre(prior: NormalPrior) -> float:

@@ -1,8 +1,4 @@
-"""Shapes of a compiled model, and a cohort padded to them.
-
-Compiling costs more than sampling does, so one compiled model serves every cohort that fits into
-its shapes: runs, groups and tasks are padded, data are replaced, bins may be any number.
-"""
+"""A cohort as the model sees it: tables of numbers, and the shapes of the parameters."""
 
 from __future__ import annotations
 
@@ -14,47 +10,78 @@ import numpy.typing as npt
 from advisor.posterior import equations as eq
 from advisor.priors import Priors
 from advisor.priors.loader import NormalPrior
-from advisor.runs.cohort import Cohort
+from advisor.runs.cohort import CLOCK_EXPONENTS, Cohort
 
 FloatArray = npt.NDArray[np.float64]
-
-SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Sizes to which runs, groups and tasks are padded; beyond, to multiples of the last."""
-
-LEAST_RUNS = 12
-"""Runs below which all cohorts share one structure."""
-
-WANDER_TERMS = 4
-"""Smooth terms of a run's slow wander round its curve."""
+IntArray = npt.NDArray[np.int64]
 
 WANDER_SHARE = 0.5
 """Correlation time of the wander over the steps that a run logged."""
 
+LEVELS = (
+    "headroom_logit",
+    "log_slope",
+    "log_onset",
+    "start_logit",
+    "eval_start_logit",
+    "log_eval_gain",
+)
+"""Priors of the task level, then of the model on a task, in the order in which they are stacked."""
 
-KEPT = ("population", "task_level", "start_logit", "group_offset", "run_offset")
-"""Variables whose draws are kept; the wander of a log says nothing about another run."""
+RUN_LOG_PARAMETERS = 0
+RUN_INTERVAL = 1
+RUN_CLIPPED = 2
+RUN_CORRECTED = 3
+RUN_MOMENTUM = 4
+RUN_MEAN_AGE = 5
+RUN_COLLAPSED = 6
+RUN_EXPOSURE = 7
+RUN_LOSS_ANCHOR = 8
+RUN_LOSS_SCALE = 9
+RUN_RATE_ANCHOR = 10
+RUN_RATE_SCALE = 11
+RUN_SHAPE_ANCHOR = 12
+RUN_SHAPE_SCALE = 13
+RUN_RATE = 14
+RUN_DEPRESSION = RUN_RATE + len(eq.RATE_TERMS)
+RUN_HAZARD = RUN_DEPRESSION + len(eq.DEPRESSION_TERMS)
+RUN_COLUMNS = RUN_HAZARD + len(eq.HAZARD_TERMS)
+"""Columns of the table of runs; the designs of the laws start at theirs."""
+
+BIN_REWARD = 0
+BIN_IS_EVALUATION = 1
+BIN_NOISE_KNOWN = 2
+BIN_NOISE_WITHIN = 3
+BIN_NOISE_BETWEEN = 4
+BIN_PERSISTENCE = 5
+BIN_CLOCK = 6
+BIN_COLUMNS = BIN_CLOCK + CLOCK_EXPONENTS.size
+"""Columns of the table of bins; the clock polynomial starts at its own."""
 
 
-class Structure(NamedTuple):
-    """Padded numbers of tasks, groups and runs."""
+class Shape(NamedTuple):
+    """Numbers of tasks, groups and runs of a cohort."""
 
     tasks: int
     groups: int
     runs: int
 
 
-def structure_of(cohort: Cohort) -> Structure:
-    """Smallest structure that a cohort fits into."""
-    return Structure(
-        _padded(len(cohort.tasks)),
-        _padded(len(cohort.groups)),
-        _padded(max(len(cohort.runs), LEAST_RUNS)),
-    )
+def shape_of(cohort: Cohort) -> Shape:
+    """Numbers of tasks, groups and runs."""
+    return Shape(len(cohort.tasks), len(cohort.groups), len(cohort.runs))
 
 
-def _padded(size: int) -> int:
-    fitting = next((padded for padded in SIZES if padded >= size), None)
-    return fitting if fitting is not None else -(-size // SIZES[-1]) * SIZES[-1]
+def shapes_of(shape: Shape) -> dict[str, tuple[int, ...]]:
+    """Shapes of all parameters, in the order in which they lie behind each other."""
+    return {
+        "population": (len(eq.population_names()),),
+        "task_level": (3, shape.tasks),
+        "start_logit": (shape.groups,),
+        "eval_level": (2, shape.groups),
+        "group_offset": (2, shape.groups),
+        "run_offset": (len(eq.RUN_OFFSETS), shape.runs),
+    }
 
 
 def population_priors(priors: Priors) -> list[NormalPrior]:
@@ -73,50 +100,63 @@ def data_of(cohort: Cohort, priors: Priors) -> dict[str, Any]:
     Returns
     -------
     data : dict of str to ndarray
-        Padded runs have no bin and no exposure, so only their own standard normals are theirs.
+        Every run is sampled by its luck (`mode.placed` changes that).
     """
-    shape = structure_of(cohort)
     shared = population_priors(priors)
-    levels = [priors.headroom_logit, priors.log_slope, priors.start_logit]
-    x = cohort.covariates
-    of_group = _pad(cohort.group_of_run, shape.runs)
-    clock = eq.clock_polynomial(cohort.clock)
+    levels = [getattr(priors, name) for name in LEVELS]
+    parents = np.stack([cohort.group_of_run, cohort.task_of_group[cohort.group_of_run]], axis=1)
+    bins, first = _bins(cohort)
     return {
         "prior_mean": np.array([prior.mean for prior in shared]),
         "prior_sd": np.array([prior.sd for prior in shared]),
         "level_mean": np.array([prior.mean for prior in levels]),
         "level_sd": np.array([prior.sd for prior in levels]),
-        "group_of_run": of_group,
-        "task_of_run": _pad(cohort.task_of_group, shape.groups)[of_group],
-        "log_parameters": _pad(np.asarray(x.log_parameters, dtype=float), shape.runs),
-        "rate_design": _pad(eq.rate_design(x), shape.runs),
-        "depression_design": _pad(eq.depression_design(x), shape.runs),
-        "hazard_design": _pad(eq.hazard_design(x), shape.runs),
-        "interval": _pad(cohort.minibatches * cohort.epochs, shape.runs, 1.0),
-        "clipped": _pad(cohort.clipped, shape.runs),
-        "corrected": _pad(cohort.corrected, shape.runs, 1.0),
-        "collapsed": _pad(cohort.collapsed, shape.runs),
-        "exposure": _pad(cohort.exposure, shape.runs),
-        "run_of_bin": cohort.run_of_bin,
-        "reward": cohort.reward,
-        "noise_per_completion": cohort.noise_per_completion,
-        "noise_per_prompt": cohort.noise_per_prompt,
-        "clock": np.ascontiguousarray(clock),
-        "bin_momentum": cohort.momentum[cohort.run_of_bin],
-        "bin_mean_age": cohort.mean_age[cohort.run_of_bin],
-        "wander_basis": wander_basis(cohort),
+        "run_table": _runs(cohort),
+        "parents": parents.astype(float),
+        "first_bin": first.astype(float),
+        "bin_table": bins,
+        "is_oscillator": np.asarray(0.0),
     }
 
 
-def _pad(values: Any, size: int, fill: float = 0.0) -> Any:
-    values = np.asarray(values)
-    padded = np.full((size, *values.shape[1:]), fill, dtype=values.dtype)
-    padded[: len(values)] = values
-    return padded
+def _runs(cohort: Cohort) -> FloatArray:
+    x = cohort.covariates
+    table = np.zeros((len(cohort.runs), RUN_COLUMNS))
+    table[:, RUN_LOG_PARAMETERS] = x.log_parameters
+    table[:, RUN_INTERVAL] = cohort.minibatches * cohort.epochs
+    table[:, RUN_CLIPPED] = cohort.clipped
+    table[:, RUN_CORRECTED] = cohort.corrected
+    table[:, RUN_MOMENTUM] = cohort.momentum
+    table[:, RUN_MEAN_AGE] = cohort.mean_age
+    table[:, RUN_COLLAPSED] = cohort.collapsed
+    table[:, RUN_EXPOSURE] = cohort.exposure
+    table[:, RUN_RATE:RUN_DEPRESSION] = eq.rate_design(x)
+    table[:, RUN_DEPRESSION:RUN_HAZARD] = eq.depression_design(x)
+    table[:, RUN_HAZARD:] = eq.hazard_design(x)
+    return table
 
 
-def wander_basis(cohort: Cohort) -> FloatArray:
-    """Slow wander of each run round its curve, as smooth terms over its bins.
+def _bins(cohort: Cohort) -> tuple[FloatArray, IntArray]:
+    """Table of the bins of train reward and of evaluations by run, and where each run starts."""
+    train = np.zeros((cohort.reward.size, BIN_COLUMNS))
+    train[:, BIN_REWARD] = cohort.reward
+    train[:, BIN_NOISE_KNOWN] = cohort.noise_known
+    train[:, BIN_NOISE_WITHIN] = cohort.noise_per_completion
+    train[:, BIN_NOISE_BETWEEN] = cohort.noise_per_prompt
+    train[:, BIN_PERSISTENCE] = wander_persistence(cohort)
+    train[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.clock)
+    tested = np.zeros((cohort.eval_reward.size, BIN_COLUMNS))
+    tested[:, BIN_REWARD] = cohort.eval_reward
+    tested[:, BIN_IS_EVALUATION] = 1.0
+    tested[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.eval_clock)
+    owner = np.concatenate([cohort.run_of_bin, cohort.run_of_eval])
+    order = np.argsort(owner, kind="stable")
+    first = np.searchsorted(owner[order], np.arange(len(cohort.runs) + 1))
+    return np.concatenate([train, tested])[order], first
+
+
+def wander_persistence(cohort: Cohort) -> FloatArray:
+    """Correlation of a run's slow wander round its curve between a bin and the one before.
 
     Parameters
     ----------
@@ -124,31 +164,14 @@ def wander_basis(cohort: Cohort) -> FloatArray:
 
     Returns
     -------
-    basis : ndarray of shape (bins, WANDER_TERMS + 1)
-        Leading Karhunen-Loeve terms of a stationary process of unit variance whose correlation
-        falls as ``exp(-|t - t'| / tau)``, with tau half the steps logged; in the last column the
-        share of the variance that they leave, which counts as white.
+    persistence : ndarray of shape (bins,)
+        ``exp(-(t - t') / tau)`` with tau half the steps logged; 0 for the first bin of a run. Ten
+        bins close in time then count for less than ten.
     """
-    basis = np.zeros((cohort.reward.size, WANDER_TERMS + 1))
+    persistence = np.zeros(cohort.reward.size)
     for run in np.unique(cohort.run_of_bin):
         bins = np.flatnonzero(cohort.run_of_bin == run)
         step = cohort.step[bins]
         tau = WANDER_SHARE * max(float(step[-1]), 1.0)
-        correlation = np.exp(-np.abs(step[:, None] - step[None, :]) / tau)
-        power, shapes = np.linalg.eigh(correlation)
-        terms = min(WANDER_TERMS, bins.size)
-        leading = (shapes * np.sqrt(np.maximum(power, 0.0)))[:, ::-1][:, :terms]
-        basis[bins, :terms] = leading
-        basis[bins, -1] = np.maximum(1.0 - (leading**2).sum(axis=1), 0.0)
-    return basis
-
-
-def without_padding(draws: dict[str, FloatArray], cohort: Cohort) -> dict[str, FloatArray]:
-    """Draws of the tasks, groups and runs that exist; shapes (chains, draws, ...)."""
-    return {
-        "population": draws["population"],
-        "task_level": draws["task_level"][..., : len(cohort.tasks)],
-        "start_logit": draws["start_logit"][..., : len(cohort.groups)],
-        "group_offset": draws["group_offset"][..., : len(cohort.groups)],
-        "run_offset": draws["run_offset"][..., : len(cohort.runs)],
-    }
+        persistence[bins[1:]] = np.exp(-np.diff(step) / tau)
+    return persistence

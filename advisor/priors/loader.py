@@ -38,7 +38,9 @@ class HalfNormalPrior(_Entry):
 class Priors(BaseModel):
     """Every prior of the model. Logs are natural; a step is an optimizer step.
 
-    See the presets for what each number means and where it comes from.
+    See the presets for what each number means and where it comes from. ``learned_from`` holds the
+    data hashes (SHA-256) of the past posteriors that a preset learned from: on none of those data
+    may it be scored.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,10 +48,14 @@ class Priors(BaseModel):
     name: str
     description: str
     evidence: str
+    learned_from: tuple[str, ...] = ()
 
     start_logit: NormalPrior
     headroom_logit: NormalPrior
     log_slope: NormalPrior
+    log_onset: NormalPrior
+    eval_start_logit: NormalPrior
+    log_eval_gain: NormalPrior
     rate_learning_rate: NormalPrior
     rate_group_size: NormalPrior
     rate_prompts_per_step: NormalPrior
@@ -69,6 +75,7 @@ class Priors(BaseModel):
     log_progress_limit: NormalPrior
     log_noise_scale: NormalPrior
     log_misfit: NormalPrior
+    log_eval_noise: NormalPrior
     log_headroom_spread: NormalPrior
     log_model_spread: NormalPrior
     log_run_rate_spread: NormalPrior

@@ -80,10 +80,16 @@ class Cohort:
         Run and mean scaled reward of a bin; bins of one run follow each other.
     noise_per_completion, noise_per_prompt : ndarray of shape (bins,)
         Bernoulli variance p(1-p) over the completions, and over the prompts, behind a bin.
+    noise_known : ndarray of shape (bins,)
+        Sampling variance of a bin where the spread within groups was logged, else 0; then the two
+        above are 0.
     step : ndarray of shape (bins,)
         Mean optimizer step of the rows of a bin, as logged.
     clock : ndarray of shape (bins, 4)
         S at the exponents ``CLOCK_EXPONENTS``, in optimizer steps at peak rate.
+    run_of_eval, eval_reward : ndarray of shape (evaluations,)
+        Run and mean scaled held-out reward of a bin of evaluations.
+    eval_clock : ndarray of shape (evaluations, 4)
     exposure : ndarray of shape (runs,)
         Steps survived (or to the collapse), weighted by (rate / peak)^2.
     collapsed : ndarray of shape (runs,)
@@ -92,6 +98,8 @@ class Cohort:
         Optimizer step of collapse, per run.
     floor, ceiling : float
         Reward bounds in reward units.
+    eval_floor, eval_ceiling : float
+        Bounds of the held-out reward, in its own units.
     notes : tuple of str
         What was assumed or left out.
     """
@@ -116,13 +124,19 @@ class Cohort:
     reward: FloatArray
     noise_per_completion: FloatArray
     noise_per_prompt: FloatArray
+    noise_known: FloatArray
     step: FloatArray
     clock: FloatArray
+    run_of_eval: IntArray
+    eval_reward: FloatArray
+    eval_clock: FloatArray
     exposure: FloatArray
     collapsed: FloatArray
     collapse_step: tuple[float | None, ...]
     floor: float
     ceiling: float
+    eval_floor: float
+    eval_ceiling: float
     notes: tuple[str, ...]
 
     @property
@@ -155,7 +169,8 @@ class Cohort:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 sha.update(name.encode() + np.ascontiguousarray(value).tobytes())
-        rest = (self.groups, self.tasks, self.reference, self.floor, self.ceiling)
+        bounds = (self.floor, self.ceiling, self.eval_floor, self.eval_ceiling)
+        rest = (self.groups, self.tasks, self.reference, *bounds)
         sha.update(repr(rest).encode())
         return sha.hexdigest()
 
@@ -190,6 +205,7 @@ def build_cohort(
     notes = _Notes()
     completed = [_complete(run, notes) for run in _fit_for_use(runs, notes)]
     floor, ceiling = _bounds(completed, notes)
+    eval_floor, eval_ceiling = _eval_bounds(completed, floor, ceiling)
     _refuse_flat(completed, collapse_steps)
 
     groups = sorted({(str(run.task), str(run.model)) for run in completed})
@@ -214,6 +230,11 @@ def build_cohort(
         for index, run in enumerate(completed)
     ]
     stacked = {name: np.concatenate([b[name] for b in bins]) for name in bins[0]}
+    tests = [
+        _evaluations(index, run, healthy_until.get(run.id), eval_floor, eval_ceiling)
+        for index, run in enumerate(completed)
+    ]
+    tested = {name: np.concatenate([t[name] for t in tests]) for name in tests[0]}
     collapsed = np.array([float(collapse_steps.get(run.id) is not None) for run in completed])
     exposure = np.array(
         [_exposure(run, collapse_steps.get(run.id)) for run in completed], dtype=float
@@ -241,13 +262,19 @@ def build_cohort(
         reward=stacked["reward"],
         noise_per_completion=stacked["noise_per_completion"],
         noise_per_prompt=stacked["noise_per_prompt"],
+        noise_known=stacked["noise_known"],
         step=stacked["step"],
         clock=stacked["clock"],
+        run_of_eval=tested["run"].astype(np.int64),
+        eval_reward=tested["reward"],
+        eval_clock=tested["clock"],
         exposure=exposure,
         collapsed=collapsed,
         collapse_step=tuple(collapse_steps.get(run.id) for run in completed),
         floor=floor,
         ceiling=ceiling,
+        eval_floor=eval_floor,
+        eval_ceiling=eval_ceiling,
         notes=notes.lines(),
     )
 
@@ -454,14 +481,80 @@ def _bin(
     # Epochs score the same completions again: only new ones count as information.
     rows = np.maximum(sizes * run.logging_steps / epochs, 1.0)
     level = _smooth(mean, sizes)
-    per_prompt = level * (1 - level) / (rows * (settings.prompts_per_step or 1))
+    prompts = rows * (settings.prompts_per_step or 1)
+    completions = prompts * (settings.group_size or 1)
+    chance = level * (1 - level)
+    within = _within_groups(run, keep, edges, chance, ceiling - floor)
+    is_known = np.isfinite(within)
     return {
         "run": np.full(sizes.size, index, dtype=float),
         "reward": mean,
-        "noise_per_completion": per_prompt / (settings.group_size or 1),
-        "noise_per_prompt": per_prompt,
+        "noise_per_completion": np.where(is_known, 0.0, chance / completions),
+        "noise_per_prompt": np.where(is_known, 0.0, chance / prompts),
+        "noise_known": np.where(is_known, within / completions + (chance - within) / prompts, 0.0),
         "step": np.array([step[part].mean() for part in edges]),
         "clock": np.array([clock[part].mean(axis=0) for part in edges]),
+    }
+
+
+def _within_groups(
+    run: PilotRun,
+    keep: npt.NDArray[np.bool_],
+    edges: Sequence[IntArray],
+    chance: FloatArray,
+    scale: float,
+) -> FloatArray:
+    """Variance within groups of each bin, NaN where the spread was not logged.
+
+    What is logged is the mean over groups of their standard deviation. Silent groups count as 0 in
+    it, so the mean variance is its square over the share of groups that speak; where that share is
+    not logged, groups are taken to be silent or as spread as all completions.
+    """
+    spread = run.series.get("reward_std_within_group")
+    if spread is None:
+        return np.full(chance.shape, np.nan)
+    spread = spread[keep] / scale
+    silent = run.series.get("silent_group_share")
+    speaking = np.full(spread.shape, np.nan) if silent is None else 1 - silent[keep]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.where(speaking > 0, spread**2 / speaking, 0.0)
+        variance = np.where(np.isfinite(speaking), variance, np.nan)
+        out = np.array([_mean(variance[part]) for part in edges])
+        guess = np.array([_mean(spread[part]) for part in edges]) * np.sqrt(chance)
+    return np.asarray(np.minimum(np.where(np.isfinite(out), out, guess), chance))
+
+
+def _mean(values: FloatArray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else float("nan")
+
+
+def _eval_bounds(runs: Sequence[PilotRun], floor: float, ceiling: float) -> tuple[float, float]:
+    """Bounds of the held-out reward: those of the train reward where it lies within them."""
+    seen = np.concatenate([run.eval_reward for run in runs])
+    seen = seen[np.isfinite(seen)]
+    if not seen.size or (seen.min() >= floor and seen.max() <= ceiling):
+        return floor, ceiling
+    low, high = float(min(0.0, seen.min())), float(max(1.0, seen.max()))
+    return low, high if high <= 1 else high + 0.25 * (high - low)
+
+
+def _evaluations(
+    index: int, run: PilotRun, healthy_until: float | None, floor: float, ceiling: float
+) -> dict[str, FloatArray]:
+    """Average a run's evaluations into bins; one at step t tests the policy after t steps."""
+    keep = np.isfinite(run.eval_reward)
+    if healthy_until is not None:
+        keep &= run.eval_step <= healthy_until
+    step, reward = run.eval_step[keep], (run.eval_reward[keep] - floor) / (ceiling - floor)
+    table = _table(_factors(run))
+    grid = np.arange(table.shape[0], dtype=float)
+    clock = np.stack([np.interp(step, grid, column) for column in table.T], axis=1)
+    edges = np.array_split(np.arange(step.size), min(MAX_BINS, step.size)) if step.size else []
+    return {
+        "run": np.full(len(edges), index, dtype=float),
+        "reward": np.array([reward[part].mean() for part in edges]),
+        "clock": np.array([clock[part].mean(axis=0) for part in edges]).reshape(-1, 4),
     }
 
 

@@ -1,0 +1,201 @@
+"""Where the sampler starts, and in which coordinates it moves.
+
+A run that its own data pin down is best sampled by its values (centred), one that they leave open by
+its luck (non-centred): chosen wrongly, either makes a funnel in which chains creep. Which of the two
+holds is read off the curvature of the density at its mode, which takes milliseconds to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from advisor.posterior import equations as eq
+from advisor.posterior import structure as columns
+from advisor.posterior.density import log_density, pack
+from advisor.posterior.start import start_points
+from advisor.posterior.structure import Shape, data_of, shape_of, shapes_of
+from advisor.priors import Priors
+from advisor.runs.cohort import Cohort
+
+FloatArray = npt.NDArray[np.float64]
+
+INFORMED = 3.0
+"""Information of the data on a run's luck, over that of its prior, from which it is placed."""
+
+VISIBLE_LOSS = 0.03
+"""Relative plateau loss below which its logarithm has no lower end that the data could tell."""
+
+STEP = 1e-4
+"""Of the finite difference of the gradient; parameters are of order one."""
+
+ITERATIONS = 500
+
+SPREADS = ("log_misfit", "log_noise_scale", *(name for name in eq.SCALARS if "_spread" in name))
+"""Held at their prior means: at the joint mode spreads shrink to nothing."""
+
+LUCK_JITTER = 0.5
+PRIOR_JITTER = 0.1
+"""Half-widths by which chains start apart: in luck, and in prior standard deviations."""
+
+_PLACES = (
+    (columns.RUN_LOSS_ANCHOR, columns.RUN_LOSS_SCALE),
+    (columns.RUN_RATE_ANCHOR, columns.RUN_RATE_SCALE),
+    (columns.RUN_SHAPE_ANCHOR, columns.RUN_SHAPE_SCALE),
+)
+
+
+class Placement(NamedTuple):
+    """Data whose runs are placed, and a point to start from."""
+
+    data: dict[str, Any]
+    block: FloatArray
+    point: FloatArray
+    spread: FloatArray
+
+    def start(self, seed: int) -> FloatArray:
+        """Start point of a chain, shape (size,)."""
+        jitter = np.random.default_rng(seed).uniform(-1.0, 1.0, self.point.size)
+        return np.asarray(self.point + self.spread * jitter)
+
+
+def place(cohort: Cohort, priors: Priors, changes: Mapping[str, Any] | None = None) -> Placement:
+    """Find the mode and choose the coordinates of every run.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    priors : Priors
+    changes : mapping of str to ndarray, optional
+        Data to be used in place of the cohort's own.
+
+    Returns
+    -------
+    placement : Placement
+    """
+    data = data_of(cohort, priors) | dict(changes or {})
+    shape = shape_of(cohort)
+    start = start_points(cohort, priors)
+    point = np.concatenate(
+        [
+            np.broadcast_to(start.get(name, 0.0), size).ravel()
+            for name, size in shapes_of(shape).items()
+        ]
+    )
+    density = density_of(pack(data, shape))
+    held = [eq.population_names().index(name) for name in SPREADS]
+    point[held] = data["prior_mean"][held]
+    point = _mode(density, point, held)
+    placed = data | {"run_table": _placed(data, shape, density, point)}
+
+    at = point.size - 3 * shape.runs
+    spread = np.full(point.size, PRIOR_JITTER)
+    spread[: data["prior_sd"].size] *= data["prior_sd"]
+    spread[at:] = LUCK_JITTER
+    point[held] += PRIOR_JITTER * data["prior_sd"][held]
+    for row, (_, scale) in enumerate(_PLACES):
+        is_placed = placed["run_table"][:, scale] > 0
+        point[at + row * shape.runs + np.flatnonzero(is_placed)] = 0.0
+    return Placement(placed, pack(placed, shape), point, spread)
+
+
+def density_of(block: FloatArray) -> Callable[[FloatArray], tuple[float, FloatArray]]:
+    """Log density and gradient of a packed cohort as a function of the point."""
+
+    def density(point: FloatArray) -> tuple[float, FloatArray]:
+        gradient = np.empty_like(point)
+        return float(log_density(point, block, gradient)), gradient
+
+    return density
+
+
+def _mode(
+    density: Callable[[FloatArray], tuple[float, FloatArray]], point: FloatArray, held: list[int]
+) -> FloatArray:
+    def downhill(point: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = density(point)
+        gradient[held] = 0.0
+        return -value, -gradient
+
+    options = {"maxiter": ITERATIONS}
+    found = minimize(downhill, point, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x)
+
+
+def _placed(
+    data: Mapping[str, Any],
+    shape: Shape,
+    density: Callable[[FloatArray], tuple[float, FloatArray]],
+    point: FloatArray,
+) -> FloatArray:
+    """Table of runs with anchors and scales for the values that the data pin down."""
+    table = np.array(data["run_table"])
+    bases, spreads = _bases(data, shape, point)
+    has_bins = np.diff(data["first_bin"]) > 0
+    at = point.size - 3 * shape.runs
+    for row, (anchor, scale) in enumerate(_PLACES):
+        luck = point[at + row * shape.runs : at + (row + 1) * shape.runs]
+        information = _curvature(density, point, at + row * shape.runs + np.arange(shape.runs))
+        value = bases[row] + spreads[row] * luck
+        chosen = has_bins & (information - 1 > INFORMED)
+        if row == 0:
+            chosen &= np.exp(value) > VISIBLE_LOSS
+        table[chosen, anchor] = value[chosen]
+        table[chosen, scale] = abs(spreads[row]) / np.sqrt(information[chosen])
+    return table
+
+
+def _curvature(
+    density: Callable[[FloatArray], tuple[float, FloatArray]],
+    point: FloatArray,
+    indices: npt.NDArray[np.int64],
+) -> FloatArray:
+    """Negative second derivative along single coordinates, shape (indices,)."""
+    out = np.empty(indices.size)
+    for place, index in enumerate(indices):
+        ahead, behind = point.copy(), point.copy()
+        ahead[index] += STEP
+        behind[index] -= STEP
+        out[place] = (density(behind)[1][index] - density(ahead)[1][index]) / (2 * STEP)
+    return out
+
+
+def _bases(
+    data: Mapping[str, Any], shape: Shape, point: FloatArray
+) -> tuple[tuple[FloatArray, ...], tuple[float, ...]]:
+    """What the laws give each run, and the spread of its luck: loss, rate, shape."""
+    values, at = {}, 0
+    for name, size in shapes_of(shape).items():
+        count = int(np.prod(size))
+        values[name] = point[at : at + count].reshape(size)
+        at += count
+    population = dict(zip(eq.population_names(), values["population"], strict=True))
+    laws = {
+        law: np.array([population[f"{law}.{term}"] for term in terms])
+        for law, terms in eq.LAWS.items()
+    }
+    group, task = data["parents"].astype(int).T
+    table = data["run_table"]
+    level = eq.group_level(
+        population,
+        values["task_level"][0, task],
+        values["task_level"][1, task],
+        values["start_logit"][group],
+        values["group_offset"][0, group],
+        values["group_offset"][1, group],
+        table[:, columns.RUN_LOG_PARAMETERS],
+    )
+    rate = table[:, columns.RUN_RATE : columns.RUN_DEPRESSION] @ laws["rate"]
+    loss = table[:, columns.RUN_DEPRESSION : columns.RUN_HAZARD] @ laws["depression"]
+    shared = np.full(shape.runs, population["log_dispersion"])
+    # Luck lifts the plateau, so it lowers the loss.
+    signs = (-1.0, 1.0, 1.0)
+    names = ("log_run_loss_spread", "log_run_rate_spread", "log_run_shape_spread")
+    spreads = tuple(
+        sign * float(np.exp(population[name])) for sign, name in zip(signs, names, strict=True)
+    )
+    return (loss, np.asarray(level.log_stiffness + rate), shared), spreads

@@ -1,0 +1,137 @@
+"""Posteriors of past studies, made up from what their data said; nothing is sampled by a model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from advisor._version import VERSION
+from advisor.posterior import Convergence, Posterior
+from advisor.posterior import equations as eq
+from advisor.posterior.learned_priors import GROUP_LEVELS, TASK_LEVELS
+from advisor.posterior.posterior import SCHEMA, Meta, Provenance, RunSummary
+from advisor.priors import Priors, load_priors
+from advisor.runs.cohort import Reference
+
+CHAINS, DRAWS = 2, 500
+
+
+def parameters() -> dict[str, str]:
+    """Parameters that a study can teach, by the name of their entry."""
+    names = (*eq.population_names(), *TASK_LEVELS, *GROUP_LEVELS)
+    return {name.replace(".", "_"): name for name in names}
+
+
+def past(
+    label: str,
+    said: Mapping[str, tuple[Any, Any]] | None = None,
+    *,
+    priors: Priors | None = None,
+    groups: Sequence[tuple[str, str]] = (("sort", "tiny-s"),),
+    runs: int = 3,
+    ess: float = 500.0,
+) -> Posterior:
+    """Posterior of a study whose data said ``said``: estimate and standard error by entry.
+
+    Draws are those of the normal prior times a normal likelihood, with exact moments; entries that
+    are not named keep random draws of their prior. The effective draws that the study states are
+    those of its worst parameter, as after a real fit; these draws are independent.
+    """
+    priors = priors or load_priors("small_models")
+    rng = np.random.default_rng(int(hashlib.sha256(label.encode()).hexdigest()[:8], 16))
+    tasks = tuple(dict.fromkeys(task for task, _ in groups))
+    of_entry = parameters()
+    assert not set(said or {}) - set(of_entry)
+    draws = {}
+    for entry, name in of_entry.items():
+        prior = getattr(priors, entry)
+        count = len(tasks) if entry in TASK_LEVELS else len(groups)
+        shape = () if entry not in TASK_LEVELS + GROUP_LEVELS else (count,)
+        noise = rng.standard_normal((CHAINS, DRAWS, *shape))
+        if said is None or entry not in said:
+            draws[name] = prior.mean + prior.sd * noise
+            continue
+        value, error = (np.broadcast_to(np.asarray(part, float), shape) for part in said[entry])
+        noise = (noise - noise.mean(axis=(0, 1))) / noise.std(axis=(0, 1))
+        precision = 1 / prior.sd**2 + 1 / error**2
+        mean = (prior.mean / prior.sd**2 + value / error**2) / precision
+        draws[name] = mean + noise / np.sqrt(precision)
+    return Posterior(draws, _pilots(rng, runs), _meta(label, priors, groups, tasks, runs, ess))
+
+
+def same_data(posterior: Posterior, other: Posterior) -> Posterior:
+    """Copy of ``posterior`` that says it was fitted to the data of ``other``."""
+    found = posterior.meta.provenance.model_copy(
+        update={"data_sha256": other.meta.provenance.data_sha256}
+    )
+    return replace(posterior, meta=posterior.meta.model_copy(update={"provenance": found}))
+
+
+def hash_of(label: str) -> str:
+    return hashlib.sha256(label.encode()).hexdigest()
+
+
+def _pilots(rng: np.random.Generator, runs: int) -> dict[str, Any]:
+    step = np.arange(1.0, 61.0, 3.0)
+    return {
+        "run": np.repeat(np.arange(float(runs)), step.size),
+        "step": np.tile(step, runs),
+        "reward": rng.random(runs * step.size),
+    }
+
+
+def _meta(
+    label: str,
+    priors: Priors,
+    groups: Sequence[tuple[str, str]],
+    tasks: tuple[str, ...],
+    runs: int,
+    ess: float,
+) -> Meta:
+    return Meta(
+        tasks=tasks,
+        groups=tuple(groups),
+        group_parameters=tuple(1e5 for _ in groups),
+        task_of_group=tuple(tasks.index(task) for task, _ in groups),
+        reference=Reference(3e-4, 8.0, 16.0, 1e5),
+        floor=0.0,
+        ceiling=1.0,
+        longest=60.0,
+        runs=tuple(
+            RunSummary(
+                id=f"{label}-{index}",
+                task=groups[index % len(groups)][0],
+                model=groups[index % len(groups)][1],
+                parameters=1e5,
+                hyperparameters={"learning_rate": 3e-4, "group_size": 8},
+                steps=60.0,
+                completions=7680.0,
+                first_reward=0.2,
+                last_reward=0.8,
+                collapse_step=None,
+            )
+            for index in range(runs)
+        ),
+        notes=(),
+        convergence=Convergence(
+            rhat=1.001,
+            ess=ess,
+            worst="population",
+            divergent_share=0.0,
+            draws=CHAINS * DRAWS,
+            steps_per_draw=15.0,
+        ),
+        priors=priors,
+        provenance=Provenance(
+            schema_version=SCHEMA,
+            package=VERSION,
+            created="2026-11-21T00:00:00+00:00",
+            data_sha256=hash_of(label),
+            seed=1,
+            versions={},
+        ),
+    )

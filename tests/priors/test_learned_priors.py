@@ -1,0 +1,234 @@
+"""A preset from past posteriors: what is learned, what is kept, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from past_studies import hash_of, parameters, past, same_data
+
+from advisor.errors import InputError
+from advisor.posterior import Posterior
+from advisor.posterior import equations as eq
+from advisor.posterior.learned_priors import GROUP_LEVELS, TASK_LEVELS, learn_priors
+from advisor.posterior.prior_predictive import prior_predictive
+from advisor.posterior.structure import LEVELS
+from advisor.priors import load_priors
+from advisor.priors.table import prior_entries
+from advisor.priors.writing import write_preset
+
+BASE = load_priors("small_models")
+
+
+def moments(priors):
+    return {
+        name: (getattr(entry, "mean", None), entry.sd)
+        for name, entry in prior_entries(priors).items()
+    }
+
+
+def moved(learned, base=BASE):
+    before = moments(base)
+    return {name for name, pair in moments(learned).items() if pair != before[name]}
+
+
+# What is learned -------------------------------------------------------------------------------
+
+
+def test_every_level_of_the_model_can_be_learned():
+    assert set(TASK_LEVELS + GROUP_LEVELS) == set(LEVELS)
+    # All but the stiffness ratio, which no posterior samples.
+    assert set(prior_entries(BASE)) - set(parameters()) == {"log_stiffness_ratio"}
+    assert set(parameters()) <= set(prior_entries(BASE))
+
+
+def test_posteriors_as_wide_as_their_prior_leave_the_base():
+    learned = learn_priors([past(f"null-{i}") for i in range(6)])
+    assert moved(learned) == set()
+    for name, entry in prior_entries(learned).items():
+        assert entry.source.startswith(getattr(BASE, name).source)
+        assert entry.source.endswith("Kept from small_models: no posterior narrowed it.")
+
+
+@pytest.mark.parametrize("entry", sorted(parameters()))
+def test_only_what_the_data_say_is_learned(entry):
+    prior = getattr(BASE, entry)
+    target = prior.mean + prior.sd
+    learned = learn_priors(
+        [past(f"only-{entry}-{i}", {entry: (target, 0.2 * prior.sd)}) for i in range(3)]
+    )
+    assert moved(learned) == {entry}
+    found = getattr(learned, entry)
+    assert prior.mean < found.mean < target
+    assert found.sd < prior.sd
+
+
+@pytest.mark.parametrize("truth", [0.15, 0.6])
+def test_the_spread_between_studies_is_recovered(truth):
+    rng = np.random.default_rng(21)
+    thetas = 1.0 + truth * rng.standard_normal(30)
+    studies = [
+        past(f"spread-{truth}-{i}", {"curvature_exponent": (theta, 0.05)})
+        for i, theta in enumerate(thetas)
+    ]
+    found = learn_priors(studies).curvature_exponent
+    assert found.mean == pytest.approx(thetas.mean(), abs=truth / 30**0.5)
+    assert found.sd == pytest.approx(thetas.std(), rel=0.15)
+
+
+def test_one_study_at_most_halves_a_sd():
+    found = learn_priors([past("one", {"rate_group_size": (BASE.rate_group_size.mean, 1e-4)})])
+    assert found.rate_group_size.sd / BASE.rate_group_size.sd == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_preset_of_a_past_fit_does_not_matter():
+    said = {"rate_group_size": (0.5, 0.04), "log_slope": (-6.0, 0.3), "log_misfit": (-4.0, 0.2)}
+    learned = [
+        learn_priors(
+            [past(f"any-{i}", said, priors=load_priors(preset)) for i in range(3)], base=BASE
+        )
+        for preset in ("small_models", "full_finetuning", "uninformative")
+    ]
+    assert moved(learned[0]) == set(said)
+    assert moments(learned[0]) == moments(learned[1]) == moments(learned[2])
+
+
+def test_tasks_are_pooled_over_posteriors():
+    tasks = [[("a", "m"), ("b", "m")], [("c", "m")], [("d", "m"), ("e", "m"), ("f", "m")]]
+    slopes = [[-6.0, -5.0], [-5.5], [-6.5, -5.2, -5.8]]
+    found = learn_priors(
+        [
+            past(f"tasks-{i}", {"log_slope": (level, 0.05)}, groups=groups)
+            for i, (groups, level) in enumerate(zip(tasks, slopes, strict=True))
+        ]
+    ).log_slope
+    everything = np.concatenate(slopes)
+    assert "pooled over 6 tasks" in found.source
+    assert abs(found.mean - everything.mean()) < 0.3 < abs(BASE.log_slope.mean - everything.mean())
+    assert everything.std() < found.sd < BASE.log_slope.sd
+
+
+def test_one_task_with_many_models_is_one_task():
+    models = [("a", f"m{i}") for i in range(8)]
+    many = learn_priors([past("many", {"start_logit": (1.0, 0.1)}, groups=models)])
+    one = learn_priors([past("one", {"start_logit": (1.0, 0.1)}, groups=models[:1])])
+    assert many.start_logit.sd == one.start_logit.sd
+    tasks = [(f"t{i}", "m") for i in range(8)]
+    eight = learn_priors([past("eight", {"start_logit": (1.0, 0.1)}, groups=tasks)])
+    assert eight.start_logit.sd < 0.7 * one.start_logit.sd
+    assert "pooled over 1 task," in many.start_logit.source
+    assert "pooled over 8 tasks," in eight.start_logit.source
+
+
+def test_one_task_in_many_studies_is_one_task():
+    said = {"log_slope": (-5.0, 0.1)}
+    again = learn_priors([past(f"again-{i}", said) for i in range(5)])
+    once = learn_priors([past("once", said)])
+    assert again.log_slope.sd == once.log_slope.sd
+
+
+# What it remembers -----------------------------------------------------------------------------
+
+
+def test_sources_name_the_posteriors_that_spoke():
+    quiet = past("quiet", runs=7)
+    loud = past("loud", {"log_misfit": (-4.0, 0.1)}, runs=12, groups=[("a", "m"), ("b", "m")])
+    learned = learn_priors([quiet, loud])
+    source = learned.log_misfit.source
+    assert "Learned from 1 of 2 posteriors" in source
+    assert f"{hash_of('loud')[:8]} (12 runs, 2 tasks)" in source
+    assert hash_of("quiet")[:8] not in source
+    assert "small_models said -3.3 with sd 0.5" in source
+    assert learned.learned_from == (hash_of("quiet"), hash_of("loud"))
+    assert learned.evidence == f"{BASE.evidence}; 2 posteriors of 19 runs, 1e5 parameters"
+    assert "small_models" in learned.description
+
+
+def test_learning_goes_on_from_a_learned_preset():
+    first = learn_priors([past("first", {"log_misfit": (-4.0, 0.1)})], name="mine")
+    second = learn_priors(
+        [past("second", {"log_misfit": (-4.0, 0.1)})], base=first, name="mine-too"
+    )
+    assert second.learned_from == (hash_of("first"), hash_of("second"))
+    assert second.log_misfit.sd < first.log_misfit.sd
+    with pytest.raises(InputError, match="'mine' has already learned from the data of posterior 2"):
+        learn_priors([past("other"), past("first")], base=first)
+
+
+def test_a_learned_preset_loads_and_predicts(tmp_path):
+    learned = learn_priors([past("a", {"log_slope": (-5.0, 0.1)})], name="mine")
+    write_preset(tmp_path / "mine.toml", learned)
+    loaded = load_priors(tmp_path / "mine.toml")
+    assert loaded == learned
+    assert loaded.name == "mine"
+    narrow, broad = prior_predictive(loaded).bands("time"), prior_predictive(BASE).bands("time")
+    assert np.log(np.divide(*narrow[0.8][::-1])) < np.log(np.divide(*broad[0.8][::-1]))
+
+
+def test_a_saved_posterior_teaches_the_same(tmp_path):
+    posterior = past("saved", {"hazard_level": (-9.0, 0.5)})
+    posterior.save(tmp_path / "posterior.nc")
+    assert learn_priors([Posterior.load(tmp_path / "posterior.nc")]) == learn_priors([posterior])
+
+
+# Refusals --------------------------------------------------------------------------------------
+
+
+def test_nothing_to_learn_from_is_refused():
+    with pytest.raises(InputError, match="no posterior to learn from"):
+        learn_priors([])
+
+
+def test_the_same_data_twice_are_refused():
+    first, second, third = past("one"), past("two"), past("three")
+    with pytest.raises(InputError, match=r"posteriors 1 and 3 .* the same data") as no:
+        learn_priors([first, second, same_data(third, first)])
+    assert hash_of("one")[:8] in str(no.value)
+    learn_priors([first, second, third])
+
+
+def test_a_run_in_two_posteriors_is_refused():
+    first, second = past("one"), past("two")
+    shared = np.array(second.pilots["reward"])
+    own = first.pilots["run"] == 2
+    shared[second.pilots["run"] == 1] = first.pilots["reward"][own]
+    overlapping = replace(second, pilots={**second.pilots, "reward": shared})
+    with pytest.raises(InputError, match="run 'two-1' is in posteriors 1 and 2"):
+        learn_priors([first, overlapping])
+
+
+def test_runs_that_never_moved_are_no_copies():
+    posteriors = [past("one"), past("two")]
+    flat = [replace(p, pilots={**p.pilots, "reward": 0 * p.pilots["reward"]}) for p in posteriors]
+    learn_priors(flat)
+
+
+def test_different_presets_need_a_base():
+    posteriors = [past("one"), past("two", priors=load_priors("lora"))]
+    with pytest.raises(InputError, match=r"different presets \(small_models, lora\)") as no:
+        learn_priors(posteriors)
+    assert no.value.key == "base"
+    assert moved(learn_priors(posteriors, base="lora"), load_priors("lora")) == set()
+
+
+def test_two_versions_of_a_preset_need_a_base():
+    other = BASE.model_copy(update={"evidence": "an older version"})
+    with pytest.raises(InputError, match=r"\(small_models of different versions\)"):
+        learn_priors([past("one"), past("two", priors=other)])
+
+
+@pytest.mark.parametrize("name", ["lora", "", " "])
+def test_a_name_that_is_taken_or_empty_is_refused(name):
+    with pytest.raises(InputError, match="is no name for a new preset"):
+        learn_priors([past("one")], name=name)
+
+
+def test_unknown_base_is_refused():
+    with pytest.raises(InputError, match="no prior preset 'nobody'"):
+        learn_priors([past("one")], base="nobody")
+
+
+def test_population_names_and_entries_correspond():
+    for name in eq.population_names():
+        assert parameters()[name.replace(".", "_")] == name

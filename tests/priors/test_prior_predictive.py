@@ -1,0 +1,121 @@
+"""Prior-predictive curves: those of the equations, with the quantiles of the entries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.posterior.prior_predictive import (
+    BANDS,
+    COLLAPSE_STEPS,
+    LONGEST,
+    prior_predictive,
+)
+from advisor.priors import load_priors, preset_names
+
+
+def changed(name="small_models", **moments):
+    """A preset with some entries replaced by (mean, sd)."""
+    priors = load_priors(name)
+    return priors.model_copy(
+        update={
+            key: getattr(priors, key).model_copy(update={"mean": mean, "sd": sd})
+            for key, (mean, sd) in moments.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_curves_are_rewards(name):
+    found = prior_predictive(load_priors(name), draws=1000)
+    assert found.preset == name
+    assert found.reward.shape == (1000, found.steps.size)
+    assert np.isfinite(found.reward).all()
+    assert np.isfinite(found.time).all()
+    assert found.reward.min() >= 0
+    assert found.reward.max() <= 1
+    assert 0 < found.collapsed < 1
+    assert found.steps[0] == 1
+    assert found.steps[-1] <= LONGEST
+    # Between start and plateau, on the way from the one to the other.
+    low, high = np.minimum(found.start, found.plateau), np.maximum(found.start, found.plateau)
+    assert (found.reward >= low[:, None] - 1e-9).all()
+    assert (found.reward <= high[:, None] + 1e-9).all()
+    moved = np.abs(np.diff(np.abs(found.reward - found.start[:, None]), axis=1))
+    assert (np.diff(np.abs(found.reward - found.start[:, None]), axis=1) >= -1e-9).all()
+    assert moved.max() > 0
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_the_start_has_the_quantiles_of_its_entry(name):
+    priors = load_priors(name)
+    found = prior_predictive(priors, draws=20_000)
+    for share, z in ((0.5, 0.674490), (0.8, 1.281552), (0.95, 1.959964)):
+        ends = priors.start_logit.mean + priors.start_logit.sd * np.array([-z, z])
+        np.testing.assert_allclose(found.bands("start")[share], 1 / (1 + np.exp(-ends)), atol=0.02)
+
+
+def test_the_plateau_has_the_quantiles_of_headroom_where_nothing_else_speaks():
+    fixed = {"start_logit": (-20.0, 1e-9), "depression_level": (-20.0, 1e-9)}
+    fixed |= dict.fromkeys(("log_headroom_spread", "log_run_plateau_spread"), (-20.0, 1e-9))
+    priors = changed(headroom_logit=(0.3, 0.9), **fixed)
+    found = prior_predictive(priors, draws=20_000)
+    for share, z in ((0.5, 0.674490), (0.8, 1.281552), (0.95, 1.959964)):
+        ends = 0.3 + 0.9 * np.array([-z, z])
+        expected = 1 / (1 + np.exp(-ends))
+        np.testing.assert_allclose(found.bands("plateau")[share], expected, atol=0.02)
+
+
+def test_the_loss_lowers_the_plateau():
+    cold, hot = (prior_predictive(changed(depression_level=(level, 0.1))) for level in (-8.0, -0.7))
+    np.testing.assert_array_equal(cold.start, hot.start)
+    assert (hot.plateau < cold.plateau).all()
+    # D = e^-.7 = .5: some e^-.5 of the cold plateau is left.
+    assert np.median(hot.plateau / cold.plateau) == pytest.approx(np.exp(-0.5), abs=0.05)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_the_time_is_where_the_curve_has_95_percent_of_its_gain(name):
+    found = prior_predictive(load_priors(name), draws=2000)
+    gained = (found.reward - found.start[:, None]) / (found.plateau - found.start)[:, None]
+    inside = np.flatnonzero(
+        (found.time > found.steps[0])
+        & (found.time < found.steps[-1])
+        & (np.abs(found.plateau - found.start) > 0.01)
+    )
+    assert inside.size > 500
+    for draw in inside:
+        at = np.interp(np.log(found.time[draw]), np.log(found.steps), gained[draw])
+        assert at == pytest.approx(0.95, abs=0.02)
+
+
+def test_a_faster_preset_gets_there_sooner():
+    slow, fast = (prior_predictive(changed(log_slope=(mean, 0.5))) for mean in (-6.0, -4.0))
+    assert slow.median("time") / fast.median("time") == pytest.approx(np.exp(2), rel=0.1)
+
+
+def test_collapses_follow_the_hazard():
+    rate = 2e-4
+    found = prior_predictive(changed(hazard_level=(np.log(rate), 1e-9)))
+    assert found.collapsed == pytest.approx(1 - np.exp(-COLLAPSE_STEPS * rate), rel=1e-6)
+
+
+def test_bands_are_nested_and_draws_repeat():
+    first, again = (prior_predictive(load_priors("lora")) for _ in range(2))
+    np.testing.assert_array_equal(first.reward, again.reward)
+    other = prior_predictive(load_priors("lora"), seed=1)
+    assert not np.array_equal(first.reward, other.reward)
+    for name in ("start", "plateau", "time"):
+        ends = [first.bands(name)[share] for share in BANDS]
+        lows, highs = zip(*ends, strict=True)
+        assert list(lows) == sorted(lows, reverse=True)
+        assert list(highs) == sorted(highs)
+        assert lows[0] < first.median(name) < highs[0]
+
+
+def test_text_names_preset_configuration_and_numbers():
+    found = prior_predictive(load_priors("uninformative"))
+    for words in ("uninformative", "G 8, K 1, momentum 0.9", found.span("plateau")):
+        assert words in found.text
+    # Nobody waits 25,000,000,000 steps.
+    assert found.span("time").endswith("over 1,000,000]")

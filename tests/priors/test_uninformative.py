@@ -1,0 +1,65 @@
+"""The preset that says little: broader than every other, and it still reads sensibly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.posterior.prior_predictive import prior_predictive
+from advisor.priors import load_priors, preset_names
+from advisor.priors.loader import Priors
+from advisor.priors.table import prior_entries
+
+OTHERS = sorted(set(preset_names()) - {"uninformative"})
+LEAST_SOURCE = 20
+"""Characters: a source is at least a short sentence."""
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_number_of_every_preset_has_a_source_sentence(name):
+    priors = load_priors(name)
+    entries = prior_entries(priors)
+    told = {"name", "description", "evidence", "learned_from"}
+    assert set(entries) == set(Priors.model_fields) - told
+    for key, entry in entries.items():
+        assert len(entry.source.strip()) >= LEAST_SOURCE, key
+        assert entry.source.strip()[0].isupper() or entry.source.startswith("k = "), key
+    assert priors.learned_from == ()
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_it_is_broader_than_every_other_in_every_entry(other):
+    assert len(OTHERS) >= 3
+    mine, theirs = (prior_entries(load_priors(name)) for name in ("uninformative", other))
+    for key, entry in theirs.items():
+        assert mine[key].sd > 1.3 * entry.sd, key
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_it_holds_what_every_other_believes(other):
+    mine, theirs = (prior_entries(load_priors(name)) for name in ("uninformative", other))
+    for key, entry in theirs.items():
+        # A half-normal starts at 0 whatever its scale.
+        if hasattr(entry, "mean"):
+            assert abs(entry.mean - mine[key].mean) < 2 * mine[key].sd, key
+
+
+def test_shares_are_close_to_uniform():
+    share = np.linspace(0.05, 0.95, 19)
+    # Negative controls: a logit-normal that is much narrower is far from uniform.
+    for sd, is_uniform in ((load_priors("uninformative").within_log_odds.sd, True), (0.8, False)):
+        draws = 1 / (1 + np.exp(-sd * np.random.default_rng(1).standard_normal(200_000)))
+        gap = np.abs([(draws < s).mean() - s for s in share]).max()
+        assert bool(gap < 0.03) is is_uniform
+
+
+def test_it_believes_in_more_than_the_others():
+    def width(found, name):
+        low, high = found.bands(name)[0.8]
+        return np.log(high / low) if name == "time" else high - low
+
+    mine = prior_predictive(load_priors("uninformative"))
+    for other in OTHERS:
+        theirs = prior_predictive(load_priors(other))
+        for name in ("start", "plateau", "time"):
+            assert width(mine, name) > 1.2 * width(theirs, name), (other, name)
