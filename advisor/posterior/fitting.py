@@ -36,7 +36,7 @@ class Sampling(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    draws: int = 500
+    draws: int = 1000
     tune: int = 500
     chains: int = 4
     target_accept: float = 0.85

@@ -32,15 +32,10 @@ from advisor.posterior.structure import (
     RUN_HAZARD,
     RUN_INTERVAL,
     RUN_LOG_PARAMETERS,
-    RUN_LOSS_ANCHOR,
-    RUN_LOSS_SCALE,
     RUN_MEAN_AGE,
     RUN_MOMENTUM,
+    RUN_PLACES,
     RUN_RATE,
-    RUN_RATE_ANCHOR,
-    RUN_RATE_SCALE,
-    RUN_SHAPE_ANCHOR,
-    RUN_SHAPE_SCALE,
 )
 
 DEGREES = 5.0
@@ -116,38 +111,50 @@ def _oscillation(time: float, half: float, square: float) -> tuple[float, float,
 
 @compiled
 def _placed(
-    base: float, spread: float, offset: float, anchor: float, scale: float
-) -> tuple[float, float]:
-    """Value of a run, and its luck in standard deviations.
+    base: float, spread: float, offset: float, row: Any, kind: int
+) -> tuple[float, float, float]:
+    """Value of a run, its luck in standard deviations, and luck per offset.
 
-    Where the data tell little of a run its luck is sampled; where they tell much, the value itself,
-    as ``anchor + scale * offset``: the chain then need not move all runs to move their law.
+    Where the data tell little of a run its luck is sampled (weight 0); where they tell all, the
+    value itself, so that a chain need not move all runs to move their law (weight 1). In between
+    the offset's prior is ``N(w (base - anchor) / s, (spread / s)^(2 w))`` with s a spread that
+    stays (Gorinova, Moore and Hoffman, arXiv:1906.03028).
     """
-    if scale == 0.0:
-        return base + spread * offset, offset
-    value = anchor + scale * offset
-    return value, (value - base) / spread
+    at = RUN_PLACES + 3 * kind
+    anchor, reference, weight = row[at], row[at + 1], row[at + 2]
+    factor = 1.0
+    if weight > 0.0:
+        factor = exp(weight * log(reference / spread))
+        offset -= weight * (base - anchor) / reference
+    luck = factor * offset
+    return base + spread * luck, luck, factor
 
 
 @compiled
 def _lifted(
-    a_value: float, a_luck: float, spread: float, offset: float, luck: float, scale: float
+    a_value: float,
+    a_luck: float,
+    spread: float,
+    offset: float,
+    luck: float,
+    factor: float,
+    row: Any,
+    kind: int,
 ) -> tuple[float, float, float, float]:
     """Density that a placed run adds, and adjoints of base, log spread and offset.
 
     ``a_value`` and ``a_luck`` are those of the value and of the luck where it acts by itself. The
     model gives every offset a standard normal prior, which is exchanged for that of the luck.
     """
-    if scale == 0.0:
+    at = RUN_PLACES + 3 * kind
+    reference, weight = row[at + 1], row[at + 2]
+    if weight == 0.0:
         return 0.0, a_value, a_value * spread * offset, a_value * spread + a_luck
-    density = 0.5 * (offset * offset - luck * luck) - log(abs(spread))
-    a_luck -= luck
-    return (
-        density,
-        -a_luck / spread,
-        -a_luck * luck - 1.0,
-        scale * (a_value + a_luck / spread) + offset,
-    )
+    density = 0.5 * (offset * offset - luck * luck) + weight * log(reference / spread)
+    a_luck += a_value * spread - luck
+    a_base = a_value - a_luck * factor * weight / reference
+    a_spread = a_value * spread * luck - weight * (a_luck * luck + 1.0)
+    return density, a_base, a_spread, a_luck * factor + offset
 
 
 @compiled
@@ -212,16 +219,12 @@ def luck_of_runs(
         headroom = _headroom(population, task_level, group_offset, group, task)
         base = _loss_base(population, row)
         spread = -exp(population[_LOSS_SPREAD])
-        offset, anchor, scale = run_offset[0, run], row[RUN_LOSS_ANCHOR], row[RUN_LOSS_SCALE]
-        luck[0, run] = _placed(base, spread, offset, anchor, scale)[1]
+        luck[0, run] = _placed(base, spread, run_offset[0, run], row, 0)[1]
         base = _law_base(population, task_level, group_offset, row, group, task, headroom)
         spread = exp(population[_RATE_SPREAD])
-        offset, anchor, scale = run_offset[1, run], row[RUN_RATE_ANCHOR], row[RUN_RATE_SCALE]
-        luck[1, run] = _placed(base, spread, offset, anchor, scale)[1]
-        base = population[_DISPERSION]
+        luck[1, run] = _placed(base, spread, run_offset[1, run], row, 1)[1]
         spread = exp(population[_SHAPE_SPREAD])
-        offset, anchor, scale = run_offset[2, run], row[RUN_SHAPE_ANCHOR], row[RUN_SHAPE_SCALE]
-        luck[2, run] = _placed(base, spread, offset, anchor, scale)[1]
+        luck[2, run] = _placed(population[_DISPERSION], spread, run_offset[2, run], row, 2)[1]
 
 
 @compiled
@@ -312,23 +315,13 @@ def log_likelihood(
         headroom = _headroom(population, task_level, group_offset, group, task)
         cold = start + (1 - start) * headroom
         law_base = _law_base(population, task_level, group_offset, row, group, task, headroom)
-        log_law, rate_luck = _placed(
-            law_base, rate_spread, run_offset[1, run], row[RUN_RATE_ANCHOR], row[RUN_RATE_SCALE]
-        )
+        log_law, rate_luck, rate_factor = _placed(law_base, rate_spread, run_offset[1, run], row, 1)
         # Luck lifts the plateau, so it lowers the loss.
-        log_loss, plateau_luck = _placed(
-            _loss_base(population, row),
-            -loss_spread,
-            run_offset[0, run],
-            row[RUN_LOSS_ANCHOR],
-            row[RUN_LOSS_SCALE],
+        log_loss, plateau_luck, loss_factor = _placed(
+            _loss_base(population, row), -loss_spread, run_offset[0, run], row, 0
         )
-        log_dispersion, shape_luck = _placed(
-            population[_DISPERSION],
-            shape_spread,
-            run_offset[2, run],
-            row[RUN_SHAPE_ANCHOR],
-            row[RUN_SHAPE_SCALE],
+        log_dispersion, shape_luck, shape_factor = _placed(
+            population[_DISPERSION], shape_spread, run_offset[2, run], row, 2
         )
         capped = min(max(log_loss, -30.0), 3.0)
         loss = exp(capped)
@@ -507,9 +500,8 @@ def log_likelihood(
         d_eval[0, group] += a_eval_start * eval_start * (1 - eval_start)
         d_eval[1, group] += a_gain
 
-        offset, scale = run_offset[2, run], row[RUN_SHAPE_SCALE]
         value, a_base, a_spread, a_offset = _lifted(
-            a_dispersion, 0.0, shape_spread, offset, shape_luck, scale
+            a_dispersion, 0.0, shape_spread, run_offset[2, run], shape_luck, shape_factor, row, 2
         )
         total += value
         d_population[_DISPERSION] += a_base
@@ -518,9 +510,8 @@ def log_likelihood(
 
         a_law = a_log_k / (1 + slowed)
         d_population[_LIMIT] += a_log_k * slowed / (1 + slowed)
-        offset, scale = run_offset[1, run], row[RUN_RATE_SCALE]
         value, a_law, a_spread, a_offset = _lifted(
-            a_law, 0.0, rate_spread, offset, rate_luck, scale
+            a_law, 0.0, rate_spread, run_offset[1, run], rate_luck, rate_factor, row, 1
         )
         total += value
         d_population[_RATE_SPREAD] += a_spread
@@ -535,9 +526,15 @@ def log_likelihood(
         a_odds = a_plateau * plateau * (1 - lucky)
         d_population[_PLATEAU_SPREAD] += a_odds * plateau_spread * plateau_luck
         a_loss = -a_plateau * plateau * loss if log_loss == capped else 0.0
-        offset, scale = run_offset[0, run], row[RUN_LOSS_SCALE]
         value, a_base, a_spread, a_offset = _lifted(
-            a_loss, a_odds * plateau_spread, -loss_spread, offset, plateau_luck, scale
+            a_loss,
+            a_odds * plateau_spread,
+            -loss_spread,
+            run_offset[0, run],
+            plateau_luck,
+            loss_factor,
+            row,
+            0,
         )
         total += value
         for i in range(_DEPRESSIONS):

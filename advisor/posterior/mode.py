@@ -17,15 +17,13 @@ from scipy.optimize import minimize
 from advisor.posterior import equations as eq
 from advisor.posterior import structure as columns
 from advisor.posterior.density import log_density, pack
+from advisor.posterior.families import SPECTRUM, Family
 from advisor.posterior.start import start_points
 from advisor.posterior.structure import Shape, data_of, shape_of, shapes_of
 from advisor.priors import Priors
 from advisor.runs.cohort import Cohort
 
 FloatArray = npt.NDArray[np.float64]
-
-INFORMED = 3.0
-"""Information of the data on a run's luck, over that of its prior, from which it is placed."""
 
 VISIBLE_LOSS = 0.03
 """Relative plateau loss below which its logarithm has no lower end that the data could tell."""
@@ -42,12 +40,6 @@ LUCK_JITTER = 0.5
 PRIOR_JITTER = 0.1
 """Half-widths by which chains start apart: in luck, and in prior standard deviations."""
 
-_PLACES = (
-    (columns.RUN_LOSS_ANCHOR, columns.RUN_LOSS_SCALE),
-    (columns.RUN_RATE_ANCHOR, columns.RUN_RATE_SCALE),
-    (columns.RUN_SHAPE_ANCHOR, columns.RUN_SHAPE_SCALE),
-)
-
 
 class Placement(NamedTuple):
     """Data whose runs are placed, and a point to start from."""
@@ -63,23 +55,22 @@ class Placement(NamedTuple):
         return np.asarray(self.point + self.spread * jitter)
 
 
-def place(cohort: Cohort, priors: Priors, changes: Mapping[str, Any] | None = None) -> Placement:
+def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placement:
     """Find the mode and choose the coordinates of every run.
 
     Parameters
     ----------
     cohort : Cohort
     priors : Priors
-    changes : mapping of str to ndarray, optional
-        Data to be used in place of the cohort's own.
+    family : Family
 
     Returns
     -------
     placement : Placement
     """
-    data = data_of(cohort, priors) | dict(changes or {})
+    data = data_of(cohort, priors, family)
     shape = shape_of(cohort)
-    start = start_points(cohort, priors)
+    start = start_points(cohort, family.priors(priors))
     point = np.concatenate(
         [
             np.broadcast_to(start.get(name, 0.0), size).ravel()
@@ -90,16 +81,14 @@ def place(cohort: Cohort, priors: Priors, changes: Mapping[str, Any] | None = No
     held = [eq.population_names().index(name) for name in SPREADS]
     point[held] = data["prior_mean"][held]
     point = _mode(density, point, held)
-    placed = data | {"run_table": _placed(data, shape, density, point)}
-
+    table, offsets = _placed(data, shape, density, point)
+    placed = data | {"run_table": table}
     at = point.size - 3 * shape.runs
     spread = np.full(point.size, PRIOR_JITTER)
     spread[: data["prior_sd"].size] *= data["prior_sd"]
     spread[at:] = LUCK_JITTER
+    point[at:] = offsets.ravel()
     point[held] += PRIOR_JITTER * data["prior_sd"][held]
-    for row, (_, scale) in enumerate(_PLACES):
-        is_placed = placed["run_table"][:, scale] > 0
-        point[at + row * shape.runs + np.flatnonzero(is_placed)] = 0.0
     return Placement(placed, pack(placed, shape), point, spread)
 
 
@@ -131,22 +120,28 @@ def _placed(
     shape: Shape,
     density: Callable[[FloatArray], tuple[float, FloatArray]],
     point: FloatArray,
-) -> FloatArray:
-    """Table of runs with anchors and scales for the values that the data pin down."""
+) -> tuple[FloatArray, FloatArray]:
+    """Table of runs with how each is placed, and the offsets of the mode in these coordinates."""
     table = np.array(data["run_table"])
     bases, spreads = _bases(data, shape, point)
     has_bins = np.diff(data["first_bin"]) > 0
-    at = point.size - 3 * shape.runs
-    for row, (anchor, scale) in enumerate(_PLACES):
-        luck = point[at + row * shape.runs : at + (row + 1) * shape.runs]
-        information = _curvature(density, point, at + row * shape.runs + np.arange(shape.runs))
+    offsets = np.empty((3, shape.runs))
+    for row in range(3):
+        at = point.size - (3 - row) * shape.runs
+        luck = point[at : at + shape.runs]
+        told = _curvature(density, point, at + np.arange(shape.runs)) - 1
         value = bases[row] + spreads[row] * luck
-        chosen = has_bins & (information - 1 > INFORMED)
+        told = np.where(has_bins, np.maximum(told, 0.0), 0.0)
         if row == 0:
-            chosen &= np.exp(value) > VISIBLE_LOSS
-        table[chosen, anchor] = value[chosen]
-        table[chosen, scale] = abs(spreads[row]) / np.sqrt(information[chosen])
-    return table
+            told[np.exp(value) < VISIBLE_LOSS] = 0.0
+        weight = told / (1 + told)
+        column = columns.RUN_PLACES + 3 * row
+        table[:, column] = value
+        table[:, column + 1] = spreads[row]
+        table[:, column + 2] = weight
+        # base + spread (offset - weight (base - value) / spread) is to be the value.
+        offsets[row] = (1 - weight) * luck
+    return table, offsets
 
 
 def _curvature(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.posterior import equations as eq
+from advisor.posterior.families import SPECTRUM, Family
 from advisor.priors import Priors
 from advisor.priors.loader import NormalPrior
 from advisor.runs.cohort import CLOCK_EXPONENTS, Cohort
@@ -36,17 +37,13 @@ RUN_MOMENTUM = 4
 RUN_MEAN_AGE = 5
 RUN_COLLAPSED = 6
 RUN_EXPOSURE = 7
-RUN_LOSS_ANCHOR = 8
-RUN_LOSS_SCALE = 9
-RUN_RATE_ANCHOR = 10
-RUN_RATE_SCALE = 11
-RUN_SHAPE_ANCHOR = 12
-RUN_SHAPE_SCALE = 13
-RUN_RATE = 14
+RUN_PLACES = 8
+RUN_RATE = RUN_PLACES + 3 * len(eq.RUN_OFFSETS)
 RUN_DEPRESSION = RUN_RATE + len(eq.RATE_TERMS)
 RUN_HAZARD = RUN_DEPRESSION + len(eq.DEPRESSION_TERMS)
 RUN_COLUMNS = RUN_HAZARD + len(eq.HAZARD_TERMS)
-"""Columns of the table of runs; the designs of the laws start at theirs."""
+"""Columns of the table of runs; the designs of the laws start at theirs, and so do anchor, reference
+spread and weight by which each offset is placed."""
 
 BIN_REWARD = 0
 BIN_IS_EVALUATION = 1
@@ -89,19 +86,22 @@ def population_priors(priors: Priors) -> list[NormalPrior]:
     return [getattr(priors, name.replace(".", "_")) for name in eq.population_names()]
 
 
-def data_of(cohort: Cohort, priors: Priors) -> dict[str, Any]:
+def data_of(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> dict[str, Any]:
     """Everything the model sees, as arrays in the shapes of the cohort's structure.
 
     Parameters
     ----------
     cohort : Cohort
     priors : Priors
+    family : Family
+        Its pins take the place of the priors'.
 
     Returns
     -------
     data : dict of str to ndarray
         Every run is sampled by its luck (`mode.placed` changes that).
     """
+    priors = family.priors(priors)
     shared = population_priors(priors)
     levels = [getattr(priors, name) for name in LEVELS]
     parents = np.stack([cohort.group_of_run, cohort.task_of_group[cohort.group_of_run]], axis=1)
@@ -115,7 +115,7 @@ def data_of(cohort: Cohort, priors: Priors) -> dict[str, Any]:
         "parents": parents.astype(float),
         "first_bin": first.astype(float),
         "bin_table": bins,
-        "is_oscillator": np.asarray(0.0),
+        "is_oscillator": np.asarray(float(family.is_oscillator)),
     }
 
 
