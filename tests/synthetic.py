@@ -99,6 +99,7 @@ class Truth:
     population: dict[str, float] = field(default_factory=prior_means)
     headroom_logit: float = 1.2
     log_slope: float = -2.6
+    log_onset: float = 0.0
     start_logit: dict[str, float] = field(default_factory=dict)
 
     def moved(self, **population: float) -> Truth:
@@ -144,6 +145,7 @@ class Truth:
             self.law("rate", plan),
             self.law("depression", plan),
             (luck[0], luck[1], luck[2]),
+            self.log_onset,
             interval,
             float(bool(settings.importance_ratio)),
         )
@@ -283,11 +285,13 @@ def raw_draws(
         return mean + width * spread * noise
 
     groups, runs = len(cohort.groups), len(cohort.runs)
-    levels = around(["headroom_logit", "log_slope"], len(cohort.tasks))
+    levels = around(["headroom_logit", "log_slope", "log_onset"], len(cohort.tasks))
+    tests = around(["eval_start_logit", "log_eval_gain"], groups)
     return {
         "population": around(eq.population_names()),
         "task_level": np.swapaxes(levels, 2, 3),
         "start_logit": around(["start_logit"], groups)[..., 0],
+        "eval_level": np.swapaxes(tests, 2, 3),
         "group_offset": width * rng.standard_normal((2, draws, 2, groups)),
         "run_offset": width * rng.standard_normal((2, draws, len(eq.RUN_OFFSETS), runs)),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor._compat import Progress, silent
 from advisor.advice.lattice import RATE_REACH, Lattice, default_lattice, largest_surviving_rate
@@ -16,6 +17,8 @@ from advisor.errors import InputError
 from advisor.posterior import Forecaster, Posterior, Target
 from advisor.posterior.posterior import INTERVAL
 from advisor.runs.pilot_run import Hyperparameters
+
+FloatArray = npt.NDArray[np.float64]
 
 RESOLUTION = 0.01
 """Share of the reward range below which two expected rewards count as equal: the one with the
@@ -92,7 +95,7 @@ def recommend(
             kind = "recommendation"
             chosen = _cheapest_equal(evaluate, best, level, posterior)
             binding = _binding(evaluate, lattice, chosen, level, posterior)
-    curve = forecaster.reward(chosen.settings, np.arange(steps + 1))
+    curve = forecaster.outcome(chosen.settings, np.arange(steps + 1))
     last = curve[:, -1]
     recipes = [
         Alternative(name=name, settings=e.settings, reward=e.reward, stability=e.stability)
@@ -105,11 +108,9 @@ def recommend(
         target=target,
         steps=steps,
         level=level,
-        reward=Interval(
-            mean=float(last.mean()),
-            lower=float(np.quantile(last, (1 - INTERVAL) / 2)),
-            upper=float(np.quantile(last, (1 + INTERVAL) / 2)),
-        ),
+        measure="held-out reward" if forecaster.is_evaluated else "reward",
+        reward=_interval(last),
+        peak=_interval(forecaster.peak(chosen.settings, steps)),
         stability=chosen.stability,
         steps_to_95=time_to_gain(curve.mean(axis=0), 0.95),
         binding=binding,
@@ -121,6 +122,14 @@ def recommend(
         cautions=tuple(_cautions(posterior, forecaster, steps)),
         assumptions=tuple(assumptions),
         provenance=posterior.meta.provenance,
+    )
+
+
+def _interval(draws: FloatArray) -> Interval:
+    return Interval(
+        mean=float(draws.mean()),
+        lower=float(np.quantile(draws, (1 - INTERVAL) / 2)),
+        upper=float(np.quantile(draws, (1 + INTERVAL) / 2)),
     )
 
 

@@ -81,8 +81,12 @@ class Recommendation(BaseModel):
         Planned optimizer steps.
     level : float
         P(stable) wanted.
+    measure : {"reward", "held-out reward"}
+        What is forecast: held-out where the pilots of the target logged evaluations.
     reward : Interval
-        Reward at the planned step given a stable run, seed noise included, in reward units.
+        At the planned step given a stable run, seed noise included, in units of the measure.
+    peak : Interval
+        Highest level that the run passes on the way, its slow wander included.
     stability : Stability
         By the planned step.
     steps_to_95 : float
@@ -110,7 +114,9 @@ class Recommendation(BaseModel):
     target: Target
     steps: int
     level: float
+    measure: Literal["reward", "held-out reward"]
     reward: Interval
+    peak: Interval
     stability: Stability
     steps_to_95: float
     binding: str

@@ -59,7 +59,7 @@ class Evaluator:
         if settings not in self._seen:
             self._seen[settings] = Evaluation(
                 settings,
-                float(self.forecaster.reward(settings, self.steps).mean()),
+                float(self.forecaster.outcome(settings, self.steps).mean()),
                 stability(self.forecaster, settings, self.steps),
             )
         return self._seen[settings]

@@ -52,10 +52,12 @@ def recommendation_text(advice: Recommendation) -> str:
 
 
 def _numbers(advice: Recommendation) -> list[str]:
-    reward, stability = advice.reward, advice.stability
+    reward, peak, stability = advice.reward, advice.peak, advice.stability
     return [
-        f"Reward after {advice.steps} steps: {reward.mean:.3f}, 80 % interval "
-        f"[{reward.lower:.3f}, {reward.upper:.3f}] for one run, seed noise included.",
+        f"{advice.measure.capitalize()} after {advice.steps} steps: {reward.mean:.3f}, 80 % "
+        f"interval [{reward.lower:.3f}, {reward.upper:.3f}] for one run, seed noise included.",
+        f"Its peak on the way: {peak.mean:.3f} [{peak.lower:.3f}, {peak.upper:.3f}]; runs wander "
+        "round their curve, so the best checkpoint lies above the last.",
         f"95 % of that gain is reached by step {advice.steps_to_95:.0f}.",
         f"P(stable to step {advice.steps}) = {percent(stability.probability)} "
         f"(wanted: {percent(advice.level)}). Its parts: rollouts refreshed often enough "

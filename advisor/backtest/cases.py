@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.runs.needs import needs
+from advisor.runs.part import first_part
 from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
 
 FloatArray = npt.NDArray[np.float64]
@@ -19,13 +22,17 @@ COHORT = 10
 """Runs of one cohort."""
 
 FEWEST = 4
-"""Runs below which what is left over of a task is no cohort."""
+"""Runs from which those of one task and model are a cohort of their own."""
 
 TARGET_SHARE = 0.1
 """Share of a run, at its end, whose mean reward is asked for."""
 
 LEAST_ROWS = 20
 """Rows of a run from which its end can be told apart from its beginning."""
+
+SAME_SCALE = 3.0
+"""Factor by which the spans of rewards of one scale may differ: a run that never learned shows
+only part of it."""
 
 
 class Case(NamedTuple):
@@ -46,21 +53,41 @@ class Case(NamedTuple):
 
 
 class CohortCases(NamedTuple):
-    """Runs that are forecast together."""
+    """Runs that are forecast together.
+
+    Attributes
+    ----------
+    name : str
+        Task, model (or how many models) and a number.
+    cases : tuple of Case
+    bounds : (float, float)
+        Floor and ceiling of the reward: as stated, else 0 and 1, or what was logged beyond them.
+        Errors are pooled as shares of this range.
+    """
 
     name: str
     cases: tuple[Case, ...]
+    bounds: tuple[float, float]
+
+    @property
+    def is_lora(self) -> bool:
+        """Whether the runs train an adapter."""
+        return is_lora(self.cases[0].seen)
 
 
-def make_cases(runs: Sequence[PilotRun], seen: float) -> tuple[list[CohortCases], list[str]]:
+def make_cases(
+    runs: Sequence[PilotRun], seen: float, *, least_steps: float = 0
+) -> tuple[list[CohortCases], list[str]]:
     """Cut finished runs into cohorts and each run into what is seen and what is asked.
 
     Parameters
     ----------
     runs : sequence of PilotRun
-        Of any tasks; runs of one task and model form cohorts, shuffled with seed 0.
+        Of any tasks.
     seen : float
-        Share of each run's optimizer steps that is seen, in (0, 1).
+        Share of each run's optimizer steps that is seen, in (0, 1). The cohorts do not turn on it.
+    least_steps : float
+        Optimizer steps below which a run is left out.
 
     Returns
     -------
@@ -72,33 +99,96 @@ def make_cases(runs: Sequence[PilotRun], seen: float) -> tuple[list[CohortCases]
     ------
     InputError
         No run can be asked about.
+
+    Notes
+    -----
+    Runs of one file, task and model, if there are four or more, else of one task and model, are
+    shuffled with seed 0 and cut into cohorts of ten; what is left over is a smaller one. Models
+    with fewer runs share a cohort with others of their folder and task. Adapters and full
+    fine-tuning, and rewards on different scales, stay apart.
     """
-    left_out: list[str] = []
-    groups: dict[tuple[str, str, str], list[PilotRun]] = {}
-    for run in runs:
-        why = _unusable(run, seen)
-        if why:
-            left_out.append(f"{run.id}: {why}")
-        else:
-            groups.setdefault((run.path, str(run.task), str(run.model)), []).append(run)
-    merged: dict[tuple[str, str], list[PilotRun]] = {}
-    cohorts = []
-    for (_, task, model), members in groups.items():
-        if len(members) >= FEWEST:
-            cohorts += _cut(f"{task} / {model}", members, seen, left_out)
-        else:  # a file per run
-            merged.setdefault((task, model), []).extend(members)
-    for (task, model), members in merged.items():
-        cohorts += _cut(f"{task} / {model}", members, seen, left_out)
+    finished, left_out = finished_runs(runs, least_steps)
+    cohorts, numbers = [], Counter[str]()
+    for name, members in _groups(finished):
+        shuffled = list(members)
+        random.Random(0).shuffle(shuffled)
+        for at in range(0, len(shuffled), COHORT):
+            part = shuffled[at : at + COHORT]
+            numbers[name] += 1
+            cases = []
+            for run in part:
+                rewards = int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
+                if rewards >= LEAST_REWARDS:
+                    cases.append(cut(run, seen))
+                else:
+                    what = f"{rewards} rewards in its first {seen:.0%}"
+                    left_out.append(f"{run.id}: {what} (a forecast needs {LEAST_REWARDS})")
+            if cases:
+                cohorts.append(
+                    CohortCases(f"{name} {numbers[name]}", tuple(cases), bounds_of(part))
+                )
     if not cohorts:
-        raise InputError(
-            "no run can be asked about" + (f" (for example {left_out[0]})" if left_out else ""),
-            advice=f"Give {FEWEST} or more finished runs of one task and model, with settings",
-        )
+        raise nothing_to_ask(left_out)
     return cohorts, left_out
 
 
-def _unusable(run: PilotRun, seen: float) -> str:
+def finished_runs(
+    runs: Sequence[PilotRun], least_steps: float = 0
+) -> tuple[list[PilotRun], list[str]]:
+    """Runs that can be asked about, and why each of the others cannot."""
+    finished, left_out = [], []
+    for run in runs:
+        why = _unusable(run, least_steps)
+        if why:
+            left_out.append(f"{run.id}: {why}")
+        else:
+            finished.append(run)
+    return finished, left_out
+
+
+def nothing_to_ask(left_out: Sequence[str]) -> InputError:
+    """What to say where every run was left out."""
+    example = f" ({len(left_out)} left out; for example {left_out[0]})" if left_out else ""
+    return InputError(
+        f"no run can be asked about{example}",
+        advice=f"Give finished runs with settings and {LEAST_ROWS} or more logged rewards",
+    )
+
+
+def cut(run: PilotRun, seen: float) -> Case:
+    """Cut one run."""
+    asked = run.step > (1 - TARGET_SHARE) * run.step[-1]
+    return Case(first_part(run, seen), run.step[asked], float(np.nanmean(run.reward[asked])))
+
+
+def is_lora(run: PilotRun) -> bool:
+    """Whether a run says that it trains an adapter."""
+    return run.hyperparameters.adapter == "lora"
+
+
+def bounds_of(runs: Sequence[PilotRun]) -> tuple[float, float]:
+    """Floor and ceiling of the reward, over whole runs."""
+    floors = [0.0 if run.reward_floor is None else run.reward_floor for run in runs]
+    ceilings = [1.0 if run.reward_ceiling is None else run.reward_ceiling for run in runs]
+    logged = np.concatenate([run.reward for run in runs])
+    low, high = float(np.nanmin(logged)), float(np.nanmax(logged))
+    stated = any(run.reward_ceiling is not None for run in runs)
+    return min(*floors, low), max(ceilings) if stated else max(1.0, high)
+
+
+def same_scale(runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
+    """Runs whose rewards are on one scale, together; in the order given."""
+    span = np.array([np.diff(bounds_of([run]))[0] for run in runs])
+    parts: list[list[int]] = []
+    for index in np.argsort(span, kind="stable"):
+        if parts and span[index] <= SAME_SCALE * span[parts[-1][0]]:
+            parts[-1].append(int(index))
+        else:
+            parts.append([int(index)])
+    return [[runs[index] for index in sorted(part)] for part in parts]
+
+
+def _unusable(run: PilotRun, least_steps: float) -> str:
     if run.is_eval_only:
         return "only evaluations, no train reward"
     if run.copy_of is not None:
@@ -108,40 +198,48 @@ def _unusable(run: PilotRun, seen: float) -> str:
     lacking = needs(run)
     if lacking:
         return f"needs {', '.join(lacking)}"
-    finite = int(np.isfinite(run.reward).sum())
-    if finite < LEAST_ROWS:
-        return f"only {finite} rows"
+    if run.step[-1] < least_steps:
+        return f"only {run.step[-1]:g} optimizer steps"
     known = np.isfinite(run.reward)
-    if int(known[run.step <= seen * run.step[-1]].sum()) < LEAST_REWARDS:
-        return "too few rows are seen"
+    if int(known.sum()) < LEAST_ROWS:
+        return f"only {int(known.sum())} rows"
     if not known[run.step > (1 - TARGET_SHARE) * run.step[-1]].any():
         return "no reward in its last tenth"
     return ""
 
 
-def _cut(name: str, members: list[PilotRun], seen: float, left_out: list[str]) -> list[CohortCases]:
-    shuffled = list(members)
-    random.Random(0).shuffle(shuffled)
-    parts = [shuffled[at : at + COHORT] for at in range(0, len(shuffled), COHORT)]
-    why = f"fewer than {FEWEST} runs of its task and model"
-    left = {id(run) for part in parts if len(part) < FEWEST for run in part}
-    left_out += [f"{run.id}: {why}" for run in members if id(run) in left]
-    return [
-        CohortCases(f"{name} {number}", tuple(_case(run, seen) for run in part))
-        for number, part in enumerate(parts, start=1)
-        if len(part) >= FEWEST
-    ]
+def _groups(runs: Sequence[PilotRun]) -> list[tuple[str, list[PilotRun]]]:
+    """Runs that belong together, by the name of their cohorts."""
+    groups, rest = [], list(runs)
+    for key in (_file_and_model, _model):
+        members = _by(key, rest)
+        groups += [part for part in members if len(part) >= FEWEST]
+        rest = [run for part in members if len(part) < FEWEST for run in part]
+    groups += _by(_folder_and_task, rest)
+    return [(_name(part), part) for group in groups for part in same_scale(group)]
 
 
-def _case(run: PilotRun, seen: float) -> Case:
-    known = run.step <= seen * run.step[-1]
-    asked = run.step > (1 - TARGET_SHARE) * run.step[-1]
-    tested = run.eval_step <= seen * run.step[-1]
-    part = run.with_updates(
-        step=run.step[known],
-        series={name: values[known] for name, values in run.series.items()},
-        parts={name: values[known] for name, values in run.parts.items()},
-        eval_step=run.eval_step[tested],
-        eval_reward=run.eval_reward[tested],
-    )
-    return Case(part, run.step[asked], float(np.nanmean(run.reward[asked])))
+def _by(key: Callable[[PilotRun], Hashable], runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
+    parts: dict[Hashable, list[PilotRun]] = {}
+    for run in runs:
+        parts.setdefault(key(run), []).append(run)
+    return list(parts.values())
+
+
+def _file_and_model(run: PilotRun) -> Hashable:
+    return run.path, run.task, run.model, is_lora(run)
+
+
+def _model(run: PilotRun) -> Hashable:
+    return run.task, run.model, is_lora(run)
+
+
+def _folder_and_task(run: PilotRun) -> Hashable:
+    if run.task is None:  # nothing says that two models were trained on the same
+        return _model(run)
+    return Path(run.path).parent, run.task, is_lora(run)
+
+
+def _name(runs: Sequence[PilotRun]) -> str:
+    models = {run.model for run in runs}
+    return f"{runs[0].task} / {runs[0].model if len(models) == 1 else f'{len(models)} models'}"

@@ -2,8 +2,8 @@
 
 `model.build_model` says the same in PyMC, and a test holds the two to the same value and gradient.
 The sampler is given this one because it needs no compiler run: numba loads it from disk in a
-fraction of a second, for a cohort of any size, where a PyTensor graph has to be built, rewritten and
-linked in every process. A cohort travels as one block of numbers behind a pointer.
+fraction of a second, for a cohort of any size, where a PyTensor graph has to be built, rewritten
+and linked in every process. A cohort travels as one block of numbers behind a pointer.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _standard_normal(point: Any, gradient: Any) -> float:
 
 
 @compiled
-def log_density(point: Any, block: Any, gradient: Any) -> float:
+def log_density(point: Any, block: Any, gradient: Any) -> Any:
     """Log posterior density up to a constant.
 
     Parameters

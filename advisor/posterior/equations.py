@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.dynamics import spectrum_decay
+from advisor.dynamics import Oscillator, decay, spectrum_decay
 from advisor.dynamics._arrays import namespace
 from advisor.runs.cohort import CLOCK_EXPONENTS, Covariates
 
@@ -261,6 +261,7 @@ def expected_reward(
     momentum: Any,
     mean_age: Any,
     uncorrected_share: Any,
+    is_oscillator: Any = 0.0,
 ) -> Any:
     """Closed-form reward curve on the learning-rate clock, in scaled reward units.
 
@@ -272,6 +273,12 @@ def expected_reward(
         Its dispersion is the squared coefficient of variation of the stiffness over modes.
     momentum, mean_age, uncorrected_share : array_like
         Momentum, A in optimizer steps, and s.
+    is_oscillator : array_like
+        1 for the curve of a single mode with mass, which can overshoot; 0 for the relaxation.
+
+    Returns
+    -------
+    reward : array_like
 
     Notes
     -----
@@ -281,6 +288,11 @@ def expected_reward(
     stale = uncorrected_share * run.stiffness * mean_age
     damping = 1 - stale / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
     left = spectrum_decay(clock, run.stiffness, damping, momentum, run.dispersion, run.onset)
+    if np.any(is_oscillator):
+        mass = (1 + momentum) / (2 * (1 - momentum)) + stale * mean_age / 2
+        swinging = decay(clock + 0.5, Oscillator(mass, damping, run.stiffness))
+        swinging = swinging / decay(0.5, Oscillator(mass, damping, run.stiffness))
+        left = np.where(is_oscillator, np.where(np.asarray(clock) > 0, swinging, 1.0), left)
     return run.plateau + (run.start - run.plateau) * left
 
 

@@ -75,7 +75,9 @@ FAMILIES = {
         ),
         Family("hill", "the Hill curve", {"log_dispersion": 0.0, **_ONE_SHAPE}),
         Family(
-            "stretched", "the stretched exponential", {"log_dispersion": NO_DISPERSION, **_ONE_SHAPE}
+            "stretched",
+            "the stretched exponential",
+            {"log_dispersion": NO_DISPERSION, **_ONE_SHAPE},
         ),
     )
 }

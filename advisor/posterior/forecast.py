@@ -11,6 +11,7 @@ import numpy.typing as npt
 from advisor.errors import InputError
 from advisor.posterior import equations as eq
 from advisor.posterior.posterior import Posterior
+from advisor.posterior.structure import WANDER_SHARE
 from advisor.runs.cohort import Covariates, clock_table, planned_factors
 from advisor.runs.pilot_run import Hyperparameters
 
@@ -18,6 +19,9 @@ FloatArray = npt.NDArray[np.float64]
 
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""
+
+PEAK_POINTS = 41
+"""Steps at which a run's wander is simulated for its peak; it is correlated over half the run."""
 
 SEARCH_DRAWS = 1000
 """Draws used for a forecast: Monte Carlo error of a probability is at most .016."""
@@ -209,9 +213,73 @@ class Forecaster:
             settings.momentum or 0.0,
             settings.mean_age or 0.0,
             self.uncorrected_share(settings)[:, None],
+            self.draw("is_oscillator")[:, None],
         )
         meta = self.posterior.meta
         return np.asarray(meta.floor + (meta.ceiling - meta.floor) * scaled)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether pilots of the target logged held-out rewards: then it is those that count."""
+        if not self.is_piloted:
+            return False
+        group = self.posterior.meta.groups.index((self.target.task, self.target.model))
+        return self.posterior.meta.evaluated[group]
+
+    def outcome(self, settings: Hyperparameters, steps: npt.ArrayLike) -> FloatArray:
+        """Expected held-out reward where the pilots were evaluated, else train reward.
+
+        Parameters
+        ----------
+        settings : Hyperparameters
+        steps : array_like of shape (times,)
+
+        Returns
+        -------
+        reward : ndarray of shape (draws, times)
+            In units of the held-out reward, or of the train reward: as for :meth:`reward`.
+        """
+        trained = self.reward(settings, steps)
+        if not self.is_evaluated:
+            return trained
+        meta = self.posterior.meta
+        group = meta.groups.index((self.target.task, self.target.model))
+        start = eq.sigmoid(self.draw("eval_start_logit")[:, group])[:, None]
+        gain = np.exp(self.draw("log_eval_gain")[:, group])[:, None]
+        risen = (trained - meta.floor) / (meta.ceiling - meta.floor) - self.group.start[:, None]
+        level = np.clip(start + gain * risen, 0.0, 1.0)
+        return np.asarray(meta.eval_floor + (meta.eval_ceiling - meta.eval_floor) * level)
+
+    def peak(self, settings: Hyperparameters, steps: int) -> FloatArray:
+        """Highest level on the way: the outcome's curve with the slow wander of a run round it.
+
+        Parameters
+        ----------
+        settings : Hyperparameters
+        steps : int
+            Planned optimizer steps.
+
+        Returns
+        -------
+        reward : ndarray of shape (draws,)
+            Never below the curve's own end; without the noise of single batches.
+        """
+        times = np.unique(np.linspace(0, steps, PEAK_POINTS).astype(int))
+        curve = self.outcome(settings, times)
+        meta = self.posterior.meta
+        floor, ceiling = (
+            (meta.eval_floor, meta.eval_ceiling)
+            if self.is_evaluated
+            else (meta.floor, meta.ceiling)
+        )
+        persistence = np.exp(-np.diff(times) / (WANDER_SHARE * max(steps, 1)))
+        fresh = np.random.default_rng(0).standard_normal(curve.shape)
+        wander = fresh.copy()
+        for at, kept in enumerate(persistence, start=1):
+            wander[:, at] = kept * wander[:, at - 1] + np.sqrt(1 - kept**2) * fresh[:, at]
+        misfit = np.exp(self.population["log_misfit"])[:, None] * (ceiling - floor)
+        swept = np.clip(curve + misfit * wander, floor, ceiling).max(axis=1)
+        return np.asarray(np.maximum(swept, curve[:, -1]))
 
     def survival(self, settings: Hyperparameters, steps: int) -> FloatArray:
         """Probability of no collapse within ``steps``, given each draw, shape (draws,)."""

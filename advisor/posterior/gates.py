@@ -19,6 +19,7 @@ from advisor.posterior import equations as eq
 from advisor.posterior.continued import PilotForecaster
 from advisor.posterior.forecast import SEARCH_DRAWS
 from advisor.posterior.posterior import INTERVAL, Posterior, RunSummary
+from advisor.posterior.spans import Span, span_of
 from advisor.runs.cohort import clock_table
 from advisor.runs.pilot_run import Hyperparameters
 
@@ -45,19 +46,6 @@ as much when as much of its way is left."""
 
 FARTHEST = 100_000
 """Optimizer steps beyond which nobody is told to log."""
-
-
-class Span(NamedTuple):
-    """Median and ends of the central 80 % interval."""
-
-    lower: float
-    median: float
-    upper: float
-
-    def written(self, digits: int) -> str:
-        """Median and interval to so many significant digits."""
-        low, mid, high = (f"{value:.{digits}g}" for value in self)
-        return f"{mid} [{low}, {high}]"
 
 
 class MoreSteps(NamedTuple):
@@ -190,13 +178,13 @@ def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
         stiffness = posterior.flat("stiffness")[:, index]
         start = posterior.flat("start")[:, index]
         level = Identified(
-            _span(plateau),
+            span_of(plateau),
             _width(plateau) / scale,
             _width(prior.cold_plateau[:, index]),
             PLATEAU_WIDTH,
         )
         timescale = Identified(
-            _span(1.0 / stiffness),
+            span_of(1.0 / stiffness),
             _width(np.log(stiffness)),
             _width(prior.log_stiffness[:, index]),
             math.log(TIMESCALE_FACTOR),
@@ -209,7 +197,7 @@ def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
                 model,
                 level,
                 timescale,
-                _span(stiffness * (plateau - start)),
+                span_of(stiffness * (plateau - start)),
                 level.span.lower,
                 _more_steps(posterior, task, model, window) if lacks else None,
             )
@@ -282,13 +270,8 @@ def _clock(posterior: Posterior, run: RunSummary, settings: Hyperparameters) -> 
     return float(polynomial @ exponent ** np.arange(polynomial.size))
 
 
-def _span(draws: FloatArray) -> Span:
-    ends = np.quantile(draws, [(1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2])
-    return Span(*ends.tolist())
-
-
 def _width(draws: FloatArray) -> float:
-    span = _span(draws)
+    span = span_of(draws)
     return span.upper - span.lower
 
 

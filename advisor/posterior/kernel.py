@@ -166,7 +166,7 @@ def _law_base(
     group: int,
     task: int,
     headroom: float,
-) -> float:
+) -> Any:
     """Log stiffness that the law gives a run."""
     base = (
         task_level[1, task]
@@ -180,7 +180,7 @@ def _law_base(
 
 
 @compiled
-def _loss_base(population: Any, row: Any) -> float:
+def _loss_base(population: Any, row: Any) -> Any:
     """Log plateau loss that the law gives a run."""
     base = 0.0
     for i in range(_DEPRESSIONS):
@@ -189,7 +189,7 @@ def _loss_base(population: Any, row: Any) -> float:
 
 
 @compiled
-def _headroom(population: Any, task_level: Any, group_offset: Any, group: int, task: int) -> float:
+def _headroom(population: Any, task_level: Any, group_offset: Any, group: int, task: int) -> Any:
     spread = exp(population[_HEADROOM_SPREAD])
     return _sigmoid(task_level[0, task] + spread * group_offset[0, group])
 

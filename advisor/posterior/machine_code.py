@@ -1,8 +1,8 @@
 """Compile with numba, and keep the machine code on disk for as long as the formulas are the same.
 
-Numba's own cache looks at the file of a function only: it would load old machine code after a change
-of a formula, or of the order of the parameters, in another file. So the folder of the cache is named
-after all of them.
+Numba's own cache looks at the file of a function only: it would load old machine code after a
+change of a formula, or of the order of the parameters, in another file. So the folder of the cache
+is named after all of them.
 """
 
 from __future__ import annotations

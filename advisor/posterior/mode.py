@@ -1,8 +1,8 @@
 """Where the sampler starts, and in which coordinates it moves.
 
-A run that its own data pin down is best sampled by its values (centred), one that they leave open by
-its luck (non-centred): chosen wrongly, either makes a funnel in which chains creep. Which of the two
-holds is read off the curvature of the density at its mode, which takes milliseconds to find.
+A run that its own data pin down is best sampled by its values (centred), one that they leave open
+by its luck (non-centred): chosen wrongly, either makes a funnel in which chains creep. How much of
+either is right is read off the curvature of the density at its mode, found in milliseconds.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from advisor._version import VERSION
 from advisor.errors import StudyError
 from advisor.posterior import equations as eq
+from advisor.posterior.families import Family
+from advisor.posterior.stacking import mixed
 from advisor.posterior.storage import read_netcdf, write_netcdf
 from advisor.posterior.structure import LEVELS
 from advisor.priors import Priors
@@ -25,7 +27,7 @@ from advisor.runs.cohort import Cohort, Reference
 
 FloatArray = npt.NDArray[np.float64]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the saved format; another number is refused on loading."""
 
 INTERVAL = 0.8
@@ -113,7 +115,11 @@ class Meta(BaseModel):
     reference: Reference
     floor: float
     ceiling: float
+    evaluated: tuple[bool, ...]
+    eval_floor: float
+    eval_ceiling: float
     longest: float
+    families: dict[str, float]
     runs: tuple[RunSummary, ...]
     notes: tuple[str, ...]
     convergence: Convergence
@@ -177,32 +183,9 @@ class Posterior:
     @property
     def text(self) -> str:
         """What the pilots say, as a person would write it."""
-        meta, lines = self.meta, []
-        reference = (
-            f"learning rate {meta.reference.learning_rate:.2g}, group size "
-            f"{meta.reference.group_size:.3g}"
-        )
-        collapsed = sum(run.collapse_step is not None for run in meta.runs)
-        lines.append(
-            f"{len(meta.runs)} pilot{'s' if len(meta.runs) > 1 else ''} of {len(meta.groups)} "
-            f"model-task pair{'s' if len(meta.groups) > 1 else ''}, {collapsed or 'none'} of which "
-            f"collapsed. At {reference}:"
-        )
-        for index, (task, model) in enumerate(meta.groups):
-            plateau, stiffness = self.flat("plateau")[:, index], self.flat("stiffness")[:, index]
-            lines.append(
-                f"  {model} on {task}: plateau {_interval(plateau)}, "
-                f"stiffness {_interval(stiffness)} per step "
-                f"(timescale {_interval(1 / stiffness, digits=3)} steps)."
-            )
-        exponent = f"Curvature exponent {_interval(self.flat('curvature_exponent'))}"
-        if self.sizes < MIN_SIZES:
-            exponent += (
-                f": mostly the prior, since the pilots have {self.sizes} model "
-                f"size{'s' if self.sizes > 1 else ''} (at least {MIN_SIZES} are needed)"
-            )
-        lines.append(exponent + ".")
-        return "\n".join(lines)
+        from advisor.posterior.text import posterior_text
+
+        return posterior_text(self)
 
     def to_json(self) -> str:
         """Table and provenance as JSON, without the draws."""
@@ -252,11 +235,6 @@ class Posterior:
         return cls(draws, pilots, meta)
 
 
-def _interval(values: FloatArray, digits: int = 2) -> str:
-    low, mid, high = np.quantile(values, [(1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2])
-    return f"{mid:.{digits}g} [{low:.{digits}g}, {high:.{digits}g}]"
-
-
 def _dims() -> dict[str, tuple[str, ...]]:
     """Extra dimensions of the stored parameters; what is not named is a scalar."""
     return {
@@ -283,6 +261,7 @@ def _dims() -> dict[str, tuple[str, ...]]:
 def make_posterior(
     cohort: Cohort,
     priors: Priors,
+    family: Family,
     raw: Mapping[str, FloatArray],
     statistics: Mapping[str, FloatArray],
     diagnostics: Mapping[str, tuple[FloatArray, FloatArray]],
@@ -294,7 +273,7 @@ def make_posterior(
 
     Parameters
     ----------
-    cohort, priors
+    cohort, priors, family
         What was fitted.
     raw : mapping of str to ndarray of shape (chains, draws, ...)
         As the model samples them.
@@ -328,6 +307,7 @@ def make_posterior(
         draws["group_offset.stiffness"],
         cohort.group_log_parameters,
     )
+    draws["is_oscillator"] = np.full_like(draws["log_misfit"], float(family.is_oscillator))
     scale = cohort.ceiling - cohort.floor
     draws["start"] = cohort.floor + scale * groups.start
     draws["plateau"] = cohort.floor + scale * groups.cold_plateau
@@ -357,7 +337,13 @@ def make_posterior(
         reference=cohort.reference,
         floor=cohort.floor,
         ceiling=cohort.ceiling,
+        evaluated=tuple(
+            group in cohort.group_of_run[cohort.run_of_eval] for group in range(len(cohort.groups))
+        ),
+        eval_floor=cohort.eval_floor,
+        eval_ceiling=cohort.eval_ceiling,
         longest=cohort.longest,
+        families={family.name: 1.0},
         runs=tuple(_summaries(cohort)),
         notes=cohort.notes,
         convergence=convergence,
@@ -372,6 +358,41 @@ def make_posterior(
         ),
     )
     return Posterior(draws, pilots, meta)
+
+
+def mix(posteriors: Sequence[Posterior], weights: Mapping[str, float]) -> Posterior:
+    """Mix the draws of several families of curves.
+
+    Parameters
+    ----------
+    posteriors : sequence of Posterior
+        One of each family, of the same runs.
+    weights : mapping of str to float
+        By family name.
+
+    Returns
+    -------
+    posterior : Posterior
+        With as many draws as each of them; its convergence is the worst of theirs.
+    """
+    by_family = {next(iter(one.meta.families)): one for one in posteriors}
+    size = min(one.draws["is_oscillator"].shape[1] for one in posteriors)
+    draws = {
+        name: mixed(
+            {family: one.draws[name][:, :size] for family, one in by_family.items()}, weights
+        )
+        for name in posteriors[0].draws
+    }
+    worst = max(posteriors, key=lambda one: one.convergence.rhat)
+    convergence = worst.convergence.model_copy(
+        update={
+            "ess": min(one.convergence.ess for one in posteriors),
+            "divergent_share": max(one.convergence.divergent_share for one in posteriors),
+            "draws": int(draws["is_oscillator"].size),
+        }
+    )
+    meta = worst.meta.model_copy(update={"families": dict(weights), "convergence": convergence})
+    return Posterior(draws, worst.pilots, meta)
 
 
 def _summaries(cohort: Cohort) -> list[RunSummary]:

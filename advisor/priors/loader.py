@@ -35,6 +35,16 @@ class HalfNormalPrior(_Entry):
     sd: Positive
 
 
+class FamilyPrior(_Entry):
+    """How many runs each family of curves brings along, in favour of itself."""
+
+    spectrum: Positive
+    oscillator: Positive
+    exponential: Positive
+    hill: Positive
+    stretched: Positive
+
+
 class Priors(BaseModel):
     """Every prior of the model. Logs are natural; a step is an optimizer step.
 
@@ -85,6 +95,7 @@ class Priors(BaseModel):
     uncorrected_log_odds: NormalPrior
     within_log_odds: NormalPrior
     log_stiffness_ratio: HalfNormalPrior
+    family_runs: FamilyPrior
 
 
 def _folder() -> Path:

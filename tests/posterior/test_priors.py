@@ -14,7 +14,7 @@ from advisor.posterior.start import population_names
 from advisor.priors import Priors, load_priors, preset_names
 from advisor.priors.loader import HalfNormalPrior, NormalPrior, _folder
 
-PRESETS = ("full_finetuning", "lora", "small_models")
+PRESETS = ("full_finetuning", "lora", "small_models", "uninformative")
 LEAST_SOURCE = 20
 """Characters: a number's source is at least a short sentence."""
 
@@ -48,7 +48,7 @@ def test_preset_loads_and_states_a_source_for_every_number(name):
     assert priors.name == name
     assert len(priors.description) >= LEAST_SOURCE
     found = entries(priors)
-    assert len(found) == len(Priors.model_fields) - 3
+    assert len(found) == len(Priors.model_fields) - 4
     for key, entry in found.items():
         assert len(entry.source.strip()) >= LEAST_SOURCE, key
         assert entry.sd > 0

@@ -1,0 +1,119 @@
+"""One simulation: draw, fit through the machine code, rank."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from ranks import rank_of
+from simulation import RIGHT, Draws, Wrong, design, quantities, simulate
+
+from advisor import _compat
+from advisor.posterior.density import density_callback, expand_callback, pack
+from advisor.posterior.families import FAMILIES, Family
+from advisor.posterior.machine_code import cache_folder
+from advisor.posterior.mode import place
+from advisor.posterior.structure import data_of, shape_of, shapes_of
+from advisor.priors import Priors, load_priors
+from advisor.runs.cohort import Cohort
+
+PRESET = "small_models"
+DRAWS = 99
+"""Posterior draws behind a rank, thinned to be nearly independent."""
+
+CHAINS, KEPT, TUNE, TARGET_ACCEPT = 2, 500, 300, 0.85
+LONGER = 3
+"""Factor on draws and tuning where the first attempt did not converge."""
+
+RHAT_LIMIT, ESS_LIMIT = 1.05, 100.0
+
+STUDIES: dict[str, tuple[str, Wrong]] = {
+    **{name: (name, RIGHT) for name in FAMILIES},
+    "control_noise": ("spectrum", Wrong(sampling_noise=1.6)),
+    "control_wander": ("spectrum", Wrong(wander=0.0)),
+}
+"""What is simulated: the family that is fitted, and what the simulator does otherwise."""
+
+
+def formulas() -> str:
+    """Digest of the sources that decide the density: ranks of another model are not mixed in."""
+    return cache_folder().name
+
+
+def simulate_and_rank(study: str, number: int) -> dict[str, Any]:
+    """Draw, fit, rank.
+
+    Parameters
+    ----------
+    study : str
+        One of ``STUDIES``.
+    number : int
+        Which simulation; its seed follows from study and number alone.
+
+    Returns
+    -------
+    record : dict
+        Ranks by quantity, and how the chains converged.
+    """
+    started = time.perf_counter()
+    name, wrong = STUDIES[study]
+    family, priors = FAMILIES[name], load_priors(PRESET)
+    rng = np.random.default_rng([number, *study.encode()])
+    truth = simulate(design(), priors, family, rng, wrong)
+    draws, figures = _sample(truth.cohort, priors, family, int(rng.integers(2**31)))
+    true = quantities(truth.cohort, truth.parameters, priors, family)
+    found = quantities(truth.cohort, draws, priors, family)
+    return {
+        "number": number,
+        **figures,
+        "seconds": round(time.perf_counter() - started, 2),
+        "ranks": {key: rank_of(float(true[key][0]), found[key]) for key in true},
+    }
+
+
+def _sample(
+    cohort: Cohort, priors: Priors, family: Family, seed: int
+) -> tuple[Draws, dict[str, Any]]:
+    """Thinned posterior draws, and how they converged."""
+    # Start points take rewards for shares; noise can carry simulated ones out of [0, 1]. Where a run
+    # is placed changes the coordinates of the sampler, never the density.
+    shares = replace(cohort, reward=np.clip(cohort.reward, 0.0, 1.0))
+    placement = place(shares, priors, family)
+    drawn = data_of(cohort, priors, family)
+    shape = shape_of(cohort)
+    block = pack(placement.data | {"bin_table": drawn["bin_table"]}, shape)
+    attempts, length = 0, 1
+    while True:
+        attempts += 1
+        draws, statistics = _compat.sample_density(
+            (density_callback.address, expand_callback.address),
+            block,
+            shapes_of(shape),
+            placement.start,
+            draws=length * KEPT,
+            tune=length * TUNE,
+            chains=CHAINS,
+            seed=seed + attempts,
+            target_accept=TARGET_ACCEPT,
+            progress=_compat.silent,
+        )
+        diagnostics = _compat.convergence(draws).values()
+        rhat = float(np.max([np.max(pair[0]) for pair in diagnostics]))
+        ess = float(np.min([np.min(pair[1]) for pair in diagnostics]))
+        has_converged = rhat <= RHAT_LIMIT and ess >= ESS_LIMIT
+        if has_converged or length == LONGER:
+            break
+        length = LONGER
+    figures = {
+        "converged": has_converged,
+        "attempts": attempts,
+        "rhat": round(rhat, 4),
+        "ess": round(ess, 1),
+        "divergent": round(float(statistics["diverging"].mean()), 5),
+    }
+    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
+    total = len(flat["population"])
+    keep = np.linspace(0, total - 1, DRAWS).round().astype(int)
+    return {name: values[keep] for name, values in flat.items()}, figures

@@ -1,0 +1,76 @@
+"""Command line of the calibration studies.
+
+    python case_studies/calibration/run.py ranks               # resumes; an hour on two cores
+    python case_studies/calibration/run.py ranks --study hill --simulations 100
+    python case_studies/calibration/run.py bandits             # fifteen minutes
+    python case_studies/calibration/run.py ranks --quick       # 20 simulations, into --out
+
+Simulations that are done are kept as lines in `simulations/`, so a command can be interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SIMULATIONS = 300
+CONTROLS = 100
+QUICK = 20
+COHORTS = 40
+
+
+def ranks(arguments: argparse.Namespace, out: Path) -> None:
+    """Study 1."""
+    from drawing import draw_ranks
+    from one_simulation import STUDIES
+    from rank_study import run_simulations, summary
+
+    chosen = arguments.study or (["spectrum"] if arguments.quick else list(STUDIES))
+    for study in chosen:
+        wanted = CONTROLS if study.startswith("control") else SIMULATIONS
+        wanted = QUICK if arguments.quick else arguments.simulations or wanted
+        run_simulations(study, wanted, out / "simulations")
+    files = [out / "simulations" / f"{study}.jsonl" for study in STUDIES]
+    told = {path.stem: summary(path) for path in files if path.exists()}
+    (out / "ranks.json").write_text(json.dumps(told, indent=1) + "\n")
+    draw_ranks([path for path in files if path.exists()], told, out / "ranks.svg")
+    for study, result in told.items():
+        print(
+            f"{study}: {result['simulations']} simulations, {result['not_converged']} not converged,"
+            f" {result['outside_band_of_all']} of {result['quantities_tested']} quantities outside;"
+            f" {'passes' if result['passes'] else 'FAILS'} (worst: {result['worst']},"
+            f" chance of all {result['chance_of_all']:.3g})"
+        )
+
+
+def bandits(arguments: argparse.Namespace, out: Path) -> None:
+    """Study 2."""
+    from bandit_study import run_cohorts, summary
+    from drawing import draw_bandits
+
+    run_cohorts(2 if arguments.quick else COHORTS, out / "simulations")
+    told, predictions = summary(out / "simulations" / "bandits.jsonl")
+    (out / "bandits.json").write_text(json.dumps(told, indent=1) + "\n")
+    draw_bandits(predictions, told, out / "bandits.svg")
+    print(json.dumps(told, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("ranks", "bandits"))
+    parser.add_argument("--study", action="append", help="of `ranks`: a family or a control")
+    parser.add_argument("--simulations", type=int, help="of each study")
+    parser.add_argument("--quick", action="store_true", help="a few, into --out or a new folder")
+    parser.add_argument("--out", type=Path, help="folder of the results (default: this one)")
+    arguments = parser.parse_args()
+    out = arguments.out or (Path(tempfile.mkdtemp()) if arguments.quick else HERE)
+    out.mkdir(parents=True, exist_ok=True)
+    {"ranks": ranks, "bandits": bandits}[arguments.what](arguments, out)
+    print(f"Results in {out}")
+
+
+if __name__ == "__main__":
+    main()

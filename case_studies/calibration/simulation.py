@@ -1,0 +1,374 @@
+"""Cohorts drawn from the model itself: parameters from the prior, data from the parameters.
+
+Nothing here calls the compiled likelihood. Curves come from `equations` and `dynamics`, noise from its
+definition, so a mistake in the machine code cannot cancel itself out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.dynamics.oscillator import Oscillator, coefficients, trajectory
+from advisor.posterior import equations as eq
+from advisor.posterior.families import Family
+from advisor.posterior.fitting import cohort_of
+from advisor.posterior.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
+from advisor.posterior.structure import (
+    LEVELS,
+    data_of,
+    shape_of,
+    shapes_of,
+    wander_persistence,
+)
+from advisor.priors import Priors
+from advisor.runs.cohort import Cohort, clock_table
+from advisor.runs.pilot_run import Hyperparameters, PilotRun
+
+FloatArray = npt.NDArray[np.float64]
+Draws = dict[str, FloatArray]
+"""Parameters by the names and shapes of `structure.shapes_of`, behind an axis of draws."""
+
+STEPS = 60
+PROMPTS = 16.0
+SIZES = {"s": 1e5, "m": 4e5}
+LEVEL = 0.5
+"""Reward at which the sampling noise of every bin is fixed: it must not depend on the data drawn."""
+
+EVALUATE_EVERY = 10
+LOGGED_SPREAD = 7
+"""Run whose log told the spread within groups, so that its sampling variance is known."""
+
+WATCHED = 2
+"""Run whose luck, forecast and hazard are ranked."""
+
+PLANS = (
+    # size, learning rate, group size, mini-batches, epochs, further settings
+    ("s", 1e-4, 8, 1, 1, {}),
+    ("s", 3e-4, 16, 1, 1, {"schedule": "linear", "warmup_steps": 6}),
+    ("s", 1e-3, 8, 2, 1, {}),
+    ("s", 3e-3, 32, 2, 2, {}),
+    ("m", 1e-4, 16, 1, 1, {}),
+    ("m", 3e-4, 4, 4, 1, {}),
+    ("m", 6e-4, 8, 2, 1, {"importance_ratio": False}),
+    ("m", 1e-3, 16, 1, 2, {}),
+)
+"""The design: no two of learning rate, group size, refresh interval and size go together."""
+
+
+class Truth(NamedTuple):
+    """Parameters of one draw from the prior (an axis of one draw in front), and their cohort."""
+
+    parameters: Draws
+    cohort: Cohort
+
+
+class Wrong(NamedTuple):
+    """What the simulator does differently from the model: the negative controls.
+
+    Attributes
+    ----------
+    sampling_noise : float
+        Factor on the standard deviation of the sampling noise.
+    wander : float
+        Factor on the slow wander.
+    """
+
+    sampling_noise: float = 1.0
+    wander: float = 1.0
+
+
+RIGHT = Wrong()
+
+
+def design() -> Cohort:
+    """The fixed cohort whose rewards are replaced: eight runs of two sizes, 60 steps, 20 bins."""
+    step = np.arange(1.0, STEPS + 1)
+    tested = np.arange(0.0, STEPS + 1, EVALUATE_EVERY)
+    runs = []
+    for number, (size, rate, group, minibatches, epochs, more) in enumerate(PLANS):
+        settings = Hyperparameters(
+            learning_rate=rate,
+            group_size=group,
+            prompts_per_step=PROMPTS,
+            minibatches_per_refresh=minibatches,
+            epochs_per_refresh=epochs,
+            planned_steps=STEPS,
+            **more,
+        )
+        runs.append(
+            PilotRun(
+                id=f"run{number}",
+                path="designed",
+                model=size,
+                task="task",
+                parameters=SIZES[size],
+                hyperparameters=settings,
+                step=step,
+                series={"reward": 0.8 - 0.6 * np.exp(-step / (10 + number))},
+                eval_step=tested,
+                eval_reward=0.7 - 0.5 * np.exp(-tested / (10 + number)),
+                reward_floor=0.0,
+                reward_ceiling=1.0,
+            )
+        )
+    cohort = cohort_of(runs)
+    chance = LEVEL * (1 - LEVEL)
+    completions = PROMPTS * np.array([plan[2] for plan in PLANS], dtype=float)
+    rows = cohort.noise_per_prompt.size / len(PLANS)
+    per_bin = STEPS / rows / cohort.epochs
+    within = chance / (per_bin * completions)
+    between = np.full(len(PLANS), chance / PROMPTS) / per_bin
+    is_known = np.arange(len(PLANS)) == LOGGED_SPREAD
+    run = cohort.run_of_bin
+    return replace(
+        cohort,
+        noise_per_completion=np.where(is_known, 0.0, within)[run],
+        noise_per_prompt=np.where(is_known, 0.0, between)[run],
+        noise_known=np.where(is_known, 0.6 * within + 0.4 * between, 0.0)[run],
+    )
+
+
+def draw_prior(cohort: Cohort, priors: Priors, family: Family, rng: np.random.Generator) -> Draws:
+    """One draw of all parameters from the prior of a family."""
+    data, shapes = data_of(cohort, priors, family), shapes_of(shape_of(cohort))
+    mean, sd = data["level_mean"], data["level_sd"]
+    tasks = len(LEVELS[:3])
+    scales = {
+        "population": (data["prior_mean"], data["prior_sd"]),
+        "task_level": (mean[:tasks, None], sd[:tasks, None]),
+        "start_logit": (mean[tasks], sd[tasks]),
+        "eval_level": (mean[tasks + 1 :, None], sd[tasks + 1 :, None]),
+        "group_offset": (0.0, 1.0),
+        "run_offset": (0.0, 1.0),
+    }
+    return {
+        name: np.asarray(scales[name][0] + scales[name][1] * rng.standard_normal(size))[None]
+        for name, size in shapes.items()
+    }
+
+
+def simulate(
+    cohort: Cohort,
+    priors: Priors,
+    family: Family,
+    rng: np.random.Generator,
+    wrong: Wrong = RIGHT,
+) -> Truth:
+    """Draw parameters from the prior and the data of a cohort from them.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        From :func:`design`.
+    priors : Priors
+    family : Family
+    rng : numpy.random.Generator
+    wrong : Wrong
+        What to do differently from the model.
+
+    Returns
+    -------
+    truth : Truth
+    """
+    parameters = draw_prior(cohort, priors, family, rng)
+    shared = _shared(parameters)
+    mean = curves(cohort, parameters, family, cohort.run_of_bin, cohort.clock)[0]
+    reward = mean + _residuals(cohort, shared, rng, wrong)
+    on_train = curves(cohort, parameters, family, cohort.run_of_eval, cohort.eval_clock)[0]
+    tested = _evaluations(cohort, parameters, shared, on_train, rng)
+    event = rng.exponential(size=len(cohort.runs)) / np.exp(log_hazard(cohort, parameters)[0])
+    drawn = replace(
+        cohort,
+        reward=reward,
+        eval_reward=tested,
+        collapsed=(event < cohort.exposure).astype(float),
+        exposure=np.minimum(event, cohort.exposure),
+    )
+    return Truth(parameters, drawn)
+
+
+def _residuals(
+    cohort: Cohort, shared: dict[str, FloatArray], rng: np.random.Generator, wrong: Wrong
+) -> FloatArray:
+    """Wander and sampling noise of all bins; jointly Student t within a run."""
+    within = eq.sigmoid(shared["within_log_odds"])[0]
+    split = cohort.noise_per_completion - cohort.noise_per_prompt
+    variance = np.exp(2 * shared["log_noise_scale"])[0] * (
+        cohort.noise_known + cohort.noise_per_prompt + within * split
+    )
+    white = np.sqrt(variance * wrong.sampling_noise**2 + LEAST_VARIANCE)
+    misfit = wrong.wander * np.exp(shared["log_misfit"])[0]
+    persistence = wander_persistence(cohort)
+    out = np.empty(cohort.reward.size)
+    for run in range(len(cohort.runs)):
+        bins = np.flatnonzero(cohort.run_of_bin == run)
+        heavy = np.sqrt(DEGREES / rng.chisquare(DEGREES))
+        wander = 0.0
+        for at in bins:
+            left = persistence[at]
+            wander = left * wander + misfit * np.sqrt(1 - left**2) * rng.standard_normal()
+            out[at] = heavy * (wander + white[at] * rng.standard_normal())
+    return out
+
+
+def _evaluations(
+    cohort: Cohort,
+    parameters: Draws,
+    shared: dict[str, FloatArray],
+    on_train: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Held-out rewards, each Student t by itself."""
+    group = cohort.group_of_run[cohort.run_of_eval]
+    start = eq.sigmoid(parameters["start_logit"])[0, group]
+    eval_start = eq.sigmoid(parameters["eval_level"][0, 0, group])
+    gain = np.exp(parameters["eval_level"][0, 1, group])
+    spread = np.sqrt(
+        np.exp(2 * shared["log_eval_noise"])[0]
+        + np.exp(2 * shared["log_misfit"])[0]
+        + LEAST_VARIANCE
+    )
+    noise = spread * rng.standard_t(DEGREES, size=group.size)
+    return np.asarray(eval_start + gain * (on_train - start) + noise)
+
+
+# What follows takes many draws at once: the truth is one draw, a posterior a hundred. --------------
+
+
+def _shared(parameters: Draws) -> dict[str, FloatArray]:
+    """Population parameters by name, each of shape (draws,)."""
+    return dict(zip(eq.population_names(), parameters["population"].T, strict=True))
+
+
+def _law(shared: dict[str, FloatArray], law: str, matrix: FloatArray) -> FloatArray:
+    """Value of a law for each run, shape (draws, runs)."""
+    terms = np.stack([shared[f"{law}.{term}"] for term in eq.LAWS[law]], axis=1)
+    return np.asarray(terms @ matrix.T)
+
+
+def log_hazard(cohort: Cohort, parameters: Draws) -> FloatArray:
+    """Log collapse rate of each run, shape (draws, runs)."""
+    return _law(_shared(parameters), "hazard", eq.hazard_design(cohort.covariates))
+
+
+def group_levels(cohort: Cohort, parameters: Draws) -> eq.GroupLevel:
+    """Start, cold plateau and log stiffness of each group, of shape (draws, groups)."""
+    shared = {name: values[:, None] for name, values in _shared(parameters).items()}
+    task = cohort.task_of_group
+    return eq.group_level(
+        shared,
+        parameters["task_level"][:, 0, task],
+        parameters["task_level"][:, 1, task],
+        parameters["start_logit"],
+        parameters["group_offset"][:, 0],
+        parameters["group_offset"][:, 1],
+        cohort.group_log_parameters,
+    )
+
+
+def curves(
+    cohort: Cohort, parameters: Draws, family: Family, run: npt.NDArray[np.int64], clock: FloatArray
+) -> FloatArray:
+    """Expected reward of runs at points of their clocks.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    parameters : dict of str to ndarray
+    family : Family
+    run : ndarray of shape (points,)
+        Index of the run of each point.
+    clock : ndarray of shape (points, 4)
+        S at the tabulated learning-rate exponents.
+
+    Returns
+    -------
+    reward : ndarray of shape (draws, points)
+        As shares of the reward range.
+    """
+    shared = _shared(parameters)
+    tall = {name: values[:, None] for name, values in shared.items()}
+    group = cohort.group_of_run
+    task = cohort.task_of_group[group]
+    level = eq.GroupLevel(*(part[:, group] for part in group_levels(cohort, parameters)))
+    luck = parameters["run_offset"]
+    x = cohort.covariates
+    runs = eq.run_level(
+        tall,
+        level,
+        _law(shared, "rate", eq.rate_design(x)),
+        _law(shared, "depression", eq.depression_design(x)),
+        (luck[:, 0], luck[:, 1], luck[:, 2]),
+        parameters["task_level"][:, 2, task],
+        cohort.minibatches * cohort.epochs,
+        cohort.clipped,
+    )
+    uncorrected = eq.uncorrected(tall, cohort.corrected)[:, run]
+    at = eq.RunLevel(*(part[:, run] for part in runs))
+    momentum, age = cohort.momentum[run], cohort.mean_age[run]
+    powers = np.stack([shared["rate.learning_rate"] ** power for power in range(4)], axis=1)
+    time = powers @ eq.clock_polynomial(clock).T
+    if not family.is_oscillator:
+        return np.asarray(eq.expected_reward(time, at, momentum, age, uncorrected))
+    bare = coefficients(at.stiffness, momentum, age, uncorrected)
+    stale = uncorrected * at.stiffness * age
+    damping = 1 - stale / (1 + (stale / eq.STALE_LIMIT) ** 4) ** 0.25
+    mode = Oscillator(bare.mass, damping, bare.stiffness)
+    return np.asarray(trajectory(np.maximum(time, 0.0), at.start, at.plateau, mode))
+
+
+def quantities(
+    cohort: Cohort, parameters: Draws, priors: Priors, family: Family
+) -> dict[str, FloatArray]:
+    """What is ranked, each of shape (draws,).
+
+    All population parameters, the levels of the task, start, held-out start and gain of the first
+    group, plateau and stiffness of both groups, the luck of one run, its hazard, its expected reward
+    at twice the horizon, and the log likelihood: a quantity of parameters and data together sees
+    errors that leave every marginal right (Modrak et al., arXiv:2211.02383).
+
+    Parameters
+    ----------
+    cohort : Cohort
+        With the data that were drawn.
+    parameters : dict of str to ndarray
+    priors : Priors
+    family : Family
+    """
+    out = _shared(parameters)
+    for row, name in enumerate(LEVELS[:3]):
+        out[name] = parameters["task_level"][:, row, 0]
+    out["start_logit"] = parameters["start_logit"][:, 0]
+    for row, name in enumerate(LEVELS[4:]):
+        out[name] = parameters["eval_level"][:, row, 0]
+    levels = group_levels(cohort, parameters)
+    for group, (_, model) in enumerate(cohort.groups):
+        out[f"plateau [{model}]"] = levels.cold_plateau[:, group]
+        out[f"stiffness [{model}]"] = levels.log_stiffness[:, group]
+    for row, name in enumerate(eq.RUN_OFFSETS):
+        out[name.replace("run_offset", "luck")] = parameters["run_offset"][:, row, WATCHED]
+    out["log hazard of a run"] = log_hazard(cohort, parameters)[:, WATCHED]
+    late = clock_table(cohort.runs[WATCHED].hyperparameters, 2 * STEPS)[-1:]
+    out["reward at twice the horizon"] = curves(
+        cohort, parameters, family, np.array([WATCHED]), late
+    )[:, 0]
+    out["log likelihood"] = _log_likelihood(cohort, parameters, priors, family)
+    return out
+
+
+def _log_likelihood(
+    cohort: Cohort, parameters: Draws, priors: Priors, family: Family
+) -> FloatArray:
+    """Of each draw, by the compiled kernel on runs that are sampled by their luck."""
+    data = data_of(cohort, priors, family)
+    table = (data["run_table"], data["parents"], data["first_bin"], data["bin_table"])
+    out = []
+    for draw in range(len(parameters["population"])):
+        point = [np.ascontiguousarray(values[draw]) for values in parameters.values()]
+        slope = [np.zeros_like(part) for part in point]
+        out.append(log_likelihood(*point, *table, float(data["is_oscillator"]), *slope))
+    return np.array(out)

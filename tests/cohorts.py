@@ -1,0 +1,118 @@
+"""Small simulated cohorts of every kind of run, and random points of their models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from synthetic import PRESET, Plan, Truth, simulate
+
+from advisor.posterior.families import SPECTRUM
+from advisor.posterior.fitting import cohort_of
+from advisor.posterior.structure import RUN_PLACES, data_of, shape_of, shapes_of
+from advisor.priors import load_priors
+from advisor.runs.cohort import Cohort, Reference
+
+PRIORS = load_priors(PRESET)
+TRUTH = Truth(Reference(3e-4, 8.0, 16.0, 1e5))
+
+SCENARIOS = {
+    "one run": [Plan()],
+    "one group": [Plan(), Plan(1e-3, 16), Plan(1e-4)],
+    "two tasks": [Plan(), Plan(1e-3), Plan(task="mod"), Plan(1e-3, task="mod", model="tiny-m")],
+    "only collapsed": [Plan(3e-3, collapse=30), Plan(1e-2, collapse=20), Plan(6e-3, collapse=7)],
+    "one that collapsed at once": [Plan(3e-2, collapse=1)],
+    "stale without a ratio": [Plan(minibatches=16, ratio=False), Plan(epochs=8, ratio=False)],
+    "linear schedule": [Plan(schedule="linear"), Plan(1e-3, schedule="linear", warmup=10)],
+    "no momentum, long lag": [Plan(momentum=0.0, lag=20.0), Plan(1e-3, momentum=0.99, lag=3.5)],
+    "six orders of learning rate": [Plan(1e-8), Plan(1e-5), Plan(1e-2)],
+    "all there is": [
+        Plan(1e-4, 4, minibatches=4, logging=2),
+        Plan(3e-4, 16, epochs=3, prompts=32, model="tiny-m", parameters=4e5),
+        Plan(1e-3, 8, minibatches=2, epochs=2, ratio=False, lag=3.0),
+        Plan(1e-3, 8, minibatches=8, schedule="cosine", warmup=5, momentum=0.5, task="mod"),
+        Plan(3e-3, 8, collapse=30, model="tiny-m", parameters=4e5),
+        Plan(3e-4, 8, momentum=0.0, schedule="linear", task="mod", lag=7.0),
+    ],
+}
+
+TESTED = {"one run", "two tasks", "all there is"}
+"""Scenarios of which every other run was also evaluated on held-out prompts."""
+
+
+@cache
+def simulated(name: str) -> Cohort:
+    return simulated_from(TRUTH, name)
+
+
+def simulated_from(truth: Truth, name: str) -> Cohort:
+    rng = np.random.default_rng([50, list(SCENARIOS).index(name)])
+    runs = []
+    for index, plan in enumerate(SCENARIOS[name]):
+        run = simulate(truth, plan, rng, f"run{index}")
+        if name in TESTED and index % 2 == 0:
+            step = np.array([0.0, 5.0, 20.0, 50.0])
+            held_out = 0.2 + 0.3 * step / 50 + 0.03 * rng.standard_normal(step.size)
+            run = run.with_updates(eval_step=step, eval_reward=held_out)
+        runs.append(run)
+    return cohort_of(runs)
+
+
+def without_bins(cohort: Cohort, run: int) -> Cohort:
+    """Cohort of which one run has told nothing but that it survived."""
+    kept = cohort.run_of_bin != run
+    names = ("run_of_bin", "reward", "noise_per_completion", "noise_per_prompt", "noise_known")
+    bins = {name: getattr(cohort, name)[kept] for name in (*names, "step", "clock")}
+    kept = cohort.run_of_eval != run
+    names = ("run_of_eval", "eval_reward", "eval_clock")
+    return replace(cohort, **bins, **{name: getattr(cohort, name)[kept] for name in names})
+
+
+def random_point(cohort: Cohort, rng: np.random.Generator, family: Any = SPECTRUM) -> Any:
+    """A point half a prior standard deviation or so off the prior means, by parameter."""
+    data = data_of(cohort, PRIORS, family)
+    tasks, groups, _ = shape_of(cohort)
+    level, sd = data["level_mean"], data["level_sd"]
+    centre = {
+        "population": (data["prior_mean"], data["prior_sd"]),
+        "task_level": (level[:3, None], sd[:3, None]),
+        "start_logit": (level[3], sd[3]),
+        "eval_level": (level[4:, None], sd[4:, None]),
+        "group_offset": (0.0, 2.0),
+        "run_offset": (0.0, 2.0),
+    }
+    assert centre.keys() == shapes_of(shape_of(cohort)).keys()
+    return {
+        name: centre[name][0] + 0.5 * centre[name][1] * rng.standard_normal(shape)
+        for name, shape in shapes_of(shape_of(cohort)).items()
+    }
+
+
+def flat(point: Any) -> Any:
+    """All parameters behind each other, as the sampler has them."""
+    return np.concatenate([np.ravel(values) for values in point.values()])
+
+
+def unflat(vector: Any, cohort: Cohort) -> Any:
+    """The reverse of :func:`flat`."""
+    out, at = {}, 0
+    for name, shape in shapes_of(shape_of(cohort)).items():
+        size = int(np.prod(shape))
+        out[name] = np.asarray(vector[at : at + size]).reshape(shape)
+        at += size
+    return out
+
+
+def with_places(data: Any, rng: np.random.Generator) -> Any:
+    """Data whose runs are placed anyhow: by luck, by value, and in between."""
+    table = data["run_table"].copy()
+    has_bins = np.diff(data["first_bin"]) > 0
+    for row, sign in enumerate((-1.0, 1.0, 1.0)):
+        column = RUN_PLACES + 3 * row
+        table[:, column] = rng.normal(-2.0, 1.0, len(table))
+        table[:, column + 1] = sign * np.exp(rng.normal(-1.0, 0.5, len(table)))
+        weight = np.resize([0.7, 1.0, 0.0, 0.3], len(table))
+        table[:, column + 2] = np.where(has_bins, np.roll(weight, row), 0.0)
+    return data | {"run_table": table}
