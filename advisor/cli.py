@@ -37,14 +37,10 @@ NOT_CONVERGED = 4
 WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
 
-DEMO = {"draws": 450, "tune": 400}
-QUICK = {"draws": 250, "tune": 300}
-"""Draws and tuning steps per chain of the demo, whose promise is to end within 90 s."""
-
 Out = Annotated[Path, typer.Option(help="Folder to write the study into.")]
 Steps = Annotated[
     int | None,
-    typer.Option(help="Optimizer steps of the full run [default: 3 x the longest pilot]."),
+    typer.Option(help=r"Optimizer steps of the full run \[default: 3 x the longest pilot]."),
 ]
 Level = Annotated[float, typer.Option(help="P(stable) that the advice must reach.")]
 Seed = Annotated[int, typer.Option(help="Seed of sampler and search.")]
@@ -56,9 +52,6 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 @app.command()
 def demo(
     out: Out = Path("advisor-study-demo"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer draws: half the time, wider Monte Carlo error.")
-    ] = False,
     seed: Seed = 1,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -71,12 +64,11 @@ def demo(
     from advisor.demo import demo_folder
     from advisor.posterior import Sampling
 
-    sampling = Sampling(seed=seed, **(QUICK if quick else DEMO))
     _advise(
         [demo_folder()],
         out=out,
         priors="small_models",
-        sampling=sampling,
+        sampling=Sampling(seed=seed),
         quiet=quiet,
         as_json=as_json,
     )
@@ -144,6 +136,60 @@ def inspect(
         )
 
 
+Preset = Annotated[str, typer.Option(help="Prior preset, or a path to a .toml.")]
+Families = Annotated[
+    str | None,
+    typer.Option(
+        help="Families of curves, weighted by their forecasts: 'all', or names with commas "
+        r"\[default: spectrum]."
+    ),
+]
+
+
+@app.command()
+def fit(
+    logs: Logs,
+    out: Annotated[Path, typer.Option(help="File to save the posterior in.")] = Path(
+        "posterior.nc"
+    ),
+    sidecar: Sidecar = None,
+    settings: Settings = None,
+    column: Column = None,
+    priors: Preset = "full_finetuning",
+    families: Families = None,
+    seed: Seed = 1,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Fit pilots and say what they tell: plateau, timescale, exponents, and what they leave open.
+
+    [bold]Example[/]: advisor fit runs/ --out posterior.nc --families all
+    """
+    from advisor.posterior import Sampling
+    from advisor.posterior import fit as fit_runs
+    from advisor.runs import read_runs
+    from advisor.terminal import Reporter
+
+    with Reporter(quiet=quiet) as progress:
+        progress("Reading logs", None, "")
+        runs = read_runs(
+            logs,
+            sidecar=sidecar,
+            overrides=_pairs(settings, "--set"),
+            columns=_pairs(column, "--column"),
+        )
+        posterior = fit_runs(
+            runs,
+            priors=priors,
+            families=_names(families),
+            sampling=Sampling(seed=seed),
+            progress=progress,
+        )
+        posterior.save(out)
+    typer.echo(posterior.to_json() if as_json else f"{posterior.text}\n\nPosterior in {out}")
+
+
 @app.command()
 def advise(
     logs: Logs,
@@ -154,9 +200,9 @@ def advise(
     steps: Steps = None,
     level: Level = 0.9,
     model: Annotated[
-        str | None, typer.Option(help="Model of the full run [default: the largest piloted].")
+        str | None, typer.Option(help=r"Model of the full run \[default: the largest piloted].")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="Its task [default: the piloted one].")] = None,
+    task: Annotated[str | None, typer.Option(help=r"Its task \[default: the piloted one].")] = None,
     parameters: Annotated[
         float | None, typer.Option(help="Parameters of a model that was not piloted, e.g. 7e9.")
     ] = None,
@@ -169,9 +215,8 @@ def advise(
     learning_rates: Annotated[
         str | None, typer.Option(help="Learning rates to choose from, e.g. 1e-6,2e-6.")
     ] = None,
-    priors: Annotated[
-        str, typer.Option(help="Prior preset, or a path to a .toml.")
-    ] = "full_finetuning",
+    priors: Preset = "full_finetuning",
+    families: Families = None,
     seed: Seed = 1,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -187,6 +232,7 @@ def advise(
         logs,
         out=out,
         priors=priors,
+        families=_names(families),
         sampling=Sampling(seed=seed),
         sidecar=sidecar,
         overrides=_pairs(settings, "--set"),
@@ -212,14 +258,35 @@ def advise(
 def backtest(
     logs: Logs,
     seen: Annotated[
-        float, typer.Option(help="Share of each run that the forecasts see.", min=0.02, max=0.9)
-    ] = 0.25,
+        list[float] | None,
+        typer.Option(
+            help=r"Share of each run that the forecasts see. Repeat. \[default: 0.25]",
+            min=0.02,
+            max=0.9,
+            show_default=False,
+        ),
+    ] = None,
+    to_other_models: Annotated[
+        bool,
+        typer.Option(
+            "--transfer",
+            help="Forecast each model's runs from pilots of other models, by settings alone.",
+        ),
+    ] = False,
+    least_steps: Annotated[
+        int, typer.Option(help="Leave out runs of fewer optimizer steps.", min=0)
+    ] = 0,
     sidecar: Sidecar = None,
     settings: Settings = None,
     column: Column = None,
     priors: Annotated[
-        str, typer.Option(help="Prior preset, or a path to a .toml, that has not seen these runs.")
-    ] = "full_finetuning",
+        str | None,
+        typer.Option(
+            help="Prior preset, or a path to a .toml, that has not seen these runs "
+            "[default: lora or full_finetuning, as each run trains].",
+            show_default=False,
+        ),
+    ] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="Write every forecast's quantiles, one JSON a line.")
     ] = None,
@@ -234,41 +301,58 @@ def backtest(
     """Ask how well forecasts would have done on your own finished runs.
 
     Each run is forecast from its first part, together with others of its task and model, and judged
-    by the mean reward of its last tenth; curve fits to single runs stand beside it.
+    by the mean reward of its last tenth; curve fits to single runs stand beside it. With several
+    --seen the same cohorts are asked at each share.
 
-    [bold]Example[/]: advisor backtest old-runs/ --seen 0.25 --figure backtest.svg
+    [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25 --figure backtest.svg
     """
     from rich.console import Console
 
     from advisor.backtest import backtest as run_backtest
+    from advisor.backtest import transfer as run_transfer
     from advisor.backtest.figure import draw_backtest
     from advisor.backtest.text import show
+    from advisor.errors import InputError
     from advisor.posterior import Sampling
     from advisor.runs import read_runs
     from advisor.terminal import Reporter
 
+    shares = seen or [0.25]
+    if to_other_models and len(shares) > 1:
+        raise InputError(
+            "--transfer asks for one share of the pilots",
+            key="--seen",
+            advice="Give --seen once, or ask again for another share",
+        )
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
-        found = run_backtest(
-            read_runs(
-                logs,
-                sidecar=sidecar,
-                overrides=_pairs(settings, "--set"),
-                columns=_pairs(column, "--column"),
-            ),
-            seen=seen,
-            priors=priors,
-            sampling=Sampling(seed=seed),
-            progress=progress,
+        runs = read_runs(
+            logs,
+            sidecar=sidecar,
+            overrides=_pairs(settings, "--set"),
+            columns=_pairs(column, "--column"),
         )
+        asked: dict[str, Any] = {
+            "priors": priors,
+            "least_steps": least_steps,
+            "sampling": Sampling(seed=seed),
+            "progress": progress,
+        }
+        if to_other_models:
+            found = run_transfer(runs, seen=shares[0], **asked)
+        else:
+            found = run_backtest(runs, seen=shares, **asked)
     if predictions is not None:
         predictions.write_text(found.lines(), encoding="utf-8")
     if figure is not None and found.predictions:
-        draw_backtest(found.predictions, figure)
+        draw_backtest(found, figure)
     if as_json:
         typer.echo(found.to_json())
     else:
-        show(found, Console(highlight=False))
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = WIDE
+        show(found, console)
     if not found.predictions:
         raise typer.Exit(NOT_CONVERGED)
 
@@ -278,6 +362,7 @@ def _advise(
     *,
     out: Path,
     priors: str,
+    families: Sequence[str] = ("spectrum",),
     sampling: Any,
     sidecar: Path | None = None,
     overrides: dict[str, str] | None = None,
@@ -301,7 +386,9 @@ def _advise(
         runs = read_runs(logs, sidecar=sidecar, overrides=overrides, columns=columns)
         if not quiet:
             print_runs(runs, progress.console)
-        posterior = fit(runs, priors=priors, sampling=sampling, progress=progress)
+        posterior = fit(
+            runs, priors=priors, families=families, sampling=sampling, progress=progress
+        )
         advice = recommend(
             posterior,
             target=_target(posterior, **(target or {})),
@@ -335,6 +422,14 @@ def _target(
     if model is None and task is None and parameters is None and start_reward is None:
         return None
     return named_target(posterior, model, task, parameters, start_reward)
+
+
+def _names(families: str | None) -> tuple[str, ...]:
+    from advisor.posterior.families import FAMILIES, SPECTRUM
+
+    if families == "all":
+        return tuple(FAMILIES)
+    return tuple(name.strip() for name in (families or SPECTRUM.name).split(","))
 
 
 def _pairs(values: list[str] | None, flag: str) -> dict[str, str]:

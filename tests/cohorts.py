@@ -48,13 +48,13 @@ def simulated(name: str) -> Cohort:
 
 
 def simulated_from(truth: Truth, name: str) -> Cohort:
-    rng = np.random.default_rng([50, list(SCENARIOS).index(name)])
+    rng, tests = (np.random.default_rng([s, list(SCENARIOS).index(name)]) for s in (50, 51))
     runs = []
     for index, plan in enumerate(SCENARIOS[name]):
         run = simulate(truth, plan, rng, f"run{index}")
         if name in TESTED and index % 2 == 0:
             step = np.array([0.0, 5.0, 20.0, 50.0])
-            held_out = 0.2 + 0.3 * step / 50 + 0.03 * rng.standard_normal(step.size)
+            held_out = 0.2 + 0.3 * step / 50 + 0.03 * tests.standard_normal(step.size)
             run = run.with_updates(eval_step=step, eval_reward=held_out)
         runs.append(run)
     return cohort_of(runs)

@@ -113,6 +113,7 @@ def _meta(
                 first_reward=0.2,
                 last_reward=0.8,
                 collapse_step=None,
+                fingerprint=hash_of(f"{label}-{index}"),
             )
             for index in range(runs)
         ),

@@ -11,6 +11,7 @@ import numpy as np
 from advisor.dynamics import cumulative_clock, policy_steps, schedule_factors
 from advisor.posterior import Posterior
 from advisor.posterior import equations as eq
+from advisor.posterior.families import SPECTRUM, Family
 from advisor.posterior.posterior import make_posterior
 from advisor.priors import Priors, load_priors
 from advisor.runs import Hyperparameters, PilotRun
@@ -247,6 +248,7 @@ def made_up(
     draws: int = 200,
     statistics: dict[str, Any] | None = None,
     diagnostics: dict[str, Any] | None = None,
+    family: Family = SPECTRUM,
 ) -> Posterior:
     """Posterior of random draws around the prior means, ``moved``, through the real namer.
 
@@ -259,6 +261,7 @@ def made_up(
     return make_posterior(
         cohort,
         priors,
+        family,
         raw,
         statistics or {"diverging": np.zeros(shape), "n_steps": np.full(shape, 15.0)},
         diagnostics or {name: (np.array([1.001]), np.array([900.0])) for name in raw},

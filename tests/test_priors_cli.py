@@ -138,7 +138,8 @@ def test_learning_writes_a_preset_that_loads(tmp_path, capsys, saved):
     assert f"--priors {out}" in shown
     learned = load_priors(out)
     assert learned.name == "team"
-    assert learned.learned_from == (hash_of("one"), hash_of("two"))
+    runs = [f"{study}-{index}" for study in ("one", "two") for index in range(3)]
+    assert learned.learned_from == tuple(map(hash_of, runs))
     base = load_priors("small_models")
     assert learned.rate_group_size.sd < base.rate_group_size.sd
     assert learned.rate_prompts_per_step.sd == base.rate_prompts_per_step.sd
@@ -174,7 +175,7 @@ def test_learning_again_replaces_the_preset(tmp_path, capsys, saved):
     out = tmp_path / "team.toml"
     run(["learn", saved[0], "--out", out], capsys)
     run(["learn", *saved, "--out", out], capsys)
-    assert len(load_priors(out).learned_from) == 2
+    assert len(load_priors(out).learned_from) == 6
 
 
 def test_bad_posteriors_are_refused(tmp_path, capsys, saved):

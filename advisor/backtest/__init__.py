@@ -1,5 +1,7 @@
 """How well forecasts would have done on runs that have ended."""
 
-from advisor.backtest.backtest import Backtest, backtest
+from advisor.backtest.backtest import backtest
+from advisor.backtest.result import Backtest
+from advisor.backtest.transfer import transfer
 
-__all__ = ["Backtest", "backtest"]
+__all__ = ["Backtest", "backtest", "transfer"]

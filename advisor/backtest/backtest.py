@@ -2,90 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from advisor._compat import Progress, silent
-from advisor.backtest.cases import CohortCases, make_cases
+from advisor.backtest.cases import CohortCases, is_lora, make_cases, nothing_to_ask
 from advisor.backtest.curves import CURVES, curve_fit, ensemble, last_value
-from advisor.backtest.scores import QUANTILES, Prediction, predict, score
+from advisor.backtest.result import Backtest
+from advisor.backtest.scores import Prediction, Question, predict
+from advisor.backtest.unlearned import refuse_learned
 from advisor.errors import InputError, NotConvergedError
-from advisor.posterior import Sampling, fit
+from advisor.posterior import Posterior, Sampling, fit
 from advisor.posterior.continued import continued_reward
-from advisor.priors import Priors
+from advisor.priors import Priors, load_priors
 from advisor.runs.pilot_run import PilotRun
 
 ADVISOR = "advisor"
 
 
-@dataclass(frozen=True)
-class Backtest:
-    """Scores of all methods.
-
-    Attributes
-    ----------
-    predictions : tuple of Prediction
-        One for each method, run and share seen.
-    left_out : tuple of str
-        Runs that could not be asked about, and why.
-    failed : tuple of str
-        Cohorts on which the sampler did not converge; they count for no method.
-    """
-
-    predictions: tuple[Prediction, ...]
-    left_out: tuple[str, ...]
-    failed: tuple[str, ...]
-
-    def methods(self) -> dict[str, dict[str, Any]]:
-        """Scores by method, pooled over cohorts, with those of each cohort."""
-        scores: dict[str, dict[str, Any]] = {}
-        for method in dict.fromkeys(p.method for p in self.predictions):
-            own = [p for p in self.predictions if p.method == method]
-            cohorts = dict.fromkeys(p.cohort for p in own)
-            scores[method] = score(own) | {
-                "cohorts": {name: score([p for p in own if p.cohort == name]) for name in cohorts}
-            }
-        return scores
-
-    def lines(self) -> str:
-        """Every forecast as one line of JSON: method, run, target and quantiles by their level."""
-        return "".join(
-            json.dumps(
-                {
-                    "method": p.method,
-                    "cohort": p.cohort,
-                    "run": p.run,
-                    "seen": p.seen,
-                    "target": p.target,
-                    "quantiles": {
-                        f"{q:g}": value for q, value in zip(QUANTILES, p.quantiles, strict=True)
-                    },
-                    "crps": p.crps,
-                }
-            )
-            + "\n"
-            for p in self.predictions
-        )
-
-    def to_json(self) -> str:
-        """Scores, and what was left out, as JSON."""
-        document = {
-            "methods": self.methods(),
-            "left_out": list(self.left_out),
-            "failed": list(self.failed),
-        }
-        return json.dumps(document, indent=1, allow_nan=False)
-
-
 def backtest(
     runs: Sequence[PilotRun],
     *,
-    seen: float = 0.25,
-    priors: Priors | str = "full_finetuning",
+    seen: float | Sequence[float] = 0.25,
+    priors: Priors | str | None = None,
+    least_steps: float = 0,
     sampling: Sampling | None = None,
     progress: Progress = silent,
 ) -> Backtest:
@@ -95,10 +36,14 @@ def backtest(
     ----------
     runs : sequence of PilotRun
         Finished runs with their settings.
-    seen : float
-        Share of each run that the forecasts see; the mean reward over its last tenth is asked.
-    priors : Priors or str
-        A preset that has not learned from these runs.
+    seen : float or sequence of float
+        Share of each run that the forecasts see; the mean reward over its last tenth is asked. Of
+        several shares each is asked about the same cohorts.
+    priors : Priors or str, optional
+        A preset that has not learned from these runs [default: ``lora`` for runs that train an
+        adapter, else ``full_finetuning``].
+    least_steps : float
+        Optimizer steps below which a run is left out.
     sampling : Sampling, optional
     progress : callable, optional
 
@@ -109,67 +54,103 @@ def backtest(
     Raises
     ------
     InputError
-        No run can be asked about.
+        No run can be asked about, a share is not between 0 and 1, or the preset has learned from
+        one of the runs.
     """
-    cohorts, left_out = make_cases(runs, seen)
-    predictions: list[Prediction] = []
-    failed = []
-    for number, cohort in enumerate(cohorts):
-        progress("Backtesting", number / len(cohorts), f"{cohort.name}, {len(cohort.cases)} runs")
-        try:
-            own = _advisor(cohort, seen, priors, sampling or Sampling())
-        except NotConvergedError:
-            failed.append(cohort.name)
-            continue
-        except InputError as error:  # what is seen of it teaches nothing
-            left_out += [f"{case.seen.id}: {error.problem}" for case in cohort.cases]
-            continue
-        asked = {p.run for p in own}
-        left_out += [
-            f"{case.seen.id}: its first part is that of another run"
-            for case in cohort.cases
-            if case.seen.id not in asked
-        ]
-        cases = tuple(case for case in cohort.cases if case.seen.id in asked)
-        predictions += [*own, *_curves(cohort._replace(cases=cases), seen)]
-    return Backtest(tuple(predictions), tuple(left_out), tuple(failed))
-
-
-def _advisor(
-    cohort: CohortCases, seen: float, priors: Priors | str, sampling: Sampling
-) -> list[Prediction]:
-    posterior = fit([case.seen for case in cohort.cases], priors=priors, sampling=sampling)
-    place = {run.id: index for index, run in enumerate(posterior.meta.runs)}
-    return [
-        predict(
-            ADVISOR,
-            cohort.name,
-            case.seen.id,
-            seen,
-            case.target,
-            continued_reward(posterior, place[case.seen.id], case.seen, case.steps, seed=number),
-        )
-        for number, case in enumerate(cohort.cases)
-        if case.seen.id in place
+    presets = chosen_presets(runs, priors)
+    asked = [
+        (share, *make_cases(runs, share, least_steps=least_steps)) for share in check_shares(seen)
     ]
+    total = sum(len(cohorts) for _, cohorts, _ in asked)
+    if not total:
+        raise nothing_to_ask([line for *_, unusable in asked for line in unusable])
+    predictions: list[Prediction] = []
+    left_out: list[str] = []
+    failed: list[str] = []
+    done = 0
+    for share, cohorts, unusable in asked:
+        left_out += unusable
+        at = f" at {share:.0%}" if len(asked) > 1 else ""
+        for cohort in cohorts:
+            progress("Backtesting", done / total, f"{cohort.name}{at}, {len(cohort.cases)} runs")
+            done += 1
+            try:
+                posterior = fit(
+                    [case.seen for case in cohort.cases],
+                    priors=presets[cohort.is_lora],
+                    sampling=sampling or Sampling(),
+                )
+            except NotConvergedError:
+                failed.append(cohort.name + at)
+                continue
+            except InputError as error:  # what is seen of it teaches nothing
+                left_out += [f"{case.seen.id}{at}: {error.problem}" for case in cohort.cases]
+                continue
+            own, twins = _forecasts(cohort, share, posterior)
+            predictions += own
+            left_out += [f"{run}{at}: its first part is that of another run" for run in twins]
+    return Backtest(tuple(predictions), tuple(dict.fromkeys(left_out)), tuple(failed))
 
 
-def _curves(cohort: CohortCases, seen: float) -> list[Prediction]:
-    """Forecasts of the methods that look at one run at a time."""
-    rewards = np.concatenate([case.seen.reward for case in cohort.cases])
-    floors = [c.seen.reward_floor for c in cohort.cases if c.seen.reward_floor is not None]
-    ceilings = [c.seen.reward_ceiling for c in cohort.cases if c.seen.reward_ceiling is not None]
-    floor = floors[0] if floors else min(0.0, float(np.nanmin(rewards)))
-    ceiling = ceilings[0] if ceilings else max(1.0, float(np.nanmax(rewards)))
-    predictions = []
-    for case in cohort.cases:
+def check_shares(seen: float | Sequence[float]) -> list[float]:
+    """Shares as a list, each once.
+
+    Raises
+    ------
+    InputError
+        There is none, or one is not between 0 and 1.
+    """
+    shares = list(dict.fromkeys([seen] if isinstance(seen, int | float) else seen))
+    for share in shares:
+        if not 0 < share < 1:
+            raise InputError(
+                f"{share:g} is no share of a run that leaves something to forecast",
+                key="seen",
+                advice="Give a number between 0 and 1, such as 0.25",
+            )
+    if not shares:
+        raise InputError("no share of the runs to see is given", key="seen", advice="Give 0.25")
+    return shares
+
+
+def chosen_presets(runs: Sequence[PilotRun], priors: Priors | str | None) -> dict[bool, Priors]:
+    """Preset of runs that train an adapter (True) and of those that do not (False).
+
+    Raises
+    ------
+    InputError
+        A preset does not exist, or has learned from one of its runs.
+    """
+    names = {True: "lora", False: "full_finetuning"}
+    presets = {
+        adapted: priors if isinstance(priors, Priors) else load_priors(priors or default)
+        for adapted, default in names.items()
+    }
+    for adapted, preset in presets.items():
+        refuse_learned([run for run in runs if is_lora(run) == adapted], preset)
+    return presets
+
+
+def _forecasts(
+    cohort: CohortCases, seen: float, posterior: Posterior
+) -> tuple[list[Prediction], list[str]]:
+    """Predictions of all methods, and the runs whose first part the fit took for copies."""
+    place = {run.id: index for index, run in enumerate(posterior.meta.runs)}
+    floor, ceiling = posterior.meta.floor, posterior.meta.ceiling
+    mine, others, twins = [], [], []
+    for number, case in enumerate(cohort.cases):
+        if case.seen.id not in place:
+            twins.append(case.seen.id)
+            continue
+        question = Question(cohort.name, case.seen.id, seen, None, cohort.bounds, case.target)
+        continued = continued_reward(
+            posterior, place[case.seen.id], case.seen, case.steps, seed=number
+        )
+        mine.append(predict(ADVISOR, question, continued))
         rng = np.random.default_rng(0)
         draws = {"last value": last_value(case, rng)}
         for name, curve in CURVES.items():
             draws[name] = curve_fit(case, curve, floor, ceiling, rng)[0]
         draws["ensemble"] = ensemble(case, floor, ceiling, rng)
-        predictions += [
-            predict(name, cohort.name, case.seen.id, seen, case.target, values)
-            for name, values in draws.items()
-        ]
-    return predictions
+        others += [predict(name, question, values) for name, values in draws.items()]
+    return [*mine, *others], twins

@@ -95,11 +95,6 @@ def make_cases(
     left_out : list of str
         Runs that cannot be asked about, and why.
 
-    Raises
-    ------
-    InputError
-        No run can be asked about.
-
     Notes
     -----
     Runs of one file, task and model, if there are four or more, else of one task and model, are
@@ -127,8 +122,6 @@ def make_cases(
                 cohorts.append(
                     CohortCases(f"{name} {numbers[name]}", tuple(cases), bounds_of(part))
                 )
-    if not cohorts:
-        raise nothing_to_ask(left_out)
     return cohorts, left_out
 
 
@@ -242,4 +235,5 @@ def _folder_and_task(run: PilotRun) -> Hashable:
 
 def _name(runs: Sequence[PilotRun]) -> str:
     models = {run.model for run in runs}
-    return f"{runs[0].task} / {runs[0].model if len(models) == 1 else f'{len(models)} models'}"
+    model = runs[0].model or "model"
+    return f"{runs[0].task or 'task'} / {model if len(models) == 1 else f'{len(models)} models'}"

@@ -21,7 +21,11 @@ class Prediction(NamedTuple):
     ----------
     method, cohort, run : str
     seen : float
-        Share of the run that was seen.
+        Share of the run that was seen; of a run that has not begun, share of its pilots.
+    pilots : int or None
+        Pilots of the run's own model, where those of another one were seen in place of the run.
+    bounds : (float, float)
+        Floor and ceiling of the reward.
     target : float
         What the run came to.
     quantiles : tuple of float
@@ -34,14 +38,26 @@ class Prediction(NamedTuple):
     cohort: str
     run: str
     seen: float
+    pilots: int | None
+    bounds: tuple[float, float]
     target: float
     quantiles: tuple[float, ...]
     crps: float
 
     @property
+    def median(self) -> float:
+        """The forecast, where a single number is wanted."""
+        return self.quantiles[QUANTILES.index(0.5)]
+
+    @property
     def error(self) -> float:
-        """Absolute error of the median."""
-        return abs(self.quantiles[QUANTILES.index(0.5)] - self.target)
+        """Absolute error of the median, in reward units."""
+        return abs(self.median - self.target)
+
+    def scaled(self, reward: float) -> float:
+        """Reward as a share of its range."""
+        floor, ceiling = self.bounds
+        return (reward - floor) / (ceiling - floor)
 
     def covers(self, interval: float) -> bool:
         """Whether the central interval holds the target."""
@@ -49,14 +65,21 @@ class Prediction(NamedTuple):
         return self.quantiles[low] <= self.target <= self.quantiles[-1 - low]
 
 
-def predict(
-    method: str, cohort: str, run: str, seen: float, target: float, draws: FloatArray
-) -> Prediction:
+class Question(NamedTuple):
+    """What all methods are asked: the first attributes of a prediction."""
+
+    cohort: str
+    run: str
+    seen: float
+    pilots: int | None
+    bounds: tuple[float, float]
+    target: float
+
+
+def predict(method: str, question: Question, draws: FloatArray) -> Prediction:
     """Summarise predictive draws of shape (draws,)."""
-    quantiles = np.quantile(draws, QUANTILES)
-    return Prediction(
-        method, cohort, run, seen, target, tuple(quantiles.tolist()), crps(draws, target)
-    )
+    quantiles = tuple(np.quantile(draws, QUANTILES).tolist())
+    return Prediction(method, *question, quantiles, crps(draws, question.target))
 
 
 def crps(draws: FloatArray, target: float) -> float:
@@ -79,11 +102,16 @@ def crps(draws: FloatArray, target: float) -> float:
 
 
 def score(predictions: Sequence[Prediction]) -> dict[str, Any]:
-    """Mean absolute error, CRPS and coverage of forecasts of one method."""
+    """Mean absolute error, CRPS and coverage of forecasts of one method.
+
+    Errors are shares of the reward's range, so that rewards on different scales can be pooled; of a
+    reward between 0 and 1 that is its own unit.
+    """
+    width = np.array([ceiling - floor for floor, ceiling in (p.bounds for p in predictions)])
     return {
         "runs": len(predictions),
-        "mae": float(np.mean([p.error for p in predictions])),
-        "crps": float(np.mean([p.crps for p in predictions])),
+        "mae": float(np.mean([p.error for p in predictions] / width)),
+        "crps": float(np.mean([p.crps for p in predictions] / width)),
         "coverage": {
             f"{interval:g}": float(np.mean([p.covers(interval) for p in predictions]))
             for interval in INTERVALS

@@ -9,20 +9,23 @@ and linked in every process. A cohort travels as one block of numbers behind a p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import exp, log1p, tanh
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import carray, types
 
+from advisor.posterior.equations import population_names
 from advisor.posterior.kernel import log_likelihood, luck_of_runs
 from advisor.posterior.machine_code import callback, compiled
 from advisor.posterior.structure import BIN_COLUMNS, LEVELS, RUN_COLUMNS, Shape
 
 FloatArray = npt.NDArray[np.float64]
 
-_HEADER = 7
+_HEADER = 8
 _LEVELS = len(LEVELS)
+_LOSS_LEVEL = population_names().index("depression.level")
 _TASK_TERMS = 3
 
 
@@ -39,8 +42,9 @@ def pack(data: Mapping[str, Any], shape: Shape) -> FloatArray:
     -------
     block : ndarray of shape (size,)
     """
-    sizes = [data["prior_mean"].size, *shape, len(data["bin_table"]), float(data["is_oscillator"])]
-    parts = [np.array([0.0, *sizes])]
+    pivot = np.bincount(data["parents"][:, 1].astype(int)).argmax()
+    sizes = [data["prior_mean"].size, *shape, len(data["bin_table"])]
+    parts = [np.array([0.0, *sizes, float(data["is_oscillator"]), pivot])]
     for name in (
         "prior_mean",
         "prior_sd",
@@ -55,6 +59,53 @@ def pack(data: Mapping[str, Any], shape: Shape) -> FloatArray:
     block = np.concatenate(parts)
     block[0] = block.size
     return block
+
+
+@compiled
+def _turn(point: Any, block: Any) -> tuple[int, int, float]:
+    """Put headroom and plateau loss in place of their sum and their balance; see :func:`sampled`.
+
+    Returns their places, and the share of the loss in the sum.
+    """
+    headroom, loss = int(block[1]) + int(block[7]), _LOSS_LEVEL
+    total, balance = point[headroom], point[loss]
+    share = 0.5 * (1.0 + tanh(0.5 * balance))
+    point[loss] = total - log1p(exp(-balance)) if balance > -30 else total + balance
+    point[headroom] = log1p(exp(balance)) - total if balance < 30 else balance - total
+    return headroom, loss, share
+
+
+def sampled(point: FloatArray, block: FloatArray) -> FloatArray:
+    """Coordinates in which the sampler moves, from those of the model.
+
+    What a cold run lacks at its plateau may be headroom that the task does not have or loss by
+    temperature, and pilots tell the sum only: ``exp(-headroom logit) + exp(log loss)``. So the log
+    of that sum and the log odds of its parts take the places of the two, with a Jacobian of 1.
+
+    Parameters
+    ----------
+    point : ndarray of shape (size,)
+        In the order of `structure.shapes_of`.
+    block : ndarray
+        From :func:`pack`.
+
+    Returns
+    -------
+    point : ndarray of shape (size,)
+        The headroom is that of the task with the most runs.
+    """
+    headroom, loss = int(block[1] + block[7]), _LOSS_LEVEL
+    out = np.array(point)
+    out[headroom] = np.logaddexp(-point[headroom], point[loss])
+    out[loss] = point[headroom] + point[loss]
+    return out
+
+
+def natural(point: FloatArray, block: FloatArray) -> FloatArray:
+    """Coordinates of the model, from those of :func:`sampled`."""
+    out = np.array(point)
+    _turn(out, block)
+    return out
 
 
 @compiled
@@ -84,7 +135,7 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
     Parameters
     ----------
     point : ndarray of shape (size,)
-        All parameters, in the order of `structure.shapes_of`.
+        All parameters, as `structure.shapes_of` orders them, in the coordinates of :func:`sampled`.
     block : ndarray
         From :func:`pack`.
     gradient : ndarray of shape (size,)
@@ -94,6 +145,8 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
     -------
     value : float
     """
+    point = point.copy()
+    headroom, loss, share = _turn(point, block)
     terms, tasks, groups, runs = int(block[1]), int(block[2]), int(block[3]), int(block[4])
     bins = int(block[5])
     at = _HEADER
@@ -123,7 +176,7 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
         total -= 0.5 * away * away
         gradient[i] = -away / level_sd[level]
     total += _standard_normal(point[group:], gradient[group:])
-    return total + log_likelihood(
+    total += log_likelihood(
         point[:terms],
         point[task:start].reshape((_TASK_TERMS, tasks)),
         point[start:tested],
@@ -142,11 +195,15 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
         gradient[group:run].reshape((2, groups)),
         gradient[run:].reshape((3, runs)),
     )
+    by_headroom, by_loss = gradient[headroom], gradient[loss]
+    gradient[headroom] = by_loss - by_headroom
+    gradient[loss] = share * by_headroom + (1 - share) * by_loss
+    return total
 
 
 @compiled
 def _expand(point: Any, block: Any, out: Any) -> None:
-    """Copy a point with every run's offset as luck."""
+    """Copy a point in the model's coordinates, with every run's offset as luck."""
     terms, tasks, groups, runs = int(block[1]), int(block[2]), int(block[3]), int(block[4])
     at = _HEADER + 2 * terms + 2 * _LEVELS
     run_table = block[at : at + runs * RUN_COLUMNS].reshape((runs, RUN_COLUMNS))
@@ -154,11 +211,13 @@ def _expand(point: Any, block: Any, out: Any) -> None:
     parents = block[at : at + 2 * runs].reshape((runs, 2))
     group = terms + _TASK_TERMS * tasks + (_LEVELS - _TASK_TERMS) * groups
     run = group + 2 * groups
-    out[:] = point
+    for i in range(point.size):
+        out[i] = point[i]
+    _turn(out, block)
     luck_of_runs(
-        point[:terms],
-        point[terms : terms + _TASK_TERMS * tasks].reshape((_TASK_TERMS, tasks)),
-        point[group:run].reshape((2, groups)),
+        out[:terms],
+        out[terms : terms + _TASK_TERMS * tasks].reshape((_TASK_TERMS, tasks)),
+        out[group:run].reshape((2, groups)),
         point[run:].reshape((3, runs)),
         run_table,
         parents,

@@ -29,7 +29,7 @@ MORE_DRAWS = (1, 3, 6)
 """Draws of the attempts, as multiples of what was asked for; each starts from other points."""
 
 CAREFUL = 0.97
-"""Target acceptance from the second attempt on: smaller steps."""
+"""Target acceptance after an attempt with divergences: smaller steps."""
 
 HELD_OUT_SHARE = 0.67
 """Share of each log that families see when they are compared; they forecast the rest."""
@@ -55,7 +55,7 @@ class Sampling(BaseModel):
     draws: int = 1000
     tune: int = 500
     chains: int = 4
-    target_accept: float = 0.85
+    target_accept: float = 0.9
     seed: int = 1
 
 
@@ -119,7 +119,7 @@ def _converged(
     cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: Progress
 ) -> Posterior:
     """Posterior of one family that passes the gate, in as many attempts as it takes."""
-    complaint = None
+    complaint, has_diverged = None, False
     for attempt, times in enumerate(MORE_DRAWS):
         if attempt:
             detail = f"{complaint}; {times} times the draws, from other starts"
@@ -127,12 +127,13 @@ def _converged(
             settings = settings.model_copy(
                 update={
                     "draws": settings.draws * times // MORE_DRAWS[attempt - 1],
-                    "tune": 2 * settings.tune,
-                    "target_accept": max(CAREFUL, settings.target_accept),
+                    "tune": 2 * settings.tune if attempt == 1 else settings.tune,
+                    "target_accept": CAREFUL if has_diverged else settings.target_accept,
                     "seed": settings.seed + 1,
                 }
             )
         posterior = _sampled(cohort, preset, family, settings, progress)
+        has_diverged = posterior.convergence.divergent_share > DIVERGENT_SHARE
         complaint = posterior.convergence.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
         if complaint is None:
             return posterior

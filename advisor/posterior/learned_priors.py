@@ -10,7 +10,7 @@ out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -55,8 +55,8 @@ def learn_priors(
     Returns
     -------
     priors : Priors
-        With a source for every entry, and the data hashes in ``learned_from``: on those data it
-        must not be scored.
+        With a source for every entry, and the runs' fingerprints in ``learned_from``: on those
+        runs it must not be scored.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def learn_priors(
             "evidence": f"{start.evidence}; {_extent(posteriors)}",
             "learned_from": (
                 *start.learned_from,
-                *(posterior.meta.provenance.data_sha256 for posterior in posteriors),
+                *(mark for posterior in posteriors for mark in _marks(posterior).values()),
             ),
             **learned,
         }
@@ -185,37 +185,32 @@ def _check(posteriors: Sequence[Posterior], name: str) -> None:
                 advice="Give each once",
             )
         seen[data] = number
-    owner: dict[tuple[tuple[float, float], ...], int] = {}
+    owner: dict[str, int] = {}
     for number, posterior in enumerate(posteriors, 1):
-        for run, curve in _curves(posterior):
-            if owner.setdefault(curve, number) != number:
+        for run, mark in _marks(posterior).items():
+            if owner.setdefault(mark, number) != number:
                 raise InputError(
-                    f"run '{run}' is in posteriors {owner[curve]} and {number} of those given, "
+                    f"run '{run}' is in posteriors {owner[mark]} and {number} of those given, "
                     "and would count twice",
                     advice="Give only the posterior that was fitted to more runs",
                 )
 
 
-def _curves(posterior: Posterior) -> Iterator[tuple[str, tuple[tuple[float, float], ...]]]:
-    """Binned curve of each run that moved: two runs hardly share one by chance."""
-    pilots = posterior.pilots
-    for index, run in enumerate(posterior.meta.runs):
-        own = pilots["run"] == index
-        step, reward = np.round(pilots["step"][own], 6), np.round(pilots["reward"][own], 9)
-        if np.unique(reward).size > 2:
-            yield run.id, tuple(zip(step.tolist(), reward.tolist(), strict=True))
+def _marks(posterior: Posterior) -> dict[str, str]:
+    """Fingerprints by the ids of the runs that can be known again."""
+    return {run.id: run.fingerprint for run in posterior.meta.runs if run.fingerprint}
 
 
 def _check_base(posteriors: Sequence[Posterior], base: Priors) -> None:
     for number, posterior in enumerate(posteriors, 1):
-        data = posterior.meta.provenance.data_sha256
-        if data in base.learned_from:
-            raise InputError(
-                f"the base '{base.name}' has already learned from the data of posterior {number} "
-                f"({data[:HASH]}), which would count twice",
-                key="base",
-                advice="Leave it out, or start from a base that has not seen it",
-            )
+        for run, mark in _marks(posterior).items():
+            if mark in base.learned_from:
+                raise InputError(
+                    f"the base '{base.name}' has already learned from run '{run}' of posterior "
+                    f"{number}, which would count twice",
+                    key="base",
+                    advice="Leave it out, or start from a base that has not seen it",
+                )
 
 
 def _rounded(value: float, sd: float) -> float:

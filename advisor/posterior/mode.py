@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from advisor.posterior import equations as eq
 from advisor.posterior import structure as columns
-from advisor.posterior.density import log_density, pack
+from advisor.posterior.density import log_density, natural, pack, sampled
 from advisor.posterior.families import SPECTRUM, Family
 from advisor.posterior.start import start_points
 from advisor.posterior.structure import Shape, data_of, shape_of, shapes_of
@@ -77,11 +77,13 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
             for name, size in shapes_of(shape).items()
         ]
     )
-    density = density_of(pack(data, shape))
+    block = pack(data, shape)
+    density = density_of(block)
     held = [eq.population_names().index(name) for name in SPREADS]
     point[held] = data["prior_mean"][held]
-    point = _mode(density, point, held)
-    table, offsets = _placed(data, shape, density, point)
+    point = _mode(density, sampled(point, block), held)
+    bases, spreads = _bases(data, shape, natural(point, block))
+    table, offsets = _placed(data, shape, density, point, bases, spreads)
     placed = data | {"run_table": table}
     at = point.size - 3 * shape.runs
     spread = np.full(point.size, PRIOR_JITTER)
@@ -93,7 +95,7 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
 
 
 def density_of(block: FloatArray) -> Callable[[FloatArray], tuple[float, FloatArray]]:
-    """Log density and gradient of a packed cohort as a function of the point."""
+    """Log density and gradient of a packed cohort, in the coordinates of `density.sampled`."""
 
     def density(point: FloatArray) -> tuple[float, FloatArray]:
         gradient = np.empty_like(point)
@@ -120,10 +122,11 @@ def _placed(
     shape: Shape,
     density: Callable[[FloatArray], tuple[float, FloatArray]],
     point: FloatArray,
+    bases: tuple[FloatArray, ...],
+    spreads: tuple[float, ...],
 ) -> tuple[FloatArray, FloatArray]:
     """Table of runs with how each is placed, and the offsets of the mode in these coordinates."""
     table = np.array(data["run_table"])
-    bases, spreads = _bases(data, shape, point)
     has_bins = np.diff(data["first_bin"]) > 0
     offsets = np.empty((3, shape.runs))
     for row in range(3):

@@ -24,6 +24,7 @@ from advisor.posterior.storage import read_netcdf, write_netcdf
 from advisor.posterior.structure import LEVELS
 from advisor.priors import Priors
 from advisor.runs.cohort import Cohort, Reference
+from advisor.runs.fingerprint import fingerprint
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -88,6 +89,7 @@ class RunSummary(BaseModel):
     first_reward: float
     last_reward: float
     collapse_step: float | None
+    fingerprint: str
 
 
 class Provenance(BaseModel):
@@ -418,6 +420,7 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 first_reward=float(finite[:5].mean()),
                 last_reward=float(finite[-5:].mean()),
                 collapse_step=cohort.collapse_step[index],
+                fingerprint=fingerprint(run),
             )
         )
     return out

@@ -49,8 +49,8 @@ class Priors(BaseModel):
     """Every prior of the model. Logs are natural; a step is an optimizer step.
 
     See the presets for what each number means and where it comes from. ``learned_from`` holds the
-    data hashes (SHA-256) of the past posteriors that a preset learned from: on none of those data
-    may it be scored.
+    fingerprints (`advisor.runs.fingerprint`) of the runs that a preset learned from: on none of
+    them may it be scored.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

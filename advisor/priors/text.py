@@ -53,9 +53,9 @@ def show_preset(priors: Priors, console: Console) -> None:
         console.print()
     console.print(Text(f"Evidence: {priors.evidence}."), soft_wrap=True)
     if priors.learned_from:
-        hashes = ", ".join(data[:8] for data in priors.learned_from)
+        runs = len(priors.learned_from)
         console.print(
-            Text(f"Learned from the data {hashes}: it may not be scored on them."), soft_wrap=True
+            Text(f"Learned from {runs} run{'s' if runs > 1 else ''}: it may not be scored on them.")
         )
     console.print(
         Text(

@@ -27,8 +27,11 @@ IntArray = npt.NDArray[np.int64]
 CLOCK_EXPONENTS = np.array([0.25, 0.75, 1.25, 1.75])
 """Learning-rate exponents at which each clock is tabulated; between them it is interpolated."""
 
-MAX_BINS = 20
+MAX_BINS = 14
 """Bins per run: a pilot's curve bends once or twice, so more bins carry no more information."""
+
+BIN_GROWTH = 1.5
+"""Power by which bin edges grow: a curve is steepest at its start, where a bin must be short."""
 
 FLAT_Z = 2.0
 """Standard errors between the ends of a run below which it has not moved."""
@@ -475,7 +478,7 @@ def _bin(
     )
     grid = np.arange(table.shape[0], dtype=float)
     clock = np.stack([np.interp(used, grid, column).mean(axis=1) for column in table.T], axis=1)
-    edges = np.array_split(np.arange(step.size), min(MAX_BINS, step.size))
+    edges = _edges(step.size)
     sizes = np.array([part.size for part in edges], dtype=float)
     mean = np.array([reward[part].mean() for part in edges])
     # Epochs score the same completions again: only new ones count as information.
@@ -495,6 +498,16 @@ def _bin(
         "step": np.array([step[part].mean() for part in edges]),
         "clock": np.array([clock[part].mean(axis=0) for part in edges]),
     }
+
+
+def _edges(rows: int) -> list[IntArray]:
+    """Rows of each bin: few at the start, more later, at least one; none of no rows."""
+    bins = min(MAX_BINS, rows)
+    if not bins:
+        return []
+    ends = np.ceil(rows * (np.arange(1, bins) / bins) ** BIN_GROWTH - 1e-9).astype(int)
+    ends = np.maximum(ends, np.arange(1, bins))
+    return np.split(np.arange(rows), np.minimum(ends, rows - bins + np.arange(1, bins)))
 
 
 def _within_groups(
@@ -550,7 +563,7 @@ def _evaluations(
     table = _table(_factors(run))
     grid = np.arange(table.shape[0], dtype=float)
     clock = np.stack([np.interp(step, grid, column) for column in table.T], axis=1)
-    edges = np.array_split(np.arange(step.size), min(MAX_BINS, step.size)) if step.size else []
+    edges = _edges(step.size)
     return {
         "run": np.full(len(edges), index, dtype=float),
         "reward": np.array([reward[part].mean() for part in edges]),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from ranks import rank_of
-from simulation import RIGHT, Draws, Wrong, design, quantities, simulate
+from simulation import RIGHT, Draws, Wrong, design, draw_prior, quantities, simulate
 
 from advisor import _compat
 from advisor.posterior.density import density_callback, expand_callback, pack
@@ -61,10 +61,11 @@ def simulate_and_rank(study: str, number: int) -> dict[str, Any]:
     name, wrong = STUDIES[study]
     family, priors = FAMILIES[name], load_priors(PRESET)
     rng = np.random.default_rng([number, *study.encode()])
-    truth = simulate(design(), priors, family, rng, wrong)
-    draws, figures = _sample(truth.cohort, priors, family, int(rng.integers(2**31)))
-    true = quantities(truth.cohort, truth.parameters, priors, family)
-    found = quantities(truth.cohort, draws, priors, family)
+    parameters = draw_prior(design(), priors, family, rng)
+    cohort = simulate(design(), parameters, family, rng, wrong)
+    draws, figures = _sample(cohort, priors, family, int(rng.integers(2**31)))
+    true = quantities(cohort, parameters, priors, family)
+    found = quantities(cohort, draws, priors, family)
     return {
         "number": number,
         **figures,

@@ -12,8 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 from pathlib import Path
+
+# Before numpy is loaded: two processes share the cores, and idle BLAS threads would spin on them.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 HERE = Path(__file__).resolve().parent
 SIMULATIONS = 300
@@ -30,8 +35,8 @@ def ranks(arguments: argparse.Namespace, out: Path) -> None:
 
     chosen = arguments.study or (["spectrum"] if arguments.quick else list(STUDIES))
     for study in chosen:
-        wanted = CONTROLS if study.startswith("control") else SIMULATIONS
-        wanted = QUICK if arguments.quick else arguments.simulations or wanted
+        planned = CONTROLS if study.startswith("control") else SIMULATIONS
+        wanted = arguments.simulations or (QUICK if arguments.quick else planned)
         run_simulations(study, wanted, out / "simulations")
     files = [out / "simulations" / f"{study}.jsonl" for study in STUDIES]
     told = {path.stem: summary(path) for path in files if path.exists()}
@@ -52,9 +57,10 @@ def bandits(arguments: argparse.Namespace, out: Path) -> None:
     from drawing import draw_bandits
 
     run_cohorts(2 if arguments.quick else COHORTS, out / "simulations")
-    told, predictions = summary(out / "simulations" / "bandits.jsonl")
+    path = out / "simulations" / "bandits.jsonl"
+    told = summary(path)
     (out / "bandits.json").write_text(json.dumps(told, indent=1) + "\n")
-    draw_bandits(predictions, told, out / "bandits.svg")
+    draw_bandits(path, told, out / "bandits.svg")
     print(json.dumps(told, indent=1))
 
 

@@ -38,7 +38,8 @@ SIZES = {"s": 1e5, "m": 4e5}
 LEVEL = 0.5
 """Reward at which the sampling noise of every bin is fixed: it must not depend on the data drawn."""
 
-EVALUATE_EVERY = 10
+LOG_EVERY = 5
+EVALUATE_EVERY = 20
 LOGGED_SPREAD = 7
 """Run whose log told the spread within groups, so that its sampling variance is known."""
 
@@ -57,13 +58,6 @@ PLANS = (
     ("m", 1e-3, 16, 1, 2, {}),
 )
 """The design: no two of learning rate, group size, refresh interval and size go together."""
-
-
-class Truth(NamedTuple):
-    """Parameters of one draw from the prior (an axis of one draw in front), and their cohort."""
-
-    parameters: Draws
-    cohort: Cohort
 
 
 class Wrong(NamedTuple):
@@ -85,8 +79,8 @@ RIGHT = Wrong()
 
 
 def design() -> Cohort:
-    """The fixed cohort whose rewards are replaced: eight runs of two sizes, 60 steps, 20 bins."""
-    step = np.arange(1.0, STEPS + 1)
+    """The fixed cohort whose rewards are replaced: eight runs of two sizes, 60 steps, 12 bins."""
+    step = np.arange(LOG_EVERY, STEPS + 1.0, LOG_EVERY)
     tested = np.arange(0.0, STEPS + 1, EVALUATE_EVERY)
     runs = []
     for number, (size, rate, group, minibatches, epochs, more) in enumerate(PLANS):
@@ -111,6 +105,7 @@ def design() -> Cohort:
                 series={"reward": 0.8 - 0.6 * np.exp(-step / (10 + number))},
                 eval_step=tested,
                 eval_reward=0.7 - 0.5 * np.exp(-tested / (10 + number)),
+                logging_steps=LOG_EVERY,
                 reward_floor=0.0,
                 reward_ceiling=1.0,
             )
@@ -153,18 +148,19 @@ def draw_prior(cohort: Cohort, priors: Priors, family: Family, rng: np.random.Ge
 
 def simulate(
     cohort: Cohort,
-    priors: Priors,
+    parameters: Draws,
     family: Family,
     rng: np.random.Generator,
     wrong: Wrong = RIGHT,
-) -> Truth:
-    """Draw parameters from the prior and the data of a cohort from them.
+) -> Cohort:
+    """Draw the data of a cohort from one draw of parameters.
 
     Parameters
     ----------
     cohort : Cohort
         From :func:`design`.
-    priors : Priors
+    parameters : dict of str to ndarray
+        With an axis of one draw in front.
     family : Family
     rng : numpy.random.Generator
     wrong : Wrong
@@ -172,23 +168,23 @@ def simulate(
 
     Returns
     -------
-    truth : Truth
+    cohort : Cohort
+        With rewards, evaluations, exposures and collapses drawn. A run that collapses keeps all its
+        bins: given the parameters the model takes the two as independent.
     """
-    parameters = draw_prior(cohort, priors, family, rng)
     shared = _shared(parameters)
     mean = curves(cohort, parameters, family, cohort.run_of_bin, cohort.clock)[0]
-    reward = mean + _residuals(cohort, shared, rng, wrong)
     on_train = curves(cohort, parameters, family, cohort.run_of_eval, cohort.eval_clock)[0]
+    reward = mean + _residuals(cohort, shared, rng, wrong)
     tested = _evaluations(cohort, parameters, shared, on_train, rng)
     event = rng.exponential(size=len(cohort.runs)) / np.exp(log_hazard(cohort, parameters)[0])
-    drawn = replace(
+    return replace(
         cohort,
         reward=reward,
         eval_reward=tested,
         collapsed=(event < cohort.exposure).astype(float),
         exposure=np.minimum(event, cohort.exposure),
     )
-    return Truth(parameters, drawn)
 
 
 def _residuals(

@@ -12,6 +12,7 @@ from synthetic import Plan, rising
 
 from advisor.dynamics import policy_steps, schedule_factors
 from advisor.errors import InputError
+from advisor.posterior.fitting import cohort_of
 from advisor.runs.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort, build_cohort, clock_table
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=60)
@@ -477,6 +478,43 @@ def test_one_model_of_two_sizes_is_refused(task):
     with pytest.raises(InputError, match="model 'tiny-s' is given with 2 sizes") as caught:
         build(*runs)
     assert caught.value.key == "parameters"
+
+
+# What is fitted --------------------------------------------------------------------------------
+
+
+def test_collapsed_run_is_cut_before_it_falls():
+    curve = rising(60)
+    curve[30:] = 0.0
+    cohort = cohort_of([Plan().run(curve, "dead"), Plan(1e-4).run(rising(60), "alive")])
+    assert cohort.collapsed.tolist() == [1, 0]
+    assert 30 <= cohort.exposure[0] <= 35
+    assert cohort.step[cohort.run_of_bin == 0].max() <= 30
+    assert cohort.exposure[1] == 60
+
+
+@pytest.mark.parametrize("low", [-5.0, -1.0])
+def test_rising_run_of_negative_rewards_is_no_collapse(low):
+    cohort = cohort_of([Plan().run(np.linspace(low, low / 5, 60))])
+    assert not cohort.collapsed.any()
+    assert cohort.floor == low
+    falling = np.concatenate([np.linspace(low, 0.0, 30), np.full(30, low)])
+    assert cohort_of([Plan().run(falling)]).collapsed.all()
+
+
+def test_given_floor_of_one_run_judges_all():
+    # From .5 to .1 above 0 is a collapse; above -10 it is not.
+    curve = np.concatenate([rising(30, 0.2, 0.5), np.full(30, 0.1)])
+    runs = [Plan().run(curve, "a"), Plan(1e-4).run(rising(), "b")]
+    assert cohort_of(runs).collapsed.tolist() == [1, 0]
+    low = [runs[0], runs[1].with_updates(reward_floor=-10.0)]
+    assert cohort_of(low).collapsed.tolist() == [0, 0]
+
+
+def test_two_runs_of_one_id_are_refused():
+    with pytest.raises(InputError, match="two runs have the id 'run'") as caught:
+        cohort_of([Plan().run(rising()), Plan().run(rising(end=0.7))])
+    assert caught.value.key == "id"
 
 
 # Digest ----------------------------------------------------------------------------------------

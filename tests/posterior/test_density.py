@@ -25,7 +25,9 @@ from advisor.posterior.density import (
     density_callback,
     expand_callback,
     log_density,
+    natural,
     pack,
+    sampled,
 )
 from advisor.posterior.families import FAMILIES
 from advisor.posterior.kernel import luck_of_runs
@@ -78,6 +80,30 @@ def constant(data, cohort):
     return shared.sum() + levels.sum() + norm.logpdf(0) * (2 * groups + 3 * runs)
 
 
+def value_and_slope(data, cohort, point):
+    """Log density of a point of the model, with its gradient as the sampler has it."""
+    block = pack(data, shape_of(cohort))
+    return density_of(block)(sampled(flat(point), block))
+
+
+def as_sampled(slope, data, cohort, point):
+    """Gradient of the model in the coordinates of the sampler, by the Jacobian of the turn."""
+    block = pack(data, shape_of(cohort))
+    return slope @ jacobian(lambda at: natural(at, block), sampled(flat(point), block))
+
+
+def jacobian(function, vector):
+    """Derivatives by central differences of fourth order: rows by what comes out."""
+    columns, step = [], 1e-3
+    for index in range(vector.size):
+        moved = np.zeros_like(vector)
+        moved[index] = step
+        near = function(vector + moved) - function(vector - moved)
+        far = function(vector + 2 * moved) - function(vector - 2 * moved)
+        columns.append((8 * near - far) / (12 * step))
+    return np.stack(columns, axis=1)
+
+
 # PyMC ------------------------------------------------------------------------------------------
 
 
@@ -85,24 +111,25 @@ def constant(data, cohort):
 @pytest.mark.parametrize("name", CASES)
 def test_density_is_that_of_the_model_in_pymc(name):
     cohort, data, family = case(name)
-    density = density_of(pack(data, shape_of(cohort)))
     logp, dlogp = functions(name)
     for seed in range(3):
         point = random_point(cohort, np.random.default_rng([81, seed]), family)
-        value, gradient = density(flat(point))
+        value, gradient = value_and_slope(data, cohort, point)
         wanted = float(logp(point)) - constant(data, cohort)
         assert value == pytest.approx(wanted, rel=1e-10, abs=1e-8)
-        np.testing.assert_allclose(gradient, np.asarray(dlogp(point)), rtol=1e-9, atol=1e-9)
+        slope = as_sampled(np.asarray(dlogp(point)), data, cohort, point)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8)
 
 
 def test_comparison_rejects_another_density():
     cohort, data, family = case("all there is")
     point = random_point(cohort, np.random.default_rng(82), family)
     logp, dlogp = functions("all there is")
-    wanted, slope = float(logp(point)) - constant(data, cohort), np.asarray(dlogp(point))
+    wanted = float(logp(point)) - constant(data, cohort)
+    slope = as_sampled(np.asarray(dlogp(point)), data, cohort, point)
     for key in ("prior_mean", "level_sd", "run_table", "bin_table"):
         other = data | {key: 1.001 * data[key]}
-        value, gradient = density_of(pack(other, shape_of(cohort)))(flat(point))
+        value, gradient = value_and_slope(other, cohort, point)
         assert abs(value - wanted) > 1e-5, key
         assert np.abs(gradient - slope).max() > 1e-5, key
 
@@ -141,14 +168,62 @@ def test_model_takes_the_data_of_another_cohort_of_its_shape():
     try:
         for key, values in replaced.items():
             model[key].set_value(np.asarray(values))
-        value, gradient = density_of(pack(replaced, shape_of(other)))(flat(point))
+        value, gradient = value_and_slope(replaced, other, point)
         assert float(logp(point)) - constant(replaced, other) == pytest.approx(value, rel=1e-10)
-        np.testing.assert_allclose(np.asarray(dlogp(point)), gradient, rtol=1e-9, atol=1e-9)
+        slope = as_sampled(np.asarray(dlogp(point)), replaced, other, point)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8)
         assert abs(float(logp(point)) - before) > 10
     finally:
         for key, values in data.items():
             model[key].set_value(np.asarray(values))
     assert float(logp(point)) == before
+
+
+# Coordinates -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_coordinates_of_the_sampler_have_a_way_back(name):
+    cohort, data, family = case(name)
+    block = pack(data, shape_of(cohort))
+    for seed in range(3):
+        vector = flat(random_point(cohort, np.random.default_rng([92, seed]), family))
+        there = sampled(vector, block)
+        np.testing.assert_allclose(natural(there, block), vector, rtol=1e-12, atol=1e-12)
+        # Two move: what a cold run lacks at its plateau, as a sum and as a balance.
+        loss = eq.population_names().index("depression.level")
+        task = np.bincount(cohort.task_of_group[cohort.group_of_run]).argmax()
+        headroom = len(eq.population_names()) + task
+        moved = np.flatnonzero(there != vector)
+        assert sorted(moved) == sorted((loss, headroom))
+        lacking = np.exp(-vector[headroom]) + np.exp(vector[loss])
+        assert np.exp(there[headroom]) == pytest.approx(lacking)
+        odds = np.exp(vector[loss]) / np.exp(-vector[headroom])
+        assert np.exp(there[loss]) == pytest.approx(odds)
+
+
+def test_coordinates_of_the_sampler_keep_volumes():
+    """So that its density is that of the model at the same point."""
+    cohort, data, family = case("two tasks")
+    block = pack(data, shape_of(cohort))
+    for seed in range(5):
+        vector = flat(random_point(cohort, np.random.default_rng([93, seed]), family))
+        slopes = jacobian(lambda at: natural(at, block), sampled(vector, block))
+        assert abs(np.linalg.det(slopes)) == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("balance", [-1e3, -40.0, -29.9, 0.0, 29.9, 40.0, 1e3])
+def test_way_back_holds_where_one_part_is_nothing(balance):
+    cohort, data, family = case("two tasks")
+    block = pack(data, shape_of(cohort))
+    vector = flat(random_point(cohort, np.random.default_rng(94), family))
+    loss = eq.population_names().index("depression.level")
+    vector[loss] = balance
+    there = sampled(vector, block)
+    assert np.all(np.isfinite(there))
+    np.testing.assert_allclose(natural(there, block), vector, rtol=1e-9)
+    moved = there + 0.1
+    np.testing.assert_allclose(sampled(natural(moved, block), block), moved, rtol=1e-9)
 
 
 # Data ------------------------------------------------------------------------------------------
@@ -157,9 +232,13 @@ def test_model_takes_the_data_of_another_cohort_of_its_shape():
 def test_block_holds_its_own_size_first():
     cohort, data, _ = case("oscillator")
     block = pack(data, shape_of(cohort))
-    assert block[0] == block.size == 7 + sum(np.size(values) for values in data.values()) - 1
+    numbers = [data[name] for name in data if name != "is_oscillator"]
+    assert block[0] == block.size
+    np.testing.assert_array_equal(
+        block[-sum(values.size for values in numbers) :],
+        np.concatenate([values.ravel() for values in numbers]),
+    )
     assert tuple(block[2:5]) == shape_of(cohort)
-    assert block[6] == 1
     assert block.dtype == np.float64
     assert block.flags.c_contiguous
 
@@ -180,42 +259,42 @@ def test_tables_have_the_columns_that_are_tested():
 @pytest.mark.parametrize(("key", "column"), COLUMNS)
 def test_each_column_of_the_data_counts(key, column):
     cohort, data, family = case("all there is")
-    vector = flat(random_point(cohort, np.random.default_rng(84), family))
-    before, _ = density_of(pack(data, shape_of(cohort)))(vector)
+    point = random_point(cohort, np.random.default_rng(84), family)
+    before, _ = value_and_slope(data, cohort, point)
     table = data[key].copy()
     # Exchanged rather than moved, so that an index stays one and a weight a share.
     table[:, column] = np.roll(table[:, column], 1)
-    after, _ = density_of(pack(data | {key: table}, shape_of(cohort)))(vector)
+    after, _ = value_and_slope(data | {key: table}, cohort, point)
     if np.array_equal(table, data[key]):
         # All runs are alike in this: the intercept of a law.
         table[:, column] = 0.9
-        after, _ = density_of(pack(data | {key: table}, shape_of(cohort)))(vector)
+        after, _ = value_and_slope(data | {key: table}, cohort, point)
     assert abs(after - before) > 1e-6
 
 
 @pytest.mark.parametrize("key", ["prior_mean", "prior_sd", "level_mean", "level_sd"])
 def test_each_prior_counts(key):
     cohort, data, family = case("two tasks")
-    vector = flat(random_point(cohort, np.random.default_rng(85), family))
-    before, _ = density_of(pack(data, shape_of(cohort)))(vector)
+    point = random_point(cohort, np.random.default_rng(85), family)
+    before, _ = value_and_slope(data, cohort, point)
     for index in range(data[key].size):
         moved = data[key].copy()
         moved[index] += 0.1
-        after, _ = density_of(pack(data | {key: moved}, shape_of(cohort)))(vector)
+        after, _ = value_and_slope(data | {key: moved}, cohort, point)
         assert abs(after - before) > 1e-6
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_density_is_finite_and_alive_at_every_start(name):
     cohort = simulated(name)
-    density = density_of(pack(data_of(cohort, PRIORS), shape_of(cohort)))
+    data = data_of(cohort, PRIORS)
     for seed in range(4):
         rng = np.random.default_rng([86, seed])
         start = start_points(cohort, PRIORS)
         shapes = shapes_of(shape_of(cohort))
         point = {key: start.get(key, rng.uniform(-1, 1, size)) for key, size in shapes.items()}
         assert start.keys() <= shapes.keys()
-        value, gradient = density(flat(point))
+        value, gradient = value_and_slope(data, cohort, point)
         assert np.isfinite(value)
         assert np.all(np.isfinite(gradient))
         # The sampler refuses a start at which a coordinate has no slope.
@@ -223,20 +302,24 @@ def test_density_is_finite_and_alive_at_every_start(name):
 
 
 @pytest.mark.parametrize("family", ["spectrum", "oscillator"])
-def test_density_is_finite_far_outside_the_priors(family):
-    cohort = simulated("all there is")
-    density = density_of(pack(data_of(cohort, PRIORS, FAMILIES[family]), shape_of(cohort)))
-    centre = flat(random_point(cohort, np.random.default_rng(87), FAMILIES[family]))
-    values = []
+@pytest.mark.parametrize(("preset", "reach"), [("small_models", 4), ("lora", 4), ("uninformative", 2)])
+def test_density_is_finite_far_from_the_prior_means(preset, reach, family):
+    """Everywhere within so many prior standard deviations in every direction at once."""
+    cohort, priors = simulated("all there is"), load_priors(preset)
+    data = data_of(cohort, priors, FAMILIES[family])
+    block = pack(data, shape_of(cohort))
+    density = density_of(block)
+    tasks, groups, runs = shape_of(cohort)
+    counts, rest = [tasks] * 3 + [groups] * 3, 2 * groups + 3 * runs
+    mean, sd = (
+        np.concatenate([data[f"prior_{part}"], np.repeat(data[f"level_{part}"], counts), other])
+        for part, other in (("mean", np.zeros(rest)), ("sd", np.ones(rest)))
+    )
     for seed in range(200):
         rng = np.random.default_rng([88, seed])
-        value, gradient = density(centre + rng.uniform(-4, 4, centre.size))
-        assert not np.isnan(value)
-        values.append(value)
-        if np.isfinite(value):
-            assert np.all(np.isfinite(gradient))
-    # A rate of collapse may overflow to one that no run survives.
-    assert np.mean(np.isfinite(values)) > 0.95
+        value, gradient = density(sampled(mean + sd * rng.uniform(-reach, reach, sd.size), block))
+        assert np.isfinite(value)
+        assert np.all(np.isfinite(gradient))
 
 
 # C ---------------------------------------------------------------------------------------------
@@ -295,14 +378,14 @@ def test_draws_are_kept_with_luck_in_place_of_offsets(name):
     kept = np.full(vector.size, np.nan)
     function = EXPAND(expand_callback.address)
     assert function(vector.size, vector.size, real(vector), real(kept), block.ctypes.data) == 0
-    sampled, found = unflat(vector, cohort), unflat(kept, cohort)
-    luck = np.empty_like(sampled["run_offset"])
+    wanted, found = unflat(natural(vector, block), cohort), unflat(kept, cohort)
+    luck = np.empty_like(wanted["run_offset"])
     names = ("population", "task_level", "group_offset", "run_offset")
-    parts = (np.ascontiguousarray(sampled[name]) for name in names)
+    parts = (np.ascontiguousarray(wanted[name]) for name in names)
     luck_of_runs(*parts, data["run_table"], data["parents"], luck)
     np.testing.assert_allclose(found.pop("run_offset"), luck, rtol=1e-12)
-    offsets = sampled.pop("run_offset")
-    for key, values in sampled.items():
+    offsets = wanted.pop("run_offset")
+    for key, values in wanted.items():
         np.testing.assert_array_equal(found[key], values)
     is_placed = CASES[name][2]
     assert np.any(np.abs(luck - offsets) > 0.1) == is_placed

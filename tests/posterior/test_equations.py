@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.dynamics import cumulative_clock, schedule_factors
+from advisor.dynamics import coefficients, cumulative_clock, schedule_factors, trajectory
 from advisor.posterior import equations as eq
 from advisor.runs.cohort import CLOCK_EXPONENTS, Covariates
 
@@ -192,7 +192,7 @@ def test_slope_at_the_start_is_what_is_sampled():
 def test_run_level_worked_out_by_hand():
     group = eq.GroupLevel(0.2, 0.8, np.log(0.02))
     luck = (2.0, -1.0, 3.0)
-    run = eq.run_level(POPULATION, group, np.log(3.0), np.log(0.1), luck, 9.0, 1.0)
+    run = eq.run_level(POPULATION, group, np.log(3.0), np.log(0.1), luck, np.log(1.4), 9.0, 1.0)
     assert run.start == 0.2
     # Odds 4 moved by exp(.5); of the tenth that is lost to temperature, exp(-1.5) remains.
     odds = 4 * np.exp(0.5)
@@ -200,14 +200,15 @@ def test_run_level_worked_out_by_hand():
     raw = 0.06 * np.exp(-0.1)
     assert run.stiffness == pytest.approx(raw / (1 + raw * 8 / 0.4))
     assert run.dispersion == pytest.approx(0.6 * np.exp(1.5))
+    assert run.onset == pytest.approx(1.4)
 
 
 def test_each_kind_of_luck_moves_its_own_part_of_a_run():
     group, still = eq.GroupLevel(0.2, 0.8, np.log(0.02)), (0.0, 0.0, 0.0)
-    plain = eq.run_level(POPULATION, group, 0.0, np.log(0.1), still, 9.0, 1.0)
+    plain = eq.run_level(POPULATION, group, 0.0, np.log(0.1), still, 0.0, 9.0, 1.0)
     for index, name in enumerate(("plateau", "stiffness", "dispersion")):
         luck = tuple(float(index == i) for i in range(3))
-        lucky = eq.run_level(POPULATION, group, 0.0, np.log(0.1), luck, 9.0, 1.0)
+        lucky = eq.run_level(POPULATION, group, 0.0, np.log(0.1), luck, 0.0, 9.0, 1.0)
         moved = {field for field in plain._fields if getattr(lucky, field) > getattr(plain, field)}
         same = {field for field in plain._fields if getattr(lucky, field) == getattr(plain, field)}
         assert (moved, same) == ({name}, set(plain._fields) - {name})
@@ -216,22 +217,25 @@ def test_each_kind_of_luck_moves_its_own_part_of_a_run():
 def test_plateau_loss_stays_finite_far_outside():
     group, still = eq.GroupLevel(0.2, 0.8, np.log(0.02)), (0.0, 0.0, 0.0)
     loss = np.array([-1e3, -30.0, 3.0, 1e3])
-    run = eq.run_level(POPULATION, group, 0.0, loss, still, 1.0, 1.0)
+    run = eq.run_level(POPULATION, group, 0.0, loss, still, 0.0, 1.0, 1.0)
     np.testing.assert_allclose(run.plateau[:2], 0.8)
     assert np.all(run.plateau[2:] == 0.8 * np.exp(-np.exp(3.0)))
     # However unlucky, no run loses more than that.
     cold = POPULATION | {"log_run_plateau_spread": -40.0}
-    run = eq.run_level(cold, group, 0.0, 0.0, (np.array([-1e3, 1e3]), 0.0, 0.0), 1.0, 1.0)
+    run = eq.run_level(cold, group, 0.0, 0.0, (np.array([-1e3, 1e3]), 0.0, 0.0), 0.0, 1.0, 1.0)
     np.testing.assert_allclose(run.plateau, [0.8 * np.exp(-np.exp(3.0)), 0.8], rtol=1e-12)
 
 
-def curve(clock, stiffness=0.05, *, momentum=0.9, age=0.0, share=0.0, dispersion=1.0):
+def curve(
+    clock, stiffness=0.05, *, momentum=0.9, age=0.0, share=0.0, dispersion=1.0, onset=1.0, single=0.0
+):
     return eq.expected_reward(
         np.asarray(clock, dtype=float),
-        eq.RunLevel(0.2, 0.8, stiffness, dispersion),
+        eq.RunLevel(0.2, 0.8, stiffness, dispersion, onset),
         momentum,
         age,
         share,
+        single,
     )
 
 
@@ -256,6 +260,30 @@ def test_lag_shortens_the_timescale_by_the_stale_age():
     assert lagging == pytest.approx(curve(20.0, **narrow), abs=2e-4)
 
 
+def test_slow_start_bends_the_curve_and_keeps_its_ends():
+    time = np.array([0.0, 1.0, 5.0, 20.0, 1e6])
+    plain, slow = (curve(time, momentum=0.0, dispersion=0.5, onset=onset) for onset in (1.0, 1.5))
+    np.testing.assert_allclose([slow[0], plain[0]], 0.2)
+    assert slow[1] < plain[1]
+    np.testing.assert_allclose(slow[-1], plain[-1], atol=1e-6)
+    # k t = 1: there the onset does not count.
+    assert slow[3] == pytest.approx(plain[3])
+
+
+def test_single_mode_has_the_curve_of_the_oscillator():
+    time = np.array([0.0, 1.0, 7.0, 60.0, 200.0])
+    mode = coefficients(0.05, 0.9, 0.5, 0.3)
+    found = curve(time, age=0.5, share=0.3, single=1.0)
+    # s k A = .0075: the damping is not bent yet.
+    np.testing.assert_allclose(found, trajectory(time, 0.2, 0.8, mode), rtol=1e-9)
+    assert found.max() > 0.82
+    relaxation = curve(time, age=0.5, share=0.3)
+    assert relaxation.max() < 0.8
+    # Draws of several families side by side.
+    both = curve(time, age=0.5, share=0.3, single=np.array([[0.0], [1.0]]))
+    np.testing.assert_array_equal(both, [relaxation, found])
+
+
 @LADDER
 @given(stiffness=st.floats(1e-4, 50), age=st.floats(0, 1e4), share=st.floats(0, 1))
 def test_curve_stays_between_start_and_plateau_however_stale(stiffness, age, share):
@@ -271,7 +299,7 @@ def test_curve_stays_between_start_and_plateau_however_stale(stiffness, age, sha
 
 GROUP_INPUTS = ("headroom_logit", "log_slope", "start_logit", "headroom", "stiffness", "size")
 LUCK_INPUTS = ("plateau_luck", "stiffness_luck", "shape_luck")
-RUN_INPUTS = ("rate", "loss", *LUCK_INPUTS, "interval", "clipped")
+RUN_INPUTS = ("rate", "loss", *LUCK_INPUTS, "log_onset", "interval", "clipped")
 CURVE_INPUTS = ("clock", "momentum", "age", "corrected")
 SCALARS = tuple(POPULATION)
 
@@ -286,6 +314,7 @@ def chain(values):
         values["rate"],
         values["loss"],
         tuple(values[name] for name in LUCK_INPUTS),
+        values["log_onset"],
         values["interval"],
         values["clipped"],
     )
@@ -324,6 +353,8 @@ def random_values(rng, reach=2.0):
         + (0.7 if name in SPREADS else 1.0) * rng.uniform(-reach, reach, SIZE)
         for name in (*SCALARS, *GROUP_INPUTS, *RUN_INPUTS[:5])
     }
+    # A shape, not a scale: a start half or twice as steep.
+    values["log_onset"] = 0.2 * rng.uniform(-reach, reach, SIZE)
     values["interval"] = rng.choice([1.0, 2.0, 8.0, 64.0], SIZE)
     values["clipped"] = rng.choice([0.0, 1.0], SIZE)
     values["corrected"] = rng.choice([0.0, 1.0], SIZE)
@@ -348,8 +379,9 @@ def test_numpy_and_pytensor_agree(graph, seed):
         ("plateau_luck", 4),
         ("interval", 5),
         ("shape_luck", 6),
-        ("age", 7),
-        ("momentum", 7),
+        ("log_onset", 7),
+        ("age", 8),
+        ("momentum", 8),
     ],
 )
 def test_parity_check_rejects_another_input(graph, name, output):

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from advisor.errors import InputError
 from advisor.posterior import equations as eq
+from advisor.posterior.families import FAMILIES
 from advisor.posterior.start import population_names
 from advisor.priors import Priors, load_priors, preset_names
 from advisor.priors.loader import HalfNormalPrior, NormalPrior, _folder
@@ -48,10 +49,12 @@ def test_preset_loads_and_states_a_source_for_every_number(name):
     assert priors.name == name
     assert len(priors.description) >= LEAST_SOURCE
     found = entries(priors)
-    assert len(found) == len(Priors.model_fields) - 4
+    assert len(found) == len(Priors.model_fields) - 5
     for key, entry in found.items():
         assert len(entry.source.strip()) >= LEAST_SOURCE, key
         assert entry.sd > 0
+    assert len(priors.family_runs.source.strip()) >= LEAST_SOURCE
+    assert all(getattr(priors.family_runs, family) > 0 for family in FAMILIES)
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -143,12 +143,32 @@ def test_decay_falls_from_one_with_time_and_stiffness_and_rises_with_dispersion(
     assert np.all(wider >= left - 1e-12)
 
 
+@LADDER
+@given(x=st.floats(0.01, 30), dispersion=DISPERSIONS, onset=st.floats(0.5, 2))
+def test_onset_counts_progress_by_a_power_of_it(x, dispersion, onset):
+    left = spectrum_decay(100.0, x / 100, 1.0, 0.0, dispersion, onset)
+    plain = spectrum_decay(100.0, x**onset / 100, 1.0, 0.0, dispersion)
+    assert left == pytest.approx(plain, rel=1e-6)
+    assert spectrum_decay(100.0, x / 100, 1.0, 0.0, dispersion, 1.0) == pytest.approx(
+        spectrum_decay(100.0, x / 100, 1.0, 0.0, dispersion), rel=1e-12
+    )
+
+
+def test_special_cases_of_the_curve():
+    x = np.linspace(0, 20, 41)
+    hill = spectrum_decay(x, 1.0, 1.0, 0.0, 1.0, 1.3)
+    np.testing.assert_allclose(hill, 1 / (1 + x**1.3), atol=1e-7)
+    stretched = spectrum_decay(x, 1.0, 1.0, 0.0, 1e-7, 1.3)
+    np.testing.assert_allclose(stretched, np.exp(-(x**1.3)), atol=1e-6)
+    assert np.abs(hill - stretched).max() > 0.1
+
+
 # PyTensor --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def graph():
-    names = ("time", "stiffness", "damping", "momentum", "dispersion")
+    names = ("time", "stiffness", "damping", "momentum", "dispersion", "onset")
     inputs = [pt.dvector(name) for name in names]
     left = spectrum_decay(*inputs)
     gradients = pytensor.grad(left.sum(), inputs)
@@ -164,6 +184,7 @@ def test_pytensor_and_numpy_agree(graph):
         rng.uniform(0.1, 1, size),
         np.where(rng.random(size) < 0.2, 0.0, rng.uniform(0, 0.99, size)),
         np.exp(rng.uniform(-4, 3, size)),
+        np.exp(rng.uniform(-0.5, 0.5, size)),
     ]
     left, *_ = graph(*values)
     np.testing.assert_allclose(left, spectrum_decay(*values), rtol=1e-12)
@@ -180,6 +201,7 @@ def test_gradient_is_that_of_a_finite_difference(graph):
         rng.uniform(0.2, 1, size),
         rng.uniform(0.1, 0.95, size),
         rng.uniform(0.1, 3, size),
+        rng.uniform(0.7, 1.5, size),
     ]
     _, *gradients = graph(*values)
     for index, gradient in enumerate(gradients):

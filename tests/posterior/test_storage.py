@@ -11,12 +11,21 @@ from synthetic import PLANS, PRESET, Plan, cohort_of_plans, made_up, raw_draws, 
 
 from advisor import _compat
 from advisor.errors import InputError, NotConvergedError, StudyError
-from advisor.posterior import Posterior, Sampling, fit, fitting
+from advisor.posterior import Posterior, Sampling, fit
 from advisor.posterior import equations as eq
-from advisor.posterior.fitting import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
+from advisor.posterior.density import expand_callback, pack
+from advisor.posterior.fitting import (
+    CAREFUL,
+    DIVERGENT_SHARE,
+    ESS_LIMIT,
+    MORE_DRAWS,
+    RHAT_LIMIT,
+    cohort_of,
+)
 from advisor.posterior.posterior import SCHEMA
 from advisor.posterior.storage import META
-from advisor.posterior.structure import KEPT, data_of, structure_of
+from advisor.posterior.mode import place
+from advisor.posterior.structure import Shape, data_of, shape_of, shapes_of
 from advisor.priors import load_priors
 
 
@@ -135,8 +144,11 @@ def test_named_draws_are_those_that_were_sampled():
     posterior = made_up(seed=1)
     for index, name in enumerate(eq.population_names()):
         np.testing.assert_array_equal(posterior.draws[name], raw["population"][..., index])
-    for index, name in enumerate(("headroom_logit", "log_slope")):
+    for index, name in enumerate(("headroom_logit", "log_slope", "log_onset")):
         np.testing.assert_array_equal(posterior.draws[name], raw["task_level"][:, :, index])
+    np.testing.assert_array_equal(posterior.draws["start_logit"], raw["start_logit"])
+    for index, name in enumerate(("eval_start_logit", "log_eval_gain")):
+        np.testing.assert_array_equal(posterior.draws[name], raw["eval_level"][:, :, index])
     for index, name in enumerate(("group_offset.headroom", "group_offset.stiffness")):
         np.testing.assert_array_equal(posterior.draws[name], raw["group_offset"][:, :, index])
     names = ("run_offset.plateau", "run_offset.stiffness", "run_offset.shape")
@@ -178,7 +190,7 @@ def test_text_of_one_pilot_is_in_the_singular():
 
 # Gate ------------------------------------------------------------------------------------------
 
-FINE = {name: (np.array([1.001]), np.array([900.0])) for name in KEPT}
+FINE = {name: (np.array([1.001]), np.array([900.0])) for name in shapes_of(Shape(1, 1, 1))}
 
 
 def diagnosed(name, rhat, ess):
@@ -187,28 +199,31 @@ def diagnosed(name, rhat, ess):
 
 def test_gate_lets_converged_draws_pass():
     assert gate(made_up()) is None
-    assert gate(diagnosed("run_offset", 1.0199, 201.0)) is None
+    assert gate(diagnosed("run_offset", RHAT_LIMIT - 1e-4, ESS_LIMIT + 1)) is None
 
 
 @pytest.mark.parametrize("name", FINE)
 def test_gate_stops_any_variable_that_did_not_mix(name):
-    assert gate(diagnosed(name, 1.03, 900.0)) == f"R-hat 1.030 of {name} is not below 1.02"
+    wanted = f"R-hat 1.030 of {name} is not below {RHAT_LIMIT}"
+    assert gate(diagnosed(name, 1.03, 900.0)) == wanted
     assert "only 120 effective draws" in gate(diagnosed(name, 1.001, 120.0))
 
 
 @pytest.mark.parametrize("name", FINE)
 def test_gate_stops_a_parameter_that_never_moved(name):
-    assert gate(diagnosed(name, np.nan, 900.0)) == f"R-hat nan of {name} is not below 1.02"
+    wanted = f"R-hat nan of {name} is not below {RHAT_LIMIT}"
+    assert gate(diagnosed(name, np.nan, 900.0)) == wanted
     assert "only nan effective draws" in gate(diagnosed(name, 1.001, np.nan))
 
 
 def test_gate_stops_divergences():
-    diverging = np.zeros((2, 200))
-    diverging[0, :3] = 1
-    steps = np.full((2, 200), 7.0)
+    diverging = np.zeros((2, 2000))
+    diverging[0, :32] = 1
+    steps = np.full((2, 2000), 7.0)
     posterior = made_up(statistics={"diverging": diverging, "n_steps": steps})
     assert gate(posterior) == "0.8% of the draws diverged"
-    diverging[0, 1:3] = 0
+    diverging[0, round(DIVERGENT_SHARE * 4000) :] = 0
+    assert diverging.sum() > 0
     assert gate(made_up(statistics={"diverging": diverging, "n_steps": steps})) is None
 
 
@@ -229,35 +244,23 @@ def test_figures_are_those_of_the_chains():
 
 @pytest.fixture
 def sampler(monkeypatch):
-    """A compiled model that needs no compiler: it returns draws that do or do not mix."""
-    attempts, compiled, sampled = [], [], []
+    """In place of NUTS: draws that do or do not mix."""
 
-    class Compiled:
+    class Sampler:
         passes_at = None
+        attempts, blocks, starts = [], [], []
 
-        def __init__(self, model, names):
-            point = model.initial_point()
-            self.all = {variable.name: point[variable.name].shape for variable in model.free_RVs}
-            self.shapes = {name: self.all[name] for name in names}
-            self.names = {variable.name for variable in model.data_vars}
-            compiled.append(self)
-
-        def sample(
-            self, data, start, *, jitter, draws, tune, chains, seed, target_accept, progress
-        ):
-            attempts.append((draws, tune, target_accept, seed))
-            sampled.append(data)
-            # Every number is given, and every variable starts from a curve or apart.
-            assert data.keys() == self.names
-            assert start.keys() | set(jitter) == self.all.keys()
-            assert {name: values.shape for name, values in start.items()} == {
-                name: self.all[name] for name in start
-            }
+        @classmethod
+        def sample(cls, callbacks, block, shapes, start, *, draws, tune, chains, seed, **others):
+            cls.attempts.append((draws, tune, others["target_accept"], seed))
+            cls.blocks.append(block)
+            assert callbacks[1] == expand_callback.address
+            cls.starts.append(np.array([start(chain) for chain in range(chains)]))
             rng = np.random.default_rng(seed)
             # Started apart, and never mixed.
-            apart = 0.5 * np.arange(chains) * (Compiled.passes_at != len(attempts))
+            apart = 0.5 * np.arange(chains) * (cls.passes_at != len(cls.attempts))
             found = {}
-            for name, shape in self.shapes.items():
+            for name, shape in shapes.items():
                 noise = 0.1 * rng.standard_normal((chains, draws, *shape))
                 found[name] = noise + apart.reshape(-1, 1, *[1] * len(shape))
             return found, {
@@ -265,18 +268,17 @@ def sampler(monkeypatch):
                 "n_steps": np.full((chains, draws), 7.0),
             }
 
-    monkeypatch.setattr(fitting, "CompiledModel", Compiled)
-    monkeypatch.setattr(fitting, "_COMPILED", {})
-    Compiled.attempts, Compiled.compiled, Compiled.sampled = attempts, compiled, sampled
-    return Compiled
+    Sampler.attempts, Sampler.blocks, Sampler.starts = [], [], []
+    monkeypatch.setattr(_compat, "sample_density", Sampler.sample)
+    return Sampler
 
 
-BRIEF = Sampling(draws=150, tune=100, target_accept=0.8, seed=5)
+BRIEF = Sampling(draws=600, tune=100, target_accept=0.8, seed=5)
 
 
 def test_fit_that_never_converges_gives_no_number(sampler):
     said = []
-    with pytest.raises(NotConvergedError, match="did not converge in two attempts: R-hat") as no:
+    with pytest.raises(NotConvergedError, match="did not converge in 3 attempts: R-hat") as no:
         fit(
             [Plan().run(rising())],
             priors=PRESET,
@@ -284,49 +286,40 @@ def test_fit_that_never_converges_gives_no_number(sampler):
             progress=lambda *stage: said.append(stage),
         )
     assert no.value.exit_code == 4
-    assert sampler.attempts == [(150, 100, 0.8, 5), (300, 200, 0.97, 6)]
-    (again,) = [detail for stage, _, detail in said if stage == "Sampling again"]
-    assert again.endswith("twice the draws, smaller steps")
+    assert sampler.attempts == [
+        (600 * times, 100 * 2**attempt, CAREFUL if attempt else 0.8, 5 + attempt)
+        for attempt, times in enumerate(MORE_DRAWS)
+    ]
+    again = [detail for stage, _, detail in said if stage == "Sampling again"]
+    assert len(again) == 2
+    for detail, times in zip(again, MORE_DRAWS[1:], strict=True):
+        assert detail.startswith("R-hat")
+        assert f"; {times} times the draws" in detail
 
 
-def test_fit_that_converges_at_the_second_attempt_says_its_seed(sampler):
-    sampler.passes_at = 2
+@pytest.mark.parametrize("attempt", [1, 2, 3])
+def test_fit_says_the_seed_of_the_attempt_that_converged(sampler, attempt):
+    sampler.passes_at = attempt
     posterior = fit([Plan().run(rising())], priors=load_priors(PRESET), sampling=BRIEF)
-    assert posterior.meta.provenance.seed == 6
-    assert posterior.convergence.draws == 4 * 300
+    assert len(sampler.attempts) == attempt
+    assert posterior.meta.provenance.seed == 4 + attempt
+    assert posterior.convergence.draws == 4 * 600 * MORE_DRAWS[attempt - 1]
     assert gate(posterior) is None
     assert posterior.meta.priors.name == PRESET
 
 
-def test_cohorts_of_one_structure_are_compiled_once(sampler):
-    sampler.passes_at = 1
-    cohorts = (
-        [Plan().run(rising(), "a"), Plan(1e-3).run(rising(40), "b")],
-        [Plan(2e-4).run(rising(30, end=0.6), "c")],
-        [Plan().run(rising(), "d"), Plan(1e-3, model="tiny-m").run(rising(40), "e")],
-    )
-    posteriors = []
-    for runs in cohorts:
-        sampler.attempts.clear()
-        posteriors.append(fit(runs, priors=PRESET, sampling=BRIEF))
-    assert [len(posterior.meta.runs) for posterior in posteriors] == [2, 1, 2]
-    # The third has two groups; the second reuses the first's, with its own numbers.
-    assert len(sampler.compiled) == 2
-    assert len(sampler.sampled) == 3
-    for runs, seen in zip(cohorts, sampler.sampled, strict=True):
-        cohort = fitting.cohort_of(runs)
-        for name, values in data_of(cohort, load_priors(PRESET)).items():
-            np.testing.assert_array_equal(seen[name], values)
-
-
-def test_draws_of_padded_runs_are_not_kept(sampler):
+def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):
     sampler.passes_at = 1
     runs = [Plan().run(rising(), "a"), Plan(1e-3).run(rising(40), "b")]
     posterior = fit(runs, priors=PRESET, sampling=BRIEF)
-    assert structure_of(fitting.cohort_of(runs)).runs == 12
+    placement = place(cohort_of(runs), load_priors(PRESET))
+    np.testing.assert_array_equal(sampler.blocks[0], placement.block)
+    starts = np.array([placement.start(chain) for chain in range(4)])
+    np.testing.assert_array_equal(sampler.starts[0], starts)
+    unplaced = pack(data_of(cohort_of(runs), load_priors(PRESET)), shape_of(cohort_of(runs)))
+    assert np.any(sampler.blocks[0] != unplaced)
     for name in eq.RUN_OFFSETS:
-        assert posterior.draws[name].shape == (4, 150, 2)
-    assert "wander" not in posterior.draws
+        assert posterior.draws[name].shape == (4, 600, 2)
 
 
 def test_fit_refuses_bad_input_before_it_loads_anything(sampler):

@@ -139,6 +139,7 @@ def make_posterior(
                 first_reward=floor + 0.1 * scale,
                 last_reward=floor + (0.8 if p.collapse is None else 0.05) * scale,
                 collapse_step=p.collapse,
+                fingerprint=f"{index:064x}",
             )
             for index, p in enumerate(pilots)
         ),

@@ -1,0 +1,254 @@
+"""The calibration studies: do their own instruments measure what they claim?"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
+sys.path.insert(0, str(FOLDER))
+
+import bandit  # noqa: E402
+import one_simulation  # noqa: E402
+import ranks  # noqa: E402
+import simulation  # noqa: E402
+
+from advisor.posterior.families import FAMILIES  # noqa: E402
+from advisor.posterior.kernel import log_likelihood  # noqa: E402
+from advisor.posterior.structure import data_of  # noqa: E402
+from advisor.priors import load_priors  # noqa: E402
+
+SIMULATIONS, DRAWS, REPEATS = 100, 99, 500
+
+
+@pytest.fixture(scope="module")
+def band():
+    return ranks.uniform_band(SIMULATIONS, DRAWS)
+
+
+def uniform_ranks(seed):
+    return np.random.default_rng(seed).integers(0, DRAWS + 1, (REPEATS, SIMULATIONS))
+
+
+# Ranks -------------------------------------------------------------------------------------------
+
+
+def test_a_rank_counts_the_draws_below_the_truth():
+    assert ranks.rank_of(0.5, np.array([0.1, 0.9, 0.3])) == 2
+    assert ranks.rank_of(-1.0, np.array([0.1, 0.9])) == 0
+
+
+def test_counts_and_difference_by_hand():
+    own = np.array([0, 0, 2, 3])
+    assert ranks.counts_up_to(own, 3).tolist() == [2, 2, 3]
+    assert ranks.difference(own, 3) == pytest.approx([0.5 - 0.25, 0.5 - 0.5, 0.75 - 0.75])
+    assert ranks.counts_up_to(np.stack([own, own]), 3).tolist() == [[2, 2, 3]] * 2
+
+
+def test_uniform_ranks_pass_nineteen_times_in_twenty(band):
+    chances = [band.chance(own) for own in uniform_ranks(1)]
+    for level in (0.05, 0.3):
+        rejected = int(np.sum(np.array(chances) < level))
+        low, high = binom.ppf([0.001, 0.999], REPEATS, level)
+        assert low <= rejected <= high
+
+
+@pytest.mark.parametrize("wrong", ["shifted", "too narrow", "too wide"])
+def test_ranks_of_a_wrong_posterior_fail(band, wrong):
+    rng = np.random.default_rng(2)
+    truth = rng.standard_normal((40, SIMULATIONS, 1))
+    noise = rng.standard_normal((40, SIMULATIONS, DRAWS))
+    draws = {"shifted": noise + 0.5, "too narrow": 0.6 * noise, "too wide": 1.7 * noise}[wrong]
+    chances = [band.chance((cohort < at).sum(axis=1)) for cohort, at in zip(draws, truth, strict=True)]
+    assert np.mean(np.array(chances) < 0.05) > 0.9
+    right = [band.chance((cohort < at).sum(axis=1)) for cohort, at in zip(noise, truth, strict=True)]
+    assert np.mean(np.array(right) < 0.05) < 0.25
+
+
+def test_the_band_that_is_drawn_is_the_test_that_is_made(band):
+    low, high = band.limits(0.05)
+    decisions = []
+    for own in uniform_ranks(3):
+        strayed = ranks.difference(own, DRAWS)
+        leaves = bool(np.any((strayed < low - 1e-9) | (strayed > high + 1e-9)))
+        assert leaves == (band.chance(own) < 0.05)
+        decisions.append(leaves)
+    assert any(decisions)
+
+
+def test_a_stricter_band_is_wider(band):
+    low, high = band.limits(0.05)
+    wide_low, wide_high = band.limits(0.001)
+    assert np.all(wide_low <= low)
+    assert np.all(wide_high >= high)
+    assert wide_high.max() > high.max()
+
+
+def test_coverage_of_ranks():
+    every = np.arange(DRAWS + 1)
+    assert ranks.coverage(every, DRAWS, 0.8) == pytest.approx(0.8)
+    assert ranks.coverage(every, DRAWS, 0.5) == pytest.approx(0.5)
+    assert ranks.coverage(np.array([0, 99]), DRAWS, 0.95) == 0.0
+
+
+# Simulator against machine code ------------------------------------------------------------------
+
+
+def scores(family, wrong, draws):
+    """Slope of the log likelihood at the truth, of data drawn there, shape (draws, parameters)."""
+    rng = np.random.default_rng(5)
+    priors, cohort = load_priors(one_simulation.PRESET), simulation.design()
+    parameters = simulation.draw_prior(cohort, priors, family, rng)
+    # Halfway to the prior mean: a curve that moves, so that no slope is zero by chance.
+    centre = data_of(cohort, priors, family)["prior_mean"]
+    parameters["population"] = 0.5 * (parameters["population"] + centre)
+    parameters["task_level"][:, 1] = -3.0
+    point = [np.ascontiguousarray(values[0]) for values in parameters.values()]
+    out = []
+    for _ in range(draws):
+        drawn = simulation.simulate(cohort, parameters, family, rng, wrong)
+        data = data_of(drawn, priors, family)
+        table = (data["run_table"], data["parents"], data["first_bin"], data["bin_table"])
+        slope = [np.zeros_like(part) for part in point]
+        log_likelihood(*point, *table, float(data["is_oscillator"]), *slope)
+        out.append(np.concatenate([part.ravel() for part in slope]))
+    return np.array(out)
+
+
+def strayed(found):
+    """Standard errors between the mean slope and zero, of parameters that the data touch."""
+    moves = found.std(axis=0) > 1e-9
+    assert moves.sum() > 40
+    error = found.std(axis=0, ddof=1)[moves] / np.sqrt(len(found))
+    return np.abs(found.mean(axis=0)[moves] / error)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_score_has_mean_zero_under_the_simulator(name):
+    # Bartlett's first identity: it holds for every parameter only if simulator and likelihood agree.
+    assert strayed(scores(FAMILIES[name], simulation.RIGHT, 600)).max() < 4.5
+
+
+@pytest.mark.parametrize("wrong", [simulation.Wrong(sampling_noise=1.6), simulation.Wrong(wander=0)])
+def test_the_score_betrays_a_wrong_simulator(wrong):
+    assert strayed(scores(FAMILIES["spectrum"], wrong, 600)).max() > 10
+
+
+def test_the_score_betrays_another_family():
+    family = FAMILIES["hill"]._replace(is_oscillator=True)
+    found = scores(family, simulation.RIGHT, 200)
+    assert strayed(found).max() < 4.5
+    drawn = FAMILIES["hill"]
+
+    def as_hill(cohort, parameters, _, rng, wrong):
+        return original(cohort, parameters, drawn, rng, wrong)
+
+    original = simulation.simulate
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "simulate", as_hill)
+        assert strayed(scores(family, simulation.RIGHT, 200)).max() > 10
+
+
+def test_a_collapse_is_drawn_from_the_hazard():
+    rng = np.random.default_rng(6)
+    priors, cohort = load_priors(one_simulation.PRESET), simulation.design()
+    family = FAMILIES["spectrum"]
+    parameters = simulation.draw_prior(cohort, priors, family, rng)
+    parameters["population"][:] = data_of(cohort, priors, family)["prior_mean"]
+    rate = np.exp(simulation.log_hazard(cohort, parameters)[0])
+    drawn = [simulation.simulate(cohort, parameters, family, rng) for _ in range(2000)]
+    collapsed = np.mean([one.collapsed for one in drawn], axis=0)
+    expected = -np.expm1(-rate * cohort.exposure)
+    assert expected.max() > 0.05
+    assert collapsed == pytest.approx(expected, abs=0.045)
+    assert all(np.all(one.exposure <= cohort.exposure) for one in drawn)
+    assert all(one.reward.size == cohort.reward.size for one in drawn)
+
+
+# The command -------------------------------------------------------------------------------------
+
+
+def command(out, *more):
+    return subprocess.run(
+        [sys.executable, str(FOLDER / "run.py"), "ranks", "--quick", "--out", str(out), *more],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+@pytest.mark.slow
+def test_the_quick_command_ranks_and_resumes(tmp_path):
+    done = command(tmp_path, "--simulations", "4")
+    assert done.returncode == 0, done.stderr
+    told = json.loads((tmp_path / "ranks.json").read_text())["spectrum"]
+    assert told["simulations"] == 4
+    assert told["quantities_tested"] == len(told["quantities"]) > 40
+    assert {"log likelihood", "plateau [s]", "luck.shape"} <= told["quantities"].keys()
+    assert (tmp_path / "ranks.svg").stat().st_size > 1000
+    kept = (tmp_path / "simulations" / "spectrum.jsonl").read_text()
+    assert command(tmp_path, "--simulations", "5").returncode == 0
+    longer = (tmp_path / "simulations" / "spectrum.jsonl").read_text()
+    assert longer.startswith(kept)
+    assert longer.count("\n") == kept.count("\n") + 1
+
+
+@pytest.mark.slow
+def test_ranks_of_another_model_are_not_mixed_in(tmp_path):
+    (tmp_path / "simulations").mkdir()
+    header = {"study": "spectrum", "formulas": "of another day", "quantities": []}
+    (tmp_path / "simulations" / "spectrum.jsonl").write_text(json.dumps(header) + "\n")
+    refused = command(tmp_path)
+    assert refused.returncode == 1
+    assert "delete the file" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_simulation_that_does_not_converge_is_recorded_with_its_ranks(monkeypatch):
+    monkeypatch.setattr(one_simulation, "KEPT", 30)
+    monkeypatch.setattr(one_simulation, "TUNE", 60)
+    record = one_simulation.simulate_and_rank("exponential", 0)
+    assert not record["converged"]
+    assert record["attempts"] == 2
+    assert all(0 <= rank <= one_simulation.DRAWS for rank in record["ranks"].values())
+
+
+def test_seeds_follow_from_study_and_number():
+    rng = [np.random.default_rng([7, *name.encode()]).random() for name in one_simulation.STUDIES]
+    assert len(set(rng)) == len(one_simulation.STUDIES)
+
+
+# Bandit ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def task():
+    return bandit.draw_task(np.random.default_rng(0), 0.0)
+
+
+def test_twice_the_learning_rate_takes_half_the_steps(task):
+    rng = np.random.default_rng(1)
+    slow = np.mean([bandit.train(task, 1.5, 16, rng, 200) for _ in range(6)], axis=0)
+    fast = np.mean([bandit.train(task, 3.0, 16, rng, 200) for _ in range(6)], axis=0)
+    halved = slow.reshape(100, 2).mean(axis=1)
+    assert np.abs(halved[:90] - fast[:90]).mean() < 0.04
+    assert np.abs(slow[40:90] - fast[40:90]).mean() > 0.05
+
+
+def test_the_bandit_learns_up_to_what_its_verifier_grants(task):
+    rewards = bandit.train(task, 12.0, 16, np.random.default_rng(2))
+    policy = np.exp(task.logits) / np.exp(task.logits).sum(axis=1, keepdims=True)
+    before = (1 - task.missed) * policy[:, 0].mean()
+    assert rewards[:3].mean() == pytest.approx(before, abs=0.1)
+    assert 1 - task.missed + 0.03 > rewards[-30:].mean() > before + 0.2
+
+
+def test_a_cohort_is_decided_by_its_number():
+    first, again, other = bandit.make_cohort(0), bandit.make_cohort(0), bandit.make_cohort(1)
+    assert np.array_equal(first[3].reward, again[3].reward)
+    assert not np.array_equal(first[3].reward, other[3].reward)
+    assert {run.hyperparameters.momentum for run in first + other} == {0.0, 0.9}

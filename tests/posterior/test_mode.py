@@ -1,0 +1,186 @@
+"""Where chains start and in which coordinates: the mode, the places, and the starts round it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
+from synthetic import Plan
+
+from advisor.posterior import equations as eq
+from advisor.posterior.density import log_density, natural, pack, sampled
+from advisor.posterior.families import FAMILIES
+from advisor.posterior.fitting import cohort_of
+from advisor.posterior.kernel import luck_of_runs
+from advisor.posterior.mode import LUCK_JITTER, PRIOR_JITTER, SPREADS, _mode, density_of, place
+from advisor.posterior.start import start_points
+from advisor.posterior.structure import (
+    RUN_PLACES,
+    RUN_RATE,
+    data_of,
+    shape_of,
+    shapes_of,
+)
+
+HELD = [eq.population_names().index(name) for name in SPREADS]
+
+
+@cache
+def placed(name, family="spectrum"):
+    return place(simulated(name), PRIORS, FAMILIES[family])
+
+
+def places(placement):
+    """Anchors, reference spreads and weights: loss, rate and shape by run."""
+    table = placement.data["run_table"][:, RUN_PLACES:RUN_RATE]
+    return table.reshape(len(table), 3, 3).transpose(2, 1, 0)
+
+
+def mode_of(cohort):
+    """The density with runs by their luck, where the climb starts, and the mode."""
+    data = data_of(cohort, PRIORS)
+    block = pack(data, shape_of(cohort))
+    density = density_of(block)
+    start, shapes = start_points(cohort, PRIORS), shapes_of(shape_of(cohort))
+    point = [np.broadcast_to(start.get(name, 0.0), size).ravel() for name, size in shapes.items()]
+    point = np.concatenate(point)
+    point[HELD] = data["prior_mean"][HELD]
+    point = sampled(point, block)
+    return density, point, _mode(density, point, HELD)
+
+
+# Mode ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_nothing_free_pulls_at_the_mode(name):
+    density, start, mode = mode_of(simulated(name))
+    before, after = density(start), density(mode)
+    assert after[0] > before[0]
+    free = np.setdiff1d(np.arange(mode.size), HELD)
+    # Units of order one: a slope of .1 is a hundredth of a nat from the top.
+    assert np.abs(after[1][free]).max() < 0.1
+    assert np.abs(before[1][free]).max() > 0.5
+    np.testing.assert_array_equal(mode[HELD], start[HELD])
+
+
+def test_spreads_are_held_and_all_of_them():
+    names = eq.population_names()
+    assert {names[index] for index in HELD} == {
+        name for name in names if "spread" in name or name in ("log_misfit", "log_noise_scale")
+    }
+
+
+@pytest.mark.parametrize("name", ["one group", "two tasks", "all there is"])
+def test_places_do_not_move_the_point(name):
+    """The point is the mode in the coordinates of the places, but for spreads that were nudged."""
+    cohort, placement = simulated(name), placed(name)
+    _, _, mode = mode_of(cohort)
+    point = placement.point.copy()
+    point[HELD] = mode[HELD]
+    at = point.size - 3 * len(cohort.runs)
+    np.testing.assert_array_equal(point[:at], mode[:at])
+    here = unflat(natural(point, placement.block), cohort)
+    luck = unflat(mode, cohort)["run_offset"]
+    found = np.empty_like(luck)
+    parts = (here[key] for key in ("population", "task_level", "group_offset", "run_offset"))
+    luck_of_runs(*parts, placement.data["run_table"], placement.data["parents"], found)
+    np.testing.assert_allclose(found, luck, atol=1e-9)
+    assert np.any(places(placement)[2] > 0)
+    assert np.abs(here["run_offset"] - luck).max() > 0.01
+
+
+# Places ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_weights_are_shares_and_references_are_spreads(name):
+    placement = placed(name)
+    anchor, reference, weight = places(placement)
+    assert np.all(np.isfinite(anchor))
+    assert np.all((weight >= 0) & (weight < 1))
+    # Luck lifts the plateau and so lowers the loss.
+    means = {key: getattr(PRIORS, key).mean for key in SPREADS[2:]}
+    spreads = ("log_run_loss_spread", "log_run_rate_spread", "log_run_shape_spread")
+    for row, (key, sign) in enumerate(zip(spreads, (-1, 1, 1), strict=True)):
+        np.testing.assert_allclose(reference[row], sign * np.exp(means[key]))
+
+
+def told(prompts, rows=60):
+    """Weights of a run of this many prompts per step among others."""
+    steps = np.arange(rows)
+    plans = [Plan(rate, prompts=prompts, steps=rows) for rate in (3e-4, 1e-3, 1e-4)]
+    noise = np.random.default_rng(95).standard_normal((3, rows)) * 0.25 / np.sqrt(prompts)
+    runs = [
+        plan.run(np.clip(TRUTH.reward(plan, steps) + noise[i], 0, 1), str(i))
+        for i, plan in enumerate(plans)
+    ]
+    return places(place(cohort_of(runs), PRIORS))[2]
+
+
+def test_weights_rise_with_what_the_data_tell():
+    few, more, many = (told(prompts)[1:].mean() for prompts in (0.1, 4.0, 256.0))
+    assert few + 0.1 < more < many
+    assert few < 0.3
+    assert many > 0.6
+
+
+def test_collapsed_runs_are_told_least():
+    _, _, weight = places(placed("all there is"))
+    dead = simulated("all there is").collapsed == 1
+    assert weight[1:, dead].max() < weight[1:, ~dead].mean()
+    # A run cut at its first row tells nothing of its curve.
+    np.testing.assert_allclose(places(placed("one that collapsed at once"))[2], 0.0, atol=1e-3)
+
+
+def test_losses_too_small_to_see_are_sampled_by_luck():
+    """Whatever the curvature: their logarithm has no lower end."""
+    for name in ("one group", "stale without a ratio"):
+        anchor, _, weight = places(placed(name))
+        assert not weight[0][np.exp(anchor[0]) < 0.03].any()
+    # The control: where losses can be seen, some are told.
+    plans = [Plan(rate, minibatches=32) for rate in (3e-4, 1e-3)]
+    curve = np.concatenate([np.linspace(0.2, 0.3, 15), np.full(45, 0.3)])
+    runs = [plan.run(curve + 0.01 * i, str(i)) for i, plan in enumerate(plans)]
+    anchor, _, weight = places(place(cohort_of(runs), PRIORS))
+    seen = np.exp(anchor[0]) >= 0.03
+    assert weight[0][seen].max() > 0.05
+
+
+# Starts ----------------------------------------------------------------------------------------
+
+
+def test_starts_of_chains_differ_and_follow_their_seed():
+    placement = placed("all there is")
+    starts = [placement.start(seed) for seed in range(4)]
+    for seed, start in enumerate(starts):
+        np.testing.assert_array_equal(start, placement.start(seed))
+    for i in range(4):
+        for j in range(i):
+            assert np.all(starts[i] != starts[j])
+
+
+def test_chains_start_apart_by_as_much_as_is_said():
+    cohort, placement = simulated("all there is"), placed("all there is")
+    away = np.array([placement.start(seed) for seed in range(400)]) - placement.point
+    width = np.full(placement.point.size, PRIOR_JITTER)
+    width[: placement.data["prior_sd"].size] *= placement.data["prior_sd"]
+    width[-3 * len(cohort.runs) :] = LUCK_JITTER
+    assert np.all(np.abs(away) <= width)
+    np.testing.assert_allclose(np.abs(away).max(axis=0), width, rtol=0.05)
+    np.testing.assert_allclose(away.mean(axis=0) / width, 0.0, atol=0.15)
+
+
+@pytest.mark.parametrize("family", ["spectrum", "oscillator"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_density_is_finite_and_alive_where_chains_start(name, family):
+    placement = placed(name, family)
+    for seed in range(4):
+        start = placement.start(seed)
+        gradient = np.empty_like(start)
+        assert np.isfinite(log_density(start, placement.block, gradient))
+        assert np.all(np.isfinite(gradient))
+        # The sampler refuses a start at which a coordinate has no slope.
+        assert np.all(gradient != 0)
