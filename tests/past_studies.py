@@ -100,7 +100,11 @@ def _meta(
         reference=Reference(3e-4, 8.0, 16.0, 1e5),
         floor=0.0,
         ceiling=1.0,
+        evaluated=tuple(False for _ in groups),
+        eval_floor=0.0,
+        eval_ceiling=1.0,
         longest=60.0,
+        families={"spectrum": 1.0},
         runs=tuple(
             RunSummary(
                 id=f"{label}-{index}",

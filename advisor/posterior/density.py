@@ -209,14 +209,16 @@ def _expand(point: Any, block: Any, out: Any) -> None:
     run_table = block[at : at + runs * RUN_COLUMNS].reshape((runs, RUN_COLUMNS))
     at += runs * RUN_COLUMNS
     parents = block[at : at + 2 * runs].reshape((runs, 2))
-    group = terms + _TASK_TERMS * tasks + (_LEVELS - _TASK_TERMS) * groups
+    start = terms + _TASK_TERMS * tasks
+    group = start + (_LEVELS - _TASK_TERMS) * groups
     run = group + 2 * groups
     for i in range(point.size):
         out[i] = point[i]
     _turn(out, block)
     luck_of_runs(
         out[:terms],
-        out[terms : terms + _TASK_TERMS * tasks].reshape((_TASK_TERMS, tasks)),
+        out[terms:start].reshape((_TASK_TERMS, tasks)),
+        out[start : start + groups],
         out[group:run].reshape((2, groups)),
         point[run:].reshape((3, runs)),
         run_table,

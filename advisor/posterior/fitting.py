@@ -25,7 +25,7 @@ ESS_LIMIT = 400.0
 DIVERGENT_SHARE = 0.001
 """Gate: beyond these nothing is published (R-hat and ESS: Vehtari et al., arXiv:1903.08008)."""
 
-MORE_DRAWS = (1, 3, 6)
+MORE_DRAWS = (1, 2, 5)
 """Draws of the attempts, as multiples of what was asked for; each starts from other points."""
 
 CAREFUL = 0.97

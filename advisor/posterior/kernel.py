@@ -41,6 +41,9 @@ from advisor.posterior.structure import (
 DEGREES = 5.0
 """Degrees of freedom of a run's residuals, and of an evaluation's."""
 
+LEAST_GAP = 1e-9
+"""Share below which what a cold plateau lacks is not told from nothing."""
+
 LEAST_VARIANCE = 1e-6
 """Variance of a bin below which no noise is believed, in squared shares of the reward range."""
 
@@ -120,7 +123,7 @@ def _placed(
     the offset's prior is ``N(w (base - anchor) / s, (spread / s)^(2 w))`` with s a spread that
     stays (Gorinova, Moore and Hoffman, arXiv:1906.03028).
     """
-    at = RUN_PLACES + 3 * kind
+    at = RUN_PLACES + 3 * (kind + 1)
     anchor, reference, weight = row[at], row[at + 1], row[at + 2]
     factor = 1.0
     if weight > 0.0:
@@ -128,6 +131,18 @@ def _placed(
         offset -= weight * (base - anchor) / reference
     luck = factor * offset
     return base + spread * luck, luck, factor
+
+
+@compiled
+def _plateau_luck(cold: float, loss_base: float, offset: float, row: Any) -> Any:
+    """Luck of a run on its plateau, where the offset says how its plateau differs from the mode's.
+
+    To first order what its law gains at the plateau its luck must lose, as far as the data pin the
+    plateau down: ``luck = offset - (a logit(cold plateau) + b log loss - c)``.
+    """
+    cold_logit = log(cold) - log(max(1 - cold, LEAST_GAP))
+    at = RUN_PLACES
+    return offset - (row[at] * cold_logit + row[at + 1] * loss_base - row[at + 2])
 
 
 @compiled
@@ -146,7 +161,7 @@ def _lifted(
     ``a_value`` and ``a_luck`` are those of the value and of the luck where it acts by itself. The
     model gives every offset a standard normal prior, which is exchanged for that of the luck.
     """
-    at = RUN_PLACES + 3 * kind
+    at = RUN_PLACES + 3 * (kind + 1)
     reference, weight = row[at + 1], row[at + 2]
     if weight == 0.0:
         return 0.0, a_value, a_value * spread * offset, a_value * spread + a_luck
@@ -198,6 +213,7 @@ def _headroom(population: Any, task_level: Any, group_offset: Any, group: int, t
 def luck_of_runs(
     population: Any,
     task_level: Any,
+    start_logit: Any,
     group_offset: Any,
     run_offset: Any,
     run_table: Any,
@@ -208,7 +224,7 @@ def luck_of_runs(
 
     Parameters
     ----------
-    population, task_level, group_offset, run_offset, run_table, parents : ndarray
+    population, task_level, start_logit, group_offset, run_offset, run_table, parents : ndarray
         As for :func:`log_likelihood`.
     luck : ndarray of shape (3, runs)
         Overwritten: plateau, stiffness, shape.
@@ -217,14 +233,14 @@ def luck_of_runs(
         row = run_table[run]
         group, task = int(parents[run, 0]), int(parents[run, 1])
         headroom = _headroom(population, task_level, group_offset, group, task)
-        base = _loss_base(population, row)
-        spread = -exp(population[_LOSS_SPREAD])
-        luck[0, run] = _placed(base, spread, run_offset[0, run], row, 0)[1]
+        start = _sigmoid(start_logit[group])
+        cold = start + (1 - start) * headroom
+        luck[0, run] = _plateau_luck(cold, _loss_base(population, row), run_offset[0, run], row)
         base = _law_base(population, task_level, group_offset, row, group, task, headroom)
         spread = exp(population[_RATE_SPREAD])
-        luck[1, run] = _placed(base, spread, run_offset[1, run], row, 1)[1]
+        luck[1, run] = _placed(base, spread, run_offset[1, run], row, 0)[1]
         spread = exp(population[_SHAPE_SPREAD])
-        luck[2, run] = _placed(population[_DISPERSION], spread, run_offset[2, run], row, 2)[1]
+        luck[2, run] = _placed(population[_DISPERSION], spread, run_offset[2, run], row, 1)[1]
 
 
 @compiled
@@ -315,13 +331,13 @@ def log_likelihood(
         headroom = _headroom(population, task_level, group_offset, group, task)
         cold = start + (1 - start) * headroom
         law_base = _law_base(population, task_level, group_offset, row, group, task, headroom)
-        log_law, rate_luck, rate_factor = _placed(law_base, rate_spread, run_offset[1, run], row, 1)
+        log_law, rate_luck, rate_factor = _placed(law_base, rate_spread, run_offset[1, run], row, 0)
         # Luck lifts the plateau, so it lowers the loss.
-        log_loss, plateau_luck, loss_factor = _placed(
-            _loss_base(population, row), -loss_spread, run_offset[0, run], row, 0
-        )
+        loss_base = _loss_base(population, row)
+        plateau_luck = _plateau_luck(cold, loss_base, run_offset[0, run], row)
+        log_loss = loss_base - loss_spread * plateau_luck
         log_dispersion, shape_luck, shape_factor = _placed(
-            population[_DISPERSION], shape_spread, run_offset[2, run], row, 2
+            population[_DISPERSION], shape_spread, run_offset[2, run], row, 1
         )
         capped = min(max(log_loss, -30.0), 3.0)
         loss = exp(capped)
@@ -501,7 +517,7 @@ def log_likelihood(
         d_eval[1, group] += a_gain
 
         value, a_base, a_spread, a_offset = _lifted(
-            a_dispersion, 0.0, shape_spread, run_offset[2, run], shape_luck, shape_factor, row, 2
+            a_dispersion, 0.0, shape_spread, run_offset[2, run], shape_luck, shape_factor, row, 1
         )
         total += value
         d_population[_DISPERSION] += a_base
@@ -511,7 +527,7 @@ def log_likelihood(
         a_law = a_log_k / (1 + slowed)
         d_population[_LIMIT] += a_log_k * slowed / (1 + slowed)
         value, a_law, a_spread, a_offset = _lifted(
-            a_law, 0.0, rate_spread, run_offset[1, run], rate_luck, rate_factor, row, 1
+            a_law, 0.0, rate_spread, run_offset[1, run], rate_luck, rate_factor, row, 0
         )
         total += value
         d_population[_RATE_SPREAD] += a_spread
@@ -526,22 +542,17 @@ def log_likelihood(
         a_odds = a_plateau * plateau * (1 - lucky)
         d_population[_PLATEAU_SPREAD] += a_odds * plateau_spread * plateau_luck
         a_loss = -a_plateau * plateau * loss if log_loss == capped else 0.0
-        value, a_base, a_spread, a_offset = _lifted(
-            a_loss,
-            a_odds * plateau_spread,
-            -loss_spread,
-            run_offset[0, run],
-            plateau_luck,
-            loss_factor,
-            row,
-            0,
-        )
-        total += value
-        for i in range(_DEPRESSIONS):
-            d_population[_DEPRESSION + i] += a_base * row[RUN_DEPRESSION + i]
-        d_population[_LOSS_SPREAD] += a_spread
-        d_run[0, run] += a_offset
         a_cold = a_plateau * plateau / lucky * odds / (1 - cold + cold * odds) ** 2
+        d_population[_LOSS_SPREAD] -= a_loss * loss_spread * plateau_luck
+        offset = run_offset[0, run]
+        total += 0.5 * (offset * offset - plateau_luck * plateau_luck)
+        a_luck = a_odds * plateau_spread - a_loss * loss_spread - plateau_luck
+        d_run[0, run] += a_luck + offset
+        a_loss -= a_luck * row[RUN_PLACES + 1]
+        if 1 - cold > LEAST_GAP:
+            a_cold -= a_luck * row[RUN_PLACES] / (cold * (1 - cold))
+        for i in range(_DEPRESSIONS):
+            d_population[_DEPRESSION + i] += a_loss * row[RUN_DEPRESSION + i]
         a_start += a_cold * (1 - headroom)
         d_start[group] += a_start * start * (1 - start)
         a_headroom = (a_cold * (1 - start) * headroom - a_law) * (1 - headroom)

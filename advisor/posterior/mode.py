@@ -18,15 +18,13 @@ from advisor.posterior import equations as eq
 from advisor.posterior import structure as columns
 from advisor.posterior.density import log_density, natural, pack, sampled
 from advisor.posterior.families import SPECTRUM, Family
+from advisor.posterior.kernel import LEAST_GAP
 from advisor.posterior.start import start_points
 from advisor.posterior.structure import Shape, data_of, shape_of, shapes_of
 from advisor.priors import Priors
 from advisor.runs.cohort import Cohort
 
 FloatArray = npt.NDArray[np.float64]
-
-VISIBLE_LOSS = 0.03
-"""Relative plateau loss below which its logarithm has no lower end that the data could tell."""
 
 STEP = 1e-4
 """Of the finite difference of the gradient; parameters are of order one."""
@@ -122,29 +120,37 @@ def _placed(
     shape: Shape,
     density: Callable[[FloatArray], tuple[float, FloatArray]],
     point: FloatArray,
-    bases: tuple[FloatArray, ...],
-    spreads: tuple[float, ...],
+    bases: _Bases,
+    spreads: _Spreads,
 ) -> tuple[FloatArray, FloatArray]:
     """Table of runs with how each is placed, and the offsets of the mode in these coordinates."""
     table = np.array(data["run_table"])
     has_bins = np.diff(data["first_bin"]) > 0
-    offsets = np.empty((3, shape.runs))
-    for row in range(3):
-        at = point.size - (3 - row) * shape.runs
-        luck = point[at : at + shape.runs]
-        told = _curvature(density, point, at + np.arange(shape.runs)) - 1
-        value = bases[row] + spreads[row] * luck
+    at = point.size - 3 * shape.runs
+    luck = np.array(point[at:]).reshape(3, shape.runs)
+    weights = np.empty((3, shape.runs))
+    for kind in range(3):
+        told = _curvature(density, point, at + kind * shape.runs + np.arange(shape.runs)) - 1
         told = np.where(has_bins, np.maximum(told, 0.0), 0.0)
-        if row == 0:
-            told[np.exp(value) < VISIBLE_LOSS] = 0.0
-        weight = told / (1 + told)
-        column = columns.RUN_PLACES + 3 * row
-        table[:, column] = value
-        table[:, column + 1] = spreads[row]
-        table[:, column + 2] = weight
-        # base + spread (offset - weight (base - value) / spread) is to be the value.
-        offsets[row] = (1 - weight) * luck
-    return table, offsets
+        weights[kind] = told / (1 + told)
+    plateau = columns.RUN_PLACES
+    for kind, base, spread in ((1, bases.rate, spreads.rate), (2, bases.shape, spreads.shape)):
+        column = columns.RUN_PLACES + 3 * kind
+        table[:, column] = base + spread * luck[kind]
+        table[:, column + 1] = spread
+        table[:, column + 2] = weights[kind]
+    # By how much the plateau falls per unit of log loss, and rises per unit of log odds and luck.
+    loss = np.exp(bases.loss - spreads.loss * luck[0])
+    rise = 1 - eq.shifted_share(eq.sigmoid(bases.cold_logit), spreads.plateau * luck[0])
+    by_luck = rise * spreads.plateau + loss * spreads.loss
+    table[:, plateau] = weights[0] * rise / by_luck
+    table[:, plateau + 1] = -weights[0] * loss / by_luck
+    table[:, plateau + 2] = (
+        table[:, plateau] * bases.cold_logit
+        + table[:, plateau + 1] * bases.loss
+        + weights[0] * luck[0]
+    )
+    return table, (1 - weights) * luck
 
 
 def _curvature(
@@ -152,20 +158,36 @@ def _curvature(
     point: FloatArray,
     indices: npt.NDArray[np.int64],
 ) -> FloatArray:
-    """Negative second derivative along single coordinates, shape (indices,)."""
-    out = np.empty(indices.size)
-    for place, index in enumerate(indices):
-        ahead, behind = point.copy(), point.copy()
-        ahead[index] += STEP
-        behind[index] -= STEP
-        out[place] = (density(behind)[1][index] - density(ahead)[1][index]) / (2 * STEP)
-    return out
+    """Negative second derivative along each coordinate, shape (indices,).
+
+    All are moved at once: given what they share, runs know nothing of each other.
+    """
+    ahead, behind = point.copy(), point.copy()
+    ahead[indices] += STEP
+    behind[indices] -= STEP
+    change = density(behind)[1] - density(ahead)[1]
+    return np.asarray(change[indices] / (2 * STEP))
 
 
-def _bases(
-    data: Mapping[str, Any], shape: Shape, point: FloatArray
-) -> tuple[tuple[FloatArray, ...], tuple[float, ...]]:
-    """What the laws give each run, and the spread of its luck: loss, rate, shape."""
+class _Bases(NamedTuple):
+    """What the laws give each run, shape (runs,)."""
+
+    cold_logit: FloatArray
+    loss: FloatArray
+    rate: FloatArray
+    shape: FloatArray
+
+
+class _Spreads(NamedTuple):
+    """Standard deviations of the luck of runs."""
+
+    plateau: float
+    loss: float
+    rate: float
+    shape: float
+
+
+def _bases(data: Mapping[str, Any], shape: Shape, point: FloatArray) -> tuple[_Bases, _Spreads]:
     values, at = {}, 0
     for name, size in shapes_of(shape).items():
         count = int(np.prod(size))
@@ -189,11 +211,17 @@ def _bases(
     )
     rate = table[:, columns.RUN_RATE : columns.RUN_DEPRESSION] @ laws["rate"]
     loss = table[:, columns.RUN_DEPRESSION : columns.RUN_HAZARD] @ laws["depression"]
-    shared = np.full(shape.runs, population["log_dispersion"])
-    # Luck lifts the plateau, so it lowers the loss.
-    signs = (-1.0, 1.0, 1.0)
-    names = ("log_run_loss_spread", "log_run_rate_spread", "log_run_shape_spread")
-    spreads = tuple(
-        sign * float(np.exp(population[name])) for sign, name in zip(signs, names, strict=True)
+    cold = np.clip(level.cold_plateau, LEAST_GAP, 1 - LEAST_GAP)
+    bases = _Bases(
+        np.log(cold / (1 - cold)),
+        np.clip(loss, -30.0, 3.0),
+        np.asarray(level.log_stiffness + rate),
+        np.full(shape.runs, population["log_dispersion"]),
     )
-    return (loss, np.asarray(level.log_stiffness + rate), shared), spreads
+    spreads = _Spreads(
+        *(
+            float(np.exp(population[f"log_run_{kind}_spread"]))
+            for kind in ("plateau", "loss", "rate", "shape")
+        )
+    )
+    return bases, spreads

@@ -42,8 +42,8 @@ RUN_RATE = RUN_PLACES + 3 * len(eq.RUN_OFFSETS)
 RUN_DEPRESSION = RUN_RATE + len(eq.RATE_TERMS)
 RUN_HAZARD = RUN_DEPRESSION + len(eq.DEPRESSION_TERMS)
 RUN_COLUMNS = RUN_HAZARD + len(eq.HAZARD_TERMS)
-"""Columns of the table of runs; the designs of the laws start at theirs, and so do the anchor,
-reference spread and weight by which each offset is placed."""
+"""Columns of the table of runs; the designs of the laws start at theirs, and so do three numbers
+for each offset by which it is placed (`mode.place`)."""
 
 BIN_REWARD = 0
 BIN_IS_EVALUATION = 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from advisor.backtest.scores import INTERVALS, QUANTILES, crps, predict, score
+from advisor.backtest.scores import INTERVALS, QUANTILES, Question, crps, predict, score
 
 
 def crps_of_normal(mean, sd, target):
@@ -62,8 +62,9 @@ def test_crps_is_best_for_the_true_spread():
 # Predictions and coverage ----------------------------------------------------------------------
 
 
-def made(target, draws):
-    return predict("mine", "sort / tiny 1", "run0", 0.25, target, draws)
+def made(target, draws, bounds=(0.0, 1.0)):
+    question = Question("sort / tiny 1", "run0", 0.25, None, bounds, target)
+    return predict("mine", question, draws)
 
 
 def test_prediction_holds_quantiles_error_and_score():
@@ -74,6 +75,19 @@ def test_prediction_holds_quantiles_error_and_score():
     np.testing.assert_allclose(found.quantiles, 0.5 + 0.1 * norm.ppf(QUANTILES), atol=1e-4)
     assert found.error == pytest.approx(0.12, abs=1e-6)
     assert found.crps == crps(draws, 0.62)
+    assert found.median == pytest.approx(0.5)
+
+
+def test_rewards_on_another_scale_count_as_shares_of_their_range():
+    draws = grid(0.5, 0.1)
+    unit, wide = made(0.62, draws), made(8 * 0.62 - 2, 8 * draws - 2, (-2.0, 6.0))
+    assert wide.crps == pytest.approx(8 * unit.crps)
+    assert wide.scaled(wide.target) == pytest.approx(0.62)
+    both, one = score([unit, wide]), score([unit])
+    assert both["coverage"] == one["coverage"]
+    for name in ("mae", "crps"):
+        assert both[name] == pytest.approx(one[name])
+        assert score([made(8 * 0.62 - 2, 8 * draws - 2)])[name] == pytest.approx(8 * one[name])
 
 
 @pytest.mark.parametrize("interval", INTERVALS)

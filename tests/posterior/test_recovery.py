@@ -40,7 +40,7 @@ PLANS = (
     Plan(3e-5, 16, **SMALL),
     Plan(3e-5, 8, 2, **LARGE),
 )
-BRIEF = Sampling(draws=600, tune=500, seed=1)
+BRIEF = Sampling(seed=1)
 UNSEEN = replace(Plan(5e-4, 32, 4, **LARGE), steps=120)
 
 

@@ -16,6 +16,7 @@ from advisor.advice.recommendation import Alternative, Interval, NextPilot
 from advisor.posterior import Convergence, Forecaster, Posterior, Target
 from advisor.posterior import equations as eq
 from advisor.posterior.posterior import Meta, Provenance, RunSummary
+from advisor.posterior.structure import LEVELS
 from advisor.priors import load_priors
 from advisor.runs.cohort import Reference
 from advisor.runs.pilot_run import Hyperparameters
@@ -91,9 +92,9 @@ def make_posterior(
         return mean + WIDTH * prior.sd * rng.standard_normal((CHAINS, DRAWS, *shape))
 
     draws = {key: draw(key) for key in eq.population_names()}
-    draws["headroom_logit"] = draw("headroom_logit", len(tasks))
-    draws["log_slope"] = draw("log_slope", len(tasks))
-    draws["start_logit"] = draw("start_logit", len(groups))
+    draws |= {key: draw(key, len(tasks)) for key in LEVELS[:3]}
+    draws |= {key: draw(key, len(groups)) for key in LEVELS[3:]}
+    draws["is_oscillator"] = np.zeros((CHAINS, DRAWS))
     for key in ("group_offset.headroom", "group_offset.stiffness"):
         draws[key] = WIDTH * rng.standard_normal((CHAINS, DRAWS, len(groups)))
     for key in eq.RUN_OFFSETS:
@@ -126,6 +127,10 @@ def make_posterior(
         reference=reference,
         floor=floor,
         ceiling=ceiling,
+        evaluated=(False,) * len(groups),
+        eval_floor=floor,
+        eval_ceiling=ceiling,
+        families={"spectrum": 1.0},
         longest=float(max(p.steps for p in pilots)),
         runs=tuple(
             RunSummary(
