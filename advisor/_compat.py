@@ -20,7 +20,9 @@ FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[str, float | None, str], None]
 """Called with what is happening, the share done (None = unknown), and a detail."""
 
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.02
+REPORT_SECONDS = 1.5
+"""Between reports of progress: counting the draws takes a tenth of a second of one core."""
 
 
 def silent(stage: str, share: float | None, detail: str) -> None:
@@ -155,13 +157,16 @@ def _c_model(
 
 
 def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
-    """Report draws done per chain until the sampler ends."""
-    started = time.monotonic()
+    """Report draws done until the sampler ends."""
+    started = reported = time.monotonic()
     while not _is_finished(sampler):
         time.sleep(POLL_SECONDS)
+        if progress is silent or time.monotonic() - reported < REPORT_SECONDS:
+            continue
         done = _draws_so_far(sampler)
         share = done / (chains * steps)
-        left = (time.monotonic() - started) * (1 - share) / share if share > 0 else None
+        reported = time.monotonic()
+        left = (reported - started) * (1 - share) / share if share > 0 else None
         detail = f"{chains} chains, {done} of {chains * steps} draws"
         if left is not None:
             detail += f", about {left:.0f} s left"

@@ -354,7 +354,7 @@ def backtest(
             console.width = WIDE
         show(found, console)
     if not found.predictions:
-        raise typer.Exit(NOT_CONVERGED)
+        raise typer.Exit(NOT_CONVERGED if found.failed else CANNOT_TELL)
 
 
 def _advise(

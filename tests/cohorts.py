@@ -109,10 +109,16 @@ def with_places(data: Any, rng: np.random.Generator) -> Any:
     """Data whose runs are placed anyhow: by luck, by value, and in between."""
     table = data["run_table"].copy()
     has_bins = np.diff(data["first_bin"]) > 0
-    for row, sign in enumerate((-1.0, 1.0, 1.0)):
-        column = RUN_PLACES + 3 * row
+    # Of the plateau: how much of its luck each unit of its law takes.
+    column = RUN_PLACES
+    weight = np.where(has_bins, np.resize([0.4, 1.5, 0.0, 0.8], len(table)), 0.0)
+    table[:, column] = weight
+    table[:, column + 1] = -0.3 * weight
+    table[:, column + 2] = weight * rng.normal(1.0, 0.5, len(table))
+    for kind in (1, 2):
+        column = RUN_PLACES + 3 * kind
         table[:, column] = rng.normal(-2.0, 1.0, len(table))
-        table[:, column + 1] = sign * np.exp(rng.normal(-1.0, 0.5, len(table)))
+        table[:, column + 1] = np.exp(rng.normal(-1.0, 0.5, len(table)))
         weight = np.resize([0.7, 1.0, 0.0, 0.3], len(table))
-        table[:, column + 2] = np.where(has_bins, np.roll(weight, row), 0.0)
+        table[:, column + 2] = np.where(has_bins, np.roll(weight, kind), 0.0)
     return data | {"run_table": table}

@@ -117,7 +117,7 @@ def curve_fit(
     theta = best.x + noise * rng.standard_normal((DRAWS, lower.size)) @ root.T
     theta = np.clip(theta, lower, upper)
     asked = case.steps / span
-    values = np.stack([curve.value(row, asked).mean() for row in theta])
+    values = curve.value(theta.T[:, :, None], asked).mean(axis=1)
     draws = values + noise * rng.standard_normal(DRAWS) / np.sqrt(BINS * 0.1 + 1)
     evidence = -time.size * np.log(noise) - 0.5 * lower.size * np.log(time.size)
     return floor + scale * draws, float(evidence)

@@ -382,6 +382,7 @@ def log_likelihood(
         a_start = a_plateau = a_log_k = a_share = a_dispersion = a_onset = a_exponent = 0.0
         a_noise = a_within = a_eval_noise = a_eval_start = a_gain = 0.0
         a_misfit = squares = filtered = filtered_variance = 0.0
+        determinant = 1.0  # of at most MAX_BINS variances, none below LEAST_VARIANCE
         tested = begin
         for at in range(begin, end):
             cell = bin_table[at]
@@ -411,7 +412,7 @@ def log_likelihood(
                     log_x = log(stiffness * time / damping)
                     power = exp(onset * log_x)
                     spread = dispersion * power
-                    share_log = log1p(spread) / dispersion
+                    share_log = log(1 + spread) / dispersion
                     left = exp(-share_log)
                     by_log_x = -left * power * onset / (1 + spread)
                     by_k = by_log_x * (1 - log_damping_by_k)
@@ -457,11 +458,13 @@ def log_likelihood(
             variance = before + white
             surprise = cell[BIN_REWARD] - mean - persistence * filtered
             squares += surprise * surprise / variance
-            total -= 0.5 * log(variance)
+            determinant *= variance
             filtered = persistence * filtered + before / variance * surprise
             filtered_variance = before * white / variance
             kept[_SURPRISE], kept[_VARIANCE], kept[_BEFORE] = surprise, variance, before
             kept[_SAMPLING] = sampling
+
+        total -= 0.5 * log(determinant)
 
         # A run's residuals are jointly Student t: an odd run must not drag the others.
         rows = tested - begin

@@ -98,6 +98,7 @@ def learn_priors(
                 *(mark for posterior in posteriors for mark in _marks(posterior).values()),
             ),
             **learned,
+            "family_runs": start.family_runs,
         }
     )
 

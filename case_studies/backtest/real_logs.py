@@ -24,7 +24,7 @@ def settings(row: dict[str, str]) -> dict[str, object]:
     found: dict[str, object] = {}
     task = re.split(r"[(\[]", row["task"])[0].strip()
     if task:
-        found["task"] = f"{row['repo'].split('/')[0]}: {task}"
+        found["task"] = f"{row['repo'].split('/')[0]}/{task}"
     if re.fullmatch(r"\d+(\.\d+)?", row["params_B"]):
         found["parameters"] = float(row["params_B"]) * 1e9
         found["model"] = re.split(r" \(", row["model"])[0]

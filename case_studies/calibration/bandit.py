@@ -1,9 +1,9 @@
 """A softmax bandit trained by GRPO with real sampling: a simulator that is not the model.
 
 A prompt is a row of logits over arms. One arm is right and pays 1, unless the verifier misses it;
-prompts differ in how likely the untrained policy picks it. Nothing relaxes along a closed form here:
-the reward curve is the mean of as many logistic-like curves as there are prompts, each moved by
-sampled, group-normalised advantages.
+prompts differ in how likely the untrained policy picks it. Nothing relaxes along a closed form
+here: the reward curve is the mean of as many logistic-like curves as there are prompts, each moved
+by sampled, group-normalised advantages.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ def _sample(
     cohort: Cohort, priors: Priors, family: Family, seed: int
 ) -> tuple[Draws, dict[str, Any]]:
     """Thinned posterior draws, and how they converged."""
-    # Start points take rewards for shares; noise can carry simulated ones out of [0, 1]. Where a run
-    # is placed changes the coordinates of the sampler, never the density.
+    # Start points take rewards for shares; noise can carry simulated ones out of [0, 1]. Where a
+    # run is placed changes the coordinates of the sampler, never the density.
     shares = replace(cohort, reward=np.clip(cohort.reward, 0.0, 1.0))
     placement = place(shares, priors, family)
     drawn = data_of(cohort, priors, family)

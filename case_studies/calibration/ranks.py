@@ -1,13 +1,14 @@
 """Are ranks uniform? ECDF with simultaneous bands (Sailynoja, Burkner, Vehtari, arXiv:2103.10522).
 
 A rank counts how many of L posterior draws lie below the truth; under the right posterior it is
-uniform on 0..L (Talts et al., arXiv:1804.06788). At every point of the ECDF the number of ranks up to
-it is binomial; the smallest two-sided tail probability over all points is compared with the one of
-simulated uniform ranks, which makes one test of all points.
+uniform on 0..L (Talts et al., arXiv:1804.06788). At every point of the ECDF the number of ranks up
+to it is binomial; the smallest two-sided tail probability over all points is compared with the one
+of simulated uniform ranks, which makes one test of all points.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -79,6 +80,7 @@ class Band(NamedTuple):
         return low / self.simulations - share, high / self.simulations - share
 
 
+@cache
 def uniform_band(simulations: int, draws: int, *, seed: int = 0) -> Band:
     """Simulate what the ECDF of uniform ranks does.
 

@@ -44,10 +44,10 @@ def ranks(arguments: argparse.Namespace, out: Path) -> None:
     draw_ranks([path for path in files if path.exists()], told, out / "ranks.svg")
     for study, result in told.items():
         print(
-            f"{study}: {result['simulations']} simulations, {result['not_converged']} not converged,"
-            f" {result['outside_band_of_all']} of {result['quantities_tested']} quantities outside;"
-            f" {'passes' if result['passes'] else 'FAILS'} (worst: {result['worst']},"
-            f" chance of all {result['chance_of_all']:.3g})"
+            f"{study}: {'passes' if result['passes'] else 'FAILS'};"
+            f" {result['simulations']} simulations, {result['not_converged']} not converged;"
+            f" {result['outside_band_of_all']} of {result['quantities_tested']} quantities outside,"
+            f" worst {result['worst']} (chance of all {result['chance_of_all']:.3g})"
         )
 
 

@@ -1,7 +1,7 @@
 """Cohorts drawn from the model itself: parameters from the prior, data from the parameters.
 
-Nothing here calls the compiled likelihood. Curves come from `equations` and `dynamics`, noise from its
-definition, so a mistake in the machine code cannot cancel itself out.
+The data are drawn without the compiled likelihood: curves come from `equations` and `dynamics`,
+noise from its definition, so a mistake in the machine code cannot cancel itself out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STEPS = 60
 PROMPTS = 16.0
 SIZES = {"s": 1e5, "m": 4e5}
 LEVEL = 0.5
-"""Reward at which the sampling noise of every bin is fixed: it must not depend on the data drawn."""
+"""Reward at which the sampling noise of a bin is fixed: it must not depend on the data drawn."""
 
 LOG_EVERY = 5
 EVALUATE_EVERY = 20
@@ -232,7 +232,7 @@ def _evaluations(
     return np.asarray(eval_start + gain * (on_train - start) + noise)
 
 
-# What follows takes many draws at once: the truth is one draw, a posterior a hundred. --------------
+# What follows takes many draws at once: the truth is one draw, a posterior a hundred.
 
 
 def _shared(parameters: Draws) -> dict[str, FloatArray]:
@@ -323,9 +323,9 @@ def quantities(
     """What is ranked, each of shape (draws,).
 
     All population parameters, the levels of the task, start, held-out start and gain of the first
-    group, plateau and stiffness of both groups, the luck of one run, its hazard, its expected reward
-    at twice the horizon, and the log likelihood: a quantity of parameters and data together sees
-    errors that leave every marginal right (Modrak et al., arXiv:2211.02383).
+    group, plateau and log stiffness of both groups, the luck of one run, its log hazard, its
+    expected reward at twice the horizon, and the log likelihood: a quantity of parameters and data
+    together sees errors that leave every marginal right (Modrak et al., arXiv:2211.02383).
 
     Parameters
     ----------

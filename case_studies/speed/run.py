@@ -222,7 +222,14 @@ def _pymc(runs: list[PilotRun]) -> tuple[dict[str, Any], float]:
         warnings.simplefilter("ignore")
         started = time.perf_counter()
         trace = pm.sample(
-            500, tune=500, chains=4, cores=2, random_seed=1, target_accept=0.9, progressbar=False
+            500,
+            tune=500,
+            chains=4,
+            cores=2,
+            random_seed=1,
+            target_accept=0.9,
+            progressbar=False,
+            nuts_sampler="pymc",
         )
         seconds = time.perf_counter() - started
     posterior = trace["posterior"]

@@ -2,63 +2,39 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up, rising
+from synthetic import Plan, rising
 
-from advisor.backtest import backtest
+from advisor.backtest import backtest, transfer
 from advisor.backtest.cases import make_cases
 from advisor.backtest.scores import score
-from advisor.errors import InputError, NotConvergedError
+from advisor.errors import InputError
 from advisor.posterior import Sampling
-from advisor.posterior.fitting import cohort_of
+from advisor.priors import load_priors
+from advisor.runs.fingerprint import fingerprint
+from advisor.runs.part import first_part
+from advisor.runs.pilot_run import Hyperparameters
 
 METHODS = ["advisor", "last value", "exponential", "hill", "stretched", "ensemble"]
 PLANS = [Plan(rate, group) for rate, group in ((1e-4, 8), (3e-4, 16), (1e-3, 4), (3e-3, 8))]
 
 
-def finished(task, height=0.6):
+def finished(task, height=0.6, rows=100):
     runs = []
     for index, plan in enumerate(PLANS):
-        noise = 0.02 * np.random.default_rng(index).standard_normal(100)
-        curve = rising(100, end=height + 0.05 * index, time=20.0) + noise
+        noise = 0.02 * np.random.default_rng(index).standard_normal(rows)
+        curve = rising(rows, end=height + 0.05 * index, time=20.0) + noise
         runs.append(plan.run(curve, f"{task}{index}", task=task))
     return runs
 
 
-@pytest.fixture
-def fits(monkeypatch):
-    """What was fitted; a posterior made up of the same plans is given in return."""
-    module = importlib.import_module("advisor.backtest.backtest")
-    asked = []
-
-    def _fit(runs, *, priors, sampling):
-        asked.append((runs, priors, sampling))
-        if runs[0].task == "stuck":
-            raise NotConvergedError("no")
-        # As a fit does: copies are dropped, and a cohort that is flat is refused.
-        kept = {run.id for run in cohort_of(runs).runs}
-        # In another order: runs must be found by their ids.
-        order = sorted((run for run in runs if run.id in kept), key=lambda run: run.id)
-        plans = [PLANS[int(run.id[-1])] for run in order]
-        posterior = made_up(plans, width=0.1, draws=100)
-        named = [
-            summary.model_copy(update={"id": run.id})
-            for summary, run in zip(posterior.meta.runs, order, strict=True)
-        ]
-        meta = posterior.meta.model_copy(update={"runs": tuple(named)})
-        return type(posterior)(posterior.draws, posterior.pilots, meta)
-
-    monkeypatch.setattr(module, "fit", _fit)
-    return asked
-
-
 def test_every_method_is_asked_about_every_run(fits):
     runs = [*finished("sort"), *finished("mod", 0.3)]
-    found = backtest(runs, seen=0.3, priors="lora", sampling=Sampling(draws=7))
+    preset = load_priors("uninformative")
+    found = backtest(runs, seen=0.3, priors="uninformative", sampling=Sampling(draws=7))
     assert (found.left_out, found.failed) == ((), ())
     asked = {(p.method, p.run) for p in found.predictions}
     assert asked == {(method, run.id) for method in METHODS for run in runs}
@@ -71,7 +47,7 @@ def test_every_method_is_asked_about_every_run(fits):
     # The fit sees the first part alone, under the priors and with the sampling that were given.
     assert len(fits) == 2
     for seen, priors, sampling in fits:
-        assert (priors, sampling) == ("lora", Sampling(draws=7))
+        assert (priors, sampling) == (preset, Sampling(draws=7))
         assert {run.step[-1] for run in seen} == {30}
 
 
@@ -146,10 +122,10 @@ def test_scores_are_pooled_and_by_cohort(fits):
 
 
 def test_what_is_left_out_is_in_the_json(fits):
-    found = backtest([*finished("sort"), *finished("mod")[:2], *finished("stuck")])
+    short = [run.with_updates(id=f"short{run.id}") for run in finished("sort", rows=19)]
+    found = backtest([*finished("sort"), *short, *finished("stuck")])
     document = json.loads(found.to_json())
-    assert len(document["left_out"]) == 2
-    assert document["left_out"][0].startswith("mod0: fewer than 4 runs")
+    assert document["left_out"] == [f"{run.id}: only 19 rows" for run in short]
     assert document["failed"] == ["stuck / tiny-s 1"]
 
 
@@ -163,23 +139,98 @@ def test_progress_is_told_by_cohort(fits):
 
 
 def test_nothing_is_fitted_where_nothing_can_be_asked(fits):
-    with pytest.raises(InputError, match="no run can be asked about"):
-        backtest(finished("sort")[:3])
+    with pytest.raises(InputError, match=r"no run can be asked about \(4 left out; for example so"):
+        backtest(finished("sort", rows=19))
+    with pytest.raises(InputError, match="no run can be asked about") as caught:
+        backtest([])
+    assert "Give finished runs with settings and 20 or more logged rewards" in str(caught.value)
+    unknown = [run.with_updates(hyperparameters=Hyperparameters()) for run in finished("sort")]
+    with pytest.raises(InputError, match=r"for example sort0: needs learning_rate, "):
+        backtest(unknown)
     assert fits == []
 
 
-def test_curves_are_bound_by_the_rewards_given(fits):
-    """Rewards of another range, which the runs state."""
-    runs = finished("sort")
-    wide = [
-        run.with_updates(
-            series={"reward": 10 * run.reward - 5}, reward_floor=-5.0, reward_ceiling=5.0
-        )
-        for run in runs
+def test_curves_are_bound_as_the_fit_is(fits):
+    """Start and plateau of a curve stay within the bounds that the fit gave the rewards."""
+    runs = [
+        run.with_updates(reward_floor=0.0, reward_ceiling=ceiling)
+        for run, ceiling in zip(finished("sort"), 4 * [1.0], strict=True)
     ]
-    for one, two in zip(backtest(runs).predictions, backtest(wide).predictions, strict=True):
-        if one.method != "advisor":
-            assert two.target == pytest.approx(10 * one.target - 5)
-            np.testing.assert_allclose(
-                two.quantiles, 10 * np.array(one.quantiles) - 5, rtol=1e-3, atol=1e-3
-            )
+    found = backtest(runs, seen=0.1)
+    assert {p.bounds for p in found.predictions} == {(0.0, 1.0)}
+    for p in found.predictions:
+        if p.method in ("exponential", "hill", "stretched", "ensemble"):
+            assert -0.1 < p.quantiles[0] <= p.quantiles[-1] < 1.1
+
+
+# Several shares --------------------------------------------------------------------------------
+
+
+def test_several_shares_are_asked_of_the_same_cohorts(fits):
+    runs = [*finished("sort"), *finished("mod", 0.3)]
+    found = backtest(runs, seen=(0.25, 0.1, 0.25))
+    assert [{run.step[-1] for run in seen} for seen, *_ in fits] == [{25}, {25}, {10}, {10}]
+    document = json.loads(found.to_json())
+    assert list(document["by_share"]) == ["0.25", "0.1"]
+    for share in (0.25, 0.1):
+        alone = json.loads(backtest(runs, seen=share).to_json())
+        assert "by_share" not in alone
+        assert document["by_share"][f"{share:g}"] == alone["methods"]
+    # What a program reads that knows one share only is that of the first.
+    assert document["methods"] == document["by_share"]["0.25"]
+
+
+def test_what_cannot_be_asked_at_one_share_is_said_with_it(fits):
+    sparse = [
+        run.with_updates(step=5 * run.step[:20], series={"reward": run.reward[:20]})
+        for run in finished("sparse")
+    ]
+    found = backtest([*finished("sort"), *sparse, *finished("stuck")], seen=(0.1, 0.25))
+    assert set(found.left_out) == {
+        f"{run.id}: 2 rewards in its first 10% (a forecast needs 3)" for run in sparse
+    }
+    assert found.failed == ("stuck / tiny-s 1 at 10%", "stuck / tiny-s 1 at 25%")
+    asked = {(p.seen, p.cohort.split(" ")[0]) for p in found.predictions}
+    assert asked == {(0.1, "sort"), (0.25, "sort"), (0.25, "sparse")}
+
+
+@pytest.mark.parametrize("seen", [0.0, 1.0, -0.1, 25.0, (0.25, 1.5), float("nan")])
+def test_a_share_that_is_none_is_refused(fits, seen):
+    with pytest.raises(InputError, match="is no share of a run") as caught:
+        backtest(finished("sort"), seen=seen)
+    assert caught.value.key == "seen"
+
+
+# Presets ---------------------------------------------------------------------------------------
+
+
+def test_the_preset_is_that_of_the_adapter(fits):
+    lora = [
+        run.with_updates(hyperparameters=run.hyperparameters.model_copy(update={"adapter": "lora"}))
+        for run in finished("lora")
+    ]
+    backtest([*finished("sort"), *lora])
+    assert {runs[0].task: priors.name for runs, priors, _ in fits} == {
+        "sort": "full_finetuning",
+        "lora": "lora",
+    }
+
+
+def test_no_run_is_scored_under_a_preset_that_learned_from_it(fits):
+    """Whether it learned from the whole run or from a part of it, as a pilot."""
+    runs = finished("sort")
+    pilot = first_part(runs[2], 0.1)
+    for known in (runs[2], pilot):
+        preset = load_priors("lora").model_copy(
+            update={"name": "team", "learned_from": (fingerprint(known),)}
+        )
+        with pytest.raises(InputError, match="'team' has learned from run 'sort2': its") as caught:
+            backtest(runs, priors=preset)
+        assert caught.value.key == "priors"
+        with pytest.raises(InputError, match="learned from run 'sort2'"):
+            transfer(runs, priors=preset)
+        # Without that run it may.
+        assert backtest(runs[:2], priors=preset).predictions
+    everything = preset.model_copy(update={"learned_from": tuple(map(fingerprint, runs))})
+    with pytest.raises(InputError, match="learned from run 'sort0' and 3 more"):
+        backtest(runs, priors=everything)

@@ -133,7 +133,7 @@ def strayed(found):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_score_has_mean_zero_under_the_simulator(name):
-    # Bartlett's first identity: it holds for every parameter only if simulator and likelihood agree.
+    # Bartlett's first identity: it holds for every parameter only if the two are of one model.
     assert strayed(scores(FAMILIES[name], simulation.RIGHT, 400)).max() < 4.5
 
 

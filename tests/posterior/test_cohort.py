@@ -177,7 +177,7 @@ def test_stated_noise_is_the_scatter_of_simulated_rewards(epochs, logging):
     # Long, so that few bins end within a batch.
     plan = Plan(group_size=8, prompts=16, epochs=epochs, logging=logging, steps=1800)
     level, means, stated = 0.4, [], []
-    for _ in range(300):
+    for _ in range(1000):
         batches = rng.binomial(8 * 16, level, (1800 // epochs, logging)).mean(axis=1) / (8 * 16)
         cohort = build(
             plan.run(np.repeat(batches, epochs)), collapse={"run": 1.0}

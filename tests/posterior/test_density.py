@@ -380,7 +380,7 @@ def test_draws_are_kept_with_luck_in_place_of_offsets(name):
     assert function(vector.size, vector.size, real(vector), real(kept), block.ctypes.data) == 0
     wanted, found = unflat(natural(vector, block), cohort), unflat(kept, cohort)
     luck = np.empty_like(wanted["run_offset"])
-    names = ("population", "task_level", "group_offset", "run_offset")
+    names = ("population", "task_level", "start_logit", "group_offset", "run_offset")
     parts = (np.ascontiguousarray(wanted[name]) for name in names)
     luck_of_runs(*parts, data["run_table"], data["parents"], luck)
     np.testing.assert_allclose(found.pop("run_offset"), luck, rtol=1e-12)

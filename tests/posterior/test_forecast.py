@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import PLANS, Plan, Truth, made_up, prior_means
+from synthetic import PLANS, Plan, Truth, made_up, prior_means, wandering
 
-from advisor.dynamics import schedule_factors
+from advisor.dynamics import coefficients, schedule_factors, trajectory
 from advisor.errors import InputError
 from advisor.posterior import Forecaster, Target
+from advisor.posterior import equations as eq
 
 STILL = dict.fromkeys(
     (
@@ -214,6 +215,107 @@ def test_stiffness_of_the_law_is_that_before_clipping(posterior):
     np.testing.assert_allclose(forecaster.law_stiffness(free), forecaster.run(free).stiffness)
     np.testing.assert_array_equal(forecaster.law_stiffness(clipped), forecaster.law_stiffness(free))
     assert np.all(forecaster.run(clipped).stiffness < forecaster.law_stiffness(clipped))
+
+
+# Single mode, held-out reward, peak ------------------------------------------------------------
+
+
+def test_forecast_of_a_single_mode_is_the_curve_of_the_oscillator(certain):
+    single = replace(
+        certain,
+        draws={**certain.draws, "is_oscillator": np.ones_like(certain.draws["is_oscillator"])},
+    )
+    plan, forecaster = Plan(2e-3, 64), Forecaster(single, SMALL)
+    run = eq.RunLevel(*(values[0] for values in forecaster.run(plan.completed)))
+    mode = coefficients(run.stiffness, 0.9)
+    wanted = trajectory(STEPS, run.start, run.plateau, mode)
+    found = forecaster.reward(plan.completed, STEPS)
+    np.testing.assert_allclose(found, np.tile(wanted, (400, 1)), rtol=1e-9)
+    other = Forecaster(certain, SMALL).reward(plan.completed, STEPS)
+    assert np.abs(found - other).max() > 0.02
+
+
+def evaluated(posterior, groups=(True, True), bounds=(0.0, 1.0)):
+    """Posterior whose pilots were also evaluated."""
+    low, high = bounds
+    update = {"evaluated": groups, "eval_floor": low, "eval_ceiling": high}
+    return replace(posterior, meta=posterior.meta.model_copy(update=update))
+
+
+def test_without_evaluations_the_outcome_is_the_train_reward(posterior):
+    forecaster = Forecaster(posterior, SMALL)
+    assert not forecaster.is_evaluated
+    np.testing.assert_array_equal(
+        forecaster.outcome(Plan().completed, STEPS), forecaster.reward(Plan().completed, STEPS)
+    )
+    index = posterior.meta.groups.index(("sort", "tiny-m"))
+    only = evaluated(posterior, tuple(group == index for group in range(2)))
+    assert Forecaster(only, LARGE).is_evaluated
+    assert not Forecaster(only, SMALL).is_evaluated
+    assert not Forecaster(evaluated(posterior), Target("sort", "new", 2e5)).is_evaluated
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 3.0)])
+def test_held_out_reward_follows_from_a_start_and_with_a_gain_of_its_own(truth, bounds):
+    levels = {**STILL, **MINE, **LEVELS, "eval_start_logit": -2.0, "log_eval_gain": np.log(0.6)}
+    posterior = evaluated(made_up(width=0.0, moved=levels), bounds=bounds)
+    forecaster = Forecaster(posterior, SMALL)
+    trained = truth.reward(Plan(), STEPS)
+    wanted = 1 / (1 + np.exp(2.0)) + 0.6 * (trained - trained[0])
+    low, high = bounds
+    found = forecaster.outcome(Plan().completed, STEPS)
+    np.testing.assert_allclose(found, np.tile(low + (high - low) * wanted, (400, 1)), rtol=1e-9)
+    # The train reward stays what it is.
+    np.testing.assert_allclose(forecaster.reward(Plan().completed, STEPS)[0], trained, rtol=1e-9)
+
+
+def test_held_out_reward_stays_within_its_bounds():
+    levels = {**STILL, **MINE, **LEVELS, "eval_start_logit": 0.0, "log_eval_gain": 3.0}
+    forecaster = Forecaster(evaluated(made_up(width=0.0, moved=levels)), SMALL)
+    found = forecaster.outcome(Plan().completed, STEPS)
+    assert found.min() == pytest.approx(0.5)
+    assert found.max() == 1.0
+
+
+def test_peak_is_the_end_of_a_curve_that_does_not_wander(certain):
+    still = replace(
+        certain,
+        draws={**certain.draws, "log_misfit": np.full_like(certain.draws["log_misfit"], -30.0)},
+    )
+    forecaster = Forecaster(still, SMALL)
+    end = forecaster.outcome(Plan().completed, 60)[:, -1]
+    np.testing.assert_allclose(forecaster.peak(Plan().completed, 60), end)
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_peak_is_that_of_simulated_runs_round_the_curve(measured):
+    levels = {**STILL, **MINE, **LEVELS, "log_misfit": -2.5, "log_eval_gain": 0.0}
+    levels["eval_start_logit"] = LEVELS["start_logit"]
+    posterior = made_up(width=0.0, moved=levels, draws=2000)
+    if measured:
+        posterior = evaluated(posterior, bounds=(0.0, 2.0))
+    forecaster = Forecaster(posterior, SMALL, draws=4000)
+    steps = 200
+    curve = forecaster.outcome(Plan().completed, np.arange(1, steps + 1))[0]
+    rng, scale = np.random.default_rng(60), 2.0 if measured else 1.0
+    paths = np.array([wandering(steps, rng)[1:] for _ in range(1500)])
+    wanted = np.maximum((curve + scale * np.exp(-2.5) * paths).max(axis=1), curve[-1])
+    found = forecaster.peak(Plan().completed, steps)
+    # Simulated at 41 steps, the tops between them are missed.
+    wander = scale * np.exp(-2.5)
+    assert found.mean() == pytest.approx(wanted.mean(), abs=0.2 * wander)
+    assert found.std() == pytest.approx(wanted.std(), rel=0.1)
+    assert wanted.mean() > curve[-1] + 0.5 * wander
+
+
+def test_peak_is_never_below_the_end_of_the_curve(posterior):
+    forecaster = Forecaster(posterior, SMALL)
+    for steps in (1, 5, 200):
+        end = forecaster.outcome(Plan().completed, steps)[:, -1]
+        peak = forecaster.peak(Plan().completed, steps)
+        assert np.all(peak >= end)
+        assert np.all(peak <= 1)
+    np.testing.assert_array_equal(peak, forecaster.peak(Plan().completed, 200))
 
 
 # Targets ---------------------------------------------------------------------------------------

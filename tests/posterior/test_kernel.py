@@ -28,7 +28,7 @@ from advisor.posterior.kernel import log_likelihood, luck_of_runs
 from advisor.posterior.structure import RUN_PLACES, data_of, shape_of
 
 OSCILLATOR = FAMILIES["oscillator"]
-SPREADS = ("log_run_loss_spread", "log_run_rate_spread", "log_run_shape_spread")
+SPREADS = {1: "log_run_rate_spread", 2: "log_run_shape_spread"}
 
 
 def kernel(data, point):
@@ -56,7 +56,7 @@ def case(name, family=SPECTRUM, *, placed=False, seed=0):
 
 
 def bases(cohort, point):
-    """What the laws give each run's log loss, log stiffness and log dispersion, and its group."""
+    """What the laws give each run, on the scale of each kind of its luck, and its group."""
     p = dict(zip(eq.population_names(), point["population"], strict=True))
     laws = {law: np.array([p[f"{law}.{term}"] for term in eq.LAWS[law]]) for law in eq.LAWS}
     x, group = cohort.covariates, cohort.group_of_run
@@ -73,24 +73,32 @@ def bases(cohort, point):
     rate = eq.rate_design(x) @ laws["rate"]
     loss = eq.depression_design(x) @ laws["depression"]
     hazard = eq.hazard_design(x) @ laws["hazard"]
-    values = loss, level.log_stiffness + rate, np.full(rate.size, p["log_dispersion"])
+    cold = np.log(level.cold_plateau / (1 - level.cold_plateau))
+    values = (cold, loss), level.log_stiffness + rate, np.full(rate.size, p["log_dispersion"])
     return p, level, rate, loss, hazard, values
+
+
+def places(cohort, point, data):
+    """Factor and shift by which the offsets of each run turn into its luck, by kind."""
+    p, *_, base = bases(cohort, point)
+    factor, shift = np.ones_like(point["run_offset"]), np.zeros_like(point["run_offset"])
+    by_cold, by_loss, constant = data["run_table"][:, RUN_PLACES:].T[:3]
+    shift[0] = by_cold * base[0][0] + by_loss * base[0][1] - constant
+    for kind, name in SPREADS.items():
+        spread = np.exp(p[name])
+        anchor, reference, weight = data["run_table"][:, RUN_PLACES + 3 * kind :].T[:3]
+        reference = np.where(weight > 0, reference, spread)
+        factor[kind] = (reference / spread) ** weight
+        shift[kind] = weight * (base[kind] - anchor) / reference
+    return factor, shift
 
 
 def lucks(cohort, point, data):
     """Luck of every run, and the log density of its offsets less that of standard normals."""
-    p, *_, base = bases(cohort, point)
-    offset, luck, added = point["run_offset"], np.empty_like(point["run_offset"]), 0.0
-    has_bins = np.isin(np.arange(len(cohort.runs)), cohort.run_of_bin)
-    for row, (name, sign) in enumerate(zip(SPREADS, (-1, 1, 1), strict=True)):
-        spread = sign * np.exp(p[name])
-        anchor, reference, weight = data["run_table"][:, RUN_PLACES + 3 * row :].T[:3]
-        reference = np.where(weight > 0, reference, spread)
-        factor = (reference / spread) ** weight
-        luck[row] = factor * (offset[row] - weight * (base[row] - anchor) / reference)
-        density = norm.logpdf(luck[row]) + np.log(factor) - norm.logpdf(offset[row])
-        added += density[has_bins].sum()
-    return luck, added
+    factor, shift = places(cohort, point, data)
+    luck = factor * (point["run_offset"] - shift)
+    added = norm.logpdf(luck) + np.log(factor) - norm.logpdf(point["run_offset"])
+    return luck, added[:, np.isin(np.arange(len(cohort.runs)), cohort.run_of_bin)].sum()
 
 
 def by_hand(cohort, point, data, family=SPECTRUM, *, degrees=5.0, share=0.5, tied=True):
@@ -188,7 +196,7 @@ def test_oscillators_of_the_scenarios_are_damped_both_ways():
     for name in SCENARIOS:
         for seed in range(3):
             cohort, _, point = case(name, OSCILLATOR, seed=seed)
-            _, _, _, _, _, (_, log_stiffness, _) = bases(cohort, point)
+            *_, (_, log_stiffness, _) = bases(cohort, point)
             ratios += list(damping_ratio(coefficients(np.exp(log_stiffness), cohort.momentum)))
     assert min(ratios) < 0.5
     assert max(ratios) > 2
@@ -259,7 +267,7 @@ def test_many_degrees_of_freedom_are_a_normal_distribution():
 
 # Gradient --------------------------------------------------------------------------------------
 
-STEP = 2e-3
+STEP = 4e-3
 
 
 def differences(function, vector):
@@ -340,7 +348,7 @@ def test_oscillator_is_smooth_across_critical_damping(momentum):
     cohort = replace(cohort, momentum=np.full(1, momentum))
     data = data_of(cohort, PRIORS, OSCILLATOR)
     critical = (1 - momentum) / (2 * (1 + momentum))
-    _, _, _, _, _, (_, log_stiffness, _) = bases(cohort, point)
+    *_, (_, log_stiffness, _) = bases(cohort, point)
     for off in (-1e-3, -1e-6, 0.0, 1e-6, 1e-3):
         here = {name: values.copy() for name, values in point.items()}
         here["task_level"][1] += np.log(critical) + off - log_stiffness
@@ -355,22 +363,13 @@ def test_oscillator_is_smooth_across_critical_damping(momentum):
 
 def in_places(cohort, point, data):
     """The same runs in the coordinates of other places; ``point`` holds luck."""
-    p, *_, base = bases(cohort, point)
-    offset, log_jacobian = np.empty_like(point["run_offset"]), 0.0
-    for row, (name, sign) in enumerate(zip(SPREADS, (-1, 1, 1), strict=True)):
-        spread = sign * np.exp(p[name])
-        anchor, reference, weight = data["run_table"][:, RUN_PLACES + 3 * row :].T[:3]
-        reference = np.where(weight > 0, reference, spread)
-        factor = (reference / spread) ** weight
-        offset[row] = point["run_offset"][row] / factor
-        offset[row] += weight * (base[row] - anchor) / reference
-        log_jacobian += np.log(factor).sum()
-    return {**point, "run_offset": offset}, log_jacobian
+    factor, shift = places(cohort, point, data)
+    return {**point, "run_offset": point["run_offset"] / factor + shift}, np.log(factor).sum()
 
 
 def luck_by_kernel(data, point):
     luck = np.empty_like(point["run_offset"])
-    kept = ("population", "task_level", "group_offset", "run_offset")
+    kept = ("population", "task_level", "start_logit", "group_offset", "run_offset")
     luck_of_runs(*(point[name] for name in kept), data["run_table"], data["parents"], luck)
     return luck
 
@@ -383,7 +382,8 @@ def test_luck_does_not_depend_on_the_places(name):
         data = with_places(plain, np.random.default_rng(seed))
         elsewhere, _ = in_places(cohort, point, data)
         moved = elsewhere["run_offset"] != point["run_offset"]
-        np.testing.assert_array_equal(moved, data["run_table"][:, [10, 13, 16]].T > 0)
+        shares = data["run_table"][:, [RUN_PLACES, RUN_PLACES + 5, RUN_PLACES + 8]].T
+        np.testing.assert_array_equal(moved, shares > 0)
         found = luck_by_kernel(data, elsewhere)
         np.testing.assert_allclose(found, point["run_offset"], rtol=1e-9, atol=1e-12)
 

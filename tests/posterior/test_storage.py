@@ -247,7 +247,7 @@ def sampler(monkeypatch):
     """In place of NUTS: draws that do or do not mix."""
 
     class Sampler:
-        passes_at = None
+        passes_at, diverging = None, 0.0
         attempts, blocks, starts = [], [], []
 
         @classmethod
@@ -264,7 +264,9 @@ def sampler(monkeypatch):
                 noise = 0.1 * rng.standard_normal((chains, draws, *shape))
                 found[name] = noise + apart.reshape(-1, 1, *[1] * len(shape))
             return found, {
-                "diverging": np.zeros((chains, draws)),
+                "diverging": (np.arange(chains * draws) < cls.diverging * chains * draws)
+                .astype(float)
+                .reshape(chains, draws),
                 "n_steps": np.full((chains, draws), 7.0),
             }
 
@@ -286,8 +288,9 @@ def test_fit_that_never_converges_gives_no_number(sampler):
             progress=lambda *stage: said.append(stage),
         )
     assert no.value.exit_code == 4
+    # Nothing diverged: it takes more draws, not smaller steps.
     assert sampler.attempts == [
-        (600 * times, 100 * 2**attempt, CAREFUL if attempt else 0.8, 5 + attempt)
+        (600 * times, 200 if attempt else 100, 0.8, 5 + attempt)
         for attempt, times in enumerate(MORE_DRAWS)
     ]
     again = [detail for stage, _, detail in said if stage == "Sampling again"]
@@ -295,6 +298,14 @@ def test_fit_that_never_converges_gives_no_number(sampler):
     for detail, times in zip(again, MORE_DRAWS[1:], strict=True):
         assert detail.startswith("R-hat")
         assert f"; {times} times the draws" in detail
+
+
+def test_fit_that_diverged_takes_smaller_steps(sampler):
+    sampler.diverging = 0.01
+    with pytest.raises(NotConvergedError, match="did not converge"):
+        fit([Plan().run(rising())], priors=PRESET, sampling=BRIEF)
+    assert [accept for _, _, accept, _ in sampler.attempts] == [0.8, CAREFUL, CAREFUL]
+    assert 0.8 < CAREFUL < 1
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 3])

@@ -151,7 +151,8 @@ def test_sources_name_the_posteriors_that_spoke():
     assert "Learned from 1 of 2 posteriors" in source
     assert f"{hash_of('loud')[:8]} (12 runs, 2 tasks)" in source
     assert hash_of("quiet")[:8] not in source
-    assert "small_models said -3.3 with sd 0.5" in source
+    before = BASE.log_misfit
+    assert f"small_models said {before.mean:g} with sd {before.sd:g}" in source
     assert learned.learned_from == (*marks("quiet", 7), *marks("loud", 12))
     assert learned.evidence == f"{BASE.evidence}; 2 posteriors of 19 runs, 1e5 parameters"
     assert "small_models" in learned.description
