@@ -187,7 +187,11 @@ def fit(
             progress=progress,
         )
         posterior.save(out)
-    typer.echo(posterior.to_json() if as_json else f"{posterior.text}\n\nPosterior in {out}")
+    if as_json:
+        typer.echo(posterior.to_json())
+        return
+    notes = "\n".join(f"  {line}" for line in posterior.meta.notes)
+    typer.echo(f"{posterior.text}\n\nAssumed:\n{notes}\n\nPosterior in {out}")
 
 
 @app.command()

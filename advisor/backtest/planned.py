@@ -69,6 +69,8 @@ def planned_reward(
     variance = sampling * np.exp(2 * forecaster.population["log_noise_scale"])
     variance = variance + np.exp(2 * forecaster.population["log_misfit"])
     alive = expected + np.sqrt(variance) * rng.standard_t(5, size=size)
+    asked = max(1, round(prompts * (settings.group_size or 1)))
     left = forecaster.group.start * rng.random(size) ** LEFT_AFTER_COLLAPSE
+    left = rng.binomial(asked, left) / asked  # nothing at all is a common end
     survives = rng.random(size) < forecaster.survival(settings, last)
     return np.asarray(meta.floor + scale * np.clip(np.where(survives, alive, left), 0.0, 1.0))

@@ -58,6 +58,10 @@ STALE_LIMIT = 0.9
 """Largest s k A fed to the closed form: beyond it the damping would change sign."""
 
 
+LOG_LOSS_ENDS = (-30.0, 3.0)
+"""Ends of log D: e^3 = 20 is far beyond a visible reward, and exp must not overflow."""
+
+
 def rate_design(x: Covariates) -> FloatArray:
     """Design matrix of the rate law, shape (..., 3)."""
     return _stack(x.log_rate, x.log_group, x.log_prompts)
@@ -174,6 +178,26 @@ def group_level(
     return GroupLevel(start, start + (1 - start) * headroom, log_stiffness)
 
 
+def reference_plateau(population: Mapping[str, Any], group: GroupLevel, log_parameters: Any) -> Any:
+    """Plateau of a (task, model) at the reference configuration with one update per refresh.
+
+    Parameters
+    ----------
+    population : mapping of str to array_like
+        By the names of :func:`population_names`.
+    group : GroupLevel
+    log_parameters : array_like of shape (groups,)
+        log(N / N_ref).
+
+    Returns
+    -------
+    plateau : array_like
+        Cold plateau less what temperature takes of it, in scaled reward units.
+    """
+    log_loss = population["depression.level"] + population["depression.size"] * log_parameters
+    return group.cold_plateau * np.exp(-np.exp(np.clip(log_loss, *LOG_LOSS_ENDS)))
+
+
 def run_level(
     population: Mapping[str, Any],
     group: GroupLevel,
@@ -213,8 +237,7 @@ def run_level(
     noise = xp.exp(population["log_run_plateau_spread"]) * plateau_offset
     # Luck that lifts the plateau also lessens its loss, which no law tells exactly.
     luck = xp.exp(population["log_run_loss_spread"]) * plateau_offset
-    # D is capped at e^3 = 20, far beyond a visible reward: exp must not overflow.
-    loss = xp.exp(xp.clip(log_loss - luck, -30.0, 3.0))
+    loss = xp.exp(xp.clip(log_loss - luck, *LOG_LOSS_ENDS))
     return RunLevel(
         group.start,
         shifted_share(group.cold_plateau, noise) * xp.exp(-loss),

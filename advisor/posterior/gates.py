@@ -19,6 +19,7 @@ from advisor.posterior import equations as eq
 from advisor.posterior.continued import PilotForecaster
 from advisor.posterior.forecast import SEARCH_DRAWS
 from advisor.posterior.posterior import INTERVAL, Posterior, RunSummary
+from advisor.posterior.prior_groups import prior_groups
 from advisor.posterior.spans import Span, span_of
 from advisor.runs.cohort import clock_table
 from advisor.runs.pilot_run import Hyperparameters
@@ -171,7 +172,8 @@ def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
     """
     meta = posterior.meta
     scale = meta.ceiling - meta.floor
-    prior = _prior_given_start(posterior)
+    start_logit = posterior.flat("start_logit")
+    prior = prior_groups(meta, len(start_logit), start_logit)
     gates = []
     for index, (task, model) in enumerate(meta.groups):
         plateau = posterior.flat("plateau")[:, index]
@@ -180,13 +182,13 @@ def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
         level = Identified(
             span_of(plateau),
             _width(plateau) / scale,
-            _width(prior.cold_plateau[:, index]),
+            _width(prior.plateau[:, index]) / scale,
             PLATEAU_WIDTH,
         )
         timescale = Identified(
             span_of(1.0 / stiffness),
             _width(np.log(stiffness)),
-            _width(prior.log_stiffness[:, index]),
+            _width(np.log(prior.stiffness[:, index])),
             math.log(TIMESCALE_FACTOR),
         )
         window = TIMESCALE_WINDOW if level.is_identified else PLATEAU_WINDOW
@@ -203,26 +205,6 @@ def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
             )
         )
     return tuple(gates)
-
-
-def _prior_given_start(posterior: Posterior) -> eq.GroupLevel:
-    """Prior of plateau (scaled) and log stiffness, each of shape (draws, groups)."""
-    meta, rng = posterior.meta, np.random.default_rng(0)
-    start = posterior.flat("start_logit")
-
-    def draw(name: str) -> FloatArray:
-        prior = getattr(meta.priors, name)
-        return np.asarray(prior.mean + prior.sd * rng.standard_normal(start.shape))
-
-    return eq.group_level(
-        {name: draw(name) for name in eq.SCALARS},
-        draw("headroom_logit"),
-        draw("log_slope"),
-        start,
-        rng.standard_normal(start.shape),
-        rng.standard_normal(start.shape),
-        np.log(np.array(meta.group_parameters) / meta.reference.parameters),
-    )
 
 
 def _more_steps(posterior: Posterior, task: str, model: str, window: float) -> MoreSteps | None:

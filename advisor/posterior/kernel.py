@@ -55,6 +55,7 @@ SERIES_RADIUS = 1e-3
 """|z| below which cosh(sqrt z) and sinh(sqrt z)/sqrt z are summed as series."""
 
 _STALE_LIMIT = eq.STALE_LIMIT
+_LEAST_LOG_LOSS, _MOST_LOG_LOSS = eq.LOG_LOSS_ENDS
 _NAMES = eq.population_names()
 _RATE, _DEPRESSION, _HAZARD = (_NAMES.index(f"{law}.{eq.LAWS[law][0]}") for law in eq.LAWS)
 _RATES, _DEPRESSIONS, _HAZARDS = (len(terms) for terms in eq.LAWS.values())
@@ -339,7 +340,7 @@ def log_likelihood(
         log_dispersion, shape_luck, shape_factor = _placed(
             population[_DISPERSION], shape_spread, run_offset[2, run], row, 1
         )
-        capped = min(max(log_loss, -30.0), 3.0)
+        capped = min(max(log_loss, _LEAST_LOG_LOSS), _MOST_LOG_LOSS)
         loss = exp(capped)
         odds = exp(plateau_spread * plateau_luck)
         lucky = cold * odds / (1 - cold + cold * odds)

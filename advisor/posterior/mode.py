@@ -214,7 +214,7 @@ def _bases(data: Mapping[str, Any], shape: Shape, point: FloatArray) -> tuple[_B
     cold = np.clip(level.cold_plateau, LEAST_GAP, 1 - LEAST_GAP)
     bases = _Bases(
         np.log(cold / (1 - cold)),
-        np.clip(loss, -30.0, 3.0),
+        np.clip(loss, *eq.LOG_LOSS_ENDS),
         np.asarray(level.log_stiffness + rate),
         np.full(shape.runs, population["log_dispersion"]),
     )

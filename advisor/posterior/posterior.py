@@ -312,7 +312,9 @@ def make_posterior(
     draws["is_oscillator"] = np.full_like(draws["log_misfit"], float(family.is_oscillator))
     scale = cohort.ceiling - cohort.floor
     draws["start"] = cohort.floor + scale * groups.start
-    draws["plateau"] = cohort.floor + scale * groups.cold_plateau
+    draws["plateau"] = cohort.floor + scale * eq.reference_plateau(
+        {name: draws[name][..., None] for name in names}, groups, cohort.group_log_parameters
+    )
     draws["stiffness"] = np.exp(groups.log_stiffness)
 
     rhat = {name: np.max(pair[0]) for name, pair in diagnostics.items()}

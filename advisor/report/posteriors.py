@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from advisor._compat import density
 from advisor.posterior import Posterior
-from advisor.posterior import equations as eq
 from advisor.posterior.posterior import INTERVAL, MIN_SIZES
+from advisor.posterior.prior_groups import prior_groups
 from advisor.report.names import left_out_note, scientific, shorten
 
 FloatArray = npt.NDArray[np.float64]
@@ -121,19 +121,19 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
     meta = posterior.meta
     runs = [sum((run.task, run.model) == pair for run in meta.runs) for pair in meta.groups]
     kept = sorted(sorted(range(len(runs)), key=lambda g: -runs[g])[:MAX_GROUPS])
-    prior_plateau, prior_stiffness, prior_curvature = _simulate_prior(posterior)
+    prior = prior_groups(meta, PRIOR_DRAWS)
     labels = [" on ".join(map(shorten, meta.groups[g][::-1])) for g in kept]
     plateau, stiffness = posterior.flat("plateau"), posterior.flat("stiffness")
     return Posteriors(
         plateau=tuple(
-            _ridge(label, plateau[:, g], prior_plateau[:, g])
+            _ridge(label, plateau[:, g], prior.plateau[:, g])
             for label, g in zip(labels, kept, strict=True)
         ),
         stiffness=tuple(
-            _ridge(label, stiffness[:, g], prior_stiffness[:, g], log=True)
+            _ridge(label, stiffness[:, g], prior.stiffness[:, g], log=True)
             for label, g in zip(labels, kept, strict=True)
         ),
-        curvature=_ridge("", posterior.flat("curvature_exponent"), prior_curvature),
+        curvature=_ridge("", posterior.flat("curvature_exponent"), prior.curvature),
         sizes=posterior.sizes,
         reference=(
             f"at learning rate {scientific(meta.reference.learning_rate)}, "
@@ -141,29 +141,6 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
         ),
         left_out=len(runs) - len(kept),
     )
-
-
-def _simulate_prior(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Plateau and stiffness per group, shape (draws, groups), and the exponent, shape (draws,)."""
-    meta, rng = posterior.meta, np.random.default_rng(0)
-    groups, of = len(meta.groups), list(meta.task_of_group)
-
-    def draw(name: str, *shape: int) -> FloatArray:
-        prior = getattr(meta.priors, name)
-        return np.asarray(prior.mean + prior.sd * rng.standard_normal((PRIOR_DRAWS, *shape)))
-
-    population = {name: draw(name, 1) for name in eq.SCALARS}
-    level = eq.group_level(
-        population,
-        draw("headroom_logit", len(meta.tasks))[:, of],
-        draw("log_slope", len(meta.tasks))[:, of],
-        draw("start_logit", groups),
-        rng.standard_normal((PRIOR_DRAWS, groups)),
-        rng.standard_normal((PRIOR_DRAWS, groups)),
-        np.log(np.array(meta.group_parameters) / meta.reference.parameters),
-    )
-    plateau = meta.floor + (meta.ceiling - meta.floor) * level.cold_plateau
-    return plateau, np.exp(level.log_stiffness), population["curvature_exponent"][:, 0]
 
 
 def _ridge(label: str, draws: FloatArray, prior: FloatArray, *, log: bool = False) -> Ridge:

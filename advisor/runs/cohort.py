@@ -33,6 +33,11 @@ MAX_BINS = 14
 BIN_GROWTH = 1.5
 """Power by which bin edges grow: a curve is steepest at its start, where a bin must be short."""
 
+SCALE_FACTOR = 20.0
+LEAST_TOP = 0.2
+"""A run whose rewards end between these shares of 1, beside one of its task with rewards of more
+than twenty: the one counts in shares, the other in percent or points."""
+
 FLAT_Z = 2.0
 """Standard errors between the ends of a run below which it has not moved."""
 
@@ -387,6 +392,7 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
         floor = 0.0 if low >= 0 else low
         notes.add(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
     if ceiling is None:
+        _refuse_mixed_scales(runs)
         ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
         inside = "rewards lie in [0, 1]" if low >= 0 else f"highest logged {high:g}"
         why = inside if high <= 1 else f"highest logged {high:g}, plus a quarter"
@@ -398,6 +404,23 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
             advice="Correct the bounds in pilots.toml",
         )
     return float(floor), float(ceiling)
+
+
+def _refuse_mixed_scales(runs: Sequence[PilotRun]) -> None:
+    """Raise where some runs score up to 1 and others of their task a hundred or so."""
+    tops = {run.id: float(np.nanmax(run.reward)) for run in runs}
+    for task in {run.task for run in runs}:
+        own = [run for run in runs if run.task == task]
+        small = [run for run in own if LEAST_TOP < tops[run.id] <= 1]
+        large = [run for run in own if tops[run.id] > SCALE_FACTOR]
+        if small and large:
+            raise InputError(
+                f"run '{small[0].id}' has rewards up to {tops[small[0].id]:g}, run "
+                f"'{large[0].id}' up to {tops[large[0].id]:g}: they are on different scales",
+                path=large[0].path,
+                key="reward",
+                advice="Fit them apart, or give each log's reward_floor and reward_ceiling",
+            )
 
 
 def _refuse_flat(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> None:

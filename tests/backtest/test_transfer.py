@@ -117,9 +117,7 @@ def test_many_pilots_are_cut_into_sets_of_eight(fits):
 def test_baselines_look_at_the_nearest_settings_and_at_all_pilots(fits):
     found = transfer(BOTH)
     medians = {
-        method: {
-            p.run: p.median for p in found.predictions if p.method == method and p.pilots == 0
-        }
+        method: {p.run: p.median for p in found.predictions if p.method == method and p.pilots == 0}
         for method in METHODS
     }
     pilots = {run.hyperparameters.learning_rate: run for run in fits[0][0]}
@@ -127,11 +125,11 @@ def test_baselines_look_at_the_nearest_settings_and_at_all_pilots(fits):
         if run.id in medians["advisor"] and run.hyperparameters.learning_rate in pilots:
             twin = pilots[run.hyperparameters.learning_rate]
             assert medians["nearest, last value"][run.id] == pytest.approx(
-                twin.reward[-5:].mean(), abs=0.01
+                twin.reward[-3:].mean(), abs=0.005
             )
     of_small = [medians["mean of the pilots"][p] for p in medians["advisor"] if "tiny-s" in p]
     assert len(set(of_small)) == 1
-    every = np.mean([run.reward[-5:].mean() for run in fits[0][0]])
+    every = np.mean([run.reward[-3:].mean() for run in fits[0][0]])
     assert of_small[0] == pytest.approx(every, abs=0.03)
 
 
@@ -184,15 +182,15 @@ PILOTS = [
 ]
 TARGET = Target("sort", "tiny-s", 1e5)
 ASKED = np.arange(55.0, 61.0)
-NEVER = {"hazard_level": -60.0}
+NEVER = {"hazard.level": -60.0}
 
 
 def forecast(plan, posterior=None, target=TARGET, **options):
-    posterior = posterior or made_up(PILOTS, width=0.05, draws=2000, moved=NEVER)
+    posterior = posterior or moved_to()
     return planned_reward(posterior, target, plan.completed, ASKED, **options)
 
 
-def moved_to(**population):
+def moved_to(population=NEVER):
     """A posterior in which no run collapses, but for what is said."""
     return made_up(PILOTS, width=0.05, draws=2000, moved={**NEVER, **population})
 
@@ -209,31 +207,36 @@ def test_forecast_is_the_expected_reward_with_noise():
 def test_noise_is_that_of_finite_batches_and_of_wander():
     quiet = {"log_misfit": -9.0, "log_run_plateau_spread": -9.0, "log_run_rate_spread": -9.0,
              "log_run_shape_spread": -9.0, "log_run_loss_spread": -9.0}  # fmt: skip
-    posterior = moved_to(**quiet)
+    posterior = moved_to(quiet)
     few, many = (
         forecast(replace(Plan(3e-4, 8), prompts=prompts), posterior).std() for prompts in (2, 2000)
     )
     assert few > 3 * many
-    wander = forecast(replace(Plan(3e-4, 8), prompts=2000), moved_to(**quiet | {"log_misfit": -2}))
+    wander = forecast(replace(Plan(3e-4, 8), prompts=2000), moved_to(quiet | {"log_misfit": -2.0}))
     assert wander.std() > 2 * many
 
 
 def test_a_run_that_may_collapse_may_end_at_nothing():
     plan = Plan(3e-4, 8)
-    lives = forecast(plan, moved_to())
-    dies = forecast(plan, moved_to(hazard_level=10.0))
-    half = forecast(plan, moved_to(hazard_level=float(np.log(np.log(2) / 60))))
-    start = 0.35
-    assert np.quantile(lives, 0.02) > start
-    assert np.quantile(dies, 0.98) < start
-    assert np.mean(half < start) == pytest.approx(0.5, abs=0.12)
+    start = np.median(Forecaster(moved_to(), TARGET).group.start)
+    below = {
+        level: np.mean(forecast(plan, moved_to({"hazard.level": level})) < start)
+        for level in (-60.0, float(np.log(np.log(2) / 60)), 10.0)
+    }
+    lives, half, dies = below.values()
+    assert lives < 0.1
+    assert dies > 0.95
+    # The hazard is that of the reference; the run is within a factor of two of it.
+    assert lives + 0.2 < half < dies - 0.1
+    # Of a run that has collapsed nothing at all may be left, although its target is a mean.
+    assert np.mean(forecast(plan, moved_to({"hazard.level": 10.0})) == 0) > 0.1
 
 
 def test_a_model_without_pilots_is_less_certain():
     posterior = moved_to()
     known = forecast(Plan(3e-4, 8), posterior)
     new = forecast(Plan(3e-4, 8), posterior, Target("sort", "tiny-l", 1e5))
-    assert new.std() > 1.3 * known.std()
+    assert new.std() > 1.15 * known.std()
 
 
 def test_forecasts_repeat_and_stay_within_bounds():

@@ -13,7 +13,9 @@ FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
 sys.path.insert(0, str(FOLDER))
 
 import bandit  # noqa: E402
+import bandit_study  # noqa: E402
 import one_simulation  # noqa: E402
+import rank_study  # noqa: E402
 import ranks  # noqa: E402
 import simulation  # noqa: E402
 
@@ -256,3 +258,37 @@ def test_a_cohort_is_decided_by_its_number():
     assert np.array_equal(first[3].reward, again[3].reward)
     assert not np.array_equal(first[3].reward, other[3].reward)
     assert {run.hyperparameters.momentum for run in first + other} == {0.0, 0.9}
+
+
+# What is committed -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def told():
+    return json.loads((FOLDER / "ranks.json").read_text())
+
+
+def test_the_result_is_that_of_the_simulations_beside_it(told):
+    assert told.keys() == {path.stem for path in (FOLDER / "simulations").glob("*.jsonl")} - {
+        "bandits"
+    }
+    for study, result in told.items():
+        again = rank_study.summary(FOLDER / "simulations" / f"{study}.jsonl")
+        assert json.loads(json.dumps(again)) == result
+
+
+def test_families_pass_and_controls_fail(told):
+    assert {study: result["passes"] for study, result in told.items()} == {
+        study: not study.startswith("control") for study in told
+    }
+
+
+def test_the_page_says_what_the_results_say(told):
+    page = (FOLDER / "README.md").read_text()
+    for study, result in told.items():
+        start = f"| {study} | {result['simulations']} | {result['not_converged']} |"
+        assert start in page
+    bandits = bandit_study.summary(FOLDER / "simulations" / "bandits.jsonl")
+    assert json.loads((FOLDER / "bandits.json").read_text()) == json.loads(json.dumps(bandits))
+    for method, scores in bandits["methods"].items():
+        assert f"| {method} | {scores['mae']:.3f} |" in page
