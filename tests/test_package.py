@@ -61,7 +61,7 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path)
     )
     assert where.stdout.startswith(str(site))
     done = subprocess.run(
-        [sys.executable, "-m", "advisor", "demo", "--quick", "--out", "study"],
+        [sys.executable, "-m", "advisor", "demo", "--out", "study"],
         env=environment,
         cwd=tmp_path,
         capture_output=True,

@@ -13,7 +13,6 @@ from advisor.runs import read_runs
 
 pytestmark = pytest.mark.slow
 
-BRIEF = Sampling(draws=400, tune=500)
 
 OFF_POLICY = """
 [defaults]
@@ -52,7 +51,7 @@ def off_policy_sweep(real_logs, tmp_path):
 
 def test_off_policy_sweep(off_policy_sweep):
     """8 and 16 epochs on one batch collapse, 16 updates on new mini-batches do not."""
-    posterior = fit(read_runs(off_policy_sweep), sampling=BRIEF)
+    posterior = fit(read_runs(off_policy_sweep))
     collapsed = {run.id.split(".")[0] for run in posterior.meta.runs if run.collapse_step}
     assert collapsed == {
         "grpo_off_policy_sweep__broad_e8_tb256",
@@ -84,7 +83,7 @@ def near_ceiling_runs(real_logs, tmp_path):
 
 
 def test_runs_near_their_ceiling_with_sudden_collapses(near_ceiling_runs):
-    posterior = fit(read_runs(near_ceiling_runs), priors="lora", sampling=BRIEF)
+    posterior = fit(read_runs(near_ceiling_runs), priors="lora")
     runs = posterior.meta.runs
     assert len(runs) == 27
     collapsed = sum(run.collapse_step is not None for run in runs)
@@ -104,7 +103,7 @@ def test_tiny_transformers(tiny_grpo):
     runs = [
         run for run in read_runs(tiny_grpo / "sort_s.jsonl") if run.hyperparameters.importance_ratio
     ]
-    posterior = fit(runs[:16], priors="small_models", sampling=BRIEF)
+    posterior = fit(runs[:16], priors="small_models")
     target = Target("sort", "tiny-s", 26894)
     advice = recommend(posterior, target=target, steps=200)
     assert advice.kind == "recommendation"

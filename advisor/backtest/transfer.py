@@ -209,4 +209,4 @@ def _place(run: PilotRun) -> FloatArray:
         settings.prompts_per_step,
         settings.refresh_interval,
     )
-    return np.log(np.array([value or 1.0 for value in values]))
+    return np.asarray(np.log([value or 1.0 for value in values]))

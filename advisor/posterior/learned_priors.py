@@ -16,6 +16,7 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.posterior import equations as eq
+from advisor.posterior.learned_families import learn_families
 from advisor.posterior.meta_analysis import (
     STUDY_SHARE,
     TASK_SHARE,
@@ -98,7 +99,7 @@ def learn_priors(
                 *(mark for posterior in posteriors for mark in _marks(posterior).values()),
             ),
             **learned,
-            "family_runs": start.family_runs,
+            "family_runs": learn_families(posteriors, start),
         }
     )
 

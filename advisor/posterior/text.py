@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from advisor.posterior.design import SIZE, design_check
+from advisor.posterior.equations import shifted_share
 from advisor.posterior.families import FAMILIES, SPECTRUM
 from advisor.posterior.gates import gate
 from advisor.posterior.posterior import INTERVAL, Posterior
@@ -34,6 +37,7 @@ def posterior_text(posterior: Posterior) -> str:
             *(f"  {group.text}" for group in gate(posterior)),
             *_families(posterior),
             *_evaluations(posterior),
+            _luck(posterior),
             _exponents(posterior),
             *_design(posterior),
             *_sensitivity(posterior),
@@ -83,6 +87,22 @@ def _evaluations(posterior: Posterior) -> list[str]:
                 "reward; forecasts are of the held-out reward."
             )
     return lines
+
+
+def _luck(posterior: Posterior) -> str:
+    """By how much two runs of one configuration differ, as standard deviations."""
+    meta = posterior.meta
+    rate = float(np.median(np.exp(posterior.flat("log_run_rate_spread"))))
+    rng = np.random.default_rng(0)
+    spread = np.exp(posterior.flat("log_run_plateau_spread"))
+    level = posterior.flat("plateau")[:, 0]
+    share = np.clip((level - meta.floor) / (meta.ceiling - meta.floor), 1e-6, 1 - 1e-6)
+    moved = shifted_share(share, spread * rng.standard_normal(spread.size)) - share
+    plateau = float(moved.std()) * (meta.ceiling - meta.floor)
+    return (
+        f"Repeats of one configuration differ by {100 * rate:.0f} % in stiffness and {plateau:.2g} "
+        "in plateau (standard deviations): smaller differences cannot be told from luck."
+    )
 
 
 def _exponents(posterior: Posterior) -> str:

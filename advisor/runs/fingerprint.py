@@ -29,13 +29,12 @@ def fingerprint(run: PilotRun) -> str:
     """
     known = np.isfinite(run.reward)
     rewards = [_told(value) for value in run.reward[known]]
-    values: set[str] = set()
-    for count, value in enumerate(rewards, start=1):
-        values.add(value)
-        if len(values) == LEAST_DISTINCT:
-            break
-    else:
+    first: dict[str, int] = {}
+    for row, reward in enumerate(rewards):
+        first.setdefault(reward, row)
+    if len(first) < LEAST_DISTINCT:
         return ""
+    count = list(first.values())[LEAST_DISTINCT - 1] + 1
     settings = run.hyperparameters
     steps = [f"{step:g}" for step in run.step[known][:count]]
     told = (f"{settings.learning_rate:.3g}" if settings.learning_rate else "", settings.group_size)

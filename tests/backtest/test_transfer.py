@@ -48,7 +48,7 @@ BOTH = [*finished("tiny-s"), *finished("tiny-m", height=0.3)]
 def test_each_model_is_forecast_from_the_other_without_and_with_two_pilots(fits):
     found = transfer(BOTH, seen=0.5, priors="uninformative", sampling=Sampling(draws=7))
     assert (found.left_out, found.failed) == ((), ())
-    given = [{model: 0 for model in SIZES} for _ in fits]
+    given = [dict.fromkeys(SIZES, 0) for _ in fits]
     for count, (runs, priors, sampling) in zip(given, fits, strict=True):
         assert (priors.name, sampling) == ("uninformative", Sampling(draws=7))
         # Short parts of the pilots.

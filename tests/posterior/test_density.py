@@ -302,7 +302,9 @@ def test_density_is_finite_and_alive_at_every_start(name):
 
 
 @pytest.mark.parametrize("family", ["spectrum", "oscillator"])
-@pytest.mark.parametrize(("preset", "reach"), [("small_models", 4), ("lora", 4), ("uninformative", 2)])
+@pytest.mark.parametrize(
+    ("preset", "reach"), [("small_models", 4), ("lora", 4), ("uninformative", 2)]
+)
 def test_density_is_finite_far_from_the_prior_means(preset, reach, family):
     """Everywhere within so many prior standard deviations in every direction at once."""
     cohort, priors = simulated("all there is"), load_priors(preset)

@@ -227,7 +227,15 @@ def test_plateau_loss_stays_finite_far_outside():
 
 
 def curve(
-    clock, stiffness=0.05, *, momentum=0.9, age=0.0, share=0.0, dispersion=1.0, onset=1.0, single=0.0
+    clock,
+    stiffness=0.05,
+    *,
+    momentum=0.9,
+    age=0.0,
+    share=0.0,
+    dispersion=1.0,
+    onset=1.0,
+    single=0.0,
 ):
     return eq.expected_reward(
         np.asarray(clock, dtype=float),

@@ -123,8 +123,7 @@ def test_draws_agree_with_those_of_pymc():
                 compute_convergence_checks=False,
             )
     theirs = {
-        name: np.asarray(trace["posterior"][name].values)
-        for name in shapes_of(shape_of(cohort))
+        name: np.asarray(trace["posterior"][name].values) for name in shapes_of(shape_of(cohort))
     }
     ours, _ = drawn()
     # Some sixty parameters: 4.5 standard errors once in two thousand times.

@@ -61,9 +61,7 @@ def test_runs_stand_in_their_table():
     # No run is placed yet.
     assert not table[:, columns.RUN_PLACES : columns.RUN_RATE].any()
     np.testing.assert_array_equal(data["parents"][:, 0], cohort.group_of_run)
-    np.testing.assert_array_equal(
-        data["parents"][:, 1], cohort.task_of_group[cohort.group_of_run]
-    )
+    np.testing.assert_array_equal(data["parents"][:, 1], cohort.task_of_group[cohort.group_of_run])
 
 
 def test_bins_follow_their_run_and_evaluations_its_bins():

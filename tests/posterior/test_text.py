@@ -68,9 +68,7 @@ def test_exponents_are_said_with_their_intervals(posterior):
 def test_curve_is_named_where_it_is_not_the_usual_one(posterior):
     assert "Curve" not in posterior.text
     assert "Curve: the Hill curve." in made_up(family=FAMILIES["hill"]).text
-    both = mix(
-        [posterior, made_up(family=FAMILIES["hill"])], {"spectrum": 0.9, "hill": 0.1}
-    ).text
+    both = mix([posterior, made_up(family=FAMILIES["hill"])], {"spectrum": 0.9, "hill": 0.1}).text
     assert (
         "Curves by weight: the oscillator over a spectrum of stiffness 0.90, the Hill curve 0.10."
     ) in both
@@ -86,7 +84,9 @@ def test_held_out_rewards_are_said_of_the_group_that_logged_them(posterior):
     (line,) = [line for line in lines if "held-out reward gains" in line]
     task, model = posterior.meta.groups[1]
     gain = np.exp(np.quantile(posterior.flat("log_eval_gain")[:, 1], [0.1, 0.5, 0.9]))
-    assert line.startswith(f"  {model} on {task}: held-out reward gains {gain[1]:.2g} [{gain[0]:.2g}")
+    assert line.startswith(
+        f"  {model} on {task}: held-out reward gains {gain[1]:.2g} [{gain[0]:.2g}"
+    )
 
 
 def test_what_rests_on_the_priors_is_named():

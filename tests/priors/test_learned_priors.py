@@ -165,7 +165,7 @@ def test_learning_goes_on_from_a_learned_preset():
     )
     assert second.learned_from == (*marks("first"), *marks("second"))
     assert second.log_misfit.sd < first.log_misfit.sd
-    with pytest.raises(InputError, match="'mine' .* learned from run 'first-0' of posterior 2"):
+    with pytest.raises(InputError, match=r"'mine' .* learned from run 'first-0' of posterior 2"):
         learn_priors([past("other"), past("first")], base=first)
 
 
