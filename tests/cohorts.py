@@ -73,7 +73,6 @@ def without_bins(cohort: Cohort, run: int) -> Cohort:
 def random_point(cohort: Cohort, rng: np.random.Generator, family: Any = SPECTRUM) -> Any:
     """A point half a prior standard deviation or so off the prior means, by parameter."""
     data = data_of(cohort, PRIORS, family)
-    tasks, groups, _ = shape_of(cohort)
     level, sd = data["level_mean"], data["level_sd"]
     centre = {
         "population": (data["prior_mean"], data["prior_sd"]),

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from advisor.advice import recommend
-from advisor.posterior import Sampling, Target, fit
+from advisor.posterior import Target, fit
 from advisor.runs import read_runs
 
 pytestmark = pytest.mark.slow

@@ -71,9 +71,10 @@ def _title(found: Backtest, part: str) -> str:
 
 def _draw(panel: Any, own: Sequence[Prediction], limits: tuple[float, float]) -> None:
     low, high = QUANTILES.index(0.1), QUANTILES.index(0.9)
-    for p in own:
-        color = INSIDE if p.covers(0.8) else OUTSIDE
-        at, ends = p.scaled(p.target), [p.scaled(p.quantiles[k]) for k in (low, high)]
-        panel.plot([at] * 2, ends, color=color, lw=1, alpha=0.5)
-        panel.plot(at, p.scaled(p.median), "o", ms=3, color=color)
+    for is_inside, color in ((True, INSIDE), (False, OUTSIDE)):
+        part = [p for p in own if p.covers(0.8) == is_inside]
+        at = [p.scaled(p.target) for p in part]
+        ends = ([p.scaled(p.quantiles[k]) for p in part] for k in (low, high))
+        panel.vlines(at, *ends, color=color, lw=1, alpha=0.5)
+        panel.plot(at, [p.scaled(p.median) for p in part], "o", ms=3, color=color)
     panel.plot(limits, limits, color="0.6", lw=0.8, zorder=0)

@@ -608,6 +608,32 @@ def test_runs_on_two_scales_are_refused(name):
     assert caught.value.key == name
 
 
+def on_two_scales(**updates):
+    return [
+        Plan().run(rising(), "shares"),
+        Plan(1e-3).run(100 * rising(end=0.7), "percent", **updates),
+    ]
+
+
+def test_shares_beside_percent_are_refused():
+    with pytest.raises(InputError, match=r"up to 0\.78.*they are on different scales") as no:
+        build(*on_two_scales())
+    assert (no.value.key, no.value.path) == ("reward", "percent.jsonl")
+    assert "run 'shares'" in str(no.value)
+    assert "run 'percent'" in str(no.value)
+
+
+def test_large_rewards_beside_small_ones_of_another_task_or_with_bounds_are_none():
+    given = {"reward_floor": 0.0, "reward_ceiling": 100.0}
+    assert build(*on_two_scales(**given)).ceiling == 100
+    apart = Plan(task="mod", model="other").run(100 * rising(end=0.7), "percent")
+    assert len(build(Plan().run(rising(), "shares"), apart).runs) == 2
+    low = [Plan().run(0.1 * rising(), "bad"), Plan(1e-3).run(25 * rising(), "good")]
+    assert len(build(*low).runs) == 2
+    tens = [Plan().run(rising(), "a"), Plan(1e-3).run(10 * rising(), "b")]
+    assert len(build(*tens).runs) == 2
+
+
 # Refusals --------------------------------------------------------------------------------------
 
 

@@ -189,6 +189,17 @@ def test_slope_at_the_start_is_what_is_sampled():
     np.testing.assert_allclose(slopes, 0.02)
 
 
+def test_plateau_at_the_reference_is_that_of_a_run_there_without_luck():
+    population = POPULATION | {"depression.level": -2.0, "depression.size": 0.3}
+    group = eq.GroupLevel(0.2, 0.8, np.log(0.02))
+    here = eq.reference_plateau(population, group, np.log(2.0))
+    assert here == pytest.approx(0.8 * np.exp(-np.exp(-2.0) * 2**0.3))
+    x = Covariates(0.0, 0.0, 0.0, np.log(2.0), 0.0, 0.0)
+    loss = eq.depression_design(x) @ [-2.0, 9.0, 9.0, 9.0, 0.3]
+    run = eq.run_level(POPULATION, group, 0.0, loss, (0.0, 0.0, 0.0), 0.0, 1.0, 1.0)
+    assert here == pytest.approx(run.plateau)
+
+
 def test_run_level_worked_out_by_hand():
     group = eq.GroupLevel(0.2, 0.8, np.log(0.02))
     luck = (2.0, -1.0, 3.0)

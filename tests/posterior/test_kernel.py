@@ -1,4 +1,4 @@
-"""The kernel: its value against the equations and dense algebra, its gradient against differences."""
+"""The kernel: its value against equations and dense algebra, its gradient against differences."""
 
 from __future__ import annotations
 

@@ -65,13 +65,13 @@ def test_folder_that_numba_was_given_is_used(monkeypatch, tmp_path):
 
 def test_code_is_kept_in_the_folder_and_numba_is_left_as_it_was(monkeypatch, tmp_path):
     monkeypatch.setattr(machine_code, "_FOLDER", str(tmp_path / "code"))
-    before = numba.config.CACHE_DIR
+    given = numba.config.CACHE_DIR
 
     def twice(value: float) -> float:
         return 2.0 * value
 
     assert compiled(twice)(1.5) == 3.0
-    assert numba.config.CACHE_DIR == before
+    assert given == numba.config.CACHE_DIR
     kept = [path.suffix for path in (tmp_path / "code").rglob("*") if path.is_file()]
     assert sorted(kept) == [".nbc", ".nbi"]
 

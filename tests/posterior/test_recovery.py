@@ -115,7 +115,9 @@ def true_levels(truth):
     groups = {}
     for plan in PLANS:
         group = truth.group(plan)
-        groups[plan.model] = (float(group.cold_plateau), float(np.exp(group.log_stiffness)))
+        size = truth.covariates(plan).log_parameters
+        plateau = eq.reference_plateau(truth.population, group, size)
+        groups[plan.model] = (float(plateau), float(np.exp(group.log_stiffness)))
     return groups
 
 

@@ -1,4 +1,4 @@
-"""Start points from least squares: near what the curves show, near the prior where they show none."""
+"""Start points: near what the curves show, and near the prior where they show nothing."""
 
 from __future__ import annotations
 

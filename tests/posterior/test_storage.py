@@ -22,9 +22,9 @@ from advisor.posterior.fitting import (
     RHAT_LIMIT,
     cohort_of,
 )
+from advisor.posterior.mode import place
 from advisor.posterior.posterior import SCHEMA
 from advisor.posterior.storage import META
-from advisor.posterior.mode import place
 from advisor.posterior.structure import Shape, data_of, shape_of, shapes_of
 from advisor.priors import load_priors
 
@@ -164,13 +164,17 @@ def test_levels_are_in_reward_units(bounds):
     low, high = bounds
     start = 1 / (1 + np.exp(-posterior.draws["start_logit"]))
     np.testing.assert_allclose(posterior.draws["start"], low + (high - low) * start)
-    assert np.all(posterior.draws["plateau"] > posterior.draws["start"])
     assert np.all(posterior.draws["plateau"] < high)
-    share = (posterior.draws["plateau"] - posterior.draws["start"]) / (
-        high - posterior.draws["start"]
-    )
-    # The sampled slope: share of the headroom per step, for a model of the reference size.
+    # What temperature takes, at the reference, given back.
     sizes = np.log(np.array(posterior.meta.group_parameters) / posterior.meta.reference.parameters)
+    level, by_size = (
+        posterior.draws[f"depression.{term}"][..., None] for term in ("level", "size")
+    )
+    loss = np.exp(np.minimum(level + by_size * sizes, 3.0))
+    cold = (posterior.draws["plateau"] - low) / (high - low) * np.exp(loss)
+    assert np.all((cold > start) & (cold < 1))
+    share = (cold - start) / (1 - start)
+    # The sampled slope: share of the headroom per step, for a model of the reference size.
     model = (
         posterior.draws["curvature_exponent"][..., None] * sizes
         + np.exp(posterior.draws["log_model_spread"])[..., None]

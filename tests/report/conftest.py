@@ -110,7 +110,9 @@ def make_posterior(
     )
     scale = ceiling - floor
     draws["start"] = floor + scale * level.start
-    draws["plateau"] = floor + scale * level.cold_plateau
+    population = {key: draws[key][..., None] for key in eq.population_names()}
+    log_parameters = np.log(np.array(sizes) / reference.parameters)
+    draws["plateau"] = floor + scale * eq.reference_plateau(population, level, log_parameters)
     draws["stiffness"] = np.exp(level.log_stiffness)
 
     bins = [np.linspace(2, p.collapse or p.steps - 1, 6 if p.collapse else 20) for p in pilots]
