@@ -23,13 +23,13 @@ from advisor.posterior.structure import BIN_COLUMNS, LEVELS, RUN_COLUMNS, Shape
 
 FloatArray = npt.NDArray[np.float64]
 
-_HEADER = 8
+_HEADER = 9
 _LEVELS = len(LEVELS)
 _LOSS_LEVEL = population_names().index("depression.level")
 _TASK_TERMS = 3
 
 
-def pack(data: Mapping[str, Any], shape: Shape) -> FloatArray:
+def pack(data: Mapping[str, Any], shape: Shape, gap: float = 1.0) -> FloatArray:
     """One block of numbers out of the data of a cohort.
 
     Parameters
@@ -37,6 +37,8 @@ def pack(data: Mapping[str, Any], shape: Shape) -> FloatArray:
     data : mapping of str to ndarray
         From `structure.data_of`.
     shape : Shape
+    gap : float
+        About what a start leaves to gain, in (0, 1]; see :func:`sampled`.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def pack(data: Mapping[str, Any], shape: Shape) -> FloatArray:
     """
     pivot = np.bincount(data["parents"][:, 1].astype(int)).argmax()
     sizes = [data["prior_mean"].size, *shape, len(data["bin_table"])]
-    parts = [np.array([0.0, *sizes, float(data["is_oscillator"]), pivot])]
+    parts = [np.array([0.0, *sizes, float(data["is_oscillator"]), pivot, np.log(gap)])]
     for name in (
         "prior_mean",
         "prior_sd",
@@ -68,10 +70,10 @@ def _turn(point: Any, block: Any) -> tuple[int, int, float]:
     Returns their places, and the share of the loss in the sum.
     """
     headroom, loss = int(block[1]) + int(block[7]), _LOSS_LEVEL
-    total, balance = point[headroom], point[loss]
+    total, balance, gap = point[headroom], point[loss], block[8]
     share = 0.5 * (1.0 + tanh(0.5 * balance))
     point[loss] = total - log1p(exp(-balance)) if balance > -30 else total + balance
-    point[headroom] = log1p(exp(balance)) - total if balance < 30 else balance - total
+    point[headroom] = gap - total + (log1p(exp(balance)) if balance < 30 else balance)
     return headroom, loss, share
 
 
@@ -79,8 +81,8 @@ def sampled(point: FloatArray, block: FloatArray) -> FloatArray:
     """Coordinates in which the sampler moves, from those of the model.
 
     What a cold run lacks at its plateau may be headroom that the task does not have or loss by
-    temperature, and pilots tell the sum only: ``exp(-headroom logit) + exp(log loss)``. So the log
-    of that sum and the log odds of its parts take the places of the two, with a Jacobian of 1.
+    temperature, and pilots tell the sum only: ``gap exp(-headroom logit) + exp(log loss)``. So the
+    log of that sum and the log odds of its parts take the places of the two, with a Jacobian of 1.
 
     Parameters
     ----------
@@ -96,8 +98,9 @@ def sampled(point: FloatArray, block: FloatArray) -> FloatArray:
     """
     headroom, loss = int(block[1] + block[7]), _LOSS_LEVEL
     out = np.array(point)
-    out[headroom] = np.logaddexp(-point[headroom], point[loss])
-    out[loss] = point[headroom] + point[loss]
+    lacking = block[8] - point[headroom]
+    out[headroom] = np.logaddexp(lacking, point[loss])
+    out[loss] = point[loss] - lacking
     return out
 
 

@@ -319,6 +319,29 @@ def expected_reward(
     return run.plateau + (run.start - run.plateau) * left
 
 
+def held_out(reward: Any, start: Any, eval_start: Any, odds_ratio: Any) -> Any:
+    """Held-out reward of a policy whose train reward is known.
+
+    Parameters
+    ----------
+    reward, start : array_like
+        Scaled train reward now and before training.
+    eval_start : array_like
+        Scaled held-out reward before training.
+    odds_ratio : array_like
+        Odds of the share of the headroom gained on held-out prompts, over those on train prompts:
+        1 where both rise alike.
+
+    Returns
+    -------
+    held_out : array_like
+        In (0, 1). Below its start a policy loses the same share on both.
+    """
+    risen = np.maximum(reward - start, 0.0) / (1 - start)
+    gained = eval_start + (1 - eval_start) * risen * odds_ratio / (1 - risen + risen * odds_ratio)
+    return np.where(reward < start, eval_start * reward / start, gained)
+
+
 def sigmoid(value: Any) -> Any:
     """Logistic function without overflow."""
     xp = namespace(value)

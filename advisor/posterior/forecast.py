@@ -246,8 +246,8 @@ class Forecaster:
         group = meta.groups.index((self.target.task, self.target.model))
         start = eq.sigmoid(self.draw("eval_start_logit")[:, group])[:, None]
         gain = np.exp(self.draw("log_eval_gain")[:, group])[:, None]
-        risen = (trained - meta.floor) / (meta.ceiling - meta.floor) - self.group.start[:, None]
-        level = np.clip(start + gain * risen, 0.0, 1.0)
+        scaled = (trained - meta.floor) / (meta.ceiling - meta.floor)
+        level = eq.held_out(scaled, self.group.start[:, None], start, gain)
         return np.asarray(meta.eval_floor + (meta.eval_ceiling - meta.eval_floor) * level)
 
     def peak(self, settings: Hyperparameters, steps: int) -> FloatArray:

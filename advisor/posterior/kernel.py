@@ -81,6 +81,26 @@ def _sigmoid(value: float) -> float:
 
 
 @compiled
+def _tested(
+    mean: float, start: float, eval_start: float, gain: float
+) -> tuple[float, float, float, float, float]:
+    """Held-out reward (`equations.held_out`), and its derivatives.
+
+    By its own start, by the train reward, by the train reward's start, and by log gain.
+    """
+    if mean < start:
+        tested = eval_start * mean / start
+        return tested, mean / start, eval_start / start, -tested / start, 0.0
+    risen = (mean - start) / (1 - start)
+    below = 1 - risen + risen * gain
+    share = risen * gain / below
+    slope = (1 - eval_start) * gain / (below * below * (1 - start))
+    by_base = slope * (risen - 1)
+    by_gain = (1 - eval_start) * share * (1 - share)
+    return eval_start + (1 - eval_start) * share, 1 - share, slope, by_base, by_gain
+
+
+@compiled
 def _oscillation(time: float, half: float, square: float) -> tuple[float, float, float, float]:
     """Share left of an oscillator, its derivatives by ``half`` and ``square``, and its velocity.
 
@@ -376,7 +396,6 @@ def log_likelihood(
         if single:
             first, first_by_half, first_by_square, _ = _oscillation(0.5, half, square)
 
-        # Evaluations follow the train reward from a start and with a gain of their own.
         eval_start = _sigmoid(eval_level[0, group])
         gain = exp(eval_level[1, group])
 
@@ -384,7 +403,7 @@ def log_likelihood(
         a_noise = a_within = a_eval_noise = a_eval_start = a_gain = 0.0
         a_misfit = squares = filtered = filtered_variance = 0.0
         determinant = 1.0  # of at most MAX_BINS variances, none below LEAST_VARIANCE
-        tested = begin
+        last = begin
         for at in range(begin, end):
             cell = bin_table[at]
             kept = memory[at - begin]
@@ -432,7 +451,10 @@ def log_likelihood(
             if cell[BIN_IS_EVALUATION] == 1.0:
                 # It meets the run wherever it has wandered, and follows from a start of its own.
                 variance = eval_variance + misfit * misfit + LEAST_VARIANCE
-                residual = cell[BIN_REWARD] - eval_start - gain * (mean - start)
+                tested, by_tested, by_trained, by_base, by_gain = _tested(
+                    mean, start, eval_start, gain
+                )
+                residual = cell[BIN_REWARD] - tested
                 scaled = residual * residual / (DEGREES * variance)
                 total -= 0.5 * log(variance) + 0.5 * (DEGREES + 1) * log1p(scaled)
                 pull = (DEGREES + 1) / (DEGREES * variance * (1 + scaled))
@@ -440,14 +462,14 @@ def log_likelihood(
                 by_variance = 0.5 * (pull * residual * residual - 1.0) / variance
                 a_eval_noise += by_variance * 2 * eval_variance
                 a_misfit += by_variance * misfit * misfit
-                a_eval_start += by_level
-                a_gain += by_level * gain * (mean - start)
-                a_start -= by_level * gain
-                kept[_BY_MEAN] = by_level * gain
+                a_eval_start += by_level * by_tested
+                a_gain += by_level * by_gain
+                a_start += by_level * by_base
+                kept[_BY_MEAN] = by_level * by_trained
                 continue
 
             # What a curve leaves wanders slowly: a stationary process, filtered bin by bin.
-            tested = at + 1
+            last = at + 1
             split = cell[BIN_NOISE_WITHIN] - cell[BIN_NOISE_BETWEEN]
             sampling = noise_scale * (
                 cell[BIN_NOISE_KNOWN] + cell[BIN_NOISE_BETWEEN] + within * split
@@ -468,11 +490,11 @@ def log_likelihood(
         total -= 0.5 * log(determinant)
 
         # A run's residuals are jointly Student t: an odd run must not drag the others.
-        rows = tested - begin
+        rows = last - begin
         total -= 0.5 * (DEGREES + rows) * log1p(squares / DEGREES)
         by_squares = -0.5 * (DEGREES + rows) / (DEGREES + squares)
         a_filtered = a_filtered_variance = 0.0
-        for at in range(tested - 1, begin - 1, -1):
+        for at in range(last - 1, begin - 1, -1):
             cell = bin_table[at]
             kept = memory[at - begin]
             surprise, variance, before = kept[_SURPRISE], kept[_VARIANCE], kept[_BEFORE]

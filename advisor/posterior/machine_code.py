@@ -19,15 +19,15 @@ import numba
 SOURCES = ("kernel", "density", "likelihood", "structure", "equations")
 """Modules of this package that decide the numbers."""
 
-DYNAMICS = ("spectrum", "oscillator")
-"""Modules of the theory whose constants are compiled in."""
+ELSEWHERE = ("dynamics/spectrum.py", "runs/cohort.py")
+"""Modules of other rooms whose constants are compiled in."""
 
 
 def cache_folder() -> Path:
     """Folder of the machine code: in ``NUMBA_CACHE_DIR`` if that is set, else the user's cache."""
     here = Path(__file__).parent
     files = [here / f"{name}.py" for name in SOURCES]
-    files += [here.parent / "dynamics" / f"{name}.py" for name in DYNAMICS]
+    files += [here.parent / name for name in ELSEWHERE]
     sha = hashlib.sha256()
     for file in files:
         sha.update(file.read_bytes())

@@ -75,7 +75,8 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
             for name, size in shapes_of(shape).items()
         ]
     )
-    block = pack(data, shape)
+    gap = float(1 - eq.sigmoid(np.median(start["start_logit"])))
+    block = pack(data, shape, gap)
     density = density_of(block)
     held = [eq.population_names().index(name) for name in SPREADS]
     point[held] = data["prior_mean"][held]
@@ -89,7 +90,7 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
     spread[at:] = LUCK_JITTER
     point[at:] = offsets.ravel()
     point[held] += PRIOR_JITTER * data["prior_sd"][held]
-    return Placement(placed, pack(placed, shape), point, spread)
+    return Placement(placed, pack(placed, shape, gap), point, spread)
 
 
 def density_of(block: FloatArray) -> Callable[[FloatArray], tuple[float, FloatArray]]:

@@ -83,8 +83,8 @@ def _evaluations(posterior: Posterior) -> list[str]:
             gain = posterior.draws["log_eval_gain"][..., index].ravel()
             span = span_of(gain).exponential
             lines.append(
-                f"  {model} on {task}: held-out reward gains {span.written(2)} per gain of train "
-                "reward; forecasts are of the held-out reward."
+                f"  {model} on {task}: the odds of the headroom gained are {span.written(2)} times "
+                "those of the train reward on held-out prompts; forecasts are of the latter."
             )
     return lines
 

@@ -229,7 +229,7 @@ def _evaluations(
         + LEAST_VARIANCE
     )
     noise = spread * rng.standard_t(DEGREES, size=group.size)
-    return np.asarray(eval_start + gain * (on_train - start) + noise)
+    return np.asarray(eq.held_out(on_train, start, eval_start, gain) + noise)
 
 
 # What follows takes many draws at once: the truth is one draw, a posterior a hundred.

@@ -256,12 +256,14 @@ def test_without_evaluations_the_outcome_is_the_train_reward(posterior):
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 3.0)])
-def test_held_out_reward_follows_from_a_start_and_with_a_gain_of_its_own(truth, bounds):
+def test_held_out_reward_follows_from_a_start_and_with_odds_of_its_own(truth, bounds):
     levels = {**STILL, **MINE, **LEVELS, "eval_start_logit": -2.0, "log_eval_gain": np.log(0.6)}
     posterior = evaluated(made_up(width=0.0, moved=levels), bounds=bounds)
     forecaster = Forecaster(posterior, SMALL)
     trained = truth.reward(Plan(), STEPS)
-    wanted = 1 / (1 + np.exp(2.0)) + 0.6 * (trained - trained[0])
+    risen = (trained - trained[0]) / (1 - trained[0])
+    odds = 0.6 * risen / (1 - risen)
+    wanted = 1 / (1 + np.exp(2.0)) + (1 - 1 / (1 + np.exp(2.0))) * odds / (1 + odds)
     low, high = bounds
     found = forecaster.outcome(Plan().completed, STEPS)
     np.testing.assert_allclose(found, np.tile(low + (high - low) * wanted, (400, 1)), rtol=1e-9)
@@ -274,7 +276,7 @@ def test_held_out_reward_stays_within_its_bounds():
     forecaster = Forecaster(evaluated(made_up(width=0.0, moved=levels)), SMALL)
     found = forecaster.outcome(Plan().completed, STEPS)
     assert found.min() == pytest.approx(0.5)
-    assert found.max() == 1.0
+    assert 0.9 < found.max() < 1.0
 
 
 def test_peak_is_the_end_of_a_curve_that_does_not_wander(certain):

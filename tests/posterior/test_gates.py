@@ -29,7 +29,7 @@ def normal(mean, sd):
     return NormalPrior(mean=mean, sd=sd, source="made up for a test")
 
 
-WIDE = {"headroom_logit": normal(0.0, 2.0)}
+WIDE = {"headroom_logit": normal(0.0, 2.0), "depression_level": normal(-30.0, 0.1)}
 
 
 def posed(posterior, priors=None, **draws):
@@ -87,7 +87,10 @@ def test_timescale_is_refused_from_its_limit_on(share):
     assert "lies above" not in found.text
 
 
-NO_SPREAD = {f"log_{name}_spread": normal(-30.0, 0.1) for name in ("headroom", "model")}
+NO_SPREAD = {
+    **{f"log_{name}_spread": normal(-30.0, 0.1) for name in ("headroom", "model")},
+    "depression_level": normal(-30.0, 0.1),
+}
 
 
 @pytest.mark.parametrize("sd", [0.1, 2.0])

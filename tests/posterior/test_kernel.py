@@ -150,9 +150,12 @@ def by_hand(cohort, point, data, family=SPECTRUM, *, degrees=5.0, share=0.5, tie
         tests = cohort.run_of_eval == r
         if tests.any():
             group = cohort.group_of_run[r]
-            gain = np.exp(point["eval_level"][1, group])
-            followed = gain * (mean(r, cohort.eval_clock[tests]) - run.start[r])
-            residual = cohort.eval_reward[tests] - expit(point["eval_level"][0, group]) - followed
+            now, base = mean(r, cohort.eval_clock[tests]), run.start[r]
+            first = expit(point["eval_level"][0, group])
+            # Odds of the share of the headroom gained; below the start the same share is lost.
+            odds = (now - base) / (1 - now) * np.exp(point["eval_level"][1, group])
+            gained = first + (1 - first) * odds / (1 + odds)
+            residual = cohort.eval_reward[tests] - np.where(now < base, first * now / base, gained)
             scale = np.sqrt(np.exp(2 * p["log_eval_noise"]) + wander + 1e-6)
             total += (student.logpdf(residual, degrees, 0.0, scale) - constant(1, degrees)).sum()
     return float(total)

@@ -9,10 +9,10 @@ import numba
 import pytest
 
 from advisor.posterior import density, kernel, likelihood, machine_code
-from advisor.posterior.machine_code import DYNAMICS, SOURCES, cache_folder, compiled
+from advisor.posterior.machine_code import ELSEWHERE, SOURCES, cache_folder, compiled
 
 PACKAGE = Path(machine_code.__file__).parents[1]
-FILES = [f"posterior/{name}.py" for name in SOURCES] + [f"dynamics/{name}.py" for name in DYNAMICS]
+FILES = [*(f"posterior/{name}.py" for name in SOURCES), *ELSEWHERE]
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_modules_that_hold_compiled_code_are_watched():
     for module in (kernel, density, likelihood):
         assert module.__name__.rpartition(".")[2] in SOURCES
     watched = {f"advisor.posterior.{name}" for name in SOURCES}
-    watched |= {f"advisor.dynamics.{name}" for name in DYNAMICS}
+    watched |= {f"advisor.{name.removesuffix('.py').replace('/', '.')}" for name in ELSEWHERE}
     for module in (kernel, density, likelihood):
         for line in Path(module.__file__).read_text(encoding="utf-8").splitlines():
             if line.startswith("from advisor.") and "machine_code" not in line:

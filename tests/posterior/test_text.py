@@ -81,11 +81,11 @@ def test_curve_is_named_where_it_is_not_the_usual_one(posterior):
 def test_held_out_rewards_are_said_of_the_group_that_logged_them(posterior):
     assert "held-out" not in posterior.text
     lines = told(posterior, evaluated=(False, True)).splitlines()
-    (line,) = [line for line in lines if "held-out reward gains" in line]
+    (line,) = [line for line in lines if "odds of the headroom gained" in line]
     task, model = posterior.meta.groups[1]
     gain = np.exp(np.quantile(posterior.flat("log_eval_gain")[:, 1], [0.1, 0.5, 0.9]))
     assert line.startswith(
-        f"  {model} on {task}: held-out reward gains {gain[1]:.2g} [{gain[0]:.2g}"
+        f"  {model} on {task}: the odds of the headroom gained are {gain[1]:.2g} [{gain[0]:.2g}"
     )
 
 
