@@ -67,7 +67,6 @@ def demo(
     _advise(
         [demo_folder()],
         out=out,
-        priors="small_models",
         sampling=Sampling(seed=seed),
         quiet=quiet,
         as_json=as_json,
@@ -136,7 +135,13 @@ def inspect(
         )
 
 
-Preset = Annotated[str, typer.Option(help="Prior preset, or a path to a .toml.")]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        help="Prior preset, or a path to a .toml "
+        r"\[default: lora, small_models or full_finetuning, as the runs are]."
+    ),
+]
 Families = Annotated[
     str | None,
     typer.Option(
@@ -155,7 +160,7 @@ def fit(
     sidecar: Sidecar = None,
     settings: Settings = None,
     column: Column = None,
-    priors: Preset = "full_finetuning",
+    priors: Preset = None,
     families: Families = None,
     seed: Seed = 1,
     quiet: Quiet = False,
@@ -219,7 +224,7 @@ def advise(
     learning_rates: Annotated[
         str | None, typer.Option(help="Learning rates to choose from, e.g. 1e-6,2e-6.")
     ] = None,
-    priors: Preset = "full_finetuning",
+    priors: Preset = None,
     families: Families = None,
     seed: Seed = 1,
     quiet: Quiet = False,
@@ -287,7 +292,7 @@ def backtest(
         str | None,
         typer.Option(
             help="Prior preset, or a path to a .toml, that has not seen these runs "
-            "[default: lora or full_finetuning, as each run trains].",
+            r"\[default: lora, small_models or full_finetuning, as each cohort is].",
             show_default=False,
         ),
     ] = None,
@@ -365,7 +370,7 @@ def _advise(
     logs: Sequence[Path],
     *,
     out: Path,
-    priors: str,
+    priors: str | None = None,
     families: Sequence[str] = ("spectrum",),
     sampling: Any,
     sidecar: Path | None = None,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor._compat import Progress, silent
-from advisor.backtest.cases import CohortCases, is_lora, make_cases, nothing_to_ask
+from advisor.backtest.cases import CohortCases, make_cases, nothing_to_ask
 from advisor.backtest.curves import CURVES, curve_fit, ensemble, last_value
 from advisor.backtest.result import Backtest
 from advisor.backtest.scores import Prediction, Question, predict
@@ -15,6 +15,7 @@ from advisor.backtest.unlearned import refuse_learned
 from advisor.errors import InputError, NotConvergedError
 from advisor.posterior import Posterior, Sampling, fit
 from advisor.posterior.continued import continued_reward
+from advisor.posterior.presets import preset_for
 from advisor.priors import Priors, load_priors
 from advisor.runs.pilot_run import PilotRun
 
@@ -40,8 +41,8 @@ def backtest(
         Share of each run that the forecasts see; the mean reward over its last tenth is asked. Of
         several shares each is asked about the same cohorts.
     priors : Priors or str, optional
-        A preset that has not learned from these runs [default: ``lora`` for runs that train an
-        adapter, else ``full_finetuning``].
+        A preset that has not learned from these runs [default: for each cohort the one whose
+        evidence it lies in, `posterior.presets.preset_for`].
     least_steps : float
         Optimizer steps below which a run is left out.
     sampling : Sampling, optional
@@ -57,13 +58,17 @@ def backtest(
         No run can be asked about, a share is not between 0 and 1, or the preset has learned from
         one of the runs.
     """
-    presets = chosen_presets(runs, priors)
     asked = [
         (share, *make_cases(runs, share, least_steps=least_steps)) for share in check_shares(seen)
     ]
     total = sum(len(cohorts) for _, cohorts, _ in asked)
     if not total:
         raise nothing_to_ask([line for *_, unusable in asked for line in unusable])
+    presets = {
+        cohort.name: chosen_preset([case.seen for case in cohort.cases], priors)
+        for _, cohorts, _ in asked
+        for cohort in cohorts
+    }
     predictions: list[Prediction] = []
     left_out: list[str] = []
     failed: list[str] = []
@@ -77,7 +82,7 @@ def backtest(
             try:
                 posterior = fit(
                     [case.seen for case in cohort.cases],
-                    priors=presets[cohort.is_lora],
+                    priors=presets[cohort.name],
                     sampling=sampling or Sampling(),
                 )
             except NotConvergedError:
@@ -113,22 +118,17 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
     return shares
 
 
-def chosen_presets(runs: Sequence[PilotRun], priors: Priors | str | None) -> dict[bool, Priors]:
-    """Preset of runs that train an adapter (True) and of those that do not (False).
+def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Priors:
+    """Preset for a cohort.
 
     Raises
     ------
     InputError
-        A preset does not exist, or has learned from one of its runs.
+        It does not exist, or has learned from one of the runs.
     """
-    names = {True: "lora", False: "full_finetuning"}
-    presets = {
-        adapted: priors if isinstance(priors, Priors) else load_priors(priors or default)
-        for adapted, default in names.items()
-    }
-    for adapted, preset in presets.items():
-        refuse_learned([run for run in runs if is_lora(run) == adapted], preset)
-    return presets
+    preset = priors if isinstance(priors, Priors) else load_priors(priors or preset_for(runs)[0])
+    refuse_learned(runs, preset)
+    return preset
 
 
 def _forecasts(

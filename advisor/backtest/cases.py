@@ -69,11 +69,6 @@ class CohortCases(NamedTuple):
     cases: tuple[Case, ...]
     bounds: tuple[float, float]
 
-    @property
-    def is_lora(self) -> bool:
-        """Whether the runs train an adapter."""
-        return is_lora(self.cases[0].seen)
-
 
 def make_cases(
     runs: Sequence[PilotRun], seen: float, *, least_steps: float = 0

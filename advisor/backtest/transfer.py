@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor._compat import Progress, silent
-from advisor.backtest.backtest import ADVISOR, check_shares, chosen_presets
+from advisor.backtest.backtest import ADVISOR, check_shares, chosen_preset
 from advisor.backtest.cases import (
     FEWEST,
     Case,
@@ -82,7 +82,7 @@ def transfer(
         No task has runs of two models, or as for :func:`~advisor.backtest.backtest`.
     """
     (share,) = check_shares(seen)
-    presets = chosen_presets(runs, priors)
+    preset = chosen_preset(runs, priors)
     fits, left_out = _plans(runs, share, least_steps)
     predictions: list[Prediction] = []
     failed = []
@@ -94,7 +94,7 @@ def transfer(
             try:
                 posterior = fit(
                     [pilot.seen for pilot in pilots],
-                    priors=presets[is_lora(pilots[0].seen)],
+                    priors=preset,
                     sampling=sampling or Sampling(),
                 )
             except NotConvergedError:

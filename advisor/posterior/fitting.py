@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -13,6 +14,7 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.posterior.continued import continued_reward
 from advisor.posterior.families import FAMILIES, SPECTRUM, Family
 from advisor.posterior.posterior import Posterior, make_posterior, mix
+from advisor.posterior.presets import preset_for
 from advisor.posterior.stacking import held_out_scores, stacked_weights
 from advisor.posterior.structure import shape_of, shapes_of
 from advisor.priors import Priors, load_priors
@@ -62,7 +64,7 @@ class Sampling(BaseModel):
 def fit(
     runs: Sequence[PilotRun],
     *,
-    priors: Priors | str = "full_finetuning",
+    priors: Priors | str | None = None,
     families: Sequence[str] = (SPECTRUM.name,),
     sampling: Sampling | None = None,
     progress: Progress = silent,
@@ -73,8 +75,8 @@ def fit(
     ----------
     runs : sequence of PilotRun
         From :func:`advisor.read_runs`.
-    priors : Priors or str
-        A preset or its name.
+    priors : Priors or str, optional
+        A preset or its name [default: the one whose evidence the runs lie in, `preset_for`].
     families : sequence of str
         Families of curves, by the names in `families.FAMILIES`. Several are weighted by how well
         each forecasts the last third of the logs, and their draws are mixed.
@@ -94,10 +96,14 @@ def fit(
     NotConvergedError
         R-hat, effective sample size or divergences failed in three attempts.
     """
-    preset = load_priors(priors) if isinstance(priors, str) else priors
+    chosen_priors, why = (priors, None) if priors is not None else preset_for(runs)
+    preset = load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
     settings = sampling or Sampling()
     chosen = [_family(name) for name in dict.fromkeys(families)]
     cohort = cohort_of(runs)
+    if why is not None:
+        note = f"prior preset '{preset.name}' chosen: {why}"
+        cohort = replace(cohort, notes=(*cohort.notes, note))
     progress("Loading the sampler", None, "compiled at its first use, then kept on disk")
     fits = [_converged(cohort, preset, family, settings, progress) for family in chosen]
     if len(fits) == 1:

@@ -198,7 +198,9 @@ def test_models_with_few_runs_share_a_cohort_with_others_of_their_task():
 def test_models_stay_apart_where_something_else_differs(other):
     cohorts, left_out = make_cases([*few("tiny-s"), *other], 0.25)
     assert (len(cohorts), left_out) == (2, [])
-    assert {cohort.is_lora for cohort in cohorts} == {run_is_lora(run) for run in other} | {False}
+    assert {run_is_lora(cohort.cases[0].seen) for cohort in cohorts} == {
+        run_is_lora(run) for run in other
+    } | {False}
 
 
 def run_is_lora(run):

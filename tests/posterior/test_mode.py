@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
+from scipy.special import expit
 from synthetic import Plan
 
 from advisor.posterior import equations as eq
@@ -47,7 +48,8 @@ def weights_of(placement):
 def mode_of(cohort):
     """The density with runs by their luck, where the climb starts, and the mode."""
     data = data_of(cohort, PRIORS)
-    block = pack(data, shape_of(cohort))
+    gap = 1 - expit(np.median(start_points(cohort, PRIORS)["start_logit"]))
+    block = pack(data, shape_of(cohort), gap)
     density = density_of(block)
     start, shapes = start_points(cohort, PRIORS), shapes_of(shape_of(cohort))
     point = [np.broadcast_to(start.get(name, 0.0), size).ravel() for name, size in shapes.items()]

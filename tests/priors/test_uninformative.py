@@ -19,12 +19,13 @@ LEAST_SOURCE = 20
 def test_every_number_of_every_preset_has_a_source_sentence(name):
     priors = load_priors(name)
     entries = prior_entries(priors)
-    told = {"name", "description", "evidence", "learned_from"}
+    told = {"name", "description", "evidence", "learned_from", "family_runs"}
     assert set(entries) == set(Priors.model_fields) - told
     for key, entry in entries.items():
         assert len(entry.source.strip()) >= LEAST_SOURCE, key
         assert entry.source.strip()[0].isupper() or entry.source.startswith("k = "), key
     assert priors.learned_from == ()
+    assert len(priors.family_runs.source) >= LEAST_SOURCE
 
 
 @pytest.mark.parametrize("other", OTHERS)
