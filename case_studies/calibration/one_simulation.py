@@ -11,7 +11,7 @@ from ranks import rank_of
 from simulation import RIGHT, Draws, Wrong, design, draw_prior, quantities, simulate
 
 from advisor import _compat
-from advisor.posterior.density import density_callback, expand_callback, pack
+from advisor.posterior.density import density_callback, expand_callback
 from advisor.posterior.families import FAMILIES, Family
 from advisor.posterior.machine_code import cache_folder
 from advisor.posterior.mode import place
@@ -82,16 +82,16 @@ def _sample(
     # run is placed changes the coordinates of the sampler, never the density.
     shares = replace(cohort, reward=np.clip(cohort.reward, 0.0, 1.0))
     placement = place(shares, priors, family)
-    drawn = data_of(cohort, priors, family)
-    shape = shape_of(cohort)
-    block = pack(placement.data | {"bin_table": drawn["bin_table"]}, shape)
+    bins = data_of(cohort, priors, family)["bin_table"]
+    block = placement.block.copy()
+    block[-bins.size :] = bins.ravel()  # they are packed last
     attempts, length = 0, 1
     while True:
         attempts += 1
         draws, statistics = _compat.sample_density(
             (density_callback.address, expand_callback.address),
             block,
-            shapes_of(shape),
+            shapes_of(shape_of(cohort)),
             placement.start,
             draws=length * KEPT,
             tune=length * TUNE,

@@ -204,15 +204,17 @@ def test_a_share_that_is_none_is_refused(fits, seen):
 # Presets ---------------------------------------------------------------------------------------
 
 
-def test_the_preset_is_that_of_the_adapter(fits):
+def test_the_preset_is_that_of_the_adapter_and_size(fits):
     lora = [
         run.with_updates(hyperparameters=run.hyperparameters.model_copy(update={"adapter": "lora"}))
         for run in finished("lora")
     ]
-    backtest([*finished("sort"), *lora])
+    large = [run.with_updates(parameters=7e9) for run in finished("large")]
+    backtest([*finished("sort"), *lora, *large])
     assert {runs[0].task: priors.name for runs, priors, _ in fits} == {
-        "sort": "full_finetuning",
+        "sort": "small_models",
         "lora": "lora",
+        "large": "full_finetuning",
     }
 
 
@@ -232,5 +234,5 @@ def test_no_run_is_scored_under_a_preset_that_learned_from_it(fits):
         # Without that run it may.
         assert backtest(runs[:2], priors=preset).predictions
     everything = preset.model_copy(update={"learned_from": tuple(map(fingerprint, runs))})
-    with pytest.raises(InputError, match="learned from run 'sort0' and 3 more"):
+    with pytest.raises(InputError, match=r"learned from run 'sort\d' and 3 more"):
         backtest(runs, priors=everything)
