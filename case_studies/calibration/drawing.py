@@ -18,6 +18,8 @@ from advisor.backtest.scores import QUANTILES
 
 INSIDE, OUTSIDE, LIGHT, DARK = "#0072b2", "#d55e00", "0.92", "0.82"
 COLUMNS = 3
+EVERY = 3
+"""Ranks from one point of a drawn line to the next, to keep the figure small."""
 
 
 def draw_ranks(paths: Sequence[Path], told: dict[str, Any], out: Path) -> None:
@@ -36,8 +38,8 @@ def draw_ranks(paths: Sequence[Path], told: dict[str, Any], out: Path) -> None:
         for name, own in zip(names, ranks, strict=True):
             is_out = result["quantities"][name]["chance"] < LEVEL / len(names)
             panel.plot(
-                at,
-                difference(own, DRAWS),
+                at[::EVERY],
+                difference(own, DRAWS)[::EVERY],
                 color=OUTSIDE if is_out else INSIDE,
                 lw=1.2 if is_out else 0.5,
                 alpha=0.9 if is_out else 0.45,
