@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import carray, types
 
-from advisor.posterior.equations import population_names
+from advisor.posterior.equations import ANCHOR_STIFFNESS, HAZARD_PER_LOSS, population_names
 from advisor.posterior.kernel import log_likelihood, luck_of_runs
 from advisor.posterior.machine_code import callback, compiled
 from advisor.posterior.structure import BIN_COLUMNS, LEVELS, RUN_COLUMNS, Shape
@@ -26,6 +26,9 @@ FloatArray = npt.NDArray[np.float64]
 _HEADER = 9
 _LEVELS = len(LEVELS)
 _LOSS_LEVEL = population_names().index("depression.level")
+_LOSS_BY_RATE = population_names().index("depression.learning_rate")
+_HAZARD_LEVEL = population_names().index("hazard.level")
+_LOG_ANCHOR = float(np.log(ANCHOR_STIFFNESS))
 _TASK_TERMS = 3
 
 
@@ -172,12 +175,25 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
     tested = start + groups
     group = tested + (_LEVELS - _TASK_TERMS - 1) * groups
     run = group + 2 * groups
+    # Priors speak of levels at the anchors: `equations.at_reference`, as conditional means.
+    above = -_LOG_ANCHOR
+    for i in range(tasks):
+        above += (point[task + tasks + i] + log1p(exp(-point[task + i]))) / tasks
+    prior_mean = prior_mean.copy()
+    prior_mean[_LOSS_LEVEL] += point[_LOSS_BY_RATE] * above
+    prior_mean[_HAZARD_LEVEL] += HAZARD_PER_LOSS * point[_LOSS_LEVEL]
     total = _normal(point[:terms], prior_mean, prior_sd, gradient[:terms])
+    by_above = -gradient[_LOSS_LEVEL] * point[_LOSS_BY_RATE]
+    gradient[_LOSS_BY_RATE] -= gradient[_LOSS_LEVEL] * above
+    gradient[_LOSS_LEVEL] -= gradient[_HAZARD_LEVEL] * HAZARD_PER_LOSS
     for i in range(task, group):
         level = (i - task) // tasks if i < start else _TASK_TERMS + (i - start) // groups
         away = (point[i] - level_mean[level]) / level_sd[level]
         total -= 0.5 * away * away
         gradient[i] = -away / level_sd[level]
+    for i in range(tasks):
+        gradient[task + tasks + i] += by_above / tasks
+        gradient[task + i] -= by_above / tasks / (1 + exp(point[task + i]))
     total += _standard_normal(point[group:], gradient[group:])
     total += log_likelihood(
         point[:terms],

@@ -70,7 +70,8 @@ def learn_priors(
     -----
     A random-effects meta-analysis, see :mod:`advisor.posterior.meta_analysis`. Levels such as
     ``log_slope`` are those at each study's own reference configuration (the geometric mean of its
-    pilots), which is how a new study will read them.
+    pilots), which is how a new study will read them; those of plateau loss and collapse are at
+    their anchors (:func:`advisor.posterior.equations.at_reference`).
     """
     _check(posteriors, name)
     start = _base(posteriors, base)
@@ -137,7 +138,7 @@ def _estimates(posteriors: Sequence[Posterior], entry: str) -> Estimates | None:
     for index, posterior in enumerate(posteriors):
         if parameter not in posterior.draws:
             continue
-        draws = posterior.flat(parameter)
+        draws = posterior.as_in_priors(parameter)
         draws = draws.reshape(len(draws), -1)
         value, error = without_prior(
             draws.mean(axis=0),

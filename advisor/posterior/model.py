@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 from advisor.posterior import equations as eq
 from advisor.posterior.likelihood import log_likelihood
@@ -55,7 +57,29 @@ def build_model(shape: Shape, data: Mapping[str, Any]) -> pm.Model:
             pm.Normal("group_offset", 0.0, 1.0, dims=("group_term", "group")),
             pm.Normal("run_offset", 0.0, 1.0, dims=("run_term", "run")),
         )
+        pm.Potential("anchored", _anchored(parameters[0], parameters[1], seen))
         cohort = ("run_table", "parents", "first_bin", "bin_table", "is_oscillator")
         value = log_likelihood(*parameters, *(seen[name] for name in cohort))[0]
         pm.Potential("log_likelihood", value)
     return model
+
+
+def _anchored(population: Any, task_level: Any, seen: Mapping[str, Any]) -> Any:
+    """Log prior of the two levels given their anchors, less that of levels without.
+
+    See `equations.at_reference`.
+    """
+    names = eq.population_names()
+    loss, hazard = names.index("depression.level"), names.index("hazard.level")
+    stiffness = (task_level[1] + pt.softplus(-task_level[0])).mean()
+    by_rate = population[names.index("depression.learning_rate")]
+    shifts = {
+        loss: by_rate * (stiffness - np.log(eq.ANCHOR_STIFFNESS)),
+        hazard: eq.HAZARD_PER_LOSS * population[loss],
+    }
+    total = 0.0
+    for index, shift in shifts.items():
+        mean, sd = seen["prior_mean"][index], seen["prior_sd"][index]
+        shifted = pm.logp(pm.Normal.dist(mean + shift, sd), population[index])
+        total += shifted - pm.logp(pm.Normal.dist(mean, sd), population[index])
+    return total

@@ -28,7 +28,7 @@ from advisor.runs.fingerprint import fingerprint
 
 FloatArray = npt.NDArray[np.float64]
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the saved format; another number is refused on loading."""
 
 INTERVAL = 0.8
@@ -157,6 +157,19 @@ class Posterior:
         """Draws of one parameter with chains joined, shape (draws, ...)."""
         values = self.draws[name]
         return values.reshape(-1, *values.shape[2:])
+
+    def as_in_priors(self, name: str) -> FloatArray:
+        """Draws of one parameter as its prior speaks of it, shape (draws, ...).
+
+        Levels of plateau loss and collapse are kept at the pilots' reference; priors speak of them
+        at anchors that do not depend on the pilots (`equations.at_reference`).
+        """
+        anchored = ("depression.level", "hazard.level")
+        if name not in anchored:
+            return self.flat(name)
+        population = {key: self.flat(key) for key in (*anchored, "depression.learning_rate")}
+        stiffness = eq.task_log_stiffness(self.flat("headroom_logit"), self.flat("log_slope"))
+        return np.asarray(eq.at_anchor(population, stiffness)[name])
 
     @property
     def sizes(self) -> int:

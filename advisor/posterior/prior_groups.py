@@ -54,10 +54,15 @@ def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -
 
     population = {name: draw(name.replace(".", "_"), 1) for name in eq.population_names()}
     log_parameters = np.log(np.array(meta.group_parameters) / meta.reference.parameters)
+    headroom, slope = (
+        draw("headroom_logit", len(meta.tasks)),
+        draw("log_slope", len(meta.tasks)),
+    )
+    population = eq.at_reference(population, eq.task_log_stiffness(headroom, slope)[:, None])
     level = eq.group_level(
         population,
-        draw("headroom_logit", len(meta.tasks))[:, of],
-        draw("log_slope", len(meta.tasks))[:, of],
+        headroom[:, of],
+        slope[:, of],
         draw("start_logit", groups) if start_logit is None else start_logit,
         rng.standard_normal((size, groups)),
         rng.standard_normal((size, groups)),

@@ -115,10 +115,13 @@ def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> Pri
 
     population = {name: draw(name.replace(".", "_")) for name in eq.population_names()}
     log_onset = draw("log_onset")
+    headroom, slope = draw("headroom_logit"), draw("log_slope")
+    stiffness = eq.task_log_stiffness(headroom[:, None], slope[:, None])
+    population = eq.at_reference(population, stiffness)
     group = eq.group_level(
         population,
-        draw("headroom_logit"),
-        draw("log_slope"),
+        headroom,
+        slope,
         draw("start_logit"),
         rng.standard_normal(draws),
         rng.standard_normal(draws),

@@ -114,7 +114,7 @@ def log_prior(posterior: Posterior) -> FloatArray:
     total = np.zeros(posterior.flat(LEVELS[0]).shape[0])
     for name in (*eq.population_names(), *LEVELS):
         prior = getattr(posterior.meta.priors, name.replace(".", "_"))
-        values = posterior.flat(name).reshape(total.size, -1)
+        values = posterior.as_in_priors(name).reshape(total.size, -1)
         total -= 0.5 * (((values - prior.mean) / prior.sd) ** 2).sum(axis=1)
     return total
 

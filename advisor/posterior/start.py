@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.optimize import least_squares
 
 from advisor.dynamics import overdamped_trajectory
-from advisor.posterior.equations import population_names
+from advisor.posterior.equations import at_reference, population_names, task_log_stiffness
 from advisor.posterior.structure import shape_of
 from advisor.priors import Priors
 from advisor.priors.loader import NormalPrior
@@ -65,7 +65,11 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
             headroom, log_slope = np.median(np.array(fits), axis=0)
             share = np.clip(headroom, 0.05, 0.95)
             levels[:2, task] = np.log(share / (1 - share)), log_slope
-    population = np.array([_off_centre(prior) for prior in shared])
+    anchored = {
+        name: _off_centre(prior) for name, prior in zip(population_names(), shared, strict=True)
+    }
+    stiffness = task_log_stiffness(levels[0], levels[1])
+    population = np.array(list(at_reference(anchored, stiffness).values()))
     return {
         "population": population,
         "start_logit": start,

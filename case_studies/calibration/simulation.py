@@ -140,10 +140,15 @@ def draw_prior(cohort: Cohort, priors: Priors, family: Family, rng: np.random.Ge
         "group_offset": (0.0, 1.0),
         "run_offset": (0.0, 1.0),
     }
-    return {
+    drawn = {
         name: np.asarray(scales[name][0] + scales[name][1] * rng.standard_normal(size))[None]
         for name, size in shapes.items()
     }
+    stiffness = eq.task_log_stiffness(drawn["task_level"][:, 0], drawn["task_level"][:, 1])
+    drawn["population"] = np.stack(
+        list(eq.at_reference(_shared(drawn), stiffness).values()), axis=1
+    )
+    return drawn
 
 
 def simulate(

@@ -17,6 +17,7 @@ from config import GrpoConfig
 from grpo import train
 from pretrain import pretrain
 from records import Run, sidecar, trainer_state
+from table import TABLES, write_table
 from tasks import TASKS
 from transformer import SIZES, Transformer
 
@@ -101,6 +102,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("pretrain", help="make the base checkpoints")
     commands.add_parser("pilots", help="make pilots/")
     commands.add_parser("seeds", help="make seeds/")
+    table = commands.add_parser("table", help="make a table in case_studies/replay/tables/")
+    table.add_argument("name", choices=sorted(TABLES))
     one = commands.add_parser("one", help="train one run")
     one.add_argument("--task", choices=sorted(TASKS), default="sort")
     one.add_argument("--size", choices=sorted(SIZES), default="s")
@@ -133,6 +136,8 @@ def main() -> int:
     elif options.command in ("pilots", "seeds"):
         runs = PILOTS if options.command == "pilots" else SEEDS
         execute_all(runs, HERE / options.command)
+    elif options.command == "table":
+        write_table(options.name)
     elif options.command == "one":
         fields = {
             field.name: getattr(options, field.name) for field in dataclasses.fields(GrpoConfig)

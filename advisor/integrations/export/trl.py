@@ -1,86 +1,151 @@
-"""TRL: the recommendation as ``GRPOConfig`` arguments."""
+"""TRL: the settings as arguments of ``GRPOConfig``.
+
+Checked against TRL 1.16.0 with transformers 5.23.0: ``trl/trainer/grpo_config.py`` and
+``trl/trainer/grpo_trainer.py`` for the batches, ``transformers/training_args.py`` and
+``transformers/trainer_optimizer.py`` for optimizer and schedule.
+
+============================  ==================================================================
+setting                       argument
+============================  ==================================================================
+P x G completions per step    ``per_device_train_batch_size`` (counts completions) x
+                              ``gradient_accumulation_steps`` x devices
+mini-batches per refresh      ``steps_per_generation`` / ``gradient_accumulation_steps``
+epochs per refresh            ``num_iterations``
+group size G                  ``num_generations``
+learning rate, its schedule   ``learning_rate``, ``lr_scheduler_type``, ``warmup_steps``,
+                              ``max_steps`` (optimizer steps, and the length of the schedule)
+momentum                      ``adam_beta1``; with SGD ``optim_args``
+KL coefficient                ``beta``
+clip low, high                ``epsilon``, ``epsilon_high``
+advantage scaling             ``scale_rewards``
+============================  ==================================================================
+"""
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import yaml
 
 from advisor.advice import Recommendation
-from advisor.errors import InputError
+from advisor.integrations.export.launch import LEFT_OUT, Launch, make_launch, per_device
 
+FILE_NAME = "trl_config.yaml"
+
+# ``constant`` of transformers has no warm-up.
 SCHEDULES = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
 OPTIMIZERS = {"adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd"}
 
 
-def trl_config(advice: Recommendation) -> dict[str, Any]:
-    """Arguments of TRL's ``GRPOConfig`` that set what was advised.
+def render(launch: Launch, model: str | None) -> str:
+    """Write the arguments as YAML, with the arithmetic in comments.
 
     Parameters
     ----------
-    advice : Recommendation
+    launch : Launch
+    model : str or None
+        Only named in the command that the comments give: it is no argument of ``GRPOConfig``.
 
     Returns
     -------
-    arguments : dict
-        For one device: one prompt's group per micro-step, so that
-        ``per_device_train_batch_size = G`` and ``gradient_accumulation_steps = P``. With D devices
-        divide the accumulation by D.
+    text : str
 
     Raises
     ------
     InputError
-        The prompts per step are no whole number, so no batch size fits.
-
-    Notes
-    -----
-    K = num_iterations x steps_per_generation / gradient_accumulation_steps; the first factor is
-    the epochs, the rest the mini-batches per refresh.
+        TRL cannot be told a setting.
     """
-    settings = advice.settings
-    prompts = settings.prompts_per_step or 0.0
-    if prompts != int(prompts):
-        raise InputError(
-            f"{prompts:g} prompts per step is no whole number",
-            key="prompts_per_step",
-            advice="Give whole prompts per optimizer step in pilots.toml",
-        )
-    accumulation = int(prompts)
-    arguments: dict[str, Any] = {
-        "learning_rate": settings.learning_rate,
-        "num_generations": settings.group_size,
-        "num_iterations": settings.epochs_per_refresh,
-        "steps_per_generation": accumulation * (settings.minibatches_per_refresh or 1),
+    body = yaml.safe_dump(arguments(launch), sort_keys=False)
+    return "".join(f"# {line}".rstrip() + "\n" for line in _comments(launch, model)) + body
+
+
+def arguments(launch: Launch) -> dict[str, Any]:
+    """Arguments of ``GRPOConfig``.
+
+    Parameters
+    ----------
+    launch : Launch
+
+    Returns
+    -------
+    arguments : dict
+        For the launch's number of devices; nothing in them says how many those are.
+
+    Raises
+    ------
+    InputError
+        The samples are stale on arrival, or uncorrected.
+    """
+    launch.check_synchronous("TRL")
+    launch.check_corrected("TRL")
+    settings = launch.settings
+    batch, accumulation = per_device(launch)
+    found: dict[str, Any] = {
+        "learning_rate": launch.learning_rate,
+        "num_generations": launch.group_size,
+        "num_iterations": launch.epochs,
+        "steps_per_generation": accumulation * launch.minibatches,
         "gradient_accumulation_steps": accumulation,
-        "per_device_train_batch_size": settings.group_size,
-        "max_steps": advice.steps,
-        "lr_scheduler_type": SCHEDULES[settings.schedule or "constant"],
-        "warmup_steps": settings.warmup_steps,
+        "per_device_train_batch_size": batch,
+        "max_steps": launch.steps,
+        "lr_scheduler_type": SCHEDULES[launch.schedule],
+        "warmup_steps": launch.warmup_steps,
         "beta": settings.kl_coefficient,
         "epsilon": settings.clip_low,
         "epsilon_high": settings.clip_high,
         "scale_rewards": settings.advantage_scaling,
-        "optim": OPTIMIZERS[settings.optimizer or "adamw"],
+        "optim": OPTIMIZERS[launch.optimizer],
         "logging_steps": 1,
     }
-    if settings.optimizer in ("adamw", "adam", None):
-        arguments["adam_beta1"] = settings.momentum
+    if launch.optimizer == "sgd":
+        found["optim_args"] = f"momentum={settings.momentum!r}"
+    else:
+        found["adam_beta1"] = settings.momentum
+    if launch.optimizer == "adam":
+        found["weight_decay"] = 0.0  # AdamW without decay is Adam
     if settings.max_completion_length is not None:
-        arguments["max_completion_length"] = settings.max_completion_length
-    return arguments
+        found["max_completion_length"] = settings.max_completion_length
+    return found
+
+
+def _comments(launch: Launch, model: str | None) -> list[str]:
+    batch, accumulation = per_device(launch)
+    named = shlex.quote(" ".join(model.split())) if model else "MODEL"
+    adapter = f" --use_peft --lora_r {launch.settings.adapter_rank}"
+    plural = "device" if launch.devices == 1 else "devices"
+    return [
+        "Arguments of TRL's GRPOConfig. Start with your data and reward in place of the capitals:",
+        f"  trl grpo --config {FILE_NAME} --num_processes {launch.devices} "
+        f"--model_name_or_path {named}{adapter if launch.settings.adapter == 'lora' else ''} "
+        "--dataset_name DATASET --reward_funcs REWARD",
+        "",
+        f"Refresh interval K = {launch.interval} optimizer steps = "
+        f"{launch.minibatches} mini-batches x {launch.epochs} epochs:",
+        f"  mini-batches {launch.minibatches} = steps_per_generation "
+        f"{accumulation * launch.minibatches} / gradient_accumulation_steps {accumulation}",
+        f"  epochs {launch.epochs} = num_iterations",
+        f"One optimizer step: {launch.prompts} prompts x {launch.group_size} completions = "
+        f"{launch.completions}",
+        f"  = per_device_train_batch_size {batch} x gradient_accumulation_steps {accumulation} x "
+        f"{launch.devices} {plural} (--num_processes)",
+        "For less memory divide per_device_train_batch_size and multiply",
+        "gradient_accumulation_steps and steps_per_generation by one number.",
+        f"The dataset needs at least {launch.rollout_prompts} prompts, those of one batch of "
+        "rollouts.",
+        *LEFT_OUT,
+        *(f"{line}." for line in launch.assumptions),
+    ]
+
+
+def trl_config(advice: Recommendation) -> dict[str, Any]:
+    """Arguments of ``GRPOConfig`` that set what was advised, for one device."""
+    return arguments(make_launch(advice.settings, advice.steps, 1))
 
 
 def trl_yaml(advice: Recommendation) -> str:
-    """Return the arguments as YAML, with the arithmetic in comments."""
-    settings = advice.settings
-    header = [
-        "# GRPOConfig arguments (TRL), one device. With D devices divide",
-        "# gradient_accumulation_steps and steps_per_generation by D.",
-        f"# Refresh interval K = {settings.refresh_interval} optimizer steps = "
-        f"num_iterations {settings.epochs_per_refresh} x "
-        f"(steps_per_generation / gradient_accumulation_steps) {settings.minibatches_per_refresh}.",
-    ]
+    """Write what was advised as YAML, for one device."""
+    text = render(make_launch(advice.settings, advice.steps, 1), advice.target.model)
     if advice.kind != "recommendation":
-        header.append(f"# NOT a recommendation ({advice.kind}): see recommendation.json.")
-    body = yaml.safe_dump(trl_config(advice), sort_keys=False)
-    return "\n".join(header) + "\n" + body
+        return f"# NOT a recommendation ({advice.kind}): see recommendation.json.\n{text}"
+    return text
