@@ -13,7 +13,7 @@ from advisor import _version
 __version__ = _version.VERSION
 
 if TYPE_CHECKING:
-    from advisor.advice import Recommendation, recommend
+    from advisor.advice import CostModel, Objective, Recommendation, recommend, what_if
     from advisor.demo import demo_folder
     from advisor.diagnosis import find_collapse
     from advisor.errors import (
@@ -23,22 +23,24 @@ if TYPE_CHECKING:
         NotConvergedError,
         StudyError,
     )
-    from advisor.integrations.export import trl_config, trl_yaml
+    from advisor.integrations.export import export_config
     from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
     from advisor.posterior.learned_priors import learn_priors
     from advisor.priors import Priors, load_priors, preset_names
     from advisor.report import draw_all, write_report
     from advisor.runs import Hyperparameters, PilotRun, read_runs
     from advisor.runs.survey import survey
-    from advisor.study import write_study
+    from advisor.study import load_study, write_study
 
 _HOME = {
     "AdvisorError": "advisor.errors",
     "CannotTellError": "advisor.errors",
+    "CostModel": "advisor.advice",
     "Forecaster": "advisor.posterior",
     "Hyperparameters": "advisor.runs",
     "InputError": "advisor.errors",
     "NotConvergedError": "advisor.errors",
+    "Objective": "advisor.advice",
     "PilotRun": "advisor.runs",
     "Posterior": "advisor.posterior",
     "Priors": "advisor.priors",
@@ -48,16 +50,17 @@ _HOME = {
     "Target": "advisor.posterior",
     "demo_folder": "advisor.demo",
     "draw_all": "advisor.report",
+    "export_config": "advisor.integrations.export",
     "find_collapse": "advisor.diagnosis",
     "fit": "advisor.posterior",
     "learn_priors": "advisor.posterior.learned_priors",
     "load_priors": "advisor.priors",
+    "load_study": "advisor.study",
     "preset_names": "advisor.priors",
     "read_runs": "advisor.runs",
     "recommend": "advisor.advice",
     "survey": "advisor.runs.survey",
-    "trl_config": "advisor.integrations.export",
-    "trl_yaml": "advisor.integrations.export",
+    "what_if": "advisor.advice",
     "write_report": "advisor.report",
     "write_study": "advisor.study",
 }
@@ -65,10 +68,12 @@ _HOME = {
 __all__ = [
     "AdvisorError",
     "CannotTellError",
+    "CostModel",
     "Forecaster",
     "Hyperparameters",
     "InputError",
     "NotConvergedError",
+    "Objective",
     "PilotRun",
     "Posterior",
     "Priors",
@@ -79,16 +84,17 @@ __all__ = [
     "__version__",
     "demo_folder",
     "draw_all",
+    "export_config",
     "find_collapse",
     "fit",
     "learn_priors",
     "load_priors",
+    "load_study",
     "preset_names",
     "read_runs",
     "recommend",
     "survey",
-    "trl_config",
-    "trl_yaml",
+    "what_if",
     "write_report",
     "write_study",
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from advisor.advice_cli import export, next_pilot, what_if
 from advisor.priors_cli import priors_app
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ app = typer.Typer(
     "4 not converged.",
 )
 
+app.command("what-if")(what_if)
+app.command("next-pilot")(next_pilot)
+app.command("export")(export)
 app.add_typer(priors_app, name="priors")
 
 CANNOT_TELL = 3
@@ -42,6 +46,7 @@ Steps = Annotated[
     int | None,
     typer.Option(help=r"Optimizer steps of the full run \[default: 3 x the longest pilot]."),
 ]
+Gpus = Annotated[int, typer.Option(help="GPUs of the pilots and of the full run.", min=1)]
 Level = Annotated[float, typer.Option(help="P(stable) that the advice must reach.")]
 Seed = Annotated[int, typer.Option(help="Seed of sampler and search.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress; only the answer.")]
@@ -207,7 +212,31 @@ def advise(
     settings: Settings = None,
     column: Column = None,
     steps: Steps = None,
+    completions: Annotated[
+        float | None, typer.Option(help="Budget in generated completions, instead of --steps.")
+    ] = None,
+    gpu_hours: Annotated[
+        float | None, typer.Option(help="Budget in GPU-hours, instead of --steps.")
+    ] = None,
+    to_reward: Annotated[
+        float | None, typer.Option(help="Reach this reward for the least.")
+    ] = None,
+    to_share: Annotated[
+        float | None, typer.Option(help="Make this share of the gain soonest, e.g. 0.95.")
+    ] = None,
+    risk: Annotated[
+        float | None,
+        typer.Option(help="Compare by this lower quantile, e.g. 0.1, instead of the mean."),
+    ] = None,
     level: Level = 0.9,
+    gpus: Gpus = 1,
+    seconds_per_step: Annotated[
+        float | None,
+        typer.Option(help=r"Time of a step at the pilots' mean batch \[default: from the logs]."),
+    ] = None,
+    devices: Annotated[
+        int, typer.Option(help="Completions of a step must divide among so many devices.", min=1)
+    ] = 1,
     model: Annotated[
         str | None, typer.Option(help=r"Model of the full run \[default: the largest piloted].")
     ] = None,
@@ -224,6 +253,11 @@ def advise(
     learning_rates: Annotated[
         str | None, typer.Option(help="Learning rates to choose from, e.g. 1e-6,2e-6.")
     ] = None,
+    sampler: Annotated[str, typer.Option(help="Optuna's tpe, or gp (needs PyTorch).")] = "tpe",
+    storage: Annotated[
+        str | None,
+        typer.Option(help="File or postgresql:// URL in which the Optuna study is kept."),
+    ] = None,
     priors: Preset = None,
     families: Families = None,
     seed: Seed = 1,
@@ -233,9 +267,17 @@ def advise(
 ) -> None:
     """Read pilot logs, fit them, and recommend a configuration.
 
-    [bold]Example[/]: advisor advise runs/ --steps 500 --level 0.95 --out study
+    [bold]Examples[/]: advisor advise runs/ --steps 500 --level 0.95 --out study
+    / advisor advise runs/ --to-reward 0.8 --gpus 8
     """
+    from advisor.advice.objective import objective_from
+    from advisor.errors import InputError
     from advisor.posterior import Sampling
+
+    if sampler not in ("tpe", "gp"):
+        raise InputError(
+            f"there is no sampler '{sampler}'", key="--sampler", advice="Use tpe or gp"
+        )
 
     _advise(
         logs,
@@ -254,10 +296,17 @@ def advise(
         },
         choices={
             "steps": steps,
+            "completions": completions,
+            "gpu_hours": gpu_hours,
+            "objective": objective_from(to_reward, to_share, risk),
             "level": level,
+            "devices": devices,
+            "sampler": sampler,
+            "storage": storage,
             "group_sizes": _numbers(group_sizes, "--group-sizes", int),
             "learning_rates": _numbers(learning_rates, "--learning-rates", float),
         },
+        price={"gpus": gpus, "seconds_per_step": seconds_per_step},
         quiet=quiet,
         as_json=as_json,
     )
@@ -378,10 +427,12 @@ def _advise(
     columns: dict[str, str] | None = None,
     target: dict[str, Any] | None = None,
     choices: dict[str, Any] | None = None,
+    price: dict[str, Any] | None = None,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from advisor.advice import check_request, recommend
+    from advisor.advice import Budget, Objective, check_request, learn_cost, recommend
+    from advisor.advice.target import largest_target
     from advisor.posterior import fit
     from advisor.runs import read_runs
     from advisor.study import check_folder, write_study
@@ -389,7 +440,11 @@ def _advise(
 
     choices = choices or {}
     check_folder(out)
-    check_request(choices.get("level", 0.9), choices.get("steps"))
+    check_request(
+        choices.get("level", 0.9),
+        Budget(**{name: choices.get(name) for name in Budget.model_fields}),
+        choices.get("objective") or Objective(),
+    )
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, sidecar=sidecar, overrides=overrides, columns=columns)
@@ -398,9 +453,11 @@ def _advise(
         posterior = fit(
             runs, priors=priors, families=families, sampling=sampling, progress=progress
         )
+        wanted = _target(posterior, **(target or {}))
         advice = recommend(
             posterior,
-            target=_target(posterior, **(target or {})),
+            target=wanted,
+            cost=learn_cost(posterior, wanted or largest_target(posterior), **(price or {})),
             seed=sampling.seed,
             progress=progress,
             **choices,

@@ -8,10 +8,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from advisor._compat import Progress
 from advisor.advice import Recommendation
-from advisor.errors import InputError
-from advisor.integrations.export import trl_yaml
+from advisor.errors import InputError, StudyError
+from advisor.integrations.export import FRAMEWORKS, export_config
 from advisor.posterior import Posterior
 
 MANIFEST = "manifest.json"
@@ -49,10 +51,7 @@ def write_study(
             "Writing the recommendation",
             lambda at: (at / "recommendation.json").write_text(advice.to_json(), encoding="utf-8"),
         ),
-        (
-            "Writing the trainer config",
-            lambda at: (at / "trl_config.yaml").write_text(trl_yaml(advice), encoding="utf-8"),
-        ),
+        ("Writing the trainer configs", lambda at: _write_configs(advice, at)),
         ("Drawing figures", lambda at: draw_all(posterior, advice, at / "figures")),
         ("Writing the report", lambda at: write_report(posterior, advice, at / "report.html")),
     ]
@@ -102,3 +101,71 @@ def check_folder(folder: Path) -> None:
             key="--out",
             advice="Choose another folder",
         )
+
+
+def load_study(folder: str | Path) -> tuple[Posterior, Recommendation]:
+    """Load what a study folder holds.
+
+    Parameters
+    ----------
+    folder : path-like
+        Written by :func:`write_study`.
+
+    Returns
+    -------
+    posterior : Posterior
+    advice : Recommendation
+
+    Raises
+    ------
+    StudyError
+        It is no study, or one of another version.
+    """
+    at = Path(folder)
+    if not (at / MANIFEST).is_file():
+        raise StudyError(
+            "it is no study",
+            path=at,
+            advice="Give the folder that advisor advise or advisor demo wrote",
+        )
+    text = (at / "recommendation.json").read_text(encoding="utf-8")
+    try:
+        advice = Recommendation.model_validate_json(text)
+    except ValidationError as error:
+        key = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise StudyError(
+            f"its answer cannot be read (at '{key}'): it was written by another version",
+            path=at / "recommendation.json",
+            advice="Run advisor advise on the pilots again",
+        ) from error
+    return Posterior.load(at / "posterior.nc"), advice
+
+
+def trainer_config(advice: Recommendation, framework: str, devices: int = 1) -> str:
+    """Text of a trainer's configuration that runs what was advised.
+
+    A schedule keeps the length of the budget; a run with a goal is stopped where it is reached.
+    """
+    return export_config(
+        advice.settings,
+        advice.settings.planned_steps or advice.steps,
+        framework,
+        devices=devices,
+        model=advice.target.model,
+        note=None
+        if advice.kind == "recommendation"
+        else f"NOT a recommendation ({advice.kind}): see recommendation.json.",
+    )
+
+
+def _write_configs(advice: Recommendation, folder: Path) -> None:
+    """Write a config for every framework that can run the advised settings on one device.
+
+    Why another cannot is said by ``advisor export``.
+    """
+    for name, framework in FRAMEWORKS.items():
+        try:
+            text = trainer_config(advice, name)
+        except InputError:
+            continue
+        (folder / framework.file_name).write_text(text, encoding="utf-8")

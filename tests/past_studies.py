@@ -60,6 +60,8 @@ def past(
         precision = 1 / prior.sd**2 + 1 / error**2
         mean = (prior.mean / prior.sd**2 + value / error**2) / precision
         draws[name] = mean + noise / np.sqrt(precision)
+    stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
+    draws |= eq.at_reference(draws, stiffness)
     return Posterior(draws, _pilots(rng, runs), _meta(label, priors, groups, tasks, runs, ess))
 
 
@@ -117,6 +119,8 @@ def _meta(
                 first_reward=0.2,
                 last_reward=0.8,
                 collapse_step=None,
+                seconds_per_step=None,
+                completion_tokens=None,
                 fingerprint=hash_of(f"{label}-{index}"),
             )
             for index in range(runs)

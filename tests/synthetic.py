@@ -87,9 +87,17 @@ def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 
 # Known truth -----------------------------------------------------------------------------------
 
 
-def prior_means(preset: str = PRESET) -> dict[str, float]:
-    priors = load_priors(preset)
-    return {name: getattr(priors, name.replace(".", "_")).mean for name in eq.population_names()}
+HEADROOM_LOGIT, LOG_SLOPE = 1.2, -2.6
+
+
+def prior_means(
+    headroom_logit: float = HEADROOM_LOGIT, log_slope: float = LOG_SLOPE
+) -> dict[str, float]:
+    """Population in the middle of the prior of a task with these levels, as the laws use it."""
+    priors = load_priors(PRESET)
+    means = {name: getattr(priors, name.replace(".", "_")).mean for name in eq.population_names()}
+    stiffness = eq.task_log_stiffness(np.array([headroom_logit]), np.array([log_slope]))
+    return {name: float(mean) for name, mean in eq.at_reference(means, stiffness).items()}
 
 
 @dataclass(frozen=True)
@@ -98,8 +106,8 @@ class Truth:
 
     reference: Reference
     population: dict[str, float] = field(default_factory=prior_means)
-    headroom_logit: float = 1.2
-    log_slope: float = -2.6
+    headroom_logit: float = HEADROOM_LOGIT
+    log_slope: float = LOG_SLOPE
     log_onset: float = 0.0
     start_logit: dict[str, float] = field(default_factory=dict)
 
@@ -167,7 +175,7 @@ class Truth:
         )
 
     def hazard(self, plan: Plan) -> float:
-        return float(np.exp(self.law("hazard", plan)))
+        return float(eq.hazard(self.law("hazard", plan)))
 
 
 def simulate(truth: Truth, plan: Plan, rng: np.random.Generator, name: str = "run") -> PilotRun:
@@ -210,6 +218,11 @@ def wandering(steps: int, rng: np.random.Generator) -> Any:
 
 # Made-up posteriors ----------------------------------------------------------------------------
 
+PILOTED = {"depression.level": -4.0, "hazard.level": -7.6}
+"""Levels at the reference that pilots show of which one in five collapsed, at ten times its rate.
+A prior that knows no pilots expects neither loss nor collapse where so little is learned per step.
+"""
+
 PLANS = (
     Plan(1e-4, 16, 2),
     Plan(3e-4, 8, 8),
@@ -249,14 +262,16 @@ def made_up(
     statistics: dict[str, Any] | None = None,
     diagnostics: dict[str, Any] | None = None,
     family: Family = SPECTRUM,
+    is_prior: bool = False,
 ) -> Posterior:
     """Posterior of random draws around the prior means, ``moved``, through the real namer.
 
-    ``width`` is the spread of a draw over that of its prior.
+    ``width`` is the spread of a draw over that of its prior. Levels of plateau loss and collapse
+    are those at the reference, around ``PILOTED``; with ``is_prior`` those that the prior implies.
     """
     rng = np.random.default_rng(seed)
     cohort, priors = cohort_of_plans(plans, bounds), load_priors(PRESET)
-    raw = raw_draws(cohort, priors, rng, draws, width, moved or {})
+    raw = raw_draws(cohort, priors, rng, draws, width, moved or {}, is_prior)
     shape = (2, draws)
     return make_posterior(
         cohort,
@@ -277,12 +292,15 @@ def raw_draws(
     draws: int,
     width: float,
     moved: dict[str, float],
+    is_prior: bool = False,
 ) -> dict[str, Any]:
     """Draws by the names and shapes that the model samples."""
+    given_levels = {} if is_prior else PILOTED
 
     def around(names: Sequence[str], *shape: int) -> Any:
         given = [getattr(priors, name.replace(".", "_")) for name in names]
-        mean = np.array([moved.get(n, p.mean) for n, p in zip(names, given, strict=True)])
+        centre = {n: p.mean for n, p in zip(names, given, strict=True)} | given_levels | moved
+        mean = np.array([centre[name] for name in names])
         spread = np.array([0.0 if n in moved else p.sd for n, p in zip(names, given, strict=True)])
         noise = rng.standard_normal((2, draws, *shape, len(names)))
         return mean + width * spread * noise
@@ -290,8 +308,13 @@ def raw_draws(
     groups, runs = len(cohort.groups), len(cohort.runs)
     levels = around(["headroom_logit", "log_slope", "log_onset"], len(cohort.tasks))
     tests = around(["eval_start_logit", "log_eval_gain"], groups)
+    population = around(eq.population_names())
+    if is_prior:
+        anchored = dict(zip(eq.population_names(), np.moveaxis(population, -1, 0), strict=True))
+        stiffness = eq.task_log_stiffness(levels[..., 0], levels[..., 1])
+        population = np.stack(list(eq.at_reference(anchored, stiffness).values()), axis=-1)
     return {
-        "population": around(eq.population_names()),
+        "population": population,
         "task_level": np.swapaxes(levels, 2, 3),
         "start_logit": around(["start_logit"], groups)[..., 0],
         "eval_level": np.swapaxes(tests, 2, 3),

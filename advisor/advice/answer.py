@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from advisor._compat import Progress, silent
-from advisor.advice.lattice import RATE_REACH, Lattice, default_lattice, largest_surviving_rate
-from advisor.advice.next_pilot import is_first_contact, suggest_pilot
+from advisor.advice.binding import bound, shortfall, what_binds
+from advisor.advice.cautions import cautions
+from advisor.advice.cost import CostModel, learn_cost
+from advisor.advice.evaluation import (
+    Evaluation,
+    Evaluator,
+    curve_steps,
+    steps_to_share,
+    undominated,
+)
+from advisor.advice.lattice import Lattice, default_lattice, within_reach
+from advisor.advice.next_pilot import choose_pilot, is_first_contact
+from advisor.advice.objective import Budget, Objective
 from advisor.advice.recipes import RECIPES
-from advisor.advice.recommendation import Alternative, Interval, NextPilot, Recommendation
-from advisor.advice.search import Evaluation, Evaluator, search, time_to_gain
+from advisor.advice.recommendation import Interval, NextPilot, Recommendation
+from advisor.advice.search import SamplerName, search
 from advisor.advice.target import largest_target
-from advisor.advice.wording import SUPPORT, percent
-from advisor.errors import InputError
+from advisor.advice.trade_offs import advised_goal, as_alternative, best_piloted, trade_offs
+from advisor.advice.scenario import base_settings
+from advisor.advice.wording import SUPPORT
+from advisor.errors import CannotTellError, InputError
 from advisor.posterior import Forecaster, Posterior, Target
+from advisor.posterior.design import informed_share
 from advisor.posterior.posterior import INTERVAL
+from advisor.posterior.presets import outside_evidence
 from advisor.runs.pilot_run import Hyperparameters
 
 FloatArray = npt.NDArray[np.float64]
+Look = Callable[[Evaluator], tuple[Evaluation | None, Evaluation]]
 
 RESOLUTION = 0.01
-"""Share of the reward range below which two expected rewards count as equal: the one with the
-smaller batch, then the safer one, wins. Seed-to-seed spread is larger."""
+"""Share of the reward range below which two expected rewards count as equal: the cheaper one, then
+the safer one, wins. Seed-to-seed spread is larger."""
+
+WORTH_A_PILOT = 0.005
+"""Expected rise of the final reward, as a share of its range, from which a pilot is suggested."""
+
+DECIDING = (
+    "rate.learning_rate",
+    "rate.group_size",
+    "depression.learning_rate",
+    "hazard.learning_rate",
+    "curvature_exponent",
+)
+"""Terms whose share of data is stated with the answer."""
 
 
 def recommend(
@@ -30,10 +60,20 @@ def recommend(
     *,
     target: Target | None = None,
     steps: int | None = None,
+    completions: float | None = None,
+    gpu_hours: float | None = None,
     level: float = 0.9,
-    group_sizes: tuple[int, ...] | None = None,
-    learning_rates: tuple[float, ...] | None = None,
+    objective: Objective | None = None,
+    cost: CostModel | None = None,
+    group_sizes: Sequence[int] | None = None,
+    learning_rates: Sequence[float] | None = None,
+    devices: int = 1,
+    choose_from: Sequence[Hyperparameters] | None = None,
+    indifference: float = RESOLUTION,
+    weigh_pilots: bool = True,
     trials: int = 300,
+    sampler: SamplerName = "tpe",
+    storage: str | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Recommendation:
@@ -44,14 +84,30 @@ def recommend(
     posterior : Posterior
     target : Target, optional
         What the full run trains; by default the largest piloted model, on its task.
-    steps : int, optional
-        Planned optimizer steps; by default three times the longest pilot.
+    steps, completions, gpu_hours : optional
+        Budget of the full run, one of them; by default three times the longest pilot's steps.
     level : float
         P(stable) wanted, in (0, 1).
-    group_sizes, learning_rates : tuple, optional
+    objective : Objective, optional
+        By default the mean reward at the end of the budget.
+    cost : CostModel, optional
+        By default learned from the pilots' step times.
+    group_sizes, learning_rates : sequence, optional
         Restrict the choices.
+    devices : int
+        Completions of a step must divide among them.
+    choose_from : sequence of Hyperparameters, optional
+        The very configurations to choose from, completed, in place of a lattice.
+    indifference : float
+        Share of the reward range below which rewards count as equal, and the cheaper
+        configuration wins; 0 compares rewards alone.
+    weigh_pilots : bool
+        Also weigh which pilot would be worth running next.
     trials : int
         Optuna trials over the posterior; no run is launched.
+    sampler : {"tpe", "gp"}
+    storage : str, optional
+        File or database URL in which the Optuna study is kept.
     seed : int
         Of the search and of the seed noise.
     progress : callable, optional
@@ -66,63 +122,178 @@ def recommend(
     InputError
         The request contradicts itself or the pilots.
     """
-    check_request(level, steps)
+    goal = objective or Objective()
+    budget = Budget(steps=steps, completions=completions, gpu_hours=gpu_hours)
+    check_request(level, budget, goal)
     assumptions = list(posterior.meta.notes)
     if target is None:
         target = largest_target(posterior)
         assumptions.append(f"target = {target.model} on {target.task} (the largest piloted model)")
-    if steps is None:
-        steps = int(SUPPORT * posterior.meta.longest)
-        assumptions.append(f"planned steps = {steps} (three times the longest pilot)")
+    if budget == Budget():
+        budget = Budget(steps=int(SUPPORT * posterior.meta.longest))
+        assumptions.append(f"planned steps = {budget.steps} (three times the longest pilot)")
+    price = cost or learn_cost(posterior, target)
+    assumptions.append(f"price of a step: {price.source}")
     forecaster = Forecaster(posterior, target, seed=seed)
-    fixed = _fixed(posterior, target, steps)
-    evaluate = Evaluator(forecaster, steps)
-    lattice = default_lattice(
-        posterior, fixed, group_sizes=group_sizes, learning_rates=learning_rates
+    fixed = base_settings(posterior, target)
+    lattice = (
+        Lattice(tuple(choose_from))
+        if choose_from is not None
+        else default_lattice(
+            posterior,
+            fixed,
+            group_sizes=group_sizes,
+            learning_rates=learning_rates,
+            devices=devices,
+        )
     )
+    sizes = [run.parameters for run in posterior.meta.runs]
+    outside = outside_evidence(posterior.meta.priors.name, fixed, target.parameters, sizes)
+    if outside is not None:
+        lattice = within_reach(lattice, posterior)
+        assumptions.append(
+            f"learning rates stop at three times the largest that survived a pilot, since {outside}"
+        )
+
+    def look(evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
+        return search(
+            evaluate,
+            lattice,
+            level,
+            trials=trials,
+            seed=seed,
+            progress=progress,
+            sampler=sampler,
+            storage=storage,
+        )
+
+    at_end = Evaluator(forecaster, Objective(quantile=goal.quantile), budget, price)
+    evaluate = at_end
+    if goal.kind != "reward":
+        wanted = _goal(goal, at_end, look)
+        evaluate = Evaluator(forecaster, goal, budget, price, goal=wanted)
     pilot: NextPilot | None = None
     if is_first_contact(posterior):
-        kind, chosen = "next_pilot", evaluate(_best_piloted(posterior, fixed))
-        pilot = suggest_pilot(forecaster, chosen.settings)
-        binding = _bound(evaluate, lattice, chosen, level)
+        kind, chosen = "next_pilot", best_piloted(at_end, posterior)
+        evaluate = at_end
+        binding = bound(evaluate, lattice, chosen, level)
     else:
-        best, safest = search(evaluate, lattice, level, trials=trials, seed=seed, progress=progress)
+        best, nearest = look(evaluate)
         if best is None:
-            kind, chosen = "infeasible", safest
-            pilot = suggest_pilot(forecaster, chosen.settings)
-            binding = _shortfall(safest, level)
+            kind, chosen = "infeasible", nearest
+            binding = shortfall(evaluate, nearest, level)
         else:
             kind = "recommendation"
-            chosen = _cheapest_equal(evaluate, best, level, posterior)
-            binding = _binding(evaluate, lattice, chosen, level, posterior)
-    curve = forecaster.outcome(chosen.settings, np.arange(steps + 1))
-    last = curve[:, -1]
+            chosen = _cheapest_equal(evaluate, best, level, indifference)
+            binding = what_binds(evaluate, lattice, chosen, level, posterior)
+    if weigh_pilots:
+        progress("Weighing the next pilot", None, "")
+        try:
+            pilot = choose_pilot(at_end, lattice, seed=seed)
+        except CannotTellError as error:
+            assumptions.append(str(error))
+    if kind == "recommendation" and outside is None and pilot and pilot.gain < WORTH_A_PILOT:
+        pilot = None
+    last = chosen.cost.steps
+    planned = evaluate.planned(chosen.settings)
+    times = curve_steps(last)
+    curve = forecaster.outcome(planned, times)
+    gained = advised_goal(forecaster, planned, last)
     recipes = [
-        Alternative(name=name, settings=e.settings, reward=e.reward, stability=e.stability)
+        as_alternative(name, at_end, at_end(fixed.model_copy(update=values)), gained)
         for name, values in RECIPES.items()
-        for e in [evaluate(fixed.model_copy(update=values))]
     ]
+    piloted = best_piloted(at_end, posterior)
     return Recommendation(
         kind=kind,
-        settings=chosen.settings,
+        settings=planned,
         target=target,
-        steps=steps,
+        objective=goal,
+        budget=budget,
+        steps=last,
         level=level,
         measure="held-out reward" if forecaster.is_evaluated else "reward",
-        reward=_interval(last),
-        peak=_interval(forecaster.peak(chosen.settings, steps)),
+        reward=_interval(curve[:, -1]),
+        peak=_interval(forecaster.peak(planned, last)),
         stability=chosen.stability,
-        steps_to_95=time_to_gain(curve.mean(axis=0), 0.95),
+        cost=chosen.cost,
+        cost_model=price,
+        steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
         binding=binding,
+        alternatives=trade_offs(evaluate, chosen, level, gained),
         recipes=tuple(recipes),
+        best_piloted=as_alternative("best pilot", at_end, piloted, gained),
+        frontier=tuple(
+            as_alternative("frontier", at_end, one, gained) for one in undominated(evaluate.tried)
+        ),
+        informed={name: informed_share(posterior)[name] for name in DECIDING},
+        outside=outside,
         next_pilot=pilot,
         pilots=len(posterior.meta.runs),
         collapsed=sum(run.collapse_step is not None for run in posterior.meta.runs),
+        pilots_cost=float(sum(run.completions for run in posterior.meta.runs)),
         longest_pilot=posterior.meta.longest,
-        cautions=tuple(_cautions(posterior, forecaster, steps)),
+        cautions=tuple(cautions(posterior, forecaster, last)),
         assumptions=tuple(assumptions),
+        priors=posterior.meta.priors.name,
+        seed=seed,
         provenance=posterior.meta.provenance,
     )
+
+
+def decision_of(posterior: Posterior, advice: Recommendation) -> tuple[Evaluator, Lattice]:
+    """Rebuild what was decided and among what, from a saved answer.
+
+    Returns
+    -------
+    evaluate : Evaluator
+        Of the reward at the end of the budget.
+    lattice : Lattice
+        The default one.
+    """
+    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
+    aim = Objective(quantile=advice.objective.quantile)
+    evaluate = Evaluator(forecaster, aim, advice.budget, advice.cost_model)
+    return evaluate, default_lattice(posterior, base_settings(posterior, advice.target))
+
+
+def check_request(level: float, budget: Budget, objective: Objective) -> None:
+    """Refuse a request that no pilots could answer, before anything is fitted.
+
+    Raises
+    ------
+    InputError
+        The level is no probability, or budget or objective contradict themselves.
+    """
+    if not 0 < level < 1:
+        raise InputError(
+            f"level {level:g} is no probability strictly between 0 and 1",
+            key="--level",
+            advice="Give one like 0.9",
+        )
+    budget.check()
+    objective.check()
+
+
+def _goal(objective: Objective, at_end: Evaluator, look: Look) -> float:
+    """Reward to reach, in units of the outcome."""
+    forecaster = at_end.forecaster
+    ceiling = forecaster.outcome_bounds[1]
+    untrained = base_settings(forecaster.posterior, forecaster.target)
+    start = float(forecaster.outcome(untrained, [0]).mean())
+    if objective.kind == "cheapest":
+        wanted = objective.goal or 0.0
+        if not start < wanted < ceiling:
+            raise InputError(
+                f"a reward of {wanted:g} is no goal: the policy starts at {start:.3f} and the "
+                f"reward ends at {ceiling:g}",
+                key="--to-reward",
+                advice="Give a reward between the two",
+            )
+        return wanted
+    best, nearest = look(at_end)
+    top = (best or nearest).reward
+    return start + (objective.goal or 0.0) * (top - start)
 
 
 def _interval(draws: FloatArray) -> Interval:
@@ -133,151 +304,16 @@ def _interval(draws: FloatArray) -> Interval:
     )
 
 
-def check_request(level: float, steps: int | None) -> None:
-    """Refuse a request that no pilots could answer, before anything is fitted.
-
-    Raises
-    ------
-    InputError
-        The level is no probability, or no step is planned.
-    """
-    if not 0 < level < 1:
-        raise InputError(
-            f"level {level:g} is no probability strictly between 0 and 1",
-            key="level",
-            advice="Give one like 0.9",
-        )
-    if steps is not None and steps < 1:
-        raise InputError(f"{steps} planned steps", key="steps", advice="Plan at least one step")
-
-
-def _fixed(posterior: Posterior, target: Target, steps: int) -> Hyperparameters:
-    """Settings that the advice keeps: those of the pilots nearest to the target."""
-    runs = posterior.meta.runs
-    same = [run for run in runs if (run.task, run.model) == (target.task, target.model)]
-    settings = Hyperparameters.model_validate((same or list(runs))[0].hyperparameters)
-    return settings.model_copy(update={"planned_steps": steps})
-
-
-def _best_piloted(posterior: Posterior, fixed: Hyperparameters) -> Hyperparameters:
-    """Piloted settings with the highest final reward among those that lived, else the gentlest."""
-    runs = posterior.meta.runs
-    alive = [run for run in runs if run.collapse_step is None]
-    best = (
-        max(alive, key=lambda run: run.last_reward)
-        if alive
-        else min(runs, key=lambda run: float(run.hyperparameters["learning_rate"]))
-    )
-    settings = Hyperparameters.model_validate(best.hyperparameters)
-    return settings.model_copy(update={"planned_steps": fixed.planned_steps})
-
-
 def _cheapest_equal(
-    evaluate: Evaluator, best: Evaluation, level: float, posterior: Posterior
+    evaluate: Evaluator, best: Evaluation, level: float, indifference: float
 ) -> Evaluation:
-    """Smallest batch, then safest, among those whose reward cannot be told from the best."""
-    tolerance = RESOLUTION * (posterior.meta.ceiling - posterior.meta.floor)
+    """Cheapest, then safest, among those whose reward cannot be told from the best."""
+    if evaluate.objective.kind != "reward" or indifference <= 0:
+        return best
+    low, high = evaluate.forecaster.outcome_bounds
     equal = [
         e
         for e in evaluate.tried
-        if e.stability.probability >= level and e.reward >= best.reward - tolerance
+        if e.is_feasible(level) and e.value >= best.value - indifference * (high - low)
     ]
-    return min(
-        equal,
-        key=lambda e: (e.settings.group_size, -round(e.stability.probability, 3), -e.reward),
-    )
-
-
-def _bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
-    """Largest learning rate that keeps the level at the piloted group size and refresh interval."""
-    allowed = [
-        rate
-        for rate in lattice.learning_rates
-        if evaluate(
-            chosen.settings.model_copy(update={"learning_rate": rate})
-        ).stability.probability
-        >= level
-    ]
-    if not allowed:
-        return f"no learning rate tried keeps P(stable) at {percent(level)}"
-    return (
-        f"learning rates up to {max(allowed):.2g} keep P(stable) at {percent(level)} or more at "
-        "this group size and refresh interval"
-    )
-
-
-def _shortfall(safest: Evaluation, level: float) -> str:
-    parts = {
-        "the learning rate that this task and model tolerate": safest.stability.tolerance,
-        "the refresh interval": safest.stability.refresh,
-    }
-    worst = min(parts, key=lambda name: parts[name])
-    return (
-        f"{worst} (its part is {percent(parts[worst])}; the level asks for {percent(level)}). "
-        "A lower level, shorter run, or a pilot at a lower learning rate would free it"
-    )
-
-
-def _binding(
-    evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float, posterior: Posterior
-) -> str:
-    better = [
-        e
-        for e in evaluate.tried
-        if e.reward > chosen.reward + RESOLUTION * (posterior.meta.ceiling - posterior.meta.floor)
-        and e.stability.probability < level
-    ]
-    if better:
-        top = max(better, key=lambda e: e.reward)
-        return (
-            f"P(stable): learning rate {top.settings.learning_rate:.2g}, group size "
-            f"{top.settings.group_size}, K {top.settings.refresh_interval} would give "
-            f"{top.reward:.3f} at P(stable) {percent(top.stability.probability)}"
-        )
-    last, surviving = lattice.learning_rates[-1], largest_surviving_rate(posterior)
-    if chosen.settings.learning_rate == last:
-        is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")
-        edge = (
-            f"{RATE_REACH:g} times the largest that survived a pilot" if is_reach else f"{last:.2g}"
-        )
-        return (
-            f"the learning rate, at the edge of what was offered ({edge}); a pilot there would "
-            "tell whether more is better"
-        )
-    return (
-        "nothing: higher learning rates gain less than a hundredth of the reward range, and "
-        "fewer completions per step would lose more"
-    )
-
-
-def _cautions(posterior: Posterior, forecaster: Forecaster, steps: int) -> list[str]:
-    meta = posterior.meta
-    out = []
-    if steps > SUPPORT * meta.longest:
-        out.append(
-            f"{steps} steps are more than {SUPPORT:g} times the longest pilot "
-            f"({meta.longest:.0f}): survival that far is not supported by these pilots."
-        )
-    if not any(run.collapse_step is not None for run in meta.runs):
-        out.append(
-            "No pilot failed, so the tolerated learning rate is bounded by the prior and by "
-            f"{RATE_REACH:g} times the largest piloted rate."
-        )
-    if largest_surviving_rate(posterior) is None:
-        out.append("Every pilot collapsed; nothing here is known to live.")
-    for name, what in (("learning_rate", "learning rate"), ("group_size", "group size")):
-        values = {run.hyperparameters[name] for run in meta.runs}
-        if len(values) == 1:
-            out.append(
-                f"All pilots ran at {what} {values.pop():g}: what another {what} does is the "
-                "prior's word."
-            )
-    if not forecaster.is_piloted:
-        out.append(
-            f"No pilot ran {forecaster.target.model} on {forecaster.target.task}: its stiffness, "
-            f"start and tolerance are extrapolated from {posterior.sizes} model size"
-            f"{'s' if posterior.sizes > 1 else ''}."
-        )
-    if any(not run.hyperparameters["importance_ratio"] for run in meta.runs):
-        out.append("Some pilots ran without an importance ratio; all of their staleness counts.")
-    return out
+    return min(equal, key=lambda e: (e.cost.paid, -round(e.stability.probability, 3), -e.value))

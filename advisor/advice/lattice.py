@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
 from advisor.errors import InputError
 from advisor.posterior import Posterior
@@ -20,63 +22,78 @@ RATE_REACH = 3.0
 GROUP_REACH = 2.0
 """Group sizes offered reach this factor beyond those piloted."""
 
+AXES = ("learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh")
+"""Settings that the advice chooses."""
 
-class Lattice(BaseModel):
-    """Choices for each setting that the advice may change.
+REACH_TOLERANCE = 1.001
+"""Three times 1e-4 is 3e-4 in decimals only."""
+
+Point = tuple[float, int, int, int]
+"""Choices for ``AXES``."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Configurations to choose from.
 
     Attributes
     ----------
-    learning_rates, group_sizes, minibatches, epochs
-        Choices, ascending.
-    fixed : Hyperparameters
-        Everything that the advice does not choose.
+    points : tuple of Hyperparameters
+        Each once, told apart by ``AXES``.
     """
 
-    model_config = ConfigDict(frozen=True)
+    points: tuple[Hyperparameters, ...]
 
-    learning_rates: tuple[float, ...] = Field(min_length=1)
-    group_sizes: tuple[int, ...] = Field(min_length=1)
-    minibatches: tuple[int, ...] = Field(min_length=1)
-    epochs: tuple[int, ...] = Field(min_length=1)
-    fixed: Hyperparameters
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise InputError(
+                "no configuration is left to choose from",
+                key="group_sizes, learning_rates, devices",
+                advice="Widen the choices, or name fewer devices",
+            )
+        if len(self._by_place) < len(self.points):
+            raise InputError(
+                "two configurations to choose from differ in nothing that is chosen",
+                key=", ".join(AXES),
+                advice="Give each once; prompts per step and the rest must be the same for all",
+            )
 
-    def settings(
-        self, learning_rate: float, group_size: int, minibatches: int, epochs: int
-    ) -> Hyperparameters:
-        """Put choices into the fixed settings."""
-        return self.fixed.model_copy(
-            update={
-                "learning_rate": learning_rate,
-                "group_size": group_size,
-                "minibatches_per_refresh": minibatches,
-                "epochs_per_refresh": epochs,
-            }
-        )
+    @cached_property
+    def _by_place(self) -> dict[Point, Hyperparameters]:
+        return {_place(point): point for point in self.points}
 
-    def __iter__(self) -> Iterator[Hyperparameters]:  # type: ignore[override]
+    @cached_property
+    def axes(self) -> dict[str, tuple[float | int, ...]]:
+        """Choices that occur for each setting, ascending."""
+        columns = zip(*self._by_place, strict=True)
+        return {
+            name: tuple(sorted(set(values))) for name, values in zip(AXES, columns, strict=True)
+        }
+
+    def at(self, place: Point) -> Hyperparameters | None:
+        """Configuration with these choices, or None where it is not offered."""
+        return self._by_place.get(place)
+
+    def __iter__(self) -> Iterator[Hyperparameters]:
         """Every configuration."""
-        for rate in self.learning_rates:
-            for group in self.group_sizes:
-                for minibatches in self.minibatches:
-                    for epochs in self.epochs:
-                        yield self.settings(rate, group, minibatches, epochs)
+        return iter(self.points)
 
     def __len__(self) -> int:
         """How many configurations."""
-        return (
-            len(self.learning_rates)
-            * len(self.group_sizes)
-            * len(self.minibatches)
-            * len(self.epochs)
-        )
+        return len(self.points)
+
+
+def _place(settings: Hyperparameters) -> Point:
+    return tuple(getattr(settings, name) for name in AXES)
 
 
 def default_lattice(
     posterior: Posterior,
     fixed: Hyperparameters,
     *,
-    group_sizes: tuple[int, ...] | None = None,
-    learning_rates: tuple[float, ...] | None = None,
+    group_sizes: Sequence[int] | None = None,
+    learning_rates: Sequence[float] | None = None,
+    devices: int = 1,
 ) -> Lattice:
     """Lattice around what the pilots covered.
 
@@ -85,8 +102,10 @@ def default_lattice(
     posterior : Posterior
     fixed : Hyperparameters
         Settings that the advice keeps.
-    group_sizes, learning_rates : tuple, optional
+    group_sizes, learning_rates : sequence, optional
         Replace the default choices.
+    devices : int
+        Groups of a step, ``prompts_per_step x group_size`` completions, must divide among them.
 
     Returns
     -------
@@ -98,23 +117,44 @@ def default_lattice(
     Raises
     ------
     InputError
-        A given choice is empty or not positive.
+        A given choice is empty or impossible, or nothing divides among the devices.
     """
     runs = [run.hyperparameters for run in posterior.meta.runs]
-    for name, given in (("group_sizes", group_sizes), ("learning_rates", learning_rates)):
-        if given is not None and (not given or min(given) <= 0):
-            raise InputError("the choices are empty or not positive", key=name, advice="Give some")
+    for name, given, least in (
+        ("group_sizes", group_sizes, 2),
+        ("learning_rates", learning_rates, 0.0),
+    ):
+        if given is not None and (not given or min(given) < least or min(given) <= 0):
+            wanted = "whole numbers from 2" if least else "positive numbers"
+            raise InputError(
+                f"the choices {list(given)} are empty or hold what cannot be",
+                key=name,
+                advice=f"Give {wanted}",
+            )
+    if devices < 1:
+        raise InputError(f"{devices} devices", key="devices", advice="Give at least 1")
     if learning_rates is None:
         learning_rates = _rate_ladder(posterior)
     if group_sizes is None:
         sizes = [int(run["group_size"]) for run in runs]
         group_sizes = _powers(max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH)
+    prompts = fixed.prompts_per_step or 1.0
+    fitting = [size for size in group_sizes if (prompts * size) % devices == 0]
+    if not fitting:
+        raise InputError(
+            f"none of the group sizes {sorted(group_sizes)} with {prompts:g} prompts per step "
+            f"divides among {devices} devices",
+            key="devices",
+            advice=f"Make prompts per step times group size a multiple of {devices}",
+        )
+    choices = product(
+        sorted(set(learning_rates)),
+        sorted(set(fitting)),
+        _powers(1, max(run["minibatches_per_refresh"] for run in runs)),
+        _powers(1, max(run["epochs_per_refresh"] for run in runs)),
+    )
     return Lattice(
-        learning_rates=tuple(sorted(learning_rates)),
-        group_sizes=tuple(sorted(group_sizes)),
-        minibatches=_powers(1, max(run["minibatches_per_refresh"] for run in runs)),
-        epochs=_powers(1, max(run["epochs_per_refresh"] for run in runs)),
-        fixed=fixed,
+        tuple(fixed.model_copy(update=dict(zip(AXES, choice, strict=True))) for choice in choices)
     )
 
 
@@ -126,6 +166,21 @@ def largest_surviving_rate(posterior: Posterior) -> float | None:
         if run.collapse_step is None
     ]
     return max(rates) if rates else None
+
+
+def within_reach(lattice: Lattice, posterior: Posterior) -> Lattice:
+    """Lattice without learning rates beyond ``RATE_REACH`` times the largest that survived.
+
+    Raises
+    ------
+    InputError
+        Nothing is left.
+    """
+    surviving = largest_surviving_rate(posterior)
+    if surviving is None:
+        return lattice
+    most = RATE_REACH * REACH_TOLERANCE * surviving
+    return Lattice(tuple(p for p in lattice if (p.learning_rate or 0.0) <= most))
 
 
 def _rate_ladder(posterior: Posterior) -> tuple[float, ...]:

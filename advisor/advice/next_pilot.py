@@ -1,11 +1,18 @@
-"""Which pilot to run next, and what one or two pilots already bound."""
+"""Which pilot to run next: the one whose result is worth most for what it costs."""
 
 from __future__ import annotations
 
-from advisor.advice.lattice import RATE_REACH, largest_surviving_rate
+from collections.abc import Sequence
+
+import numpy as np
+
+from advisor.advice.evaluation import Evaluation, Evaluator
+from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice.lattice import RATE_REACH, Lattice, largest_surviving_rate
 from advisor.advice.recommendation import NextPilot
-from advisor.advice.stability import stability
-from advisor.posterior import Forecaster, Posterior
+from advisor.advice.stability import stability, stability_draws
+from advisor.errors import CannotTellError
+from advisor.posterior import Posterior
 from advisor.runs.pilot_run import Hyperparameters
 
 FEWEST_RUNS = 3
@@ -14,6 +21,15 @@ FEWEST_SETTINGS = 2
 
 PILOT_LEVEL = 0.5
 """P(stable) that a suggested pilot must have: it is short, and a failure teaches too."""
+
+LENGTHS = (0.5, 1.0)
+"""Lengths offered, as shares of the longest pilot."""
+
+MOST_PILOTS = 60
+MOST_CONFIGURATIONS = 80
+"""Pilots weighed, and configurations among which the decision is made: the best by utility."""
+
+_FACTORS = ("minibatches_per_refresh", "epochs_per_refresh")
 
 
 def is_first_contact(posterior: Posterior) -> bool:
@@ -26,66 +42,101 @@ def is_first_contact(posterior: Posterior) -> bool:
     return len(runs) < FEWEST_RUNS or len(settings) < FEWEST_SETTINGS
 
 
-_FACTORS = ("minibatches_per_refresh", "epochs_per_refresh")
-
-
-def suggest_pilot(forecaster: Forecaster, settings: Hyperparameters) -> NextPilot:
-    """Move the learning rate: up from what survived, as far as is safe, else down.
-
-    A second learning rate shares the plateau and shifts the clock, which is what tells plateau and
-    timescale apart; and a rate that fails is the only thing that bounds tolerance.
+def choose_pilot(
+    evaluate: Evaluator,
+    lattice: Lattice,
+    *,
+    steps: int | None = None,
+    seed: int = 0,
+    candidates: Sequence[Hyperparameters] | None = None,
+) -> NextPilot:
+    """Choose the pilot whose result improves the decision most for its price.
 
     Parameters
     ----------
-    forecaster : Forecaster
-    settings : Hyperparameters
-        The piloted configuration to vary.
+    evaluate : Evaluator
+        Of the decision that the pilot is to improve.
+    lattice : Lattice
+        Among which that decision is made.
+    steps : int, optional
+        Length of the pilot [default: the better of half and all of the longest pilot].
+    seed : int
+        Of the simulated results.
+    candidates : sequence of Hyperparameters, optional
+        Pilots to choose among [default: the lattice].
 
     Returns
     -------
     pilot : NextPilot
+
+    Raises
+    ------
+    CannotTellError
+        No pilot is likely enough to survive.
     """
-    posterior = forecaster.posterior
-    steps = int(posterior.meta.longest)
-    surviving = largest_surviving_rate(posterior)
-    if surviving is None:
-        lowest = min(run.hyperparameters["learning_rate"] for run in posterior.meta.runs)
-        varied = _at(settings, lowest / RATE_REACH)
-        reason = (
-            f"every pilot collapsed, the gentlest at learning rate {lowest:.2g}; a third of it is "
-            "the next place to look for a run that lives."
+    forecaster = evaluate.forecaster
+    longest = forecaster.posterior.meta.longest
+    lengths = [steps] if steps else sorted({max(2, round(longest * s)) for s in LENGTHS})
+    offered = list(lattice if candidates is None else candidates)
+    rng = np.random.default_rng(seed)
+    decided = _best(evaluate, list(lattice), MOST_CONFIGURATIONS)
+    utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
+    low, high = forecaster.outcome_bounds
+    found: list[tuple[float, float, Hyperparameters, int]] = []
+    for pilot in _spread(offered, evaluate):
+        for length in lengths:
+            stable = stability_draws(forecaster, pilot, length)
+            if stable.mean() < PILOT_LEVEL:
+                continue
+            seen = shown(forecaster, pilot, length, stable, rng)
+            gain = information_gain(utility, seen, rng) / (high - low)
+            price = evaluate.cost(pilot, length).paid
+            found.append((gain / price, gain, pilot, length))
+    if not found:
+        raise CannotTellError(
+            "No configuration is likely to survive even a short pilot. Pilot a learning rate "
+            f"{RATE_REACH:g} times below the smallest so far."
         )
-        return NextPilot(
-            settings=varied,
-            steps=steps,
-            stability=stability(forecaster, varied, steps),
-            reason=reason,
-        )
-    for factor in UPWARD:
-        varied = _at(settings, surviving * factor)
-        stable = stability(forecaster, varied, steps)
-        if stable.probability >= PILOT_LEVEL:
-            reason = (
-                f"learning rate {surviving:.2g} survived; {factor:g} times as much makes the same "
-                "progress in fewer steps, which tells plateau from timescale, and shows what the "
-                "model tolerates."
-            )
-            return NextPilot(settings=varied, steps=steps, stability=stable, reason=reason)
-    varied = _at(settings, surviving / RATE_REACH)
+    _, gain, pilot, length = max(found, key=lambda one: one[0])
     return NextPilot(
-        settings=varied,
-        steps=steps,
-        stability=stability(forecaster, varied, steps),
-        reason=(
-            f"learning rates above {surviving:.2g} would probably collapse; a third of it tells "
-            "the learning-rate exponent, and how much safety it buys."
-        ),
+        settings=pilot,
+        steps=length,
+        stability=stability(forecaster, pilot, length),
+        gain=gain,
+        cost=evaluate.cost(pilot, length),
+        reason=_reason(forecaster.posterior, pilot, gain),
     )
 
 
-UPWARD = (RATE_REACH, 2.0, 1.5)
-"""Factors on the largest surviving learning rate, boldest first."""
+def _best(evaluate: Evaluator, settings: list[Hyperparameters], most: int) -> list[Evaluation]:
+    """Configurations that could turn out best: highest reward times P(stable)."""
+    found = [evaluate(one) for one in settings]
+    found.sort(key=lambda e: -e.reward * e.stability.probability)
+    return found[:most]
 
 
-def _at(settings: Hyperparameters, rate: float) -> Hyperparameters:
-    return settings.model_copy(update={"learning_rate": float(f"{rate:.2g}")})
+def _spread(offered: list[Hyperparameters], evaluate: Evaluator) -> list[Hyperparameters]:
+    """Evenly thinned pilots, in order of learning rate and price."""
+    ordered = sorted(offered, key=lambda s: (s.learning_rate or 0, evaluate.cost(s, 1).paid))
+    keep = np.unique(np.linspace(0, len(ordered) - 1, min(MOST_PILOTS, len(ordered))).astype(int))
+    return [ordered[index] for index in keep]
+
+
+def _reason(posterior: Posterior, pilot: Hyperparameters, gain: float) -> str:
+    surviving = largest_surviving_rate(posterior)
+    rate = pilot.learning_rate or 0.0
+    rates = [run.hyperparameters["learning_rate"] for run in posterior.meta.runs]
+    if surviving is None:
+        where = (
+            f"every pilot collapsed, the gentlest at learning rate {min(rates):.3g}; this is below"
+        )
+    elif rate > 1.05 * surviving:
+        where = (
+            f"learning rate {surviving:.3g} survived; this is {rate / surviving:.2g} times as much "
+            "and shows what the model tolerates"
+        )
+    elif rate < 0.95 * min(rates):
+        where = "a lower learning rate than any so far tells its exponent, and what safety costs"
+    else:
+        where = "it lies between the pilots so far, where the decision turns"
+    return f"{where}. Its result is expected to raise the final reward by {gain:.1%} of its range."

@@ -8,6 +8,8 @@ from typing import Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
+from advisor.advice.cost import Cost, CostModel
+from advisor.advice.objective import Budget, Objective
 from advisor.advice.stability import Stability
 from advisor.advice.wording import recommendation_text
 from advisor.posterior import Target
@@ -26,15 +28,18 @@ class Interval(BaseModel):
 
 
 class Alternative(BaseModel):
-    """Another configuration under the same posterior: a common recipe, or a neighbour.
+    """Another configuration under the same posterior: a recipe, a trade-off, the best pilot.
 
     Attributes
     ----------
     name : str
     settings : Hyperparameters
     reward : float
-        Expected reward at the planned step, given a stable run.
+        Expected reward at its last step, given a stable run.
     stability : Stability
+    cost : Cost
+    steps_to_95 : float or None
+        Step at which its mean curve has made 95 % of the advised gain; None where it never does.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -43,6 +48,8 @@ class Alternative(BaseModel):
     settings: Hyperparameters
     reward: float
     stability: Stability
+    cost: Cost
+    steps_to_95: float | None
 
 
 class NextPilot(BaseModel):
@@ -55,6 +62,9 @@ class NextPilot(BaseModel):
         Optimizer steps.
     stability : Stability
         By the end of the pilot.
+    gain : float
+        Expected rise of the final reward by its result, as a share of the reward's range.
+    cost : Cost
     reason : str
     """
 
@@ -63,6 +73,8 @@ class NextPilot(BaseModel):
     settings: Hyperparameters
     steps: int
     stability: Stability
+    gain: float
+    cost: Cost
     reason: str
 
 
@@ -75,36 +87,58 @@ class Recommendation(BaseModel):
         Whether the pilots hold an answer.
     settings : Hyperparameters
         The advised configuration; for "next_pilot" the best piloted one, as a bound; for
-        "infeasible" the safest one found.
+        "infeasible" the nearest to feasible one found.
     target : Target
+    objective : Objective
+    budget : Budget
     steps : int
-        Planned optimizer steps.
+        Planned optimizer steps of the advised run.
     level : float
         P(stable) wanted.
     measure : {"reward", "held-out reward"}
         What is forecast: held-out where the pilots of the target logged evaluations.
     reward : Interval
-        At the planned step given a stable run, seed noise included, in units of the measure.
+        At the last step given a stable run, seed noise included, in units of the measure.
     peak : Interval
         Highest level that the run passes on the way, its slow wander included.
     stability : Stability
-        By the planned step.
+        By the last step.
+    cost : Cost
+        Of the advised run.
+    cost_model : CostModel
     steps_to_95 : float
-        Step at which the mean curve has 95 % of its gain by the planned step.
+        Step at which the mean curve has 95 % of its gain by the last step.
     binding : str
-        What keeps the advice from a higher reward.
+        What keeps the advice from a better value, and what freeing it would give.
+    alternatives : tuple of Alternative
+        Cheaper, safer and faster configurations, where there are any.
     recipes : tuple of Alternative
         Common defaults under the same posterior.
+    best_piloted : Alternative
+        The best of the piloted configurations, carried on instead.
+    frontier : tuple of Alternative
+        Configurations tried that none beats in reward, price and P(stable) together.
+    informed : dict of str to float
+        Share of the prior's variance that the pilots removed, of the numbers that decide.
+    outside : str or None
+        In what the target lies outside the evidence of the priors and pilots.
     next_pilot : NextPilot or None
     pilots, collapsed : int
         How many pilots it rests on, and how many of them collapsed.
+    pilots_cost : float
+        Completions that the pilots generated.
     longest_pilot : float
         Optimizer steps.
     cautions : tuple of str
         Where the answer leans on the prior or leaves the pilots' ground.
     assumptions : tuple of str
         What was assumed rather than read.
+    priors : str
+        Name of the preset.
+    seed : int
+        Of the search.
     provenance : Provenance
+        Of the posterior: data hash, versions, the sampler's seed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -112,47 +146,59 @@ class Recommendation(BaseModel):
     kind: Literal["recommendation", "next_pilot", "infeasible"]
     settings: Hyperparameters
     target: Target
+    objective: Objective
+    budget: Budget
     steps: int
     level: float
     measure: Literal["reward", "held-out reward"]
     reward: Interval
     peak: Interval
     stability: Stability
+    cost: Cost
+    cost_model: CostModel
     steps_to_95: float
     binding: str
+    alternatives: tuple[Alternative, ...]
     recipes: tuple[Alternative, ...]
+    best_piloted: Alternative
+    frontier: tuple[Alternative, ...]
+    informed: dict[str, float]
+    outside: str | None
     next_pilot: NextPilot | None
     pilots: int
     collapsed: int
+    pilots_cost: float
     longest_pilot: float
     cautions: tuple[str, ...]
     assumptions: tuple[str, ...]
+    priors: str
+    seed: int
     provenance: Provenance
 
     @property
     def table(self) -> pd.DataFrame:
-        """The advised configuration beside the recipes."""
+        """The advised configuration beside trade-offs and recipes."""
+        own = {"recommendation": "advised", "next_pilot": "piloted", "infeasible": "nearest"}
         rows = [
-            (
-                {"recommendation": "advised", "next_pilot": "piloted", "infeasible": "safest"}[
-                    self.kind
-                ],
-                self.settings,
-                self.reward.mean,
-                self.stability,
+            (own[self.kind], self.settings, self.reward.mean, self.stability, self.cost),
+            *(
+                (other.name, other.settings, other.reward, other.stability, other.cost)
+                for other in (*self.alternatives, self.best_piloted, *self.recipes)
             ),
-            *((r.name, r.settings, r.reward, r.stability) for r in self.recipes),
         ]
         return pd.DataFrame(
             {
-                "learning rate": [s.learning_rate for _, s, _, _ in rows],
-                "group size": [s.group_size for _, s, _, _ in rows],
-                "mini-batches": [s.minibatches_per_refresh for _, s, _, _ in rows],
-                "epochs": [s.epochs_per_refresh for _, s, _, _ in rows],
-                f"reward at step {self.steps}": [reward for _, _, reward, _ in rows],
-                "P(stable)": [stability.probability for _, _, _, stability in rows],
+                "learning rate": [s.learning_rate for _, s, _, _, _ in rows],
+                "group size": [s.group_size for _, s, _, _, _ in rows],
+                "mini-batches": [s.minibatches_per_refresh for _, s, _, _, _ in rows],
+                "epochs": [s.epochs_per_refresh for _, s, _, _, _ in rows],
+                "steps": [cost.steps for *_, cost in rows],
+                "reward at the last step": [reward for _, _, reward, _, _ in rows],
+                "P(stable)": [stability.probability for _, _, _, stability, _ in rows],
+                "completions": [cost.completions for *_, cost in rows],
+                "GPU-hours": [cost.gpu_hours for *_, cost in rows],
             },
-            index=pd.Index([name for name, _, _, _ in rows], name="configuration"),
+            index=pd.Index([name for name, *_ in rows], name="configuration"),
         )
 
     @property

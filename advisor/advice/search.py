@@ -3,72 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-
-import numpy as np
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
 
 from advisor._compat import Progress
-from advisor.advice.lattice import Lattice
-from advisor.advice.stability import Stability, stability
-from advisor.posterior import Forecaster
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.advice.evaluation import Evaluation, Evaluator
+from advisor.advice.lattice import AXES, Lattice
+from advisor.advice.storage import open_storage, study_name
+from advisor.errors import InputError
 
-CONSTRAINT = "P(stable)"
-"""Name of the constraint in the Optuna study: level - P(stable), zero or less is feasible."""
+if TYPE_CHECKING:
+    import optuna
 
+STABLE = "P(stable)"
+REACHED = "goal"
+"""Names of the constraints in the Optuna study; zero or less is feasible."""
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A configuration under the posterior.
+STARTUP = 32
+"""Trials drawn at random before a model of them steers."""
 
-    Attributes
-    ----------
-    settings : Hyperparameters
-    reward : float
-        Posterior mean of the reward at the planned step, given a stable run, in reward units.
-    stability : Stability
-    """
+WORST = -1e300
+"""Stands for a goal out of reach, since a study takes finite values only."""
 
-    settings: Hyperparameters
-    reward: float
-    stability: Stability
-
-
-class Evaluator:
-    """Evaluate configurations at a planned number of steps, once each.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-    steps : int
-        Planned optimizer steps.
-    """
-
-    def __init__(self, forecaster: Forecaster, steps: int) -> None:
-        self.forecaster = forecaster
-        self.steps = steps
-        self._seen: dict[Hyperparameters, Evaluation] = {}
-
-    @property
-    def tried(self) -> list[Evaluation]:
-        """Everything evaluated so far."""
-        return list(self._seen.values())
-
-    def __call__(self, settings: Hyperparameters) -> Evaluation:
-        """Evaluate one configuration."""
-        if settings not in self._seen:
-            self._seen[settings] = Evaluation(
-                settings,
-                float(self.forecaster.outcome(settings, self.steps).mean()),
-                stability(self.forecaster, settings, self.steps),
-            )
-        return self._seen[settings]
+SamplerName = Literal["tpe", "gp"]
 
 
 def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluation | None:
     """Best feasible configuration by trying all of them, or None: the oracle of the search."""
-    feasible = [e for e in map(evaluate, lattice) if e.stability.probability >= level]
-    return max(feasible, key=lambda e: e.reward, default=None)
+    feasible = [e for e in map(evaluate, lattice) if e.is_feasible(level)]
+    return max(feasible, key=lambda e: e.value, default=None)
 
 
 def search(
@@ -79,8 +42,12 @@ def search(
     trials: int,
     seed: int,
     progress: Progress,
+    sampler: SamplerName = "tpe",
+    storage: str | None = None,
 ) -> tuple[Evaluation | None, Evaluation]:
-    """Find the best feasible configuration with Optuna's TPE sampler.
+    """Find the best feasible configuration.
+
+    A lattice of no more points than trials is tried in full; a larger one is searched.
 
     Parameters
     ----------
@@ -92,51 +59,83 @@ def search(
         Optuna trials.
     seed : int
     progress : callable
+    sampler : {"tpe", "gp"}
+        Tree-structured Parzen estimator, or Gaussian process (needs PyTorch).
+    storage : str, optional
+        Where the study is kept, see `storage.open_storage`.
 
     Returns
     -------
     best : Evaluation or None
-        Highest expected reward with P(stable) >= level.
+        Highest value with P(stable) >= level.
     safest : Evaluation
-        Highest P(stable) among those tried, for the answer when nothing is feasible.
+        Nearest to feasible among those tried, for the answer when nothing is.
     """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     tried: list[Evaluation] = []
+    axes = lattice.axes
+    is_small = len(lattice) <= trials
+    number = len(lattice) if is_small else trials
 
     def objective(trial: optuna.Trial) -> float:
-        settings = lattice.settings(
-            lattice.learning_rates[
-                trial.suggest_int("learning_rate_index", 0, len(lattice.learning_rates) - 1)
-            ],
-            trial.suggest_categorical("group_size", lattice.group_sizes),
-            trial.suggest_categorical("minibatches_per_refresh", lattice.minibatches),
-            trial.suggest_categorical("epochs_per_refresh", lattice.epochs),
+        place = tuple(
+            axes[name][trial.suggest_int(f"{name} (index)", 0, len(axes[name]) - 1)]
+            for name in AXES
         )
+        settings = lattice.at(place)  # type: ignore[arg-type]
+        if settings is None:
+            raise optuna.TrialPruned("not offered")
         evaluation = evaluate(settings)
         tried.append(evaluation)
-        trial.set_constraint(CONSTRAINT, level - evaluation.stability.probability)
+        for name, value in zip(AXES, place, strict=True):
+            trial.set_user_attr(name, value)
+        trial.set_user_attr("reward", evaluation.reward)
+        trial.set_user_attr("price", evaluation.cost.paid)
+        trial.set_constraint(STABLE, level - evaluation.stability.probability)
+        trial.set_constraint(REACHED, 0.0 if evaluation.value > WORST else 1.0)
         if trial.number % 10 == 0:
-            progress("Searching configurations", trial.number / trials, f"trial {trial.number}")
-        return evaluation.reward
+            progress("Searching configurations", trial.number / number, f"trial {trial.number}")
+        return max(evaluation.value, WORST)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        kept = open_storage(storage)
         study = optuna.create_study(
+            study_name=study_name(evaluate, kept),
+            storage=kept,
             direction="maximize",
-            sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=32),
+            sampler=_sampler("random" if is_small else sampler, seed),
         )
-        study.optimize(objective, n_trials=trials)
-    feasible = [e for e in tried if e.stability.probability >= level]
-    best = max(feasible, key=lambda e: e.reward, default=None)
-    safest = max(tried, key=lambda e: (e.stability.probability, e.reward))
+        provenance = evaluate.forecaster.posterior.meta.provenance
+        study.set_user_attr("provenance", provenance.model_dump())
+        study.set_user_attr("objective", evaluate.objective.model_dump())
+        if is_small:
+            for settings in lattice:
+                study.enqueue_trial(
+                    {f"{name} (index)": axes[name].index(getattr(settings, name)) for name in AXES}
+                )
+        study.optimize(objective, n_trials=number)
+    feasible = [e for e in tried if e.is_feasible(level)]
+    best = max(feasible, key=lambda e: e.value, default=None)
+    safest = max(tried, key=lambda e: (e.value > WORST, e.stability.probability, e.value))
     return best, safest
 
 
-def time_to_gain(curve: np.ndarray, share: float) -> float:
-    """First step at which the mean curve has made ``share`` of its gain, curve[0] being step 0."""
-    gain = curve[-1] - curve[0]
-    if gain <= 0:
-        return float(curve.size - 1)
-    return float(np.argmax(curve >= curve[0] + share * gain))
+def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
+    import optuna
+
+    if name == "random":
+        return optuna.samplers.RandomSampler(seed=seed)
+    if name == "gp":
+        if find_spec("torch") is None:
+            raise InputError(
+                "the Gaussian-process sampler needs PyTorch, which is not installed",
+                key="--sampler",
+                advice="Install torch, or leave the flag out",
+            )
+        return optuna.samplers.GPSampler(
+            seed=seed, n_startup_trials=STARTUP, deterministic_objective=True
+        )
+    return optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP)

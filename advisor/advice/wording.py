@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING
 from advisor.runs.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
-    from advisor.advice.recommendation import Recommendation
+    from advisor.advice.cost import Cost
+    from advisor.advice.recommendation import Alternative, Recommendation
 
 SUPPORT = 3.0
 """Planned steps over the longest pilot beyond which survival is extrapolated, and said to be."""
 
+INFORMED = {
+    "rate.learning_rate": "speed by learning rate",
+    "rate.group_size": "speed by group size",
+    "depression.learning_rate": "plateau loss by learning rate",
+    "hazard.learning_rate": "collapse by learning rate",
+    "curvature_exponent": "speed by model size",
+}
+"""What the terms whose share of data is stated are called."""
+
 
 def in_trainer_names(settings: Hyperparameters) -> str:
-    """One line to paste, in TRL's names."""
+    """One line to paste, in TRL's names; numbers as they are, not rounded."""
     return (
-        f"learning_rate={settings.learning_rate:.2g}, num_generations={settings.group_size}, "
+        f"learning_rate={settings.learning_rate!r}, num_generations={settings.group_size}, "
         f"num_iterations={settings.epochs_per_refresh}, "
         f"steps_per_generation={settings.minibatches_per_refresh} x gradient_accumulation_steps"
     )
@@ -29,6 +39,23 @@ def percent(probability: float) -> str:
     if probability < 0.005:
         return "under 1 %"
     return f"{probability:.0%}".replace("%", " %")
+
+
+def price(cost: Cost) -> str:
+    """A price in what is known of it."""
+    parts = [_many(cost.completions, "completions")]
+    if cost.tokens is not None:
+        parts.append(_many(cost.tokens, "tokens"))
+    if cost.gpu_hours is not None:
+        parts.append(f"{cost.gpu_hours:.3g} GPU-hours")
+    return ", ".join(parts)
+
+
+def _many(number: float, what: str) -> str:
+    for unit, size in (("billion", 1e9), ("million", 1e6)):
+        if number >= size:
+            return f"{number / size:.3g} {unit} {what}"
+    return f"{number:,.0f} {what}"
 
 
 def _count(number: int | None, noun: str, plural: str) -> str:
@@ -45,7 +72,7 @@ def recommendation_text(advice: Recommendation) -> str:
             "",
             f"Next pilot ({pilot.steps} steps): {in_trainer_names(pilot.settings)}.",
             f"  Why: {pilot.reason} It stays stable with probability "
-            f"{percent(pilot.stability.probability)}.",
+            f"{percent(pilot.stability.probability)} and costs {price(pilot.cost)}.",
         ]
     lines += ["", *(f"Caution: {line}" for line in advice.cautions)]
     return "\n".join(lines).rstrip()
@@ -58,10 +85,21 @@ def _numbers(advice: Recommendation) -> list[str]:
         f"interval [{reward.lower:.3f}, {reward.upper:.3f}] for one run, seed noise included.",
         f"Its peak on the way: {peak.mean:.3f} [{peak.lower:.3f}, {peak.upper:.3f}]; runs wander "
         "round their curve, so the best checkpoint lies above the last.",
-        f"95 % of that gain is reached by step {advice.steps_to_95:.0f}.",
-        f"P(stable to step {advice.steps}) = {percent(stability.probability)} "
-        f"(wanted: {percent(advice.level)}). Its parts: rollouts refreshed often enough "
-        f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}.",
+        f"P(stable to step {advice.steps}) = {percent(stability.probability)} +- "
+        f"{stability.error:.1%} (wanted: {percent(advice.level)}). Its parts: rollouts refreshed "
+        f"often enough {percent(stability.refresh)}, learning rate tolerated "
+        f"{percent(stability.tolerance)}, fluctuation small {percent(stability.fluctuation)}.",
+        *_price(advice),
+    ]
+
+
+def _price(advice: Recommendation) -> list[str]:
+    share = advice.steps_to_95 / max(advice.steps, 1)
+    after = (1 - share) * advice.cost.paid
+    unit = "completions" if advice.cost.gpu_hours is None else "GPU-hours"
+    return [
+        f"It costs {price(advice.cost)}. 95 % of its gain is made by step "
+        f"{advice.steps_to_95:.0f}; the steps after that cost {after:,.3g} {unit}."
     ]
 
 
@@ -70,31 +108,78 @@ def _context(advice: Recommendation) -> str:
     minibatches = _count(settings.minibatches_per_refresh, "mini-batch", "es")
     epochs = _count(settings.epochs_per_refresh, "epoch", "s")
     return (
-        f"For {advice.target.model} on {advice.target.task}: learning rate "
-        f"{settings.learning_rate:.2g}, group size {settings.group_size}, refresh interval "
+        f"For {advice.target.model} on {advice.target.task}, to {_aim(advice)}: learning rate "
+        f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
         f"{settings.refresh_interval} ({minibatches} x {epochs}), "
-        f"{settings.prompts_per_step:g} prompts per step."
+        f"{settings.prompts_per_step:g} prompts per step, {advice.steps} steps."
     )
 
 
-def _recipes(advice: Recommendation) -> list[str]:
-    return [
-        f"  {recipe.name}: reward {recipe.reward:.3f}, "
-        f"P(stable) {percent(recipe.stability.probability)}"
-        for recipe in advice.recipes
-    ]
+def _aim(advice: Recommendation) -> str:
+    aim = advice.objective
+    risk = "" if aim.quantile is None else f", judged by the worst {aim.quantile:.0%} of outcomes"
+    if aim.kind == "cheapest":
+        return f"reach a reward of {aim.goal:g} for the least{risk}"
+    if aim.kind == "fastest":
+        return f"make {aim.goal:.0%} of the gain soonest{risk}"
+    return f"end with the highest reward{risk}"
 
 
-def _evidence(advice: Recommendation) -> str:
+def _row(other: Alternative) -> str:
+    settings = other.settings
+    time = "" if other.steps_to_95 is None else f", there by step {other.steps_to_95:.0f}"
+    return (
+        f"  {other.name}: learning rate {settings.learning_rate:.3g}, group size "
+        f"{settings.group_size}, K {settings.refresh_interval}: {other.reward:.3f}, P(stable) "
+        f"{percent(other.stability.probability)}, {price(other.cost)}{time}"
+    )
+
+
+def _others(advice: Recommendation) -> list[str]:
+    lines = []
+    if advice.alternatives:
+        lines += [
+            'Instead ("there": at 95 % of the advised gain):',
+            *(_row(other) for other in advice.alternatives),
+        ]
+    piloted = advice.best_piloted
+    more = advice.reward.mean - piloted.reward
+    is_same = piloted.settings.model_dump(
+        include={"learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh"}
+    ) == advice.settings.model_dump(
+        include={"learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh"}
+    )
+    if is_same:
+        lines.append("The best pilot has these very settings.")
+    else:
+        lines.append(f"The advice is expected to end {more:+.3f} from the best pilot's settings:")
+        lines.append(_row(piloted))
+    lines += ["Common recipes under the same posterior:", *(_row(r) for r in advice.recipes)]
+    return lines
+
+
+def _evidence(advice: Recommendation) -> list[str]:
     failed = (
         f"{advice.collapsed} of them collapsed, which is what bounds the learning rate"
         if advice.collapsed
         else "none of them collapsed, so the bound on the learning rate is the prior's"
     )
-    return (
-        f"It rests on {_count(advice.pilots, 'pilot', 's')} of up to "
-        f"{advice.longest_pilot:.0f} steps; {failed}."
+    told = ", ".join(
+        f"{INFORMED[name]} {max(share, 0.0):.0%}" for name, share in advice.informed.items()
     )
+    share = advice.pilots_cost / max(advice.cost.completions, 1.0)
+    lines = [
+        f"It rests on {_count(advice.pilots, 'pilot', 's')} of up to "
+        f"{advice.longest_pilot:.0f} steps, {_many(advice.pilots_cost, 'completions')} "
+        f"({share:.2g} times the run); {failed}.",
+        f"How much is data, not prior: {told}.",
+    ]
+    if advice.outside is not None:
+        lines.append(
+            f"Outside the evidence: {advice.outside}. Learning rates stop at three times the "
+            "largest that survived a pilot."
+        )
+    return lines
 
 
 def _advised(advice: Recommendation) -> list[str]:
@@ -104,9 +189,8 @@ def _advised(advice: Recommendation) -> list[str]:
         _context(advice),
         *_numbers(advice),
         f"What limits it: {advice.binding}.",
-        _evidence(advice),
-        "Common recipes under the same posterior:",
-        *_recipes(advice),
+        *_evidence(advice),
+        *_others(advice),
     ]
 
 
@@ -118,17 +202,19 @@ def _bound(advice: Recommendation) -> list[str]:
         _context(advice),
         *_numbers(advice),
         f"Bound: {advice.binding}.",
-        _evidence(advice),
+        *_evidence(advice),
     ]
 
 
 def _infeasible(advice: Recommendation) -> list[str]:
     return [
-        f"No configuration reaches P(stable) = {percent(advice.level)}. The safest one found:",
+        f"No configuration reaches P(stable) = {percent(advice.level)}"
+        + ("" if advice.objective.kind == "reward" else " and the goal")
+        + ". The nearest one found:",
         in_trainer_names(advice.settings),
         "",
         _context(advice),
         *_numbers(advice),
         f"What binds: {advice.binding}.",
-        _evidence(advice),
+        *_evidence(advice),
     ]

@@ -38,6 +38,7 @@ from advisor.dynamics.refresh import (
     stability_margin,
     sufficient_margin,
 )
+from advisor.dynamics.refresh_limit import stiffness_limit
 from advisor.dynamics.spectrum import inertial_time, spectrum_decay
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "spectrum_decay",
     "stability_margin",
     "stationary_variance",
+    "stiffness_limit",
     "sufficient_margin",
     "temperature",
     "trajectory",

@@ -62,6 +62,12 @@ ANCHOR_STIFFNESS = 0.05
 """Stiffness per optimizer step at which the plateau loss is known beforehand: a learning rate is
 hot or mild by how fast it moves this task and model, not by its own value."""
 
+MOST_HAZARD = 0.1
+"""Collapse rate per step that no run exceeds: no fall is seen in fewer than some ten steps."""
+
+LOG_HAZARD_ENDS = (-600.0, 50.0)
+"""Ends of the law of the log collapse rate: exp must not overflow."""
+
 HAZARD_PER_LOSS = 1.3
 """Power of the plateau loss D by which the collapse rate grows. The rate is known beforehand where
 D is 1, for the same heat that depresses a plateau ends a run. Fitted apart, three tables of 40
@@ -128,6 +134,24 @@ def population_names() -> tuple[str, ...]:
     """Every population parameter, in the order of the vector that is sampled."""
     laws = tuple(f"{law}.{term}" for law, terms in LAWS.items() for term in terms)
     return laws + SCALARS
+
+
+def hazard(log_law: Any) -> Any:
+    """Collapse rate per optimizer step at peak learning rate, from the value of its law.
+
+    Parameters
+    ----------
+    log_law : array_like
+        ``hazard_design @ hazard``.
+
+    Returns
+    -------
+    rate : array_like
+        ``r / (1 + r / MOST_HAZARD)`` with r the exponential of the law: a fall takes some steps to
+        be seen, so runs far beyond the fatal learning rate die no sooner than those just beyond it.
+    """
+    rate = np.exp(np.clip(log_law, *LOG_HAZARD_ENDS))
+    return rate / (1 + rate / MOST_HAZARD)
 
 
 def task_log_stiffness(headroom_logit: Any, log_slope: Any) -> Any:

@@ -202,6 +202,12 @@ class Forecaster:
         reward : ndarray of shape (draws, times)
             In reward units, without sampling noise and given that the run stays stable.
         """
+        meta = self.posterior.meta
+        scaled = self.scaled_reward(settings, steps)
+        return np.asarray(meta.floor + (meta.ceiling - meta.floor) * scaled)
+
+    def scaled_reward(self, settings: Hyperparameters, steps: npt.ArrayLike) -> FloatArray:
+        """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
         run = self.run(settings)
         polynomial = eq.clock_polynomial(clock_table(settings, int(times.max()))[times])
@@ -215,8 +221,7 @@ class Forecaster:
             self.uncorrected_share(settings)[:, None],
             self.draw("is_oscillator")[:, None],
         )
-        meta = self.posterior.meta
-        return np.asarray(meta.floor + (meta.ceiling - meta.floor) * scaled)
+        return np.asarray(scaled)
 
     @property
     def is_evaluated(self) -> bool:
@@ -225,6 +230,14 @@ class Forecaster:
             return False
         group = self.posterior.meta.groups.index((self.target.task, self.target.model))
         return self.posterior.meta.evaluated[group]
+
+    @property
+    def outcome_bounds(self) -> tuple[float, float]:
+        """Floor and ceiling of :meth:`outcome`, in its units."""
+        meta = self.posterior.meta
+        if self.is_evaluated:
+            return meta.eval_floor, meta.eval_ceiling
+        return meta.floor, meta.ceiling
 
     def outcome(self, settings: Hyperparameters, steps: npt.ArrayLike) -> FloatArray:
         """Expected held-out reward where the pilots were evaluated, else train reward.
@@ -239,15 +252,15 @@ class Forecaster:
         reward : ndarray of shape (draws, times)
             In units of the held-out reward, or of the train reward: as for :meth:`reward`.
         """
-        trained = self.reward(settings, steps)
         if not self.is_evaluated:
-            return trained
+            return self.reward(settings, steps)
         meta = self.posterior.meta
         group = meta.groups.index((self.target.task, self.target.model))
         start = eq.sigmoid(self.draw("eval_start_logit")[:, group])[:, None]
         gain = np.exp(self.draw("log_eval_gain")[:, group])[:, None]
-        scaled = (trained - meta.floor) / (meta.ceiling - meta.floor)
-        level = eq.held_out(scaled, self.group.start[:, None], start, gain)
+        level = eq.held_out(
+            self.scaled_reward(settings, steps), self.group.start[:, None], start, gain
+        )
         return np.asarray(meta.eval_floor + (meta.eval_ceiling - meta.eval_floor) * level)
 
     def peak(self, settings: Hyperparameters, steps: int) -> FloatArray:
@@ -266,12 +279,7 @@ class Forecaster:
         """
         times = np.unique(np.linspace(0, steps, PEAK_POINTS).astype(int))
         curve = self.outcome(settings, times)
-        meta = self.posterior.meta
-        floor, ceiling = (
-            (meta.eval_floor, meta.eval_ceiling)
-            if self.is_evaluated
-            else (meta.floor, meta.ceiling)
-        )
+        floor, ceiling = self.outcome_bounds
         persistence = np.exp(-np.diff(times) / (WANDER_SHARE * max(steps, 1)))
         fresh = np.random.default_rng(0).standard_normal(curve.shape)
         wander = fresh.copy()
@@ -283,9 +291,9 @@ class Forecaster:
 
     def survival(self, settings: Hyperparameters, steps: int) -> FloatArray:
         """Probability of no collapse within ``steps``, given each draw, shape (draws,)."""
-        log_hazard = self.laws["hazard"] @ eq.hazard_design(self.covariates(settings))
+        law = self.laws["hazard"] @ eq.hazard_design(self.covariates(settings))
         exposure = float(np.sum(planned_factors(settings, steps) ** 2))
-        return np.asarray(np.exp(-np.exp(np.minimum(log_hazard, 50.0)) * exposure))
+        return np.asarray(np.exp(-eq.hazard(law) * exposure))
 
 
 def _known(settings: Hyperparameters) -> dict[str, float]:

@@ -56,6 +56,8 @@ SERIES_RADIUS = 1e-3
 
 _STALE_LIMIT = eq.STALE_LIMIT
 _LEAST_LOG_LOSS, _MOST_LOG_LOSS = eq.LOG_LOSS_ENDS
+_LEAST_LOG_HAZARD, _MOST_LOG_HAZARD = eq.LOG_HAZARD_ENDS
+_MOST_HAZARD = eq.MOST_HAZARD
 _NAMES = eq.population_names()
 _RATE, _DEPRESSION, _HAZARD = (_NAMES.index(f"{law}.{eq.LAWS[law][0]}") for law in eq.LAWS)
 _RATES, _DEPRESSIONS, _HAZARDS = (len(terms) for terms in eq.LAWS.values())
@@ -335,15 +337,16 @@ def log_likelihood(
         begin, end = int(first_bin[run]), int(first_bin[run + 1])
 
         # Survival: an event at the end of the exposure, or none within it.
-        log_hazard = 0.0
+        log_law = 0.0
         for i in range(_HAZARDS):
-            log_hazard += population[_HAZARD + i] * row[RUN_HAZARD + i]
-        expected_events = exp(log_hazard) * row[RUN_EXPOSURE]
-        total += row[RUN_COLLAPSED] * log_hazard - expected_events
+            log_law += population[_HAZARD + i] * row[RUN_HAZARD + i]
+        at_law = exp(min(max(log_law, _LEAST_LOG_HAZARD), _MOST_LOG_HAZARD))
+        hazard = at_law / (1 + at_law / _MOST_HAZARD)
+        expected_events = hazard * row[RUN_EXPOSURE]
+        total += row[RUN_COLLAPSED] * log(hazard) - expected_events
+        a_law = (row[RUN_COLLAPSED] - expected_events) * (1 - hazard / _MOST_HAZARD)
         for i in range(_HAZARDS):
-            d_population[_HAZARD + i] += (row[RUN_COLLAPSED] - expected_events) * row[
-                RUN_HAZARD + i
-            ]
+            d_population[_HAZARD + i] += a_law * row[RUN_HAZARD + i]
         if begin == end:
             continue
 

@@ -25,6 +25,7 @@ from advisor.posterior.structure import LEVELS
 from advisor.priors import Priors
 from advisor.runs.cohort import Cohort, Reference
 from advisor.runs.fingerprint import fingerprint
+from advisor.runs.step_time import seconds_per_step
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -75,7 +76,11 @@ class Convergence(BaseModel):
 
 
 class RunSummary(BaseModel):
-    """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer."""
+    """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer.
+
+    ``seconds_per_step`` is the median wall-clock time of an optimizer step, ``completion_tokens``
+    the mean length of a completion; None where the log tells neither.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -90,6 +95,8 @@ class RunSummary(BaseModel):
     last_reward: float
     collapse_step: float | None
     fingerprint: str
+    seconds_per_step: float | None
+    completion_tokens: float | None
 
 
 class Provenance(BaseModel):
@@ -436,6 +443,14 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 last_reward=float(finite[-5:].mean()),
                 collapse_step=cohort.collapse_step[index],
                 fingerprint=fingerprint(run),
+                seconds_per_step=seconds_per_step(run),
+                completion_tokens=_mean(run.series.get("completion_length")),
             )
         )
     return out
+
+
+def _mean(values: FloatArray | None) -> float | None:
+    if values is None or not np.isfinite(values).any():
+        return None
+    return float(np.nanmean(values))

@@ -148,7 +148,6 @@ def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> Pri
         (INTERVAL - 1) / 2,
         eq.uncorrected(population, 1.0)[:, None],
     )
-    log_hazard = np.minimum(population["hazard.level"], 50.0)
     return PriorPredictive(
         priors.name,
         steps,
@@ -156,7 +155,7 @@ def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> Pri
         np.asarray(run.start),
         np.asarray(run.plateau),
         time,
-        float(1 - np.exp(-COLLAPSE_STEPS * np.exp(log_hazard)).mean()),
+        float(1 - np.exp(-COLLAPSE_STEPS * eq.hazard(population["hazard.level"])).mean()),
     )
 
 

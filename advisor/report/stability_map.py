@@ -159,14 +159,15 @@ def stability_map_info(
     settings, meta = recommendation.settings, posterior.meta
     lattice = default_lattice(posterior, settings)
     epochs = settings.epochs_per_refresh or 1
-    groups = _around(sorted({*lattice.group_sizes, settings.group_size or 1}), settings.group_size)
+    offered = {*map(int, lattice.axes["group_size"]), settings.group_size or 1}
+    groups = _around(sorted(offered), settings.group_size)
     pilots = [run.hyperparameters for run in meta.runs]
     pilot_rate = np.array([run["learning_rate"] for run in pilots], dtype=float)
     pilot_interval = np.array(
         [run["minibatches_per_refresh"] * run["epochs_per_refresh"] for run in pilots], dtype=float
     )
     blue = [settings, *([recommendation.next_pilot.settings] if recommendation.next_pilot else [])]
-    reach = [*pilot_rate, *lattice.learning_rates, *(s.learning_rate or 1.0 for s in blue)]
+    reach = [*pilot_rate, *lattice.axes["learning_rate"], *(s.learning_rate or 1.0 for s in blue)]
     rates = np.geomspace(min(reach) / RATE_PAD, max(reach) * RATE_PAD, RATES)
     highest = max(*pilot_interval, *(s.refresh_interval or 1 for s in blue))
     rows = int(np.clip(np.ceil(np.log2(highest / epochs)) + 2, MIN_ROWS, MAX_ROWS))
@@ -175,7 +176,13 @@ def stability_map_info(
     forecaster = Forecaster(posterior, recommendation.target, draws=draws)
 
     def stable(group: int, count: int, rate: float) -> float:
-        configuration = lattice.settings(rate, group, count, epochs)
+        configuration = settings.model_copy(
+            update={
+                "learning_rate": rate,
+                "group_size": group,
+                "minibatches_per_refresh": count,
+            }
+        )
         return stability(forecaster, configuration, recommendation.steps).probability
 
     probability = np.array(

@@ -253,7 +253,8 @@ def _law(shared: dict[str, FloatArray], law: str, matrix: FloatArray) -> FloatAr
 
 def log_hazard(cohort: Cohort, parameters: Draws) -> FloatArray:
     """Log collapse rate of each run, shape (draws, runs)."""
-    return _law(_shared(parameters), "hazard", eq.hazard_design(cohort.covariates))
+    law = _law(_shared(parameters), "hazard", eq.hazard_design(cohort.covariates))
+    return np.asarray(np.log(eq.hazard(law)))
 
 
 def group_levels(cohort: Cohort, parameters: Draws) -> eq.GroupLevel:

@@ -364,7 +364,7 @@ def test_point_without_a_finite_density_is_refused(broken):
     block = pack(data, shape_of(cohort))
     vector = flat(random_point(cohort, np.random.default_rng(90), family))
     assert through_c(block, vector)[0] == 0
-    for index in (eq.population_names().index("hazard.level"), vector.size - 1):
+    for index in (eq.population_names().index("log_noise_scale"), vector.size - 1):
         if broken == 1e4 and index == vector.size - 1:
             continue  # far away, but a number
         moved = vector.copy()

@@ -73,6 +73,7 @@ def bases(cohort, point):
     rate = eq.rate_design(x) @ laws["rate"]
     loss = eq.depression_design(x) @ laws["depression"]
     hazard = eq.hazard_design(x) @ laws["hazard"]
+    hazard = hazard - np.log1p(np.exp(hazard) / eq.MOST_HAZARD)
     cold = np.log(level.cold_plateau / (1 - level.cold_plateau))
     values = (cold, loss), level.log_stiffness + rate, np.full(rate.size, p["log_dispersion"])
     return p, level, rate, loss, hazard, values

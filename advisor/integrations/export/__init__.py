@@ -12,10 +12,9 @@ from typing import NamedTuple
 from advisor.errors import InputError
 from advisor.integrations.export import openrlhf, trl, verl
 from advisor.integrations.export.launch import Launch, make_launch
-from advisor.integrations.export.trl import trl_config, trl_yaml
 from advisor.runs.pilot_run import Hyperparameters
 
-__all__ = ["FRAMEWORKS", "Export", "export_config", "trl_config", "trl_yaml"]
+__all__ = ["FRAMEWORKS", "Export", "export_config"]
 
 
 class Export(NamedTuple):

@@ -28,8 +28,7 @@ from typing import Any
 
 import yaml
 
-from advisor.advice import Recommendation
-from advisor.integrations.export.launch import LEFT_OUT, Launch, make_launch, per_device
+from advisor.integrations.export.launch import LEFT_OUT, Launch, per_device
 
 FILE_NAME = "trl_config.yaml"
 
@@ -136,16 +135,3 @@ def _comments(launch: Launch, model: str | None) -> list[str]:
         *LEFT_OUT,
         *(f"{line}." for line in launch.assumptions),
     ]
-
-
-def trl_config(advice: Recommendation) -> dict[str, Any]:
-    """Arguments of ``GRPOConfig`` that set what was advised, for one device."""
-    return arguments(make_launch(advice.settings, advice.steps, 1))
-
-
-def trl_yaml(advice: Recommendation) -> str:
-    """Write what was advised as YAML, for one device."""
-    text = render(make_launch(advice.settings, advice.steps, 1), advice.target.model)
-    if advice.kind != "recommendation":
-        return f"# NOT a recommendation ({advice.kind}): see recommendation.json.\n{text}"
-    return text

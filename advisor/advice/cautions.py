@@ -1,0 +1,41 @@
+"""Where an answer leans on the prior or leaves the pilots' ground, in words."""
+
+from __future__ import annotations
+
+from advisor.advice.lattice import RATE_REACH, largest_surviving_rate
+from advisor.advice.wording import SUPPORT
+from advisor.posterior import Forecaster, Posterior
+
+
+def cautions(posterior: Posterior, forecaster: Forecaster, steps: int) -> list[str]:
+    """Sentences that belong beside the answer."""
+    meta = posterior.meta
+    out = []
+    if steps > SUPPORT * meta.longest:
+        out.append(
+            f"{steps} steps are more than {SUPPORT:g} times the longest pilot "
+            f"({meta.longest:.0f}): survival that far is not supported by these pilots."
+        )
+    if not any(run.collapse_step is not None for run in meta.runs):
+        out.append(
+            "No pilot failed, so the tolerated learning rate is bounded by the prior and by "
+            f"{RATE_REACH:g} times the largest piloted rate."
+        )
+    if largest_surviving_rate(posterior) is None:
+        out.append("Every pilot collapsed; nothing here is known to live.")
+    for name, what in (("learning_rate", "learning rate"), ("group_size", "group size")):
+        values = {run.hyperparameters[name] for run in meta.runs}
+        if len(values) == 1:
+            out.append(
+                f"All pilots ran at {what} {values.pop():g}: what another {what} does is the "
+                "prior's word."
+            )
+    if not forecaster.is_piloted:
+        out.append(
+            f"No pilot ran {forecaster.target.model} on {forecaster.target.task}: its stiffness, "
+            f"start and tolerance are extrapolated from {posterior.sizes} model size"
+            f"{'s' if posterior.sizes > 1 else ''}."
+        )
+    if any(not run.hyperparameters["importance_ratio"] for run in meta.runs):
+        out.append("Some pilots ran without an importance ratio; all of their staleness counts.")
+    return out

@@ -1,0 +1,191 @@
+"""What a run costs: completions, tokens and GPU-hours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
+from scipy.optimize import nnls
+
+from advisor.errors import InputError
+from advisor.posterior import Posterior, Target
+from advisor.posterior.posterior import RunSummary
+from advisor.runs.pilot_run import Hyperparameters
+
+FloatArray = npt.NDArray[np.float64]
+
+GENERATION_SHARE = 0.7
+"""Share of a step's time that generation takes where the pilots cannot tell it from the update: a
+third to a tenth of the time is left for training in published profiles of synchronous GRPO."""
+
+PRIOR_WEIGHT = 0.1
+"""Weight of that share beside one pilot's time."""
+
+SECONDS_PER_HOUR = 3600.0
+
+
+class Cost(BaseModel):
+    """Price of a run.
+
+    Attributes
+    ----------
+    steps : int
+        Optimizer steps.
+    completions : float
+        Generated completions: epochs reuse them.
+    tokens : float or None
+        Generated tokens; None where no pilot logged the length of completions.
+    gpu_hours : float or None
+        None where neither the pilots nor the user told the time of a step.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    steps: int
+    completions: float
+    tokens: float | None
+    gpu_hours: float | None
+
+    @property
+    def paid(self) -> float:
+        """GPU-hours where they are known, else completions: what is to be kept small."""
+        return self.completions if self.gpu_hours is None else self.gpu_hours
+
+
+class CostModel(BaseModel):
+    """Time of an optimizer step, linear in what is generated and what is trained on.
+
+    Attributes
+    ----------
+    fixed : float or None
+        Seconds per optimizer step whatever its batch; None where times are unknown.
+    generated, trained : float
+        Seconds per generated completion, and per completion in an optimizer step.
+    tokens : float or None
+        Per completion.
+    gpus : int
+        GPUs that the times are of.
+    source : str
+        Where the times come from.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fixed: float | None = Field(default=None, ge=0)
+    generated: float = Field(default=0.0, ge=0)
+    trained: float = Field(default=0.0, ge=0)
+    tokens: float | None = Field(default=None, gt=0)
+    gpus: int = Field(default=1, ge=1)
+    source: str
+
+    def seconds_per_step(self, settings: Hyperparameters) -> float | None:
+        """Wall-clock seconds of one optimizer step of a configuration."""
+        if self.fixed is None:
+            return None
+        trained = completions_trained(settings)
+        fresh = trained / (settings.epochs_per_refresh or 1)
+        return self.fixed + self.generated * fresh + self.trained * trained
+
+    def __call__(self, settings: Hyperparameters, steps: int) -> Cost:
+        """Price of so many optimizer steps of a configuration."""
+        completions = steps * completions_trained(settings) / (settings.epochs_per_refresh or 1)
+        seconds = self.seconds_per_step(settings)
+        return Cost(
+            steps=steps,
+            completions=completions,
+            tokens=None if self.tokens is None else completions * self.tokens,
+            gpu_hours=None if seconds is None else seconds * steps * self.gpus / SECONDS_PER_HOUR,
+        )
+
+
+def completions_trained(settings: Hyperparameters) -> float:
+    """Completions in one optimizer step, P G."""
+    return float((settings.prompts_per_step or 1.0) * (settings.group_size or 1))
+
+
+def learn_cost(
+    posterior: Posterior, target: Target, *, gpus: int = 1, seconds_per_step: float | None = None
+) -> CostModel:
+    """Learn the price of a step from the step times of the pilots.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    target : Target
+        Times of other models are scaled by the number of parameters.
+    gpus : int
+        GPUs that the pilots ran on, and the run will.
+    seconds_per_step : float, optional
+        Time of one optimizer step of the target at the pilots' mean batch, in place of the logs.
+
+    Returns
+    -------
+    cost : CostModel
+        ``seconds = fixed + generated x P G / epochs + trained x P G``, by non-negative least
+        squares on the pilots, with a weak pull towards a generation share of .7.
+
+    Raises
+    ------
+    InputError
+        The time or the number of GPUs is not positive.
+    """
+    for name, value in (("--gpus", gpus), ("--seconds-per-step", seconds_per_step)):
+        if value is not None and value <= 0:
+            raise InputError(
+                f"{value:g} is not positive", key=name, advice="Give a positive number"
+            )
+    runs = posterior.meta.runs
+    lengths = [run.completion_tokens for run in runs if run.completion_tokens]
+    tokens = float(np.mean(lengths)) if lengths else None
+    own = [run for run in runs if run.model == target.model]
+    if seconds_per_step is not None:
+        timed, seconds = list(runs), [seconds_per_step] * len(runs)
+        source = f"{seconds_per_step:g} s per step, as given"
+        # One number at the mean batch: only the assumed share splits it.
+        typical = float(np.mean([_batch(run)[1] for run in runs]))
+        return CostModel(
+            fixed=0.0,
+            generated=GENERATION_SHARE * seconds_per_step / typical,
+            trained=(1 - GENERATION_SHARE) * seconds_per_step / typical,
+            tokens=tokens,
+            gpus=gpus,
+            source=source,
+        )
+    timed = [run for run in own or runs if run.seconds_per_step]
+    timed = timed or [run for run in runs if run.seconds_per_step]
+    if not timed:
+        return CostModel(tokens=tokens, gpus=gpus, source="no pilot logged its step times")
+    seconds = [(run.seconds_per_step or 0.0) * target.parameters / run.parameters for run in timed]
+    others = sorted({run.model for run in timed} - {target.model})
+    source = f"step times of {len(timed)} pilot{'s' if len(timed) > 1 else ''}"
+    if others:
+        source += f" of {', '.join(others)}, scaled by the number of parameters"
+    fixed, generated, trained = _fitted(timed, seconds)
+    return CostModel(
+        fixed=fixed, generated=generated, trained=trained, tokens=tokens, gpus=gpus, source=source
+    )
+
+
+def _batch(run: RunSummary) -> tuple[float, float]:
+    """Completions generated for, and trained on in, one optimizer step of a pilot."""
+    settings = Hyperparameters.model_validate(run.hyperparameters)
+    trained = completions_trained(settings)
+    return trained / (settings.epochs_per_refresh or 1), trained
+
+
+def _fitted(runs: Sequence[RunSummary], seconds: Sequence[float]) -> tuple[float, float, float]:
+    batches = np.array([_batch(run) for run in runs])
+    time = np.array(seconds)
+    typical, mean = batches.mean(axis=0), time.mean()
+    # In units of the mean time, so that rows of slow and fast machines weigh alike.
+    rows = np.column_stack([np.ones(time.size), batches / typical])
+    pull = PRIOR_WEIGHT * np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    wanted = PRIOR_WEIGHT * np.array([GENERATION_SHARE, 1 - GENERATION_SHARE, 0.0])
+    found, _ = nnls(np.vstack([rows, pull]), np.concatenate([time / mean, wanted]))
+    return (
+        float(found[0] * mean),
+        float(found[1] * mean / typical[0]),
+        float(found[2] * mean / typical[1]),
+    )

@@ -1,0 +1,116 @@
+"""What a pilot would be worth: how much better the decision becomes by its result.
+
+The expected value of sample information by regression (Strong, Oakley, Breeze, "Estimating the
+expected value of sample information using the probabilistic sensitivity analysis sample",
+doi:10.1177/0272989X15575286): over posterior draws, regress the utility of every configuration on
+what the pilot would show. The fitted value is what one would expect of it after the pilot, and the
+mean of its maximum, less the maximum of the means, is the gain. No model is fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.advice.stability import stability_draws
+from advisor.posterior import Forecaster
+from advisor.runs.pilot_run import Hyperparameters
+
+FloatArray = npt.NDArray[np.float64]
+
+LOOKS = (1 / 3, 2 / 3, 1.0)
+"""Shares of a pilot at which its reward is looked at; each time a third of its rows is averaged."""
+
+SHUFFLES = 2
+"""Times that results are dealt to the wrong draws, to see what the regression finds in noise."""
+
+
+def utilities(
+    forecaster: Forecaster,
+    configurations: Sequence[Hyperparameters],
+    steps: Sequence[int],
+) -> FloatArray:
+    """Reward at the end of a run, or the floor where it is lost, shape (configurations, draws).
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+    configurations : sequence of Hyperparameters
+    steps : sequence of int
+        Of each.
+    """
+    floor = forecaster.outcome_bounds[0]
+    out = []
+    for settings, last in zip(configurations, steps, strict=True):
+        planned = settings.model_copy(update={"planned_steps": last})
+        reward = forecaster.outcome(planned, [last])[:, 0]
+        out.append(floor + stability_draws(forecaster, planned, last) * (reward - floor))
+    return np.array(out)
+
+
+def shown(
+    forecaster: Forecaster,
+    pilot: Hyperparameters,
+    steps: int,
+    stable: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """What a pilot would show under each draw, shape (draws, features).
+
+    Whether it collapses (``stable`` is the probability that it does not, shape (draws,)), and,
+    where it does not, its reward at three points with its wander and the noise of its batches:
+    those of a new seed.
+    """
+    planned = pilot.model_copy(update={"planned_steps": steps})
+    times = np.maximum(1, np.round(np.array(LOOKS) * steps)).astype(int)
+    level = np.clip(forecaster.scaled_reward(planned, times), 0.01, 0.99)
+    rows = max(1.0, steps / len(LOOKS)) * (pilot.prompts_per_step or 1.0)
+    noise = np.sqrt(level * (1 - level) / rows)
+    wander = np.exp(forecaster.population["log_misfit"])[:, None] * rng.standard_normal(
+        (level.shape[0], 1)
+    )
+    seen = level + wander + noise * rng.standard_normal(level.shape)
+    collapses = rng.random(level.shape[0]) > stable
+    seen[collapses] = 0.0
+    middle = seen[~collapses].mean(axis=0) if not collapses.all() else 0.0
+    centred = np.where(collapses[:, None], 0.0, seen - middle)
+    return np.column_stack(
+        [
+            np.ones(level.shape[0]),
+            collapses.astype(float),
+            centred,
+            centred**2,
+            centred[:, :1] * centred[:, -1:],
+        ]
+    )
+
+
+def information_gain(utility: FloatArray, features: FloatArray, rng: np.random.Generator) -> float:
+    """Expected gain of the decision by a pilot's result, in units of the utility.
+
+    Parameters
+    ----------
+    utility : ndarray of shape (configurations, draws)
+    features : ndarray of shape (draws, features)
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    gain : float
+        Not negative; what the regression finds in shuffled results is taken off.
+    """
+    orders = [np.arange(features.shape[0])]
+    orders += [rng.permutation(features.shape[0]) for _ in range(SHUFFLES)]
+    found = [_best_expected(utility, features[order]) for order in orders]
+    return max(0.0, found[0] - float(np.mean(found[1:])))
+
+
+def _best_expected(utility: FloatArray, features: FloatArray) -> float:
+    # A tiny ridge: columns that are all zero (no draw collapses) must not break the solve.
+    gram = features.T @ features
+    gram += 1e-9 * np.trace(gram) * np.eye(gram.shape[0])
+    weights = np.linalg.solve(gram, features.T @ utility.T)
+    fitted = np.asarray(features @ weights)
+    return float(fitted.max(axis=1).mean())

@@ -1,0 +1,130 @@
+"""What would come of settings that the user names, one or many at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from advisor.advice.cost import CostModel, learn_cost
+from advisor.advice.stability import stability
+from advisor.advice.target import largest_target
+from advisor.errors import InputError
+from advisor.posterior import Forecaster, Posterior, Target
+from advisor.posterior.posterior import INTERVAL
+from advisor.runs.pilot_run import Hyperparameters
+
+LENGTH = 3.0
+"""Planned steps over the longest pilot where none are named."""
+
+
+def base_settings(posterior: Posterior, target: Target) -> Hyperparameters:
+    """Settings that no advice changes: those of the first pilot of the target, else of any."""
+    runs = posterior.meta.runs
+    same = [run for run in runs if (run.task, run.model) == (target.task, target.model)]
+    return Hyperparameters.model_validate((same or list(runs))[0].hyperparameters)
+
+
+def what_if(
+    posterior: Posterior | Forecaster,
+    *,
+    target: Target | None = None,
+    learning_rate: npt.ArrayLike | None = None,
+    group_size: npt.ArrayLike | None = None,
+    minibatches_per_refresh: npt.ArrayLike | None = None,
+    epochs_per_refresh: npt.ArrayLike | None = None,
+    steps: npt.ArrayLike | None = None,
+    cost: CostModel | None = None,
+) -> pd.DataFrame:
+    """Evaluate settings under the posterior.
+
+    Parameters
+    ----------
+    posterior : Posterior or Forecaster
+        A forecaster that is kept saves its first set-up when asked again and again.
+    target : Target, optional
+        By default the largest piloted model, on its task.
+    learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh, steps : array_like
+        Broadcast against each other; what is not given is that of the target's first pilot, and
+        three times the longest pilot for the steps.
+    cost : CostModel, optional
+        By default learned from the pilots.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        A row per configuration: the settings, mean and central 80 % interval of the reward at the
+        last step, P(stable) with its parts and Monte Carlo error, and the price.
+
+    Raises
+    ------
+    InputError
+        A value is impossible, or the shapes do not broadcast.
+    """
+    forecaster = (
+        posterior
+        if isinstance(posterior, Forecaster)
+        else Forecaster(posterior, target or largest_target(posterior))
+    )
+    pilots = forecaster.posterior
+    base = base_settings(pilots, forecaster.target)
+    given = {
+        "learning_rate": learning_rate,
+        "group_size": group_size,
+        "minibatches_per_refresh": minibatches_per_refresh,
+        "epochs_per_refresh": epochs_per_refresh,
+        "planned_steps": int(LENGTH * pilots.meta.longest) if steps is None else steps,
+    }
+    named = {name: np.asarray(value) for name, value in given.items() if value is not None}
+    try:
+        columns = np.broadcast_arrays(*named.values())
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {value.shape}" for name, value in named.items())
+        raise InputError(
+            f"the settings do not broadcast: {shapes}",
+            key=", ".join(named),
+            advice="Give one value or as many as the others",
+        ) from error
+    price = cost or learn_cost(pilots, forecaster.target)
+    rows = [
+        _row(forecaster, price, _settings(base, dict(zip(named, values, strict=True))))
+        for values in zip(*(column.ravel().tolist() for column in columns), strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _settings(base: Hyperparameters, changes: dict[str, float]) -> Hyperparameters:
+    for name, value in changes.items():
+        is_whole = name == "learning_rate" or float(value).is_integer()
+        least = 2 if name == "group_size" else 0 if name == "learning_rate" else 1
+        if not (np.isfinite(value) and value >= least and value > 0 and is_whole):
+            wanted = f"whole number from {least}" if least else "positive number"
+            raise InputError(f"{name} {value:g} cannot be", key=name, advice=f"Give a {wanted}")
+    whole = {name: int(value) for name, value in changes.items() if name != "learning_rate"}
+    return base.model_copy(update={**changes, **whole})
+
+
+def _row(forecaster: Forecaster, price: CostModel, settings: Hyperparameters) -> dict[str, object]:
+    steps = settings.planned_steps or 1
+    draws = forecaster.outcome(settings, [steps])[:, 0]
+    low, high = np.quantile(draws, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2])
+    found = stability(forecaster, settings, steps)
+    paid = price(settings, steps)
+    return {
+        "learning_rate": settings.learning_rate,
+        "group_size": settings.group_size,
+        "minibatches_per_refresh": settings.minibatches_per_refresh,
+        "epochs_per_refresh": settings.epochs_per_refresh,
+        "refresh_interval": settings.refresh_interval,
+        "steps": steps,
+        "reward": float(draws.mean()),
+        "reward_low": float(low),
+        "reward_high": float(high),
+        "p_stable": found.probability,
+        "p_refresh": found.refresh,
+        "p_tolerance": found.tolerance,
+        "p_fluctuation": found.fluctuation,
+        "p_error": found.error,
+        "completions": paid.completions,
+        "gpu_hours": paid.gpu_hours,
+    }

@@ -1,0 +1,127 @@
+"""Other configurations that the reader may want: cheaper, safer, faster, the best pilot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from advisor.advice.evaluation import (
+    Evaluation,
+    Evaluator,
+    curve_steps,
+    steps_to_share,
+)
+from advisor.advice.recommendation import Alternative
+from advisor.posterior import Forecaster, Posterior
+from advisor.runs.pilot_run import Hyperparameters
+
+GIVEN_UP = 0.05
+"""Share of the reward range that a trade-off may cost."""
+
+NOTABLY = 0.8
+"""Price or time of a trade-off over the advised one, at most."""
+
+SAFER = 0.01
+"""P(stable) that a safer configuration must add."""
+
+SHARE = 0.95
+"""Share of the advised gain whose time is stated."""
+
+
+def as_alternative(name: str, evaluate: Evaluator, found: Evaluation, goal: float) -> Alternative:
+    """Name an evaluation, with its time to a reward ``goal``."""
+    return Alternative(
+        name=name,
+        settings=found.settings,
+        reward=found.reward,
+        stability=found.stability,
+        cost=found.cost,
+        steps_to_95=_steps_to(evaluate, found.settings, found.cost.steps, goal),
+    )
+
+
+def advised_goal(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> float:
+    """Reward at which 95 % of the advised gain is made."""
+    curve = forecaster.outcome(settings, [0, steps]).mean(axis=0)
+    return float(curve[0] + SHARE * (curve[-1] - curve[0]))
+
+
+def trade_offs(
+    evaluate: Evaluator, chosen: Evaluation, level: float, goal: float
+) -> tuple[Alternative, ...]:
+    """Cheaper, safer and faster configurations among those tried.
+
+    Parameters
+    ----------
+    evaluate : Evaluator
+    chosen : Evaluation
+        What is advised.
+    level : float
+        P(stable) that the cheaper and the faster one must reach.
+    goal : float
+        From :func:`advised_goal`.
+    """
+    low, high = evaluate.forecaster.outcome_bounds
+    enough = chosen.reward - GIVEN_UP * (high - low)
+    good = [e for e in evaluate.tried if e.reward >= enough and e is not chosen]
+    feasible = [e for e in good if e.is_feasible(level)]
+    out = []
+    cheaper = [e for e in feasible if e.cost.paid <= NOTABLY * chosen.cost.paid]
+    if cheaper:
+        best = min(cheaper, key=lambda e: (e.cost.paid, -e.reward))
+        out.append(as_alternative("cheaper", evaluate, best, goal))
+    safer = [e for e in good if e.stability.probability >= chosen.stability.probability + SAFER]
+    if safer:
+        best = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward))
+        out.append(as_alternative("safer", evaluate, best, goal))
+    faster = _fastest(evaluate, feasible, chosen, goal)
+    if faster is not None:
+        out.append(as_alternative("faster", evaluate, faster, goal))
+    return tuple(out)
+
+
+def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
+    """Piloted configuration with the highest forecast among those that lived, else the gentlest."""
+    runs = posterior.meta.runs
+    target = evaluate.forecaster.target
+    own = [run for run in runs if (run.task, run.model) == (target.task, target.model)] or runs
+    alive = [run for run in own if run.collapse_step is None]
+    if not alive:
+        gentlest = min(own, key=lambda run: float(run.hyperparameters["learning_rate"]))
+        return evaluate(Hyperparameters.model_validate(gentlest.hyperparameters))
+    found = [evaluate(Hyperparameters.model_validate(run.hyperparameters)) for run in alive]
+    return max(found, key=lambda e: e.reward * e.stability.probability)
+
+
+def _fastest(
+    evaluate: Evaluator, feasible: list[Evaluation], chosen: Evaluation, goal: float
+) -> Evaluation | None:
+    time = _timer(evaluate, goal)
+    own = time(chosen)
+    timed = [(time(e), e) for e in feasible]
+    quicker = [(seconds, e) for seconds, e in timed if seconds <= NOTABLY * own]
+    return min(quicker, key=lambda pair: pair[0])[1] if quicker else None
+
+
+def _timer(evaluate: Evaluator, goal: float) -> Callable[[Evaluation], float]:
+    """Seconds to the goal, or steps where the time of a step is unknown."""
+
+    def time(found: Evaluation) -> float:
+        steps = _steps_to(evaluate, found.settings, found.cost.steps, goal)
+        each = evaluate.cost.seconds_per_step(found.settings) or 1.0
+        return np.inf if steps is None else steps * each
+
+    return time
+
+
+def _steps_to(
+    evaluate: Evaluator, settings: Hyperparameters, steps: int, goal: float
+) -> float | None:
+    times = curve_steps(steps)
+    curve = evaluate.forecaster.outcome(evaluate.planned(settings), times).mean(axis=0)
+    if curve[-1] < goal:
+        return None
+    gain = curve[-1] - curve[0]
+    share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
+    return steps_to_share(curve, times, float(np.clip(share, 0.0, 1.0)))

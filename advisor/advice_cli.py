@@ -1,0 +1,157 @@
+"""Commands that ask a finished study again: what-if, next-pilot, export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Study = Annotated[Path, typer.Argument(help="Folder that advisor advise or demo wrote.")]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+
+
+def what_if(
+    study: Study,
+    learning_rate: Annotated[list[float] | None, typer.Option(help="Repeat for several.")] = None,
+    group_size: Annotated[list[int] | None, typer.Option(help="Repeat for several.")] = None,
+    refresh_interval: Annotated[
+        list[int] | None, typer.Option(help="As so many mini-batches of one epoch. Repeat.")
+    ] = None,
+    minibatches: Annotated[
+        list[int] | None, typer.Option(help="Mini-batches per refresh. Repeat.")
+    ] = None,
+    epochs: Annotated[list[int] | None, typer.Option(help="Epochs per refresh. Repeat.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help=r"Optimizer steps \[default: as advised].")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Evaluate other settings under a study's posterior: reward, P(stable), price.
+
+    What is not named stays as advised; several values make a table of all combinations.
+
+    [bold]Example[/]: advisor what-if study --group-size 32 --refresh-interval 4
+    """
+    from itertools import product
+
+    from advisor.advice import what_if as evaluate
+    from advisor.errors import InputError
+    from advisor.study import load_study
+
+    if refresh_interval and (minibatches or epochs):
+        raise InputError(
+            "the refresh interval is mini-batches times epochs; one of them was given as well",
+            key="--refresh-interval",
+            advice="Give --minibatches and --epochs, or --refresh-interval alone",
+        )
+    posterior, advice = load_study(study)
+    own = advice.settings
+    combinations = list(
+        product(
+            learning_rate or [own.learning_rate or 0.0],
+            group_size or [own.group_size or 0],
+            refresh_interval or minibatches or [own.minibatches_per_refresh or 1],
+            [1] if refresh_interval else epochs or [own.epochs_per_refresh or 1],
+        )
+    )
+    rates, groups, cuts, passes = zip(*combinations, strict=True)
+    table = evaluate(
+        posterior,
+        target=advice.target,
+        learning_rate=rates,
+        group_size=groups,
+        minibatches_per_refresh=cuts,
+        epochs_per_refresh=passes,
+        steps=advice.steps if steps is None else steps,
+        cost=advice.cost_model,
+    )
+    if as_json:
+        typer.echo(table.to_json(orient="records", indent=2))
+        return
+    for row in table.to_dict(orient="records"):
+        typer.echo(_told(row, advice.measure))
+
+
+def _told(row: Mapping[Any, Any], measure: str) -> str:
+    hours = row["gpu_hours"]
+    price = f"{row['completions']:,.0f} completions"
+    if hours is not None and hours == hours:
+        price += f", {hours:.3g} GPU-hours"
+    return (
+        f"learning rate {row['learning_rate']:.3g}, group size {row['group_size']}, refresh "
+        f"interval {row['refresh_interval']} ({row['minibatches_per_refresh']} x "
+        f"{row['epochs_per_refresh']}), {row['steps']} steps: {measure} {row['reward']:.3f} "
+        f"[{row['reward_low']:.3f}, {row['reward_high']:.3f}], P(stable) {row['p_stable']:.3f} "
+        f"+- {row['p_error']:.3f} (refresh {row['p_refresh']:.2f}, learning rate "
+        f"{row['p_tolerance']:.2f}, fluctuation {row['p_fluctuation']:.2f}), {price}"
+    )
+
+
+def next_pilot(
+    study: Study,
+    steps: Annotated[
+        int | None,
+        typer.Option(help=r"Length of the pilot \[default: half or all of the longest so far]."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the simulated results.")] = 0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Name the pilot whose result would improve the decision most for its price.
+
+    [bold]Example[/]: advisor next-pilot study --steps 60
+    """
+    from advisor.advice.answer import decision_of
+    from advisor.advice.next_pilot import choose_pilot
+    from advisor.advice.wording import in_trainer_names, percent, price
+    from advisor.errors import InputError
+    from advisor.study import load_study
+
+    if steps is not None and steps < 2:
+        raise InputError(f"a pilot of {steps} steps", key="--steps", advice="Give at least 2")
+    posterior, advice = load_study(study)
+    evaluate, lattice = decision_of(posterior, advice)
+    pilot = choose_pilot(evaluate, lattice, steps=steps, seed=seed)
+    if as_json:
+        typer.echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
+        return
+    typer.echo(
+        f"{in_trainer_names(pilot.settings)}\n\n{pilot.steps} steps, {price(pilot.cost)}. "
+        f"Why: {pilot.reason} It stays stable with probability "
+        f"{percent(pilot.stability.probability)}."
+    )
+
+
+def export(
+    study: Study,
+    to: Annotated[str, typer.Option(help="Trainer: trl, verl or openrlhf.")],
+    devices: Annotated[int, typer.Option(help="Devices that share a step.", min=1)] = 1,
+    out: Annotated[Path | None, typer.Option(help=r"File to write \[default: print it].")] = None,
+    debug: Debug = False,
+) -> None:
+    """Write the advised settings as a trainer's configuration.
+
+    [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
+    """
+    from advisor.errors import InputError
+    from advisor.study import load_study, trainer_config
+
+    text = trainer_config(load_study(study)[1], to, devices)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"it cannot be written ({error.strerror or error})",
+            path=out,
+            key="--out",
+            advice="Choose a file you may write to",
+        ) from error
+    typer.echo(f"Wrote {out}", err=True)
