@@ -71,7 +71,11 @@ def without_bins(cohort: Cohort, run: int) -> Cohort:
 
 
 def random_point(cohort: Cohort, rng: np.random.Generator, family: Any = SPECTRUM) -> Any:
-    """A point half a prior standard deviation or so off the prior means, by parameter."""
+    """A point half a prior standard deviation or so off the prior means, by parameter.
+
+    So are the levels of plateau loss and collapse, although at the reference the priors speak of
+    none: those that they imply for a task as slow would hardly count in a comparison.
+    """
     data = data_of(cohort, PRIORS, family)
     level, sd = data["level_mean"], data["level_sd"]
     centre = {

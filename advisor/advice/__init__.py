@@ -5,8 +5,8 @@ from advisor.advice.cost import Cost, CostModel, learn_cost
 from advisor.advice.lattice import Lattice
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.recommendation import Alternative, NextPilot, Recommendation
-from advisor.advice.stability import Stability, stability
 from advisor.advice.scenario import what_if
+from advisor.advice.stability import Stability, stability
 
 __all__ = [
     "Alternative",

@@ -23,10 +23,10 @@ from advisor.advice.next_pilot import choose_pilot, is_first_contact
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.recipes import RECIPES
 from advisor.advice.recommendation import Interval, NextPilot, Recommendation
+from advisor.advice.scenario import base_settings
 from advisor.advice.search import SamplerName, search
 from advisor.advice.target import largest_target
 from advisor.advice.trade_offs import advised_goal, as_alternative, best_piloted, trade_offs
-from advisor.advice.scenario import base_settings
 from advisor.advice.wording import SUPPORT
 from advisor.errors import CannotTellError, InputError
 from advisor.posterior import Forecaster, Posterior, Target

@@ -156,6 +156,123 @@ def test_uncorrected_share_is_one_without_a_ratio_and_learned_with_one():
     np.testing.assert_allclose(eq.uncorrected(population, 1.0), [0, 0.5, 1], atol=1e-15)
 
 
+# Collapse rate ---------------------------------------------------------------------------------
+
+
+@LADDER
+@given(law=st.floats(-500, -12))
+def test_hazard_is_the_exponential_of_its_law_where_small(law):
+    assert eq.hazard(law) == pytest.approx(np.exp(law), rel=2 * np.exp(law) / eq.MOST_HAZARD)
+
+
+@LADDER
+@given(law=st.floats(-30, 30), step=st.floats(1e-3, 10))
+def test_hazard_rises_with_its_law_and_stays_below_the_most(law, step):
+    assert eq.hazard(law) <= eq.hazard(law + step) <= eq.MOST_HAZARD
+    # As a share of the most it is logistic.
+    odds = eq.hazard(law) / (eq.MOST_HAZARD - eq.hazard(law)) if law < 0 else np.exp(law) / 0.1
+    assert odds == pytest.approx(np.exp(law) / eq.MOST_HAZARD, rel=1e-9)
+
+
+def test_hazard_saturates_without_overflow():
+    assert eq.hazard(np.log(eq.MOST_HAZARD)) == pytest.approx(eq.MOST_HAZARD / 2)
+    ends = eq.hazard(np.array([-1e4, -700.0, 30.0, 700.0, 1e4]))
+    assert np.all(ends[:2] > 0)
+    assert ends[:2].max() < 1e-250
+    np.testing.assert_allclose(ends[2:], eq.MOST_HAZARD, rtol=1e-12)
+    assert np.all(np.diff(eq.hazard(np.linspace(-1e4, 1e4, 100_001))) >= 0)
+    assert np.all(np.diff(eq.hazard(np.linspace(-30, 10, 1001))) > 0)
+
+
+# Anchors ---------------------------------------------------------------------------------------
+
+ANY = st.floats(-50, 50)
+SPOKEN = {"depression.level": -5.0, "depression.learning_rate": 1.5, "hazard.level": -6.0}
+
+
+@LADDER
+@given(loss=ANY, by_rate=ANY, hazard=ANY, other=ANY, log_stiffness=ANY)
+def test_levels_have_a_way_back_to_their_anchors(loss, by_rate, hazard, other, log_stiffness):
+    population = {
+        "rate.learning_rate": other,
+        "depression.level": loss,
+        "depression.learning_rate": by_rate,
+        "hazard.level": hazard,
+    }
+    there = eq.at_reference(population, log_stiffness)
+    assert list(there) == list(population)
+    for one, other_way in ((eq.at_anchor, there), (eq.at_reference, None)):
+        first = population if other_way is None else other_way
+        back = (eq.at_anchor, eq.at_reference)[one is eq.at_anchor]
+        again = back(one(first, log_stiffness), log_stiffness)
+        assert again == pytest.approx(first, rel=1e-9, abs=1e-9)
+    kept = ("rate.learning_rate", "depression.learning_rate")
+    assert [there[name] for name in kept] == [population[name] for name in kept]
+
+
+def test_levels_have_a_way_back_for_many_draws_at_once():
+    rng = np.random.default_rng(95)
+    names, stiffness = eq.population_names(), rng.normal(-4, 2, 500)
+    population = {name: rng.normal(0, 3, 500) for name in names}
+    there = eq.at_reference(population, stiffness)
+    back = eq.at_anchor(there, stiffness)
+    assert tuple(there) == tuple(back) == names
+    for name in names:
+        np.testing.assert_allclose(back[name], population[name], rtol=1e-12, atol=1e-12)
+        is_level = name in ("depression.level", "hazard.level")
+        assert np.all((there[name] == population[name]) != is_level)
+
+
+def test_levels_at_the_reference_worked_out_by_hand():
+    # Twice as stiff as the anchor: the loss is 2^1.5 times as large, the rate that to the 1.3.
+    there = eq.at_reference(SPOKEN, np.log(0.1))
+    assert np.exp(there["depression.level"]) == pytest.approx(np.exp(-5) * 2**1.5)
+    assert np.exp(there["hazard.level"]) == pytest.approx(np.exp(-6) * (np.exp(-5) * 2**1.5) ** 1.3)
+    # At the anchors nothing moves.
+    hot = SPOKEN | {"depression.level": 0.0}
+    assert eq.at_reference(hot, np.log(0.05)) == hot
+
+
+def test_stiffness_of_tasks_is_the_mean_of_their_logs():
+    headroom, slope = np.array([0.0, 2.0]), np.log([0.02, 0.01])
+    share = np.array([0.5, np.exp(2) / (1 + np.exp(2))])
+    expected = np.log(0.02 / share[0]) / 2 + np.log(0.01 / share[1]) / 2
+    assert eq.task_log_stiffness(headroom, slope) == pytest.approx(expected)
+    both = eq.task_log_stiffness(np.stack([headroom] * 3), np.stack([slope] * 3))
+    assert both.tolist() == pytest.approx([expected] * 3)
+    # That of a model of the reference size without an offset, which the curves have.
+    group = eq.group_level(POPULATION, 2.0, np.log(0.01), -1.0, 0.0, 0.0, 0.0)
+    alone = eq.task_log_stiffness(headroom[1:], slope[1:])
+    assert alone == pytest.approx(group.log_stiffness)
+
+
+@LADDER
+@given(
+    log_factor=st.floats(-7, 7),
+    exponent=st.floats(0.3, 2),
+    log_stiffness=st.floats(-9, 0),
+    loss=st.floats(-10, 2),
+)
+def test_anchored_levels_do_not_know_which_learning_rates_were_piloted(
+    log_factor, exponent, log_stiffness, loss
+):
+    """The same task and model, read at another reference learning rate along its own laws."""
+
+    def spoken(moved, by_rate=1.5, by_hazard=1.5 * eq.HAZARD_PER_LOSS):
+        here = {
+            "depression.level": loss + by_rate * exponent * moved,
+            "depression.learning_rate": by_rate,
+            "hazard.level": -4.0 + by_hazard * exponent * moved,
+        }
+        return eq.at_anchor(here, log_stiffness + exponent * moved)
+
+    # The loss grows with the stiffness, and the collapse rate with the loss, as is expected.
+    assert spoken(log_factor) == pytest.approx(spoken(0.0), abs=1e-9)
+    if abs(log_factor) > 0.1:
+        steep = spoken(log_factor, by_hazard=3.0)["hazard.level"]
+        assert abs(steep - spoken(0.0)["hazard.level"]) > 0.01
+
+
 # Levels ----------------------------------------------------------------------------------------
 
 POPULATION = {

@@ -138,8 +138,15 @@ def test_simulated_collapses_are_as_frequent_as_survival_says(certain, truth):
     assert abs(double - lives.mean()) > 0.1
 
 
-def test_hopeless_configuration_survives_with_probability_zero(certain):
-    assert Forecaster(certain, SMALL).survival(Plan(1e6).completed, 100).max() == 0
+def test_hopeless_configuration_dies_at_the_most_hazard_and_no_sooner(certain):
+    forecaster = Forecaster(certain, SMALL)
+    for steps in (1, 10, 100, 10_000):
+        survival = forecaster.survival(Plan(1e6).completed, steps)
+        np.testing.assert_allclose(survival, np.exp(-eq.MOST_HAZARD * steps), rtol=1e-9)
+    assert survival.max() == 0
+    hotter = forecaster.survival(Plan(1e8).completed, 10)
+    np.testing.assert_allclose(hotter, np.exp(-1.0), rtol=1e-9)
+    assert forecaster.survival(Plan(3e-3).completed, 10).min() > 1.1 * np.exp(-1.0)
 
 
 # Spread ----------------------------------------------------------------------------------------

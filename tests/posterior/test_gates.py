@@ -120,9 +120,10 @@ def test_prior_widths_are_those_of_the_preset():
     start = 1 / (1 + np.exp(1.4))
     plain = {
         "headroom_logit": normal(0.3, 0.8),
-        "log_headroom_spread": normal(-30.0, 0.1),
-        "log_model_spread": normal(-30.0, 0.1),
         "log_slope": normal(-3.0, 4.0),
+        # However stiff, without loss.
+        "depression_learning_rate": normal(0.0, 1e-9),
+        **NO_SPREAD,
     }
     found = gated(priors=plain, draws=10000)
     # The ends of the interval of 20,000 draws have an error of sqrt(.09 / 20,000) / density / width
@@ -131,6 +132,26 @@ def test_prior_widths_are_those_of_the_preset():
     assert found.timescale.prior_width == pytest.approx(2 * Z80 * 4.0, rel=0.03)
     wrong = gated(priors={**plain, "headroom_logit": normal(0.3, 1.2)}, draws=10000)
     assert wrong.plateau.prior_width > 1.2 * found.plateau.prior_width
+
+
+def test_prior_width_of_a_plateau_holds_the_loss_that_goes_with_its_stiffness():
+    known = {
+        "headroom_logit": normal(0.3, 1e-9),
+        "log_slope": normal(-3.0, 0.5),
+        **NO_SPREAD,
+        "depression_level": normal(-1.0, 1e-9),
+    }
+
+    def width(by_rate):
+        priors = {**known, "depression_learning_rate": normal(by_rate, 1e-9)}
+        return gated(priors=priors, draws=10000).plateau.prior_width
+
+    start, headroom = 1 / (1 + np.exp(1.4)), 1 / (1 + np.exp(-0.3))
+    ends = -3.0 - np.log(headroom) - np.log(0.05) + 0.5 * Z80 * np.array([-1, 1])
+    left = np.exp(-np.exp(-1.0 + 1.5 * ends))
+    assert width(1.5) == pytest.approx((start + (1 - start) * headroom) * np.ptp(left), rel=0.03)
+    # Loss that is the same at any stiffness has no width.
+    assert width(0.0) < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from synthetic import PRESET, Plan, Truth, simulate
+from synthetic import PRESET, Plan, Truth, prior_means, simulate
 
 from advisor import _compat
 from advisor.advice import recommend
@@ -54,12 +54,14 @@ REFERENCE = Reference(
     16.0,
     geometric_mean([1e5, 8e5]),
 )
+LEVELS = {"headroom_logit": 1.3, "log_slope": -3.2}
 # Off the prior means of the preset where the pilots can tell. Runs differ by little but by what
-# is known of them: the spreads that the preset expects would hide it.
+# is known of them: the spreads that the preset expects would hide it. A steeper plateau loss would
+# take the hottest pilot of the larger model below its start, which is a collapse.
 TRUTH = Truth(
     REFERENCE,
-    headroom_logit=1.3,
-    log_slope=-3.2,
+    prior_means(**LEVELS),
+    **LEVELS,
     start_logit={"tiny-s": -1.6, "tiny-m": -0.9},
 ).moved(
     rate__learning_rate=0.75,
@@ -71,6 +73,7 @@ TRUTH = Truth(
     log_run_loss_spread=-3.0,
     log_misfit=-4.0,
     depression__level=-3.5,
+    depression__learning_rate=1.5,
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import made_up
+from synthetic import PLANS, Plan, made_up
 
 from advisor.posterior.sensitivity import (
     SENSITIVE,
@@ -112,7 +112,7 @@ def test_sign_scale_and_shift_of_a_quantity_do_not_matter():
 
 
 def test_chance_alone_is_taken_off():
-    posterior = made_up(width=1.0, draws=800)
+    posterior = made_up(width=1.0, draws=800, is_prior=True)
     rng = np.random.default_rng(zlib.crc32(b"chance alone"))
     null = {str(index): rng.standard_normal(1600) for index in range(60)}
     found = prior_sensitivity(posterior, {**null, "prior": posterior.flat("hazard.size")})
@@ -128,19 +128,39 @@ def test_certain_quantity_does_not_move():
     assert prior_sensitivity(posterior, {"q": np.full(100, 0.7)}) == {"q": 0.0}
 
 
+def spoken_of(posterior):
+    """Draws of the two levels as the priors speak of them, written out for two tasks."""
+    one, two = (
+        posterior.flat("log_slope")[:, task]
+        - np.log(1 / (1 + np.exp(-posterior.flat("headroom_logit")[:, task])))
+        for task in (0, 1)
+    )
+    heat = posterior.flat("depression.learning_rate") * ((one + two) / 2 - np.log(0.05))
+    loss = posterior.flat("depression.level")
+    hazard = posterior.flat("hazard.level") - 1.3 * loss
+    return {"depression.level": loss - heat, "hazard.level": hazard}
+
+
 def test_log_prior_counts_every_scaled_prior_once_and_no_offset():
-    posterior = made_up(width=1.0, draws=20)
-    base = log_prior(posterior)
+    posterior = made_up((*PLANS, Plan(task="mod")), width=1.0, draws=20, is_prior=True)
+    assert len(posterior.meta.tasks) == 2
+    base, spoken = log_prior(posterior), spoken_of(posterior)
+    priors = posterior.meta.priors
     for name, values in posterior.draws.items():
         moved = replace(posterior, draws={**posterior.draws, name: values + 0.1})
         change = log_prior(moved) - base
-        prior = getattr(posterior.meta.priors, name.replace(".", "_"), None)
-        if prior is None:
-            assert np.all(change == 0), name
-            continue
-        off = (posterior.flat(name).reshape(40, -1) - prior.mean) / prior.sd
-        step = 0.1 / prior.sd
-        assert change == pytest.approx(-(step * off + step**2 / 2).sum(axis=1)), name
+        steps = {level: after - spoken[level] for level, after in spoken_of(moved).items()}
+        if name not in steps and hasattr(priors, name.replace(".", "_")):
+            steps[name] = np.full((40, 1), 0.1)
+        expected = np.zeros(40)
+        for part, step in steps.items():
+            prior = getattr(priors, part.replace(".", "_"))
+            off = (spoken.get(part, posterior.flat(part)).reshape(40, -1) - prior.mean) / prior.sd
+            expected -= (
+                step.reshape(40, -1) / prior.sd * (off + step.reshape(40, -1) / prior.sd / 2)
+            ).sum(axis=1)
+        assert change == pytest.approx(expected), name
+        assert np.all(change != 0) == hasattr(priors, name.replace(".", "_")), name
 
 
 def test_deciding_numbers_have_the_names_of_the_table():

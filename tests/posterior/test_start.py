@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, simulated_from
 
+from advisor.posterior import equations as eq
 from advisor.posterior.density import pack
 from advisor.posterior.fitting import cohort_of
 from advisor.posterior.mode import density_of
@@ -50,12 +53,16 @@ def test_start_is_near_what_the_curves_show(name):
     np.testing.assert_allclose(points["task_level"][1], TRUTH.log_slope, atol=1.0)
 
 
-def test_start_of_noiseless_curves_is_nearer():
-    steps = np.arange(60)
-    runs = [p.run(TRUTH.reward(p, steps), str(i)) for i, p in enumerate(SCENARIOS["one group"])]
+@pytest.mark.parametrize("headroom", [1.2, 2.0])
+def test_start_of_noiseless_curves_is_nearer(headroom):
+    """Without plateau loss, which a start takes for headroom that is not there."""
+    steps, cold = np.arange(60), TRUTH.moved(depression__level=-30.0)
+    truth = replace(cold, headroom_logit=headroom)
+    runs = [p.run(truth.reward(p, steps), str(i)) for i, p in enumerate(SCENARIOS["one group"])]
     points = start_points(cohort_of(runs), PRIORS)
     np.testing.assert_allclose(points["start_logit"], -1.4, atol=0.1)
-    np.testing.assert_allclose(points["task_level"][:2, 0], [1.2, TRUTH.log_slope], atol=0.75)
+    np.testing.assert_allclose(points["task_level"][0, 0], headroom, atol=0.15)
+    np.testing.assert_allclose(points["task_level"][1, 0], TRUTH.log_slope, atol=0.75)
 
 
 def test_what_no_curve_shows_starts_off_its_prior_mean():
@@ -70,6 +77,17 @@ def test_what_no_curve_shows_starts_off_its_prior_mean():
             rows += [(points["task_level"][1, 0], PRIORS.log_slope)]
         for value, prior in rows:
             assert 0 < abs(value - prior.mean) < 0.2 * prior.sd
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_population_starts_off_its_prior_mean_where_priors_speak_of_it(name):
+    """At the stiffness that the curves show: no prior speaks of levels at the reference."""
+    points = start_points(simulated(name), PRIORS)
+    here = dict(zip(eq.population_names(), points["population"], strict=True))
+    spoken = eq.at_anchor(here, eq.task_log_stiffness(*points["task_level"][:2]))
+    for parameter, value in spoken.items():
+        prior = getattr(PRIORS, parameter.replace(".", "_"))
+        assert 0 < abs(value - prior.mean) < 0.2 * prior.sd, parameter
 
 
 def test_start_beats_the_prior_mean():

@@ -66,12 +66,24 @@ def test_the_plateau_has_the_quantiles_of_headroom_where_nothing_else_speaks():
         np.testing.assert_allclose(found.bands("plateau")[share], expected, atol=0.02)
 
 
-def test_the_loss_lowers_the_plateau():
-    cold, hot = (prior_predictive(changed(depression_level=(level, 0.1))) for level in (-8.0, -0.7))
+def moving(stiffness, **moments):
+    """A preset whose task has one stiffness per step, known as is how fast the loss grows."""
+    slope = np.log(stiffness) - np.log1p(np.exp(-1.5))
+    known = {"headroom_logit": 1.5, "log_slope": slope, "depression_learning_rate": 1.8}
+    return changed(**{name: (mean, 1e-9) for name, mean in known.items()}, **moments)
+
+
+@pytest.mark.parametrize("faster", [0.5, 1.0, 2.0])
+def test_the_loss_lowers_the_plateau(faster):
+    cold, hot = (
+        prior_predictive(moving(0.05 * faster, depression_level=(level, 0.1)))
+        for level in (-8.0, -0.7)
+    )
     np.testing.assert_array_equal(cold.start, hot.start)
     assert (hot.plateau < cold.plateau).all()
-    # D = e^-.7 = .5: some e^-.5 of the cold plateau is left.
-    assert np.median(hot.plateau / cold.plateau) == pytest.approx(np.exp(-0.5), abs=0.05)
+    # D = e^-.7 = .5 where the stiffness is .05: some e^-.5 of the cold plateau is left there.
+    left = np.exp(-0.5 * faster**1.8)
+    assert np.median(hot.plateau / cold.plateau) == pytest.approx(left, abs=0.05)
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -94,10 +106,21 @@ def test_a_faster_preset_gets_there_sooner():
     assert slow.median("time") / fast.median("time") == pytest.approx(np.exp(2), rel=0.1)
 
 
-def test_collapses_follow_the_hazard():
-    rate = 2e-4
-    found = prior_predictive(changed(hazard_level=(np.log(rate), 1e-9)))
-    assert found.collapsed == pytest.approx(1 - np.exp(-COLLAPSE_STEPS * rate), rel=1e-6)
+@pytest.mark.parametrize("rate", [2e-4, 5e-3])
+@pytest.mark.parametrize("loss", [0.1, 1.0, 3.0])
+def test_collapses_follow_the_hazard(rate, loss):
+    """Known where a run loses a plateau loss of 1, and larger the more it loses."""
+    levels = {"hazard_level": (np.log(rate), 1e-9), "depression_level": (np.log(loss), 1e-9)}
+    found = prior_predictive(moving(0.05, **levels))
+    hazard = rate * loss**1.3
+    hazard = hazard / (1 + hazard / 0.1)
+    assert found.collapsed == pytest.approx(1 - np.exp(-COLLAPSE_STEPS * hazard), rel=1e-6)
+
+
+def test_no_run_collapses_faster_than_a_fall_is_seen(monkeypatch):
+    monkeypatch.setattr("advisor.posterior.prior_predictive.COLLAPSE_STEPS", 7)
+    found = prior_predictive(changed(hazard_level=(300.0, 1e-9)))
+    assert found.collapsed == pytest.approx(1 - np.exp(-0.7), rel=1e-9)
 
 
 def test_bands_are_nested_and_draws_repeat():

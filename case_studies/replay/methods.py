@@ -1,0 +1,120 @@
+"""What the advisor is compared with: each names one run of a table, from as many pilot steps."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import optuna
+from tables import World
+
+LOOKED_AT = 10
+"""Last steps of a pilot whose mean reward judges it."""
+
+RECIPES = {"recipe: TRL": (1e-6, 8, 1), "recipe: verl": (1e-6, 5, 4)}
+"""Learning rate, group size and refresh interval of common defaults; the nearest run is taken."""
+
+ETA = 2
+"""Successive halving keeps one run in two."""
+
+
+def distance(world: World, index: int, rate: float, group: float, interval: float) -> float:
+    """Distance of a run's settings from others, in decades of rate and doublings of the rest."""
+    settings = world.runs[index].hyperparameters
+    return (
+        3 * abs(math.log10(settings.learning_rate / rate))
+        + abs(math.log2(settings.group_size / group))
+        + 0.5 * abs(math.log2(settings.refresh_interval / interval))
+    )
+
+
+def nearest(world: World, candidates: list[int], rate: float, group: float, k: float) -> int:
+    """Run with the nearest settings."""
+    return min(candidates, key=lambda index: distance(world, index, rate, group, k))
+
+
+def score(world: World, index: int, steps: int) -> float:
+    """Mean train reward of a run's last steps up to ``steps``."""
+    return float(np.mean(world.rows[index]["reward"][max(0, steps - LOOKED_AT) : steps]))
+
+
+def best_pilot(world: World, candidates: list[int], pilots: list[int], cut: int) -> int:
+    """Pilot with the highest reward when it was cut."""
+    offered = [index for index in pilots if index in candidates] or candidates
+    return max(offered, key=lambda index: score(world, index, cut))
+
+
+def constant(world: World, others: list[World], scenario: str, candidates: list[int]) -> int | None:
+    """Best constant recipe of the other tables: highest mean outcome of the nearest runs."""
+    if not others:
+        return None
+    recipes = {
+        (s.learning_rate, s.group_size, s.refresh_interval)
+        for other in others
+        for s in (run.hyperparameters for run in other.runs)
+    }
+    outcomes = {other.name: other.outcomes(scenario) for other in others}
+
+    def worth(recipe: tuple[float, int, int]) -> float:
+        return float(
+            np.mean(
+                [
+                    outcomes[other.name][nearest(other, other.candidates(scenario), *recipe)]
+                    for other in others
+                ]
+            )
+        )
+
+    return nearest(world, candidates, *max(sorted(recipes), key=worth))
+
+
+def searched(
+    world: World, candidates: list[int], pilots: int, cut: int, sampler: str, seed: int
+) -> int:
+    """Optuna chooses each pilot by the rewards of those before; the best pilot is taken."""
+    rates = sorted({world.runs[i].hyperparameters.learning_rate for i in candidates})
+    groups = sorted({world.runs[i].hyperparameters.group_size for i in candidates})
+    intervals = sorted({world.runs[i].hyperparameters.refresh_interval for i in candidates})
+    untried = list(candidates)
+    best = (-np.inf, candidates[0])
+    samplers = {
+        "tpe": lambda: optuna.samplers.TPESampler(seed=seed, n_startup_trials=pilots // 2),
+        "gp": lambda: optuna.samplers.GPSampler(seed=seed, n_startup_trials=pilots // 2),
+    }
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study = optuna.create_study(direction="maximize", sampler=samplers[sampler]())
+        for _ in range(min(pilots, len(candidates))):
+            trial = study.ask()
+            index = nearest(
+                world,
+                untried,
+                rates[trial.suggest_int("rate", 0, len(rates) - 1)],
+                groups[trial.suggest_int("group", 0, len(groups) - 1)],
+                intervals[trial.suggest_int("interval", 0, len(intervals) - 1)],
+            )
+            untried.remove(index)
+            found = score(world, index, cut)
+            study.tell(trial, found)
+            best = max(best, (found, index))
+    return best[1]
+
+
+def halved(world: World, candidates: list[int], pilots: int, cut: int, seed: int) -> int:
+    """Successive halving: many short pilots, the better half goes on, for the same total steps."""
+    total = pilots * cut
+    rungs = max(1, round(math.log2(pilots)) + 1)
+    first = min(len(candidates), ETA ** (rungs + 1) // 2)
+    # The first rung costs first x length; every later one doubles the length of half as many.
+    length = total / (first * (1 + (rungs - 1) / 2))
+    alive = np.random.default_rng(seed).permutation(candidates)[:first].tolist()
+    for _ in range(rungs):
+        steps = max(2, min(round(length), world.steps))
+        alive.sort(key=lambda index: -score(world, index, steps))
+        if len(alive) == 1:
+            break
+        alive = alive[: math.ceil(len(alive) / ETA)]
+        length *= ETA
+    return alive[0]

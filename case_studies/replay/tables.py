@@ -1,0 +1,140 @@
+"""Tables of finished runs as a world in which advice can be tried: pilots, candidates, outcomes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.diagnosis import find_collapse
+from advisor.runs import read_runs
+from advisor.runs.part import first_part
+from advisor.runs.pilot_run import Hyperparameters, PilotRun
+
+FloatArray = npt.NDArray[np.float64]
+
+COMPLETIONS = 25_600
+"""Sample budget: 50 steps of 16 prompts x 32 completions, 200 steps of 16 x 8."""
+
+AVERAGED = 10
+"""Steps before the end of the budget whose train reward is averaged."""
+
+LOW_SHARE = 1 / 3
+"""Share of the distinct learning rates of a table, from below, that count as low."""
+
+SCENARIOS = ("any", "low_lr", "sample_budget")
+
+
+@dataclass(frozen=True)
+class World:
+    """Finished runs of one task and size.
+
+    Attributes
+    ----------
+    name : str
+    runs : tuple of PilotRun
+        In the order of the file, rows without an importance ratio left out.
+    rows : tuple of dict
+        The same, as they stand in the file.
+    """
+
+    name: str
+    runs: tuple[PilotRun, ...]
+    rows: tuple[dict, ...]
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of a finished run."""
+        return int(max(run.step[-1] for run in self.runs))
+
+    def settings(self, index: int) -> Hyperparameters:
+        """Settings of a run, completed."""
+        completed = self.runs[index].hyperparameters.completed()[0]
+        return completed.model_copy(update={"planned_steps": self.steps})
+
+    def candidates(self, scenario: str) -> list[int]:
+        """Runs that advice may name: with a sample budget those that are long enough for it."""
+        if scenario != "sample_budget":
+            return list(range(len(self.runs)))
+        return [i for i in range(len(self.runs)) if self.budget_steps(i) <= self.steps]
+
+    def budget_steps(self, index: int) -> int:
+        """Optimizer steps that the sample budget pays for."""
+        settings = self.runs[index].hyperparameters
+        return int(COMPLETIONS / (settings.prompts_per_step * settings.group_size))
+
+    def pool(self, scenario: str) -> list[int]:
+        """Runs that pilots are drawn from."""
+        if scenario != "low_lr":
+            return list(range(len(self.runs)))
+        rates = sorted({run.hyperparameters.learning_rate for run in self.runs})
+        low = rates[: max(1, round(LOW_SHARE * len(rates)))][-1]
+        return [i for i, r in enumerate(self.runs) if r.hyperparameters.learning_rate <= low]
+
+    def outcomes(self, scenario: str) -> FloatArray:
+        """What each run came to, shape (runs,)."""
+        if scenario != "sample_budget":
+            return np.array([row["final_eval"] for row in self.rows])
+        ends = [min(self.budget_steps(i), self.steps) for i in range(len(self.runs))]
+        return np.array(
+            [
+                float(np.mean(row["reward"][end - AVERAGED : end]))
+                for row, end in zip(self.rows, ends, strict=True)
+            ]
+        )
+
+    def collapsed(self) -> npt.NDArray[np.bool_]:
+        """Whether each run is unstable at its end, shape (runs,)."""
+        found = [find_collapse(run.step, run.reward, 0.0) for run in self.runs]
+        return np.array([verdict.onset_step is not None for verdict in found])
+
+    def pilot(self, index: int, cut: int) -> PilotRun:
+        """First steps of a run."""
+        return first_part(self.runs[index], cut / self.steps)
+
+
+def read_worlds(paths: list[Path], *, scale: float = 1.0) -> list[World]:
+    """Read tables; a file with several tasks or sizes becomes several worlds.
+
+    Parameters
+    ----------
+    paths : list of Path
+        JSON lines in the format of ``tables/README.md``.
+    scale : float
+        Factor on every learning rate: advice must not turn on their units.
+    """
+    worlds = []
+    for path in paths:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines if line.strip()]
+        runs = read_runs([path])
+        if len(rows) != len(runs):
+            raise SystemExit(f"{path}: {len(rows)} rows, but {len(runs)} runs were read")
+        groups: dict[tuple[str, str], list[int]] = {}
+        for index, row in enumerate(rows):
+            if row.get("use_is", True):
+                groups.setdefault((str(row["task"]), str(row["size"])), []).append(index)
+        for (task, size), members in groups.items():
+            name = path.stem if len(groups) == 1 else f"{path.stem} {task} {size}"
+            worlds.append(
+                World(
+                    name,
+                    tuple(_scaled(runs[i], scale) for i in members),
+                    tuple(rows[i] for i in members),
+                )
+            )
+    return worlds
+
+
+def _scaled(run: PilotRun, scale: float) -> PilotRun:
+    settings = run.hyperparameters
+    rate = (settings.learning_rate or 0.0) * scale
+    series = dict(run.series)
+    if "learning_rate" in series:
+        series["learning_rate"] = series["learning_rate"] * scale
+    return run.with_updates(
+        hyperparameters=settings.model_copy(update={"learning_rate": rate}), series=series
+    )
