@@ -22,10 +22,16 @@ FEWEST_SETTINGS = 2
 PILOT_LEVEL = 0.5
 """P(stable) that a suggested pilot must have: it is short, and a failure teaches too."""
 
+TELLING = 0.5
+"""Share of the largest gain that a pilot must bring: the cheapest of all tells next to nothing."""
+
+IDLE = 0.001
+"""Gain, as a share of the reward range, below which no pilot is worth its price."""
+
 LENGTHS = (0.5, 1.0)
 """Lengths offered, as shares of the longest pilot."""
 
-MOST_PILOTS = 60
+MOST_PILOTS = 40
 MOST_CONFIGURATIONS = 80
 """Pilots weighed, and configurations among which the decision is made: the best by utility."""
 
@@ -82,7 +88,7 @@ def choose_pilot(
     decided = _best(evaluate, list(lattice), MOST_CONFIGURATIONS)
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     low, high = forecaster.outcome_bounds
-    found: list[tuple[float, float, Hyperparameters, int]] = []
+    found: list[tuple[float, float, Hyperparameters, int]] = []  # gain, price, pilot, steps
     for pilot in _spread(offered, evaluate):
         for length in lengths:
             stable = stability_draws(forecaster, pilot, length)
@@ -91,13 +97,15 @@ def choose_pilot(
             seen = shown(forecaster, pilot, length, stable, rng)
             gain = information_gain(utility, seen, rng) / (high - low)
             price = evaluate.cost(pilot, length).paid
-            found.append((gain / price, gain, pilot, length))
+            found.append((gain, price, pilot, length))
     if not found:
         raise CannotTellError(
             "No configuration is likely to survive even a short pilot. Pilot a learning rate "
             f"{RATE_REACH:g} times below the smallest so far."
         )
-    _, gain, pilot, length = max(found, key=lambda one: one[0])
+    most = max(gain for gain, *_ in found)
+    telling = [one for one in found if one[0] >= TELLING * most]
+    gain, _, pilot, length = max(telling, key=lambda one: one[0] / one[1])
     return NextPilot(
         settings=pilot,
         steps=length,
@@ -123,6 +131,11 @@ def _spread(offered: list[Hyperparameters], evaluate: Evaluator) -> list[Hyperpa
 
 
 def _reason(posterior: Posterior, pilot: Hyperparameters, gain: float) -> str:
+    if gain < IDLE:
+        return (
+            "no pilot is expected to change the decision by a thousandth of the reward's range; "
+            "of those that tell anything this one is the cheapest."
+        )
     surviving = largest_surviving_rate(posterior)
     rate = pilot.learning_rate or 0.0
     rates = [run.hyperparameters["learning_rate"] for run in posterior.meta.runs]

@@ -6,17 +6,17 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from tables import World
+from tables import COMPLETIONS, World
 
 from advisor.advice import Objective, recommend
 from advisor.advice.cost import CostModel
 from advisor.advice.evaluation import Evaluator
 from advisor.advice.objective import Budget
-from advisor.advice.stability import rate_tolerated
 from advisor.errors import AdvisorError
 from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
 from advisor.posterior import equations as eq
 from advisor.priors import Priors
+from advisor.runs.pilot_run import PilotRun
 
 UNPRICED = CostModel(source="the tables hold no times")
 
@@ -45,14 +45,15 @@ def fitted(
     world: World, pilots: list[int], cut: int, priors: Priors | str | None, seed: int
 ) -> Posterior | str:
     """Posterior of the pilots, or why there is none."""
+    return fit_runs([world.pilot(index, cut) for index in pilots], priors, seed)
+
+
+def fit_runs(runs: list[PilotRun], priors: Priors | str | None, seed: int) -> Posterior | str:
+    """Posterior of runs, or why there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return fit(
-                [world.pilot(index, cut) for index in pilots],
-                priors=priors,
-                sampling=Sampling(seed=seed + 1),
-            )
+            return fit(runs, priors=priors, sampling=Sampling(seed=seed + 1))
         except AdvisorError as error:
             return str(error)
 
@@ -96,14 +97,10 @@ def advise(world: World, posterior: Posterior, scenario: str, level: float) -> A
         for s, end in zip(offered, ends, strict=True)
     ]
     others = [
-        e.stability.probability / max(e.stability.tolerance, 1e-9)
-        if e.stability.tolerance
-        else 0.0
+        e.stability.probability / max(e.stability.tolerance, 1e-9) if e.stability.tolerance else 0.0
         for e in every
     ]
-    untolerated = [
-        (share >= level, e.reward) for share, e in zip(others, every, strict=True)
-    ]
+    untolerated = [(share >= level, e.reward) for share, e in zip(others, every, strict=True)]
     advised["advisor without tolerance"] = candidates[
         max(range(len(every)), key=lambda i: untolerated[i])
     ]
@@ -118,8 +115,6 @@ def advise(world: World, posterior: Posterior, scenario: str, level: float) -> A
 
 
 def _budget(world: World, scenario: str) -> dict[str, float]:
-    from tables import COMPLETIONS
-
     if scenario == "sample_budget":
         return {"completions": float(COMPLETIONS)}
     return {"steps": world.steps}
@@ -166,12 +161,3 @@ def without_pilots(world: World, posterior: Posterior, seed: int) -> Posterior:
         meta.reference.parameters,
     )
     return Posterior(draws, posterior.pilots, meta.model_copy(update={"reference": reference}))
-
-
-def tolerated(posterior: Posterior, world: World, index: int) -> float:
-    """Probability that a run of the world does not collapse, for the study of calibration."""
-    run = world.runs[index]
-    forecaster = Forecaster(
-        posterior, Target(str(run.task), str(run.model), float(run.parameters or 0))
-    )
-    return float(rate_tolerated(forecaster, world.settings(index), world.steps).mean())

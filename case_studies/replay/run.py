@@ -1,4 +1,4 @@
-"""Replay advice on tables of finished runs: what would have come of it?
+"""Replay advice on tables of finished runs: what would have come of it.
 
 See README.md. ``python case_studies/replay/run.py TABLE.jsonl...`` prints a table, or JSON.
 """
@@ -139,9 +139,7 @@ def _job(
                     )
                 except ImportError:  # the Gaussian process needs PyTorch
                     continue
-            named["successive halving"] = halved(
-                world, candidates, given.pilots, given.cut, repeat
-            )
+            named["successive halving"] = halved(world, candidates, given.pilots, given.cut, repeat)
         record["named"] = named
         records.append(record)
     return records
@@ -233,7 +231,9 @@ def as_text(found: dict[str, Any]) -> str:
         lines.append("|---" * (len(names) + 2) + "|")
         for method in part["pooled"]:
             cells = [_cell(part["tables"][name].get(method)) for name in names]
-            lines.append(f"| {method} | " + " | ".join([*cells, _cell(part["pooled"][method])]) + " |")
+            lines.append(
+                f"| {method} | " + " | ".join([*cells, _cell(part["pooled"][method])]) + " |"
+            )
     lines += ["", "Mean regret (90th percentile; collapses of n)."]
     lines.append(f"Fits that did not converge: {found['not_converged']}.")
     return "\n".join(lines)

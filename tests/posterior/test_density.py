@@ -317,11 +317,21 @@ def test_density_is_finite_far_from_the_prior_means(preset, reach, family):
         np.concatenate([data[f"prior_{part}"], np.repeat(data[f"level_{part}"], counts), other])
         for part, other in (("mean", np.zeros(rest)), ("sd", np.ones(rest)))
     )
+    widest = 0.0
     for seed in range(200):
         rng = np.random.default_rng([88, seed])
-        value, gradient = density(sampled(mean + sd * rng.uniform(-reach, reach, sd.size), block))
-        assert np.isfinite(value)
-        assert np.all(np.isfinite(gradient))
+        vector = mean + sd * rng.uniform(-reach, reach, sd.size)
+        # Where the priors speak of the levels, and as if they spoke of those at the reference.
+        point = unflat(vector, cohort)
+        stiffness = eq.task_log_stiffness(*point["task_level"][:2])
+        spoken = dict(zip(eq.population_names(), point["population"], strict=True))
+        point["population"] = np.array(list(eq.at_reference(spoken, stiffness).values()))
+        widest = max(widest, np.ptp(flat(point) - vector))
+        for place in (vector, flat(point)):
+            value, gradient = density(sampled(place, block))
+            assert np.isfinite(value)
+            assert np.all(np.isfinite(gradient))
+    assert widest > 20
 
 
 # C ---------------------------------------------------------------------------------------------

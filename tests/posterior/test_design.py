@@ -165,7 +165,9 @@ def test_check_works_from_a_saved_posterior(tmp_path):
 
 
 def test_informed_share_is_what_the_width_leaves():
-    found = [informed_share(made_up(width=width, draws=4000)) for width in (0.1, 0.5, 1.0)]
+    found = [
+        informed_share(made_up(width=width, draws=4000, is_prior=True)) for width in (0.1, 0.5, 1.0)
+    ]
     for share, width in zip(found, (0.1, 0.5, 1.0), strict=True):
         # The variance of 8,000 draws has a relative sd of sqrt(2 / 8,000) = .016.
         assert list(share.values()) == pytest.approx(

@@ -345,6 +345,47 @@ def test_loss_beyond_its_cap_has_no_slope():
         assert found == pytest.approx(by_hand(cohort, point, data), rel=1e-10)
 
 
+@pytest.mark.parametrize("name", ["only collapsed", "one group", "all there is"])
+def test_hazard_has_its_slope_near_and_beyond_the_most(name):
+    """From a hundredth of the most to where the law is cut off lest it overflow."""
+    cohort, data, point = case(name)
+    here = [eq.population_names().index(f"hazard.{term}") for term in eq.HAZARD_TERMS]
+    level, most = here[0], np.log(eq.MOST_HAZARD)
+    slopes = []
+    for law in (most - 5, most - 1, most, most + 1, most + 5, 20.0, 49.99, 50.0, 50.01, 80.0):
+        # Every run at this value of its law, give or take what the exponents make of it.
+        point["population"][here] = [law, *(0.05 * np.arange(1, len(here)))]
+        found, slope = kernel(data, point)
+        assert found == pytest.approx(by_hand(cohort, point, data), rel=1e-10)
+        number = differences(lambda v: kernel(data, unflat(v, cohort))[0], flat(point))
+        assert mismatch(slope[here], number[here]) < 1e-6
+        *_, log_hazard, _ = bases(cohort, point)
+        rate = np.exp(log_hazard)
+        by_law = (cohort.collapsed - rate * cohort.exposure) * (1 - rate / eq.MOST_HAZARD)
+        assert slope[level] == pytest.approx(by_law.sum(), rel=1e-9, abs=1e-9)
+        # A rate without a most has another.
+        apart = abs(slope[level] - (cohort.collapsed - np.exp(law) * cohort.exposure).sum())
+        assert apart > 1e-3 * cohort.exposure.sum() * np.exp(law)
+        slopes.append(slope[level])
+    assert abs(slopes[1]) > 0.1
+    np.testing.assert_allclose(slopes[-4:], 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("law", [-1e4, 1e4])
+def test_hazard_far_out_stays_finite(law):
+    _, data, point = case("all there is")
+    level = eq.population_names().index("hazard.level")
+    point["population"][level] = law
+    found, slope = kernel(data, point)
+    assert np.isfinite(found)
+    assert np.all(np.isfinite(slope))
+    # Past the most, nothing but the exposure to it is left of the collapse rates.
+    most = point["population"].copy()
+    most[level] = 40.0
+    edge, _ = kernel(data, {**point, "population": most})
+    assert (found == pytest.approx(edge, rel=1e-12)) == (law > 0)
+
+
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_oscillator_is_smooth_across_critical_damping(momentum):
     """Value and slope on both sides of the change of branch."""

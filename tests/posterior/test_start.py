@@ -61,7 +61,7 @@ def test_start_of_noiseless_curves_is_nearer(headroom):
     runs = [p.run(truth.reward(p, steps), str(i)) for i, p in enumerate(SCENARIOS["one group"])]
     points = start_points(cohort_of(runs), PRIORS)
     np.testing.assert_allclose(points["start_logit"], -1.4, atol=0.1)
-    np.testing.assert_allclose(points["task_level"][0, 0], headroom, atol=0.15)
+    np.testing.assert_allclose(points["task_level"][0, 0], headroom, atol=0.2)
     np.testing.assert_allclose(points["task_level"][1, 0], TRUTH.log_slope, atol=0.75)
 
 
