@@ -26,7 +26,13 @@ from advisor.advice.recommendation import Interval, NextPilot, Recommendation
 from advisor.advice.scenario import base_settings
 from advisor.advice.search import SamplerName, search
 from advisor.advice.target import largest_target
-from advisor.advice.trade_offs import advised_goal, as_alternative, best_piloted, trade_offs
+from advisor.advice.trade_offs import (
+    advised_goal,
+    as_alternative,
+    at_equal_completions,
+    best_piloted,
+    trade_offs,
+)
 from advisor.advice.wording import SUPPORT
 from advisor.errors import CannotTellError, InputError
 from advisor.posterior import Forecaster, Posterior, Target
@@ -221,6 +227,7 @@ def recommend(
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
         binding=binding,
         alternatives=trade_offs(evaluate, chosen, level, gained),
+        equal_completions=at_equal_completions(evaluate, chosen, gained),
         recipes=tuple(recipes),
         best_piloted=as_alternative("best pilot", at_end, piloted, gained),
         frontier=tuple(

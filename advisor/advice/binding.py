@@ -34,8 +34,9 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float) -> str:
     if evaluate.goal is not None and not any(e.value > float("-inf") for e in evaluate.tried):
         best = max(evaluate.tried, key=lambda e: e.reward)
         return (
-            f"the goal: no configuration reaches {evaluate.goal:.3f} within the budget; the best "
-            f"comes to {best.reward:.3f}. A longer run or a lower goal would free it"
+            f"the goal: no configuration reaches {evaluate.goal:.3f} within the budget with "
+            f"probability {percent(evaluate.objective.confidence)}; the best comes to "
+            f"{best.reward:.3f} on average. A longer run, a lower goal or more risk would free it"
         )
     parts = {
         "the learning rate that this task and model tolerate": nearest.stability.tolerance,

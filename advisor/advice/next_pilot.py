@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.advice.evaluation import Evaluation, Evaluator
+from advisor.advice.evaluation import Evaluator
 from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.lattice import RATE_REACH, Lattice, largest_surviving_rate
 from advisor.advice.recommendation import NextPilot
@@ -85,7 +85,9 @@ def choose_pilot(
     lengths = [steps] if steps else sorted({max(2, round(longest * s)) for s in LENGTHS})
     offered = list(lattice if candidates is None else candidates)
     rng = np.random.default_rng(seed)
-    decided = _best(evaluate, list(lattice), MOST_CONFIGURATIONS)
+    known = evaluate.tried if len(evaluate.tried) >= MOST_CONFIGURATIONS else map(evaluate, lattice)
+    decided = sorted(known, key=lambda e: -e.reward * e.stability.probability)
+    decided = decided[:MOST_CONFIGURATIONS]
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     low, high = forecaster.outcome_bounds
     found: list[tuple[float, float, Hyperparameters, int]] = []  # gain, price, pilot, steps
@@ -114,13 +116,6 @@ def choose_pilot(
         cost=evaluate.cost(pilot, length),
         reason=_reason(forecaster.posterior, pilot, gain),
     )
-
-
-def _best(evaluate: Evaluator, settings: list[Hyperparameters], most: int) -> list[Evaluation]:
-    """Configurations that could turn out best: highest reward times P(stable)."""
-    found = [evaluate(one) for one in settings]
-    found.sort(key=lambda e: -e.reward * e.stability.probability)
-    return found[:most]
 
 
 def _spread(offered: list[Hyperparameters], evaluate: Evaluator) -> list[Hyperparameters]:

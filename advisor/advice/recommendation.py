@@ -112,6 +112,8 @@ class Recommendation(BaseModel):
         What keeps the advice from a better value, and what freeing it would give.
     alternatives : tuple of Alternative
         Cheaper, safer and faster configurations, where there are any.
+    equal_completions : tuple of Alternative
+        Half the group for twice the steps, and the reverse: the same completions spent otherwise.
     recipes : tuple of Alternative
         Common defaults under the same posterior.
     best_piloted : Alternative
@@ -159,6 +161,7 @@ class Recommendation(BaseModel):
     steps_to_95: float
     binding: str
     alternatives: tuple[Alternative, ...]
+    equal_completions: tuple[Alternative, ...]
     recipes: tuple[Alternative, ...]
     best_piloted: Alternative
     frontier: tuple[Alternative, ...]
@@ -183,7 +186,12 @@ class Recommendation(BaseModel):
             (own[self.kind], self.settings, self.reward.mean, self.stability, self.cost),
             *(
                 (other.name, other.settings, other.reward, other.stability, other.cost)
-                for other in (*self.alternatives, self.best_piloted, *self.recipes)
+                for other in (
+                    *self.alternatives,
+                    *self.equal_completions,
+                    self.best_piloted,
+                    *self.recipes,
+                )
             ),
         ]
         return pd.DataFrame(

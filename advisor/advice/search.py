@@ -68,7 +68,7 @@ def search(
     -------
     best : Evaluation or None
         Highest value with P(stable) >= level.
-    safest : Evaluation
+    nearest : Evaluation
         Nearest to feasible among those tried, for the answer when nothing is.
     """
     import optuna
@@ -119,8 +119,10 @@ def search(
         study.optimize(objective, n_trials=number)
     feasible = [e for e in tried if e.is_feasible(level)]
     best = max(feasible, key=lambda e: e.value, default=None)
-    safest = max(tried, key=lambda e: (e.value > WORST, e.stability.probability, e.value))
-    return best, safest
+    nearest = max(
+        tried, key=lambda e: (e.value > WORST, min(e.stability.probability, level), e.reward)
+    )
+    return best, nearest
 
 
 def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:

@@ -12,6 +12,7 @@ from advisor.advice.evaluation import (
     curve_steps,
     steps_to_share,
 )
+from advisor.advice.objective import Budget, Objective
 from advisor.advice.recommendation import Alternative
 from advisor.posterior import Forecaster, Posterior
 from advisor.runs.pilot_run import Hyperparameters
@@ -24,6 +25,9 @@ NOTABLY = 0.8
 
 SAFER = 0.01
 """P(stable) that a safer configuration must add."""
+
+LEAST_GROUP = 2
+"""A group of one has no spread."""
 
 SHARE = 0.95
 """Share of the advised gain whose time is stated."""
@@ -78,6 +82,33 @@ def trade_offs(
     faster = _fastest(evaluate, feasible, chosen, goal)
     if faster is not None:
         out.append(as_alternative("faster", evaluate, faster, goal))
+    return tuple(out)
+
+
+def at_equal_completions(
+    evaluate: Evaluator, chosen: Evaluation, goal: float
+) -> tuple[Alternative, ...]:
+    """Half the group for twice the steps, and twice the group for half the steps.
+
+    Parameters
+    ----------
+    evaluate : Evaluator
+    chosen : Evaluation
+        What is advised.
+    goal : float
+        From :func:`advised_goal`.
+    """
+    group, steps = chosen.settings.group_size or 2, chosen.cost.steps
+    out = []
+    for name, size, length in (
+        ("half the group, twice the steps", group / 2, steps * 2),
+        ("twice the group, half the steps", group * 2, steps // 2),
+    ):
+        if size < LEAST_GROUP or size != int(size) or length < 1:
+            continue
+        longer = Evaluator(evaluate.forecaster, Objective(), Budget(steps=length), evaluate.cost)
+        found = longer(chosen.settings.model_copy(update={"group_size": int(size)}))
+        out.append(as_alternative(name, longer, found, goal))
     return tuple(out)
 
 

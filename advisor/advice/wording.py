@@ -137,10 +137,11 @@ def _row(other: Alternative) -> str:
 
 def _others(advice: Recommendation) -> list[str]:
     lines = []
-    if advice.alternatives:
+    others = (*advice.alternatives, *advice.equal_completions)
+    if others:
         lines += [
             'Instead ("there": at 95 % of the advised gain):',
-            *(_row(other) for other in advice.alternatives),
+            *(_row(other) for other in others),
         ]
     piloted = advice.best_piloted
     more = advice.reward.mean - piloted.reward

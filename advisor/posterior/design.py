@@ -151,7 +151,7 @@ def informed_share(posterior: Posterior) -> dict[str, float]:
     """
     terms = [f"{law}.{term}" for law, terms in eq.LAWS.items() for term in terms]
     return {
-        name: 1.0 - float(np.std(posterior.flat(name))) ** 2 / prior.sd**2
+        name: 1.0 - float(np.std(posterior.as_in_priors(name))) ** 2 / prior.sd**2
         for name in (*terms, "curvature_exponent")
         for prior in [getattr(posterior.meta.priors, name.replace(".", "_"))]
     }

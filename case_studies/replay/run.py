@@ -46,7 +46,9 @@ def main() -> None:
     parser.add_argument("--priors", help="preset [default: as the runs are]")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all learning rates")
     parser.add_argument("--scenario", action="append", choices=SCENARIOS, help="repeat; [all]")
-    parser.add_argument("--ablation", action="store_true", help="also fit with fixed exponents")
+    parser.add_argument(
+        "--slow", action="store_true", help="also Optuna's GP, and fits with fixed exponents"
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--predictions", type=Path, help="one JSON line per advice")
     parser.add_argument("--seed", type=int, default=0)
@@ -99,7 +101,7 @@ def _job(
     pilots = sorted(rng.choice(world.pool(pool), given.pilots, replace=False).tolist())
     posterior = fitted(world, pilots, given.cut, given.priors, repeat)
     fixed = None
-    if given.ablation and not isinstance(posterior, str):
+    if given.slow and not isinstance(posterior, str):
         fixed = fitted(world, pilots, given.cut, _by_theory(posterior.meta.priors.name), repeat)
     records = []
     for scenario in _of_pool(pool, given.scenario or list(SCENARIOS)):
@@ -132,7 +134,7 @@ def _job(
         for name, recipe in RECIPES.items():
             named[name] = nearest(world, candidates, *recipe)
         if pool == "any":
-            for sampler in ("tpe", "gp"):
+            for sampler in ("tpe", "gp") if given.slow else ("tpe",):
                 try:
                     named[f"Optuna {sampler.upper()}"] = searched(
                         world, candidates, given.pilots, given.cut, sampler, repeat

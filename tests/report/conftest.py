@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.advice import Recommendation, stability
+from advisor.advice import Budget, CostModel, Objective, Recommendation, stability
 from advisor.advice.recipes import RECIPES
 from advisor.advice.recommendation import Alternative, Interval, NextPilot
 from advisor.posterior import Convergence, Forecaster, Posterior, Target
@@ -147,6 +147,8 @@ def make_posterior(
                 last_reward=floor + (0.8 if p.collapse is None else 0.05) * scale,
                 collapse_step=p.collapse,
                 fingerprint=f"{index:064x}",
+                seconds_per_step=None,
+                completion_tokens=None,
             )
             for index, p in enumerate(pilots)
         ),
@@ -197,10 +199,24 @@ def make_advice(
     low, high = np.quantile(last, [0.1, 0.9])
     recipes = [(name, chosen.model_copy(update=values)) for name, values in RECIPES.items()]
     pilot_ahead = chosen.model_copy(update={"learning_rate": 6e-4})
+    price = CostModel(source="made up")
+
+    def other(name: str, of: Hyperparameters) -> Alternative:
+        return Alternative(
+            name=name,
+            settings=of,
+            reward=forecaster.reward(of, steps).mean(),
+            stability=stability(forecaster, of, steps),
+            cost=price(of, steps),
+            steps_to_95=None,
+        )
+
     return Recommendation(
         kind=kind,
         settings=chosen,
         target=target,
+        objective=Objective(),
+        budget=Budget(steps=steps),
         steps=steps,
         level=level,
         measure="reward",
@@ -209,28 +225,33 @@ def make_advice(
         stability=stability(forecaster, chosen, steps),
         steps_to_95=90.0,
         binding="P(stable)",
-        recipes=tuple(
-            Alternative(
-                name=name,
-                settings=recipe,
-                reward=forecaster.reward(recipe, steps).mean(),
-                stability=stability(forecaster, recipe, steps),
-            )
-            for name, recipe in recipes
-        ),
+        cost=price(chosen, steps),
+        cost_model=price,
+        alternatives=(),
+        equal_completions=(),
+        recipes=tuple(other(name, recipe) for name, recipe in recipes),
+        best_piloted=other("best pilot", chosen),
+        frontier=(),
+        informed={},
+        outside=None,
         next_pilot=None
         if kind == "recommendation"
         else NextPilot(
             settings=pilot_ahead,
             steps=60,
             stability=stability(forecaster, pilot_ahead, 60),
+            gain=0.02,
+            cost=price(pilot_ahead, 60),
             reason="Nothing was piloted here.",
         ),
         pilots=len(posterior.meta.runs),
         collapsed=sum(run.collapse_step is not None for run in posterior.meta.runs),
+        pilots_cost=float(sum(run.completions for run in posterior.meta.runs)),
         longest_pilot=posterior.meta.longest,
         cautions=(),
         assumptions=posterior.meta.notes,
+        priors=posterior.meta.priors.name,
+        seed=0,
         provenance=posterior.meta.provenance,
     )
 

@@ -74,6 +74,7 @@ def test_the_limit_falls_with_the_refresh_interval_and_rises_with_the_group(info
 
 def test_the_limit_does_not_fall_where_nothing_makes_it(build: Build, advise: Build) -> None:
     posterior = build()
+    posterior.draws["log_misfit"][:] = -20.0  # nor does the fluctuation
     posterior.draws["hazard.minibatches"][:] = 0.0
     posterior.draws["hazard.batch"][:] = 0.0
     posterior.draws["log_slope"][:] = -12.0  # too soft for staleness to matter
@@ -162,7 +163,7 @@ def test_nowhere_stable_is_said_and_drawn(build: Build, advise: Build) -> None:
 
 
 def test_everywhere_stable_is_said_and_drawn(build: Build, advise: Build) -> None:
-    posterior = build(moved={"hazard.level": -60.0, "log_slope": -20.0})
+    posterior = build(moved={"hazard.level": -60.0, "log_slope": -20.0, "log_misfit": -20.0})
     found = stability_map_info(posterior, advise(posterior))
     assert np.all(found.limit == found.learning_rate[-1])
     assert "at least 90 % at every learning rate drawn" in found.text
