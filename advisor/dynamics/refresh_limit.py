@@ -15,11 +15,11 @@ from advisor.dynamics.refresh import cycle_map, lag_in_cycles, spectral_radius
 
 FloatArray = npt.NDArray[np.float64]
 
-SHARES = np.linspace(0.0, 1.0, 33)
+SHARES = np.linspace(0.0, 1.0, 17)
 """Uncorrected shares at which limits are tabulated; between them log limits are interpolated."""
 
-LEAST, MOST, POINTS = 1e-4, 1e3, 400
-"""Stiffness, per step, that is scanned geometrically: 4 % between neighbours."""
+LEAST, MOST, POINTS = 1e-4, 1e3, 240
+"""Stiffness, per step, that is scanned geometrically: 7 % between neighbours."""
 
 HALVINGS = 20
 

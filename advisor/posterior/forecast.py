@@ -23,8 +23,8 @@ NEW_START_SPREAD = 0.75
 PEAK_POINTS = 41
 """Steps at which a run's wander is simulated for its peak; it is correlated over half the run."""
 
-SEARCH_DRAWS = 1000
-"""Draws used for a forecast: Monte Carlo error of a probability is at most .016."""
+SEARCH_DRAWS = 4000
+"""Draws used for a forecast: Monte Carlo error of a probability is at most .008."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,29 @@
+"""Answers that many tests look at; none of them changes one."""
+
+from __future__ import annotations
+
+import pytest
+from decisions import HOT
+from synthetic import Plan, made_up
+
+from advisor.advice import recommend
+
+
+@pytest.fixture(scope="session")
+def posterior():
+    return made_up()
+
+
+@pytest.fixture(scope="session")
+def advice(posterior):
+    return recommend(posterior)
+
+
+@pytest.fixture(scope="session")
+def infeasible():
+    return recommend(made_up(moved=HOT))
+
+
+@pytest.fixture(scope="session")
+def first_contact():
+    return recommend(made_up([Plan()]))

@@ -1,0 +1,115 @@
+"""Decisions under made-up posteriors, taken apart for the tests of the advice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from synthetic import made_up
+
+from advisor.advice import Budget, CostModel, Lattice, Objective
+from advisor.advice.evaluation import Evaluator
+from advisor.advice.lattice import default_lattice
+from advisor.advice.scenario import base_settings
+from advisor.advice.search import search
+from advisor.advice.target import largest_target
+from advisor.posterior import Forecaster, Posterior, Target
+from advisor.runs.pilot_run import Hyperparameters
+
+LEVEL = 0.9
+STEPS = 180
+"""Three times the longest of the made-up pilots."""
+
+HOT = {"hazard.level": 2.0}
+"""At the reference a run is lost at nearly the largest rate there is, one step in ten."""
+
+DEADLY = {"hazard.level": 20.0}
+"""Nothing on offer outlives even half a pilot."""
+
+UNTIMED = CostModel(source="no pilot logged its step times")
+
+
+def quiet(stage: str, share: float | None, detail: str) -> None:
+    """Report no progress."""
+
+
+def decision(
+    posterior: Posterior,
+    *,
+    target: Target | None = None,
+    objective: Objective | None = None,
+    budget: Budget | None = None,
+    cost: CostModel = UNTIMED,
+    goal: float | None = None,
+    draws: int = 1000,
+    **choices: Any,
+) -> tuple[Evaluator, Lattice]:
+    """Fresh evaluator, and lattice around the pilots."""
+    target = target or largest_target(posterior)
+    evaluate = Evaluator(
+        Forecaster(posterior, target, draws=draws),
+        objective or Objective(),
+        budget or Budget(steps=STEPS),
+        cost,
+        goal,
+    )
+    return evaluate, default_lattice(posterior, base_settings(posterior, target), **choices)
+
+
+def again(evaluate: Evaluator) -> Evaluator:
+    """The same question, with nothing tried."""
+    return Evaluator(
+        evaluate.forecaster, evaluate.objective, evaluate.budget, evaluate.cost, evaluate.goal
+    )
+
+
+def searched(
+    evaluate: Evaluator, lattice: Lattice, seed: int = 0, trials: int = 300, **options: Any
+) -> Any:
+    return search(
+        evaluate,
+        lattice,
+        options.pop("level", LEVEL),
+        trials=trials,
+        seed=seed,
+        progress=options.pop("progress", quiet),
+        **options,
+    )
+
+
+def with_runs(posterior: Posterior, updates: Sequence[dict[str, Any]]) -> Posterior:
+    """Posterior whose summaries of the pilots say something else."""
+    runs = [
+        run.model_copy(update=update)
+        for run, update in zip(posterior.meta.runs, updates, strict=True)
+    ]
+    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": tuple(runs)}))
+
+
+def with_draws(posterior: Posterior, **draws: Any) -> Posterior:
+    """Posterior with some draws replaced; dots are written as two underscores."""
+    renamed = {name.replace("__", "."): values for name, values in draws.items()}
+    assert renamed.keys() <= posterior.draws.keys()
+    return replace(posterior, draws={**posterior.draws, **renamed})
+
+
+def with_evaluations(posterior: Posterior) -> Posterior:
+    """Posterior of pilots that were also evaluated on held-out prompts."""
+    meta = posterior.meta
+    return replace(
+        posterior, meta=meta.model_copy(update={"evaluated": tuple(True for _ in meta.groups)})
+    )
+
+
+def timed(seconds: float | Sequence[float] = 40.0, tokens: float = 300.0) -> Posterior:
+    """The usual posterior, of pilots that logged step times and lengths."""
+    posterior = made_up()
+    each = [seconds] * 5 if isinstance(seconds, float) else seconds
+    return with_runs(
+        posterior, [{"seconds_per_step": time, "completion_tokens": tokens} for time in each]
+    )
+
+
+def changed(settings: Hyperparameters, **updates: Any) -> Hyperparameters:
+    return Hyperparameters.model_validate({**settings.model_dump(), **updates})

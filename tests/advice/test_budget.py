@@ -1,0 +1,138 @@
+"""Budgets in steps, completions or GPU-hours, and what cannot be one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from decisions import LEVEL, timed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.advice import Budget, CostModel, Objective, check_request, recommend
+from advisor.advice.objective import MOST_STEPS
+from advisor.errors import InputError
+from advisor.runs.pilot_run import Hyperparameters
+
+
+@st.composite
+def configurations(draw: Any) -> Hyperparameters:
+    return Hyperparameters(
+        learning_rate=1e-4,
+        group_size=draw(st.integers(2, 128)),
+        prompts_per_step=draw(st.floats(0.5, 512)),
+        minibatches_per_refresh=draw(st.integers(1, 8)),
+        epochs_per_refresh=draw(st.integers(1, 4)),
+    )
+
+
+@st.composite
+def prices(draw: Any) -> CostModel:
+    return CostModel(
+        fixed=draw(st.floats(0.1, 100)),
+        generated=draw(st.floats(0, 1)),
+        trained=draw(st.floats(0, 1)),
+        gpus=draw(st.integers(1, 64)),
+        source="made up",
+    )
+
+
+def test_steps_of_a_budget_worked_out_by_hand():
+    settings = Hyperparameters(group_size=8, prompts_per_step=16, epochs_per_refresh=2)
+    price = CostModel(fixed=2.0, generated=0.25, trained=0.125, gpus=4, source="made up")
+    assert Budget(steps=70).steps_of(settings, price) == 70
+    # 128 completions are trained on, 64 of them generated for every step.
+    assert Budget(completions=6400.0).steps_of(settings, price) == 100
+    assert Budget(completions=6399.0).steps_of(settings, price) == 99
+    assert Budget(completions=63.0).steps_of(settings, price) == 0
+    # 2 s + 64 x .25 s + 128 x .125 s = 34 s on four GPUs.
+    assert price.seconds_per_step(settings) == 34
+    assert Budget(gpu_hours=4 * 3400.5 / 3600).steps_of(settings, price) == 100
+    assert Budget(gpu_hours=4 * 3399.5 / 3600).steps_of(settings, price) == 99
+
+
+@given(configurations(), prices(), st.floats(1e3, 1e6))
+def test_completions_are_spent_but_for_the_rest_of_a_step(settings, price, completions):
+    steps = Budget(completions=completions).steps_of(settings, price)
+    slack = 1e-9 * completions
+    assert price(settings, steps).completions <= completions + slack
+    assert price(settings, steps + 1).completions > completions - slack or steps == MOST_STEPS
+
+
+@given(configurations(), prices(), st.floats(0.1, 1e4))
+def test_gpu_hours_are_spent_but_for_the_rest_of_a_step(settings, price, hours):
+    steps = Budget(gpu_hours=hours).steps_of(settings, price)
+    assert price(settings, steps).gpu_hours <= hours * (1 + 1e-9)
+    assert price(settings, steps + 1).gpu_hours > hours * (1 - 1e-9) or steps == MOST_STEPS
+
+
+def test_no_budget_buys_more_than_a_million_steps():
+    settings = Hyperparameters(group_size=2, prompts_per_step=1)
+    price = CostModel(fixed=1e-6, source="made up")
+    assert Budget(completions=1e30).steps_of(settings, price) == MOST_STEPS
+    assert Budget(gpu_hours=1e30).steps_of(settings, price) == MOST_STEPS
+
+
+BAD = [
+    ({"steps": 5, "completions": 9.0}, "completions and steps were given", "--steps, --complet"),
+    ({"gpu_hours": 5.0, "completions": 9.0}, "completions and gpu_hours were", "--steps, --compl"),
+    ({"steps": 0}, "a budget of 0 steps", "--steps"),
+    ({"steps": -5}, "a budget of -5 steps", "--steps"),
+    ({"steps": MOST_STEPS + 1}, "1,000,001 planned steps", "--steps"),
+    ({"completions": 0.0}, "a budget of 0 completions", "--completions"),
+    ({"completions": float("nan")}, "a budget of nan completions", "--completions"),
+    ({"gpu_hours": 0.0}, "a budget of 0 gpu_hours", "--gpu-hours"),
+    ({"gpu_hours": -1.0}, "a budget of -1 gpu_hours", "--gpu-hours"),
+]
+
+
+@pytest.mark.parametrize(("given", "problem", "key"), BAD)
+def test_budget_that_is_none_is_refused(posterior, given, problem, key):
+    for refuse in (
+        Budget(**given).check,
+        lambda: check_request(LEVEL, Budget(**given), Objective()),
+        lambda: recommend(posterior, **given),
+    ):
+        with pytest.raises(InputError, match=problem) as caught:
+            refuse()
+        assert caught.value.key.startswith(key)
+        assert caught.value.advice
+
+
+@pytest.mark.parametrize("name", ["completions", "gpu_hours"])
+def test_budget_without_end_is_refused(name):
+    with pytest.raises(InputError) as caught:
+        recommend(timed(), **{name: float("inf")}, weigh_pilots=False)
+    assert caught.value.key == f"--{name.replace('_', '-')}"
+
+
+def test_gpu_hours_without_step_times_are_refused(posterior, capfd):
+    with pytest.raises(InputError, match="no pilot logged its step times") as caught:
+        recommend(posterior, gpu_hours=10.0)
+    assert caught.value.key == "--gpu-hours"
+    assert "--seconds-per-step" in caught.value.advice
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "spent"), [({"completions": 40_000.0}, "completions"), ({"gpu_hours": 2.0}, "hours")]
+)
+def test_advice_stays_within_its_budget(given, spent):
+    found = recommend(timed(), **given, trials=60)
+    name, most = next(iter(given.items()))
+    batch = found.settings.prompts_per_step * found.settings.group_size
+    one_more = found.cost_model(found.settings, found.steps + 1)
+    assert getattr(found.cost, name) <= most < getattr(one_more, name)
+    assert found.settings.planned_steps == found.steps
+    assert found.cost.completions == pytest.approx(
+        found.steps * batch / found.settings.epochs_per_refresh
+    )
+    for other in (*found.alternatives, *found.recipes, found.best_piloted):
+        assert getattr(other.cost, name) <= most
+    assert spent in found.text
+
+
+def test_budget_that_buys_no_step_is_what_binds(posterior):
+    found = recommend(posterior, completions=10.0, weigh_pilots=False)
+    assert found.kind == "infeasible"
+    assert "budget" in found.binding

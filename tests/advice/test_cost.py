@@ -1,0 +1,229 @@
+"""What a run costs: step times taken apart, scaled to another model, turned into GPU-hours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from decisions import UNTIMED, with_runs
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import Plan, made_up, rising
+
+from advisor.advice import CostModel, learn_cost, recommend
+from advisor.advice.cost import GENERATION_SHARE
+from advisor.errors import InputError
+from advisor.posterior import Target
+from advisor.runs.step_time import seconds_per_step
+
+SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
+
+
+def pilots(plans, seconds, tokens=None):
+    """Posterior of pilots that took so long for a step; draws do not matter here."""
+    updates = [
+        {"seconds_per_step": each, "completion_tokens": None if tokens is None else tokens[at]}
+        for at, each in enumerate(seconds)
+    ]
+    return with_runs(made_up(plans, draws=2), updates)
+
+
+def batches(plan):
+    """Completions generated for, and trained on in, one optimizer step."""
+    trained = plan.prompts * plan.group_size
+    return trained / plan.epochs, trained
+
+
+def seconds_of(plan, fixed, generated, trained):
+    fresh, all_of_them = batches(plan)
+    return fixed + generated * fresh + trained * all_of_them
+
+
+VARIED = [
+    Plan(group_size=group, epochs=epochs, prompts=prompts)
+    for group in (4, 16, 64)
+    for epochs in (1, 4)
+    for prompts in (8.0, 32.0)
+]
+
+
+def test_price_of_a_run_worked_out_by_hand():
+    price = CostModel(fixed=2.0, generated=0.25, trained=0.125, tokens=50.0, gpus=4, source="here")
+    settings = Plan(group_size=8, epochs=2).completed
+    found = price(settings, 100)
+    assert (found.steps, found.completions, found.tokens) == (100, 6400, 320_000)
+    # 2 s + 64 x .25 s + 128 x .125 s = 34 s on four GPUs, a hundred times.
+    assert found.gpu_hours == pytest.approx(4 * 3400 / 3600)
+    assert found.paid == found.gpu_hours
+    unknown = CostModel(source="here")(settings, 100)
+    assert (unknown.tokens, unknown.gpu_hours) == (None, None)
+    assert unknown.paid == unknown.completions == 6400
+
+
+@pytest.mark.parametrize(
+    ("fixed", "generated", "trained"),
+    [(10.0, 0.05, 0.02), (0.0, 0.1, 0.01), (30.0, 0.01, 0.04), (5.0, 0.08, 0.0)],
+)
+def test_step_times_are_taken_apart_where_epochs_vary(fixed, generated, trained):
+    seconds = [seconds_of(plan, fixed, generated, trained) for plan in VARIED]
+    found = learn_cost(pilots(VARIED, seconds), SMALL)
+    # A tenth of one pilot's weight pulls each term: a hundredth in squares, beside twelve pilots.
+    mean, slack = float(np.mean(seconds)), 0.02
+    generating, training = np.mean([batches(plan) for plan in VARIED], axis=0)
+    assert found.fixed == pytest.approx(fixed, abs=slack * mean)
+    assert found.generated * generating == pytest.approx(generated * generating, abs=slack * mean)
+    assert found.trained * training == pytest.approx(trained * training, abs=slack * mean)
+    for plan in VARIED:
+        wanted = seconds_of(plan, fixed, generated, trained)
+        assert found.seconds_per_step(plan.completed) == pytest.approx(wanted, abs=slack * mean)
+    assert found.source == "step times of 12 pilots"
+
+
+@given(st.floats(1e-3, 10.0))
+def test_times_that_agree_with_the_assumption_are_taken_apart_exactly(scale):
+    # Where the weak pull wants what the times say, nothing is left of it.
+    generating, training = np.mean([batches(plan) for plan in VARIED], axis=0)
+    generated, trained = 0.7 * scale / generating, 0.3 * scale / training
+    seconds = [seconds_of(plan, 0.0, generated, trained) for plan in VARIED]
+    found = learn_cost(pilots(VARIED, seconds), SMALL)
+    assert found.fixed == pytest.approx(0.0, abs=1e-9 * scale)
+    assert found.generated == pytest.approx(generated)
+    assert found.trained == pytest.approx(trained)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+@pytest.mark.parametrize("groups", [(8, 8, 8), (4, 8, 16)])
+def test_share_of_generation_is_assumed_where_epochs_are_all_the_same(epochs, groups):
+    plans = [Plan(group_size=group, epochs=epochs) for group in groups]
+    # Time goes with the batch, and nothing tells generation from training.
+    seconds = [0.5 * group for group in groups]
+    found = learn_cost(pilots(plans, seconds), SMALL)
+    typical = Plan(group_size=8, epochs=epochs)
+    generating, training = batches(typical)
+    assert GENERATION_SHARE == 0.7
+    spent = found.seconds_per_step(typical.completed)
+    assert spent == pytest.approx(4.0, rel=1e-3)
+    assert found.generated * generating == pytest.approx(0.7 * spent, rel=0.01)
+    assert found.trained * training == pytest.approx(0.3 * spent, rel=0.01)
+
+
+def test_share_of_generation_is_assumed_beside_a_fixed_time():
+    # Half of the time at the mean batch is fixed; of the rest, generation is to take 70 %.
+    groups = (4, 8, 12)
+    plans = [Plan(group_size=group) for group in groups]
+    found = learn_cost(pilots(plans, [10.0 + 10.0 * group / 8 for group in groups]), SMALL)
+    assert found.fixed == pytest.approx(10.0, rel=0.05)
+    share = found.generated / (found.generated + found.trained)
+    assert share == pytest.approx(GENERATION_SHARE, abs=0.05)
+
+
+@given(st.lists(st.floats(0.1, 100.0), min_size=12, max_size=12))
+def test_no_part_of_a_step_takes_negative_time(seconds):
+    found = learn_cost(pilots(VARIED, seconds), SMALL)
+    assert min(found.fixed, found.generated, found.trained) >= 0
+    assert found.seconds_per_step(VARIED[0].completed) > 0
+
+
+def test_times_of_another_model_are_scaled_by_its_parameters():
+    plans = [Plan(model="tiny-s"), Plan(model="tiny-s", group_size=32)]
+    posterior = pilots(plans, [3.0, 9.0])
+    own, other = (learn_cost(posterior, t) for t in (SMALL, Target("sort", "tiny-8M", 8e6)))
+    for name in ("fixed", "generated", "trained"):
+        assert getattr(other, name) == pytest.approx(80 * getattr(own, name))
+    assert other.source == "step times of 2 pilots of tiny-s, scaled by the number of parameters"
+    assert own.source == "step times of 2 pilots"
+
+
+def test_own_times_come_before_those_of_other_models():
+    plans = [Plan(), Plan(group_size=32), Plan(model="tiny-m", parameters=4e5)]
+    own = learn_cost(pilots(plans, [3.0, 9.0, 7.0]), LARGE)
+    assert own.source == "step times of 1 pilot"
+    assert own.seconds_per_step(plans[2].completed) == pytest.approx(7.0)
+    # Where the model's own pilots logged none, those of others are scaled.
+    scaled = learn_cost(pilots(plans, [3.0, 9.0, None]), LARGE)
+    assert scaled.source.startswith("step times of 2 pilots of tiny-s, scaled")
+    assert scaled.seconds_per_step(plans[0].completed) == pytest.approx(12.0, rel=0.05)
+
+
+def test_missing_times_are_not_zero(posterior):
+    found = learn_cost(posterior, LARGE)
+    assert found == UNTIMED
+    assert found.seconds_per_step(Plan().completed) is None
+    assert found(Plan().completed, 100).gpu_hours is None
+    said = recommend(posterior, weigh_pilots=False)
+    assert said.cost.gpu_hours is None
+    assert "GPU-hours" not in said.text
+    assert "price of a step: no pilot logged its step times" in said.assumptions
+    some = learn_cost(pilots([Plan(), Plan(1e-3), Plan(1e-4)], [None, 8.0, None]), SMALL)
+    assert some.seconds_per_step(Plan().completed) == pytest.approx(8.0)
+
+
+def test_tokens_are_the_mean_of_what_was_logged():
+    plans = [Plan(), Plan(1e-3), Plan(1e-4)]
+    found = learn_cost(pilots(plans, [8.0] * 3, [100.0, None, 300.0]), SMALL)
+    assert found.tokens == 200
+    assert learn_cost(pilots(plans, [8.0] * 3), SMALL).tokens is None
+
+
+def test_time_of_a_step_as_given_replaces_the_logs():
+    plans = [Plan(group_size=4), Plan(group_size=12)]
+    found = learn_cost(pilots(plans, [3.0, 9.0]), SMALL, gpus=8, seconds_per_step=30.0)
+    # At the mean batch, 8 x 16 completions.
+    typical = Plan(group_size=8).completed
+    assert found.seconds_per_step(typical) == pytest.approx(30.0)
+    assert found(typical, 120).gpu_hours == pytest.approx(8.0)
+    assert found.source == "30 s per step, as given"
+    assert found.generated / (found.generated + found.trained) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_time_of_a_step_that_is_none_is_refused(posterior, value):
+    with pytest.raises(InputError) as caught:
+        learn_cost(posterior, SMALL, seconds_per_step=value)
+    assert caught.value.key == "--seconds-per-step"
+
+
+@pytest.mark.parametrize("gpus", [0, -2])
+def test_number_of_gpus_that_is_none_is_refused(posterior, gpus):
+    with pytest.raises(InputError, match=f"{gpus} is not positive") as caught:
+        learn_cost(posterior, SMALL, gpus=gpus)
+    assert caught.value.key == "--gpus"
+
+
+# Step times of a log ---------------------------------------------------------------------------
+
+
+def logged(times, **updates):
+    """A pilot of twelve rows that logged these times."""
+    run = Plan().run(rising(12))
+    series = {**run.series, "step_time_seconds": np.resize(times, 12).astype(float)}
+    return run.with_updates(series=series, **updates)
+
+
+def test_step_time_is_the_median_of_the_rows():
+    assert seconds_per_step(logged([4.0])) == 4
+    # The first step compiles and the last evaluates: neither is typical.
+    assert seconds_per_step(logged([90.0, *[4.0] * 10, 60.0])) == 4
+    assert seconds_per_step(logged([np.nan, 0.0, 6.0])) == 6
+    assert seconds_per_step(Plan().run(rising(12))) is None
+    assert seconds_per_step(logged([np.nan])) is None
+
+
+def test_step_time_of_a_refresh_is_shared_among_its_steps():
+    eight_apart = 8 * np.arange(1.0, 13)
+    assert seconds_per_step(logged([40.0], step=eight_apart)) == 5
+    # A trainer that logs the mean of every eighth step logs the time of one.
+    assert seconds_per_step(logged([40.0], step=eight_apart, logging_steps=8)) == 40
+
+
+def test_posterior_remembers_what_the_logs_say():
+    from synthetic import cohort_of_plans
+
+    from advisor.posterior.posterior import _summaries
+    from advisor.runs.cohort import build_cohort
+
+    run = logged([4.0])
+    run = run.with_updates(series={**run.series, "completion_length": np.full(12, 70.0)})
+    (summary,) = _summaries(build_cohort([run], {"run": None}, {"run": None}))
+    assert (summary.seconds_per_step, summary.completion_tokens) == (4, 70)
+    (unknown,) = _summaries(cohort_of_plans([Plan()]))
+    assert (unknown.seconds_per_step, unknown.completion_tokens) == (None, None)

@@ -1,0 +1,120 @@
+"""One configuration at a time: cached evaluations, the steps of a curve, ties that the price breaks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from decisions import decision
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import Plan, made_up
+
+from advisor.advice import Cost, Objective, Stability, recommend
+from advisor.advice.answer import _cheapest_equal
+from advisor.advice.evaluation import Evaluation, curve_steps, steps_to_share
+
+
+def test_configurations_are_evaluated_once_each_and_told_apart(posterior):
+    evaluate, lattice = decision(posterior)
+    settings = next(iter(lattice))
+    assert evaluate(settings) is evaluate(settings.model_copy())
+    assert len(evaluate.tried) == 1
+    wider = evaluate(settings.model_copy(update={"prompts_per_step": 64.0}))
+    assert wider.settings.prompts_per_step == 64
+    assert wider.reward != evaluate(settings).reward
+    assert len(evaluate.tried) == 2
+
+
+def test_share_of_the_gain_worked_out_by_hand():
+    curve, steps = np.array([0.2, 0.5, 0.7, 0.79, 0.8]), [0, 10, 20, 40, 80]
+    assert steps_to_share(curve, steps, 0.5) == pytest.approx(10)
+    # .77 lies 7/9 of the way from .7 to .79.
+    assert steps_to_share(curve, steps, 0.95) == pytest.approx(20 + 20 * 7 / 9)
+    assert steps_to_share(curve[::-1], steps, 0.95) == 80
+    assert steps_to_share(np.full(5, 0.4), steps, 0.95) == 80
+
+
+rising_curves = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=12, unique=True).map(sorted)
+
+
+@given(rising_curves, st.floats(0.0, 1.0))
+def test_curve_has_made_the_share_where_it_is_said_to(curve, share):
+    values, steps = np.array(curve), 7 * np.arange(len(curve))
+    wanted = values[0] + share * (values[-1] - values[0])
+    there = steps_to_share(values, steps, share)
+    # Its inverse, where the curve is not too flat for floating point.
+    assert np.interp(there, steps, values) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+
+
+@given(st.integers(1, 100_000))
+def test_curve_is_asked_from_the_start_to_the_end(most):
+    steps = curve_steps(most)
+    assert steps[0] == 0
+    assert steps[-1] == most
+    gaps = np.diff(steps)
+    assert np.all(gaps > 0)
+    # Rounding aside, no gap is shorter than the one before.
+    assert np.all(np.diff(gaps) >= -1)
+    assert len(steps) <= 33
+
+
+# Equal rewards ---------------------------------------------------------------------------------
+
+
+def option(group_size, reward, probability):
+    """A run of 100 steps, paid in completions."""
+    settings = Plan(group_size=group_size).completed
+    chance = Stability(
+        probability=probability, refresh=1.0, tolerance=probability, fluctuation=1.0, error=0.0
+    )
+    price = Cost(steps=100, completions=1600.0 * group_size, tokens=None, gpu_hours=None)
+    return Evaluation(settings, reward, chance, price, reward)
+
+
+def asked(tried, objective=None, bounds=(0.0, 1.0)):
+    return SimpleNamespace(
+        tried=tried,
+        objective=objective or Objective(),
+        forecaster=SimpleNamespace(outcome_bounds=bounds),
+    )
+
+
+def test_cheapest_wins_among_equal_rewards():
+    best = option(64, 0.800, 0.95)
+    tried = [
+        best,
+        option(32, 0.795, 0.95),
+        option(16, 0.791, 0.92),
+        option(16, 0.792, 0.94),
+        option(8, 0.789, 0.99),  # loses more than a hundredth
+        option(4, 0.799, 0.89),  # not stable enough
+    ]
+    assert _cheapest_equal(asked(tried), best, 0.9, 0.01) is tried[3]
+    assert _cheapest_equal(asked([best]), best, 0.9, 0.01) is best
+    # A hundredth of the reward range, whatever its units.
+    wide = asked(tried, bounds=(0.0, 10.0))
+    assert _cheapest_equal(wide, best, 0.9, 0.01) is tried[4]
+    assert _cheapest_equal(asked(tried), best, 0.9, 0.02) is tried[4]
+    # Of equal price and safety, the higher reward.
+    twin = option(16, 0.794, 0.94)
+    assert _cheapest_equal(asked([*tried, twin]), best, 0.9, 0.01) is twin
+
+
+def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():
+    best = option(64, 0.800, 0.95)
+    tried = [best, option(8, 0.7999, 0.95)]
+    assert _cheapest_equal(asked(tried), best, 0.9, 0.01) is tried[1]
+    assert _cheapest_equal(asked(tried), best, 0.9, 0.0) is best
+    fastest = Objective(kind="fastest", goal=0.9)
+    assert _cheapest_equal(asked(tried, fastest), best, 0.9, 0.01) is best
+
+
+def test_advice_does_not_pay_for_a_group_that_gains_nothing():
+    # Where the group size does nothing, the smallest on offer must win.
+    useless = {"rate.group_size": 0.0, "depression.batch": 0.0, "hazard.batch": 0.0}
+    found = recommend(made_up(moved=useless), seed=1, weigh_pilots=False)
+    assert found.settings.group_size == 4
+    paying = recommend(made_up(moved={"rate.group_size": 0.5}), seed=1, weigh_pilots=False)
+    assert paying.settings.group_size == 64

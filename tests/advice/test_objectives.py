@@ -1,0 +1,319 @@
+"""What is maximised: reward, price of a goal, time to a share of the gain, and under which risk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from decisions import LEVEL, STEPS, again, changed, decision, with_draws, with_evaluations
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import made_up
+
+from advisor.advice import Budget, CostModel, Objective, check_request, recommend, stability
+from advisor.advice.evaluation import curve_steps
+from advisor.advice.objective import objective_from
+from advisor.advice.scenario import base_settings
+from advisor.errors import InputError
+from advisor.posterior import Forecaster
+
+LONG = 400
+"""Steps in which most configurations reach the goal."""
+
+TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, gpus=8, source="made up")
+
+
+# Goals -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("cheapest", None), ("cheapest", 0.1), ("fastest", None), ("fastest", 0.25)],
+    ids=lambda asked: f"{asked[0]}-{asked[1]}",
+)
+def goal(request):
+    """Every configuration on offer, evaluated for a reward of .65 within 400 steps."""
+    kind, quantile = request.param
+    evaluate, lattice = decision(
+        made_up(seed=2, width=0.5),
+        objective=Objective(kind=kind, goal=0.65, quantile=quantile),
+        budget=Budget(steps=LONG),
+        cost=TIMED,
+        goal=0.65,
+        learning_rates=(3e-5, 1e-4, 2e-4, 4e-4, 8e-4),
+        group_sizes=(4, 16, 64),
+    )
+    for settings in lattice:
+        evaluate(settings)
+    return evaluate
+
+
+def reached(evaluate, found, steps):
+    """Share of the draws at the goal by each of some steps."""
+    planned = evaluate.planned(found.settings)
+    return (evaluate.forecaster.outcome(planned, steps) >= evaluate.goal).mean(axis=0)
+
+
+def test_goal_is_reached_with_the_stated_confidence_at_the_stated_step(goal):
+    confidence = goal.objective.confidence
+    within = [e for e in goal.tried if e.value > -np.inf]
+    assert len(within) > 20
+    steps = curve_steps(LONG)
+    for found in within:
+        by_then = reached(goal, found, [found.cost.steps])[0]
+        # Between two steps at which the curve is asked, the share is interpolated.
+        draws = len(goal.forecaster.population["log_misfit"])
+        assert by_then >= confidence - np.sqrt(confidence * (1 - confidence) / draws)
+        before = steps[steps < found.cost.steps]
+        assert np.all(reached(goal, found, before) < confidence)
+
+
+def test_goal_is_out_of_reach_only_where_no_step_reaches_it(goal):
+    without = [e for e in goal.tried if e.value == -np.inf]
+    assert len(without) > 10
+    for found in without:
+        assert np.all(reached(goal, found, np.arange(0, LONG + 1, 3)) < goal.objective.confidence)
+        assert not found.is_feasible(0.01)
+        assert found.cost.steps == LONG
+
+
+def test_price_or_time_of_a_goal_is_what_is_minimised(goal):
+    for found in goal.tried:
+        settings, steps = found.settings, found.cost.steps
+        batch = settings.prompts_per_step * settings.group_size
+        seconds = steps * (5 + 0.1 * batch / settings.epochs_per_refresh + 0.05 * batch)
+        assert found.cost.gpu_hours == pytest.approx(8 * seconds / 3600)
+        if found.value > -np.inf:
+            cheapest = goal.objective.kind == "cheapest"
+            assert -found.value == pytest.approx(8 * seconds / 3600 if cheapest else seconds)
+        assert found.stability == stability(goal.forecaster, goal.planned(settings), steps)
+
+
+def by_brute_force(evaluate):
+    """Least price of .65 at P(stable) .9, step by step, without interpolation."""
+    prices = {}
+    for found in evaluate.tried:
+        every = np.arange(1, LONG + 1)
+        enough = reached(evaluate, found, every) >= evaluate.objective.confidence
+        if not enough.any():
+            continue
+        steps = int(every[np.argmax(enough)])
+        chance = stability(evaluate.forecaster, evaluate.planned(found.settings), steps)
+        if chance.probability >= LEVEL:
+            price = TIMED(found.settings, steps)
+            seconds = price.gpu_hours * 3600 / TIMED.gpus
+            prices[found.settings] = (
+                price.gpu_hours if evaluate.objective.kind == "cheapest" else seconds
+            )
+    return prices
+
+
+def test_best_for_a_goal_is_best_by_brute_force(goal):
+    prices = by_brute_force(goal)
+    best = max((e for e in goal.tried if e.is_feasible(LEVEL)), key=lambda e: e.value)
+    least = min(prices.values())
+    # Interpolated steps are off by less than the gap in which they lie.
+    assert prices[best.settings] <= 1.03 * least
+    assert -best.value == pytest.approx(least, rel=0.07)
+
+
+def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
+    asked = Objective(kind="cheapest", goal=0.7)
+    # More trials than configurations: all are tried.
+    found = recommend(posterior, objective=asked, trials=1000, weigh_pilots=False)
+    assert found.kind == "recommendation"
+    assert found.stability.probability >= LEVEL
+    assert found.steps == found.cost.steps < STEPS
+    assert found.settings.planned_steps == STEPS
+    evaluate, lattice = decision(posterior, objective=asked, goal=0.7)
+    feasible = [e for e in map(evaluate, lattice) if e.is_feasible(LEVEL)]
+    assert found.cost.paid == min(e.cost.paid for e in feasible)
+    # Two thirds of the same reward are to be had for less, a higher one for more.
+    less, more = (
+        recommend(
+            posterior,
+            objective=Objective(kind="cheapest", goal=other),
+            trials=1000,
+            weigh_pilots=False,
+        ).cost.paid
+        for other in (0.6, 0.75)
+    )
+    assert less < found.cost.paid < more
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_advice_for_a_share_of_the_gain_is_the_soonest_there(posterior, share):
+    found = recommend(
+        posterior,
+        objective=Objective(kind="fastest", goal=share),
+        trials=1000,
+        weigh_pilots=False,
+    )
+    at_end, lattice = decision(posterior)
+    top = max((e for e in map(at_end, lattice) if e.is_feasible(LEVEL)), key=lambda e: e.value)
+    base = base_settings(posterior, found.target)
+    start = at_end.forecaster.outcome(base, [0]).mean()
+    goal = start + share * (top.reward - start)
+    evaluate, lattice = decision(posterior, objective=found.objective, goal=float(goal))
+    feasible = [e for e in map(evaluate, lattice) if e.is_feasible(LEVEL)]
+    assert found.cost.steps == min(e.cost.steps for e in feasible)
+    assert reached(evaluate, evaluate(found.settings), [found.steps])[0] >= 0.5 - 0.025
+
+
+def test_goal_below_the_start_or_above_the_ceiling_is_refused(posterior):
+    for wanted in (-1.0, 0.0, 0.1, 1.0, 3.0, float("nan")):
+        with pytest.raises(InputError, match="is no goal: the policy starts at 0.2") as caught:
+            recommend(posterior, objective=Objective(kind="cheapest", goal=wanted))
+        assert caught.value.key == "--to-reward"
+
+
+def test_goal_counts_in_the_units_of_the_reward():
+    percent = made_up(bounds=(0.0, 100.0))
+    with pytest.raises(InputError, match="reward ends at 100"):
+        recommend(percent, objective=Objective(kind="cheapest", goal=0.7))
+    asked = Objective(kind="cheapest", goal=70.0)
+    found = recommend(percent, objective=asked, trials=1000, weigh_pilots=False)
+    shares = recommend(
+        made_up(), objective=Objective(kind="cheapest", goal=0.7), trials=1000, weigh_pilots=False
+    )
+    assert found.cost == shares.cost
+
+
+@pytest.mark.parametrize("quantile", [None, 0.1])
+def test_goal_above_every_plateau_is_infeasible_and_said_to_bind(posterior, quantile):
+    found = recommend(
+        posterior,
+        objective=Objective(kind="cheapest", goal=0.97, quantile=quantile),
+        weigh_pilots=False,
+    )
+    assert found.kind == "infeasible"
+    assert found.binding.startswith("the goal: no configuration reaches 0.970")
+    assert "and the goal. The nearest one found:" in found.text
+    # A goal within reach is not.
+    near = Objective(kind="cheapest", goal=0.7)
+    assert recommend(posterior, objective=near, weigh_pilots=False).kind == "recommendation"
+
+
+def test_nearest_to_a_goal_out_of_reach_is_not_the_gentlest(posterior):
+    found = recommend(
+        posterior, objective=Objective(kind="cheapest", goal=0.97), trials=1000, weigh_pilots=False
+    )
+    evaluate, lattice = decision(posterior)
+    safe = [e for e in map(evaluate, lattice) if e.stability.probability >= LEVEL]
+    assert found.reward.mean == pytest.approx(max(e.reward for e in safe))
+
+
+# Risk ------------------------------------------------------------------------------------------
+
+
+def bold_and_narrow(width):
+    """A high learning rate that earns more on average, and is less surely tolerated, beside a low.
+
+    The exponent of the plateau loss is known to ``width``: it moves the bold one alone, for the
+    narrow one runs at the reference.
+    """
+    loss = np.random.default_rng(3).normal(0.0, width, (2, 200))
+    posterior = made_up(
+        moved={"depression.level": -2.2, "hazard.level": -20.0, "log_run_plateau_spread": -3.0},
+        width=0.02,
+    )
+    uncertain = with_draws(posterior, depression__learning_rate=loss)
+    reference = posterior.meta.reference.learning_rate
+    base = base_settings(posterior, decision(posterior)[0].forecaster.target)
+    narrow = changed(base, learning_rate=reference)
+    bold = changed(base, learning_rate=6 * reference)
+    return uncertain, bold, narrow
+
+
+def chosen(posterior, choices, quantile):
+    found = recommend(
+        posterior,
+        objective=Objective(quantile=quantile),
+        choose_from=choices,
+        indifference=0.0,
+        weigh_pilots=False,
+    )
+    return found.settings.learning_rate
+
+
+def test_risk_prefers_the_narrower_configuration():
+    posterior, bold, narrow = bold_and_narrow(0.6)
+    evaluate, _ = decision(posterior)
+    draws = {
+        settings: evaluate.forecaster.outcome(settings, [STEPS])[:, 0]
+        for settings in (bold, narrow)
+    }
+    # So it was constructed.
+    assert draws[bold].mean() > draws[narrow].mean() + 0.01
+    assert np.quantile(draws[bold], 0.1) < np.quantile(draws[narrow], 0.1) - 0.01
+    assert chosen(posterior, (bold, narrow), None) == bold.learning_rate
+    assert chosen(posterior, (bold, narrow), 0.1) == narrow.learning_rate
+    # Where the exponent is known there is no risk to shun.
+    known, bold, narrow = bold_and_narrow(0.01)
+    assert chosen(known, (bold, narrow), None) == bold.learning_rate
+    assert chosen(known, (bold, narrow), 0.1) == bold.learning_rate
+
+
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=50), st.floats(0.01, 0.5))
+def test_value_is_the_mean_or_the_quantile(draws, quantile):
+    values = np.array(draws)
+    assert Objective().of(values) == pytest.approx(values.mean())
+    judged = Objective(quantile=quantile).of(values)
+    # Of n draws, the gaps between them are shared out: so many lie below, the rest above.
+    gaps = len(draws) - 1
+    assert np.sum(values < judged - 1e-9) <= np.ceil(quantile * gaps)
+    assert np.sum(values > judged + 1e-9) <= np.ceil((1 - quantile) * gaps)
+    assert Objective(quantile=quantile).confidence == 1 - quantile
+    assert Objective().confidence == 0.5
+
+
+# Refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem", "key"),
+    [
+        ({"kind": "reward", "goal": 0.7}, "takes no goal", "--to-reward, --to-share"),
+        ({"kind": "cheapest"}, "needs a goal", "--to-reward, --to-share"),
+        ({"kind": "fastest"}, "needs a goal", "--to-reward, --to-share"),
+        ({"kind": "fastest", "goal": 1.0}, "is no share of the gain", "--to-share"),
+        ({"kind": "fastest", "goal": 0.0}, "is no share of the gain", "--to-share"),
+        ({"kind": "fastest", "goal": float("nan")}, "is no share of the gain", "--to-share"),
+        ({"quantile": 0.0}, "is no probability in", "--risk"),
+        ({"quantile": 0.6}, "is no probability in", "--risk"),
+        ({"quantile": float("nan")}, "is no probability in", "--risk"),
+    ],
+)
+def test_objective_that_contradicts_itself_is_refused(posterior, asked, problem, key):
+    objective = Objective(**asked)
+    for refuse in (
+        objective.check,
+        lambda: check_request(LEVEL, Budget(), objective),
+        lambda: recommend(posterior, objective=objective),
+    ):
+        with pytest.raises(InputError, match=problem) as caught:
+            refuse()
+        assert caught.value.key == key
+
+
+def test_flags_make_objectives():
+    assert objective_from(None, None, None) == Objective()
+    assert objective_from(0.7, None, 0.2) == Objective(kind="cheapest", goal=0.7, quantile=0.2)
+    assert objective_from(None, 0.9, None) == Objective(kind="fastest", goal=0.9)
+    with pytest.raises(InputError, match="two were given") as caught:
+        objective_from(0.7, 0.9, None)
+    assert caught.value.key == "--to-reward, --to-share"
+    with pytest.raises(InputError, match="is no share"):
+        objective_from(None, 1.5, None)
+
+
+def test_held_out_reward_is_what_counts_where_it_was_logged(posterior):
+    evaluated = with_evaluations(posterior)
+    found = recommend(evaluated, weigh_pilots=False)
+    assert found.measure == "held-out reward"
+    forecaster = Forecaster(evaluated, found.target)
+    draws = forecaster.outcome(found.settings, [STEPS])[:, 0]
+    assert found.reward.mean == pytest.approx(draws.mean())
+    assert forecaster.reward(found.settings, [STEPS]).mean() != pytest.approx(
+        draws.mean(), abs=0.01
+    )
+    assert again(decision(evaluated)[0])(found.settings).value == pytest.approx(draws.mean())

@@ -1,0 +1,154 @@
+"""The search finds what trying everything finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from decisions import LEVEL, STEPS, again, decision, searched
+from synthetic import made_up
+
+from advisor.advice import Budget, Lattice, Objective
+from advisor.advice.search import STARTUP, exhaustive
+from advisor.errors import InputError
+
+TOLERANCE = 0.01
+"""Of the reward range: rewards nearer than this are called equal anyway. Of a price: its share."""
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3])
+def landscape(request):
+    evaluate, lattice = decision(made_up(seed=request.param, width=0.5))
+    return evaluate, lattice, exhaustive(again(evaluate), lattice, LEVEL)
+
+
+def best_of(landscape, seed, trials):
+    evaluate, lattice, _ = landscape
+    return searched(again(evaluate), lattice, seed, trials)[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_search_finds_what_trying_everything_finds(landscape, seed):
+    assert len(landscape[1]) > 300
+    best, optimum = best_of(landscape, seed, 300), landscape[2]
+    assert best.stability.probability >= LEVEL
+    assert optimum.reward - TOLERANCE <= best.reward <= optimum.reward
+
+
+def test_search_check_rejects_too_few_trials(landscape):
+    shortfalls = []
+    for seed in range(5):
+        best = best_of(landscape, seed, 15)
+        shortfalls.append(1.0 if best is None else landscape[2].reward - best.reward)
+    assert max(shortfalls) > TOLERANCE
+
+
+def dearer(kind, quantile, goal, steps, width=0.5):
+    """Worst share by which a search for a goal pays more than need be, over several seeds."""
+    found = []
+    for seed in (0, 1, 3):
+        evaluate, lattice = decision(
+            made_up(seed=seed, width=width),
+            objective=Objective(kind=kind, goal=goal, quantile=quantile),
+            budget=Budget(steps=steps),
+            goal=goal,
+        )
+        optimum = exhaustive(evaluate, lattice, LEVEL)
+        found += [
+            searched(again(evaluate), lattice, start)[0].value / optimum.value - 1
+            for start in range(3)
+        ]
+    return max(found)
+
+
+@pytest.mark.parametrize("quantile", [None, 0.1])
+def test_search_for_the_fastest_finds_what_trying_everything_finds(quantile):
+    assert dearer("fastest", quantile, 0.65, 1000) <= TOLERANCE
+
+
+@pytest.mark.parametrize(("quantile", "steps"), [(None, 1000), (0.1, 1000), (0.1, STEPS)])
+def test_search_for_the_cheapest_finds_what_trying_everything_finds(quantile, steps):
+    # Within 180 steps one configuration in twenty reaches the goal as surely as asked.
+    assert dearer("cheapest", quantile, 0.6 if steps == STEPS else 0.65, steps) <= TOLERANCE
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_small_lattice_is_tried_in_full(landscape, seed):
+    evaluate, lattice, _ = landscape
+    few = Lattice(tuple(lattice)[seed::7])
+    fresh = again(evaluate)
+    best, nearest = searched(fresh, few, seed, trials=len(few))
+    assert [e.settings for e in fresh.tried] == list(few)
+    assert best == exhaustive(again(evaluate), few, LEVEL)
+    assert nearest in fresh.tried
+    # The control: one trial fewer, and it is searched.
+    fewer = again(evaluate)
+    searched(fewer, few, seed, trials=len(few) - 1)
+    assert len(fewer.tried) < len(few)
+
+
+def test_scattered_choices_are_searched_although_no_grid_holds_them(landscape):
+    # Only the diagonal of a grid of 400 x 400 is on offer.
+    evaluate, lattice, _ = landscape
+    first = next(iter(lattice))
+    rates = np.geomspace(1e-5, 1e-3, 400)
+    diagonal = Lattice(
+        tuple(
+            first.model_copy(update={"learning_rate": float(rate), "group_size": 4 + at})
+            for at, rate in enumerate(rates)
+        )
+    )
+    best, _ = searched(again(evaluate), diagonal)
+    optimum = exhaustive(again(evaluate), diagonal, LEVEL)
+    assert best.reward >= optimum.reward - TOLERANCE
+
+
+def test_constraint_costs_reward(landscape):
+    evaluate, lattice, optimum = landscape
+    free = exhaustive(again(evaluate), lattice, 0.0)
+    assert free.reward > optimum.reward
+    assert free.stability.probability < LEVEL
+
+
+def test_search_without_a_feasible_point_gives_the_safest():
+    evaluate, lattice = decision(made_up(moved={"hazard.level": -3.0}))
+    best, nearest = searched(evaluate, lattice, level=0.9999)
+    assert best is None
+    everything = again(evaluate)
+    top = max(everything(settings).stability.probability for settings in lattice)
+    assert nearest.stability.probability == pytest.approx(top, abs=0.01)
+
+
+def test_search_says_how_far_it_is(posterior):
+    evaluate, lattice = decision(posterior)
+    said = []
+    searched(evaluate, lattice, trials=30, progress=lambda *stage: said.append(stage))
+    assert [share for _, share, _ in said] == [0, 1 / 3, 2 / 3]
+    assert all(stage == "Searching configurations" for stage, _, _ in said)
+
+
+def test_same_seed_same_search(landscape):
+    evaluate, lattice, _ = landscape
+    orders = []
+    for seed in (4, 4, 5):
+        fresh = again(evaluate)
+        searched(fresh, lattice, seed, trials=60)
+        orders.append([e.settings for e in fresh.tried])
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_gaussian_process_without_pytorch_is_refused(landscape, monkeypatch):
+    evaluate, lattice, _ = landscape
+    monkeypatch.setattr("advisor.advice.search.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="needs PyTorch") as caught:
+        searched(again(evaluate), lattice, sampler="gp")
+    assert caught.value.key == "--sampler"
+
+
+def test_gaussian_process_searches_too(posterior):
+    pytest.importorskip("torch")
+    evaluate, lattice = decision(posterior)
+    # Two trials beyond those that are drawn at random; each takes it a second.
+    best, _ = searched(evaluate, lattice, trials=STARTUP + 2, sampler="gp")
+    assert best.stability.probability >= LEVEL
+    by_chance, _ = searched(again(evaluate), lattice, trials=STARTUP + 2)
+    assert [best.settings] != [by_chance.settings]

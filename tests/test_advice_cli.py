@@ -1,0 +1,472 @@
+"""``advisor what-if``, ``next-pilot`` and ``export`` as the user of a finished study meets them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import h5netcdf
+import pytest
+import yaml
+from integrations.launched import words_of
+from synthetic import PLANS, made_up
+
+import advisor.report
+from advisor.advice import recommend
+from advisor.cli import main
+from advisor.posterior.posterior import SCHEMA
+from advisor.posterior.storage import META
+from advisor.runs.configs.literal import parse_command_line, parse_overrides
+from advisor.runs.configs.parse import parse_config
+from advisor.runs.frameworks import openrlhf, trl, verl
+from advisor.runs.log_file import on_disk
+from advisor.study import MANIFEST, load_study, write_study
+
+NOTHING_LIVES = {"hazard.level": 2.0}
+ROUNDED = 1e-9
+"""Of a JSON number, which has fifteen digits."""
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """What ``advisor demo`` leaves behind, made once."""
+    folder = tmp_path_factory.mktemp("demo") / "study"
+    subprocess.run(
+        [sys.executable, "-m", "advisor", "demo", "--quiet", "--out", str(folder)],
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def said(demo):
+    return load_study(demo)[1]
+
+
+def silent(stage: str, share: float | None, detail: str) -> None:
+    pass
+
+
+def study_of(folder: Path, posterior: Any, **asked: Any) -> Path:
+    """Study of a made-up posterior, without its figures."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)
+        patch.setattr(advisor.report, "write_report", lambda posterior, advice, path: None)
+        write_study(folder, posterior, recommend(posterior, trials=40, **asked), silent)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def infeasible(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("infeasible") / "study"
+    return study_of(folder, made_up(), level=0.99999, seed=3)
+
+
+@pytest.fixture(scope="session")
+def lifeless(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lifeless") / "study"
+    return study_of(folder, made_up(moved=NOTHING_LIVES), weigh_pilots=False)
+
+
+@pytest.fixture(scope="session")
+def first_contact(tmp_path_factory):
+    return study_of(tmp_path_factory.mktemp("contact") / "study", made_up(PLANS[:1]))
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    """Run a command in an empty folder; what it printed, and that it wrote nothing else."""
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+
+    def once(*arguments: Any, code: int = 0, writes: tuple[str, ...] = ()) -> str:
+        before = {path.name for path in place.iterdir()}
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert (stopped.value.code or 0) == code, captured.err
+        assert "Traceback" not in captured.err
+        assert "Warning" not in captured.err
+        assert {path.name for path in place.iterdir()} == before | {*writes}
+        if code:
+            assert captured.out == ""
+        return captured.err if code else captured.out
+
+    return once
+
+
+def table(run: Any, *arguments: Any) -> list[dict[str, Any]]:
+    rows = json.loads(run("what-if", *arguments, "--json"))
+    assert isinstance(rows, list)
+    return rows
+
+
+# what-if ---------------------------------------------------------------------------------------
+
+
+def test_what_is_advised_has_the_numbers_of_the_advice(run, demo, said):
+    (row,) = table(run, demo)
+    near = {
+        "reward": said.reward.mean,
+        "reward_low": said.reward.lower,
+        "reward_high": said.reward.upper,
+        "p_stable": said.stability.probability,
+        "p_refresh": said.stability.refresh,
+        "p_tolerance": said.stability.tolerance,
+        "p_fluctuation": said.stability.fluctuation,
+        "p_error": said.stability.error,
+        "completions": said.cost.completions,
+        "gpu_hours": said.cost.gpu_hours,
+    }
+    assert {name: row[name] for name in near} == pytest.approx(near, rel=ROUNDED)
+    same = ("learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh")
+    assert {name: row[name] for name in same} == said.settings.model_dump(include={*same})
+    assert row["steps"] == said.steps
+    assert row["refresh_interval"] == said.settings.refresh_interval
+
+
+def test_alternatives_have_the_numbers_of_the_advice(run, demo, said):
+    """Of other settings and other lengths, as a reader of the answer would check them."""
+    others = [*said.alternatives, *said.equal_completions, *said.recipes]
+    assert len({other.cost.steps for other in others}) > 1
+    for other in others:
+        settings = other.settings
+        (row,) = table(
+            run,
+            *(demo, "--learning-rate", settings.learning_rate, "--group-size", settings.group_size),
+            *("--minibatches", settings.minibatches_per_refresh),
+            *("--epochs", settings.epochs_per_refresh, "--steps", other.cost.steps),
+        )
+        assert row["reward"] == pytest.approx(other.reward, rel=ROUNDED)
+        assert row["p_stable"] == pytest.approx(other.stability.probability, rel=ROUNDED)
+        assert row["gpu_hours"] == pytest.approx(other.cost.gpu_hours, rel=ROUNDED)
+
+
+def test_text_tells_what_json_tells(run, demo, said):
+    flags = [demo, "--learning-rate", "1e-3", "--group-size", 8, "--steps", 300]
+    (row,) = table(run, *flags)
+    (line,) = run("what-if", *flags).strip().splitlines()
+    for told in (
+        "learning rate 0.001",
+        "group size 8",
+        f"refresh interval {said.settings.refresh_interval}",
+        "300 steps",
+        f"{said.measure} {row['reward']:.3f}",
+        f"[{row['reward_low']:.3f}, {row['reward_high']:.3f}]",
+        f"{row['completions']:,.0f} completions",
+        f"{row['gpu_hours']:.3g} GPU-hours",
+    ):
+        assert told in line
+    # Other settings give other numbers: it is not the advice that is told again.
+    assert row["reward"] < said.reward.lower
+    assert row["p_stable"] < said.stability.probability - 0.05
+
+
+def test_several_values_are_combined(run, demo):
+    rates, groups, steps = [1e-4, 3e-4], [4, 16, 64], 90
+    flags = [
+        *(word for rate in rates for word in ("--learning-rate", rate)),
+        *(word for group in groups for word in ("--group-size", group)),
+        *("--steps", steps),
+    ]
+    rows = table(run, demo, *flags)
+    assert [(row["learning_rate"], row["group_size"]) for row in rows] == [*product(rates, groups)]
+    assert {row["steps"] for row in rows} == {steps}
+    assert len({row["reward"] for row in rows}) == len(rows)
+    lines = run("what-if", demo, *flags).strip().splitlines()
+    assert len(lines) == len(rows)
+    # One at a time gives the same numbers: no configuration shares the luck of the one before.
+    alone = [
+        table(run, demo, "--learning-rate", rate, "--group-size", group, "--steps", steps)[0]
+        for rate, group in product(rates, groups)
+    ]
+    assert alone == rows
+
+
+def test_refresh_interval_is_so_many_minibatches(run, demo):
+    (short,) = table(run, demo, "--refresh-interval", 4)
+    assert table(run, demo, "--minibatches", 4, "--epochs", 1) == [short]
+    assert (short["minibatches_per_refresh"], short["epochs_per_refresh"]) == (4, 1)
+    (reused,) = table(run, demo, "--minibatches", 2, "--epochs", 2)
+    assert reused["refresh_interval"] == short["refresh_interval"] == 4
+    # Reusing a batch halves what is generated.
+    assert reused["completions"] == short["completions"] / 2
+
+
+def test_unknown_times_are_null_and_not_told(run, first_contact):
+    (row,) = table(run, first_contact)
+    assert row["gpu_hours"] is None
+    assert "GPU-hours" not in run("what-if", first_contact)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--group-size", "1"], ["group size 1", "whole number from 2"]),
+        (["--group-size", "0"], ["group size 0", "whole number from 2"]),
+        (["--group-size", "100000000000000000000"], ["group size 1e+20"]),
+        (["--learning-rate", "0"], ["learning rate 0", "positive number"]),
+        (["--learning-rate", "-1e-4"], ["learning rate -0.0001", "positive number"]),
+        (["--learning-rate", "nan"], ["learning rate nan", "positive number"]),
+        (["--learning-rate", "inf"], ["learning rate inf", "positive number"]),
+        (["--learning-rate", "1e300"], ["learning rate 1e+300"]),
+        (["--learning-rate", "1e-4", "--learning-rate", "0"], ["learning rate 0 "]),
+        (["--steps", "0"], ["steps 0", "whole number from 1"]),
+        (["--steps", "100000000000"], ["steps 1e+11", "1,000,000"]),
+        (["--refresh-interval", "0"], ["mini-batches per refresh 0"]),
+        (["--minibatches", "-2"], ["mini-batches per refresh -2"]),
+        (["--epochs", "0"], ["epochs per refresh 0"]),
+        (["--refresh-interval", "4", "--epochs", "2"], ["--refresh-interval", "--minibatches"]),
+    ],
+)
+def test_impossible_settings_are_refused_in_one_sentence(run, demo, flags, words):
+    message = run("what-if", demo, *flags, code=2)
+    assert message.startswith("Error: ")
+    assert message.count("\n") == 1
+    assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize("flags", [["--learning-rate", "fast"], ["--group-size", "8.5"]])
+def test_words_for_numbers_are_refused(run, demo, flags):
+    assert f"Invalid value for '{flags[0]}'" in run("what-if", demo, *flags, code=2)
+
+
+# next-pilot ------------------------------------------------------------------------------------
+
+
+def test_text_of_a_pilot_tells_what_json_tells(run, demo):
+    told = json.loads(run("next-pilot", demo, "--steps", 60, "--json"))
+    text = run("next-pilot", demo, "--steps", 60)
+    settings = told["settings"]
+    first = dict(part.split("=") for part in text.splitlines()[0].split(", "))
+    assert float(first["learning_rate"]) == settings["learning_rate"]
+    assert int(first["num_generations"]) == settings["group_size"]
+    assert told["steps"] == settings["planned_steps"] == 60
+    assert "60 steps, " in text
+    assert f"{told['cost']['completions']:,.0f} completions" in text
+    assert told["reason"] in text
+    assert told["stability"]["probability"] >= 0.5
+
+
+def test_answer_s_own_pilot_is_named_again(run, infeasible):
+    advice = load_study(infeasible)[1]
+    assert (advice.kind, advice.seed) == ("infeasible", 3)
+    told = json.loads(run("next-pilot", infeasible, "--json"))
+    assert told == advice.next_pilot.model_dump(mode="json")
+
+
+def test_asking_again_gives_the_same_pilot(run, demo):
+    asked = ["next-pilot", demo, "--seed", 5, "--json"]
+    first = json.loads(run(*asked))
+    assert json.loads(run(*asked)) == first
+    assert first["gain"] != json.loads(run("next-pilot", demo, "--seed", 6, "--json"))["gain"]
+
+
+def test_first_contact_names_a_pilot(run, first_contact):
+    told = json.loads(run("next-pilot", first_contact, "--json"))
+    assert told["steps"] <= load_study(first_contact)[1].longest_pilot
+    assert told["cost"]["gpu_hours"] is None
+
+
+def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
+    message = run("next-pilot", lifeless, code=3)
+    assert message.startswith("Error: No configuration is likely to survive even a short pilot.")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize("steps", [1, 0, -5, 181, 10**9])
+def test_pilot_of_no_use_is_refused(run, demo, said, steps):
+    assert said.steps == 180
+    message = run("next-pilot", demo, "--steps", steps, code=2)
+    assert "'--steps'" in message
+    assert f"{steps} steps" in message
+    assert "180" in message
+    assert message.count("\n") == 1
+
+
+# export ----------------------------------------------------------------------------------------
+
+
+def settings_of_trl(text: str, folder: Path) -> dict[str, Any]:
+    path = folder / "config.yaml"
+    path.write_text(text)
+    return trl.FRAMEWORK.derive(dict(parse_config(on_disk(path), path.name).settings)).facts
+
+
+def settings_of_verl(text: str, folder: Path) -> dict[str, Any]:
+    module, *words = words_of(text, folder)[1:]
+    assert module == "verl.trainer.main_ppo"
+    return verl.FRAMEWORK.derive(parse_overrides(words)).facts
+
+
+def settings_of_openrlhf(text: str, folder: Path) -> dict[str, Any]:
+    module, *words = words_of(text, folder)[1:]
+    assert module == "openrlhf.cli.train_ppo_ray"
+    given = parse_command_line(words)
+    # OpenRLHF prints this quotient, from which the length of the run follows.
+    given["num_rollouts_per_episodes"] = given["data.max_samples"] // given["rollout.batch_size"]
+    return openrlhf.FRAMEWORK.derive(given).facts
+
+
+READERS = {"trl": settings_of_trl, "verl": settings_of_verl, "openrlhf": settings_of_openrlhf}
+ADVISED = (
+    "learning_rate",
+    "group_size",
+    "prompts_per_step",
+    "minibatches_per_refresh",
+    "epochs_per_refresh",
+    "planned_steps",
+)
+
+
+@pytest.mark.parametrize("trainer", READERS)
+def test_export_is_read_back_as_what_was_advised(run, demo, said, tmp_path, trainer):
+    facts = READERS[trainer](run("export", demo, "--to", trainer), tmp_path)
+    expected = said.settings.model_dump(include={*ADVISED})
+    assert expected["planned_steps"] == said.steps
+    assert {name: facts.get(name) for name in ADVISED} == expected
+
+
+@pytest.mark.parametrize("trainer", READERS)
+def test_study_holds_the_same_configuration(run, demo, trainer):
+    names = {"trl": "trl_config.yaml", "verl": "verl_grpo.sh", "openrlhf": "openrlhf_grpo.sh"}
+    assert (demo / names[trainer]).read_text() == run("export", demo, "--to", trainer)
+
+
+@pytest.mark.parametrize("trainer", READERS)
+def test_out_is_what_would_be_printed(run, demo, trainer):
+    flags = ["export", demo, "--to", trainer]
+    printed = run(*flags)
+    assert run(*flags, "--out", "config", writes=("config",)) == ""
+    assert Path("config").read_text() == printed
+
+
+def test_exporting_again_renews_the_file(run, demo):
+    run("export", demo, "--to", "trl", "--out", "grpo.yaml", writes=("grpo.yaml",))
+    before = yaml.safe_load(Path("grpo.yaml").read_text())
+    run("export", demo, "--to", "trl", "--devices", 8, "--out", "grpo.yaml")
+    after = yaml.safe_load(Path("grpo.yaml").read_text())
+    assert after["gradient_accumulation_steps"] == before["gradient_accumulation_steps"] / 8
+
+
+@pytest.mark.parametrize("trainer", READERS)
+def test_what_is_no_advice_is_exported_with_a_mark(run, infeasible, trainer):
+    assert "# NOT a recommendation (infeasible)" in run("export", infeasible, "--to", trainer)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--to", "slime"], ["'slime'", "trl, verl, openrlhf"]),
+        (["--to", "TRL"], ["'TRL'", "trl, verl, openrlhf"]),
+        (["--to", "trl", "--devices", "7"], ["7 devices", "such as"]),
+        (["--to", "trl", "--out", "missing/grpo.yaml"], ["missing/grpo.yaml", "--out"]),
+        (["--to", "trl", "--out", "."], ["--out", "Is a directory"]),
+        ([], ["Missing option '--to'"]),
+        (["--to", "trl", "--devices", "0"], ["Invalid value for '--devices'"]),
+    ],
+)
+def test_export_that_cannot_be_is_refused(run, demo, flags, words):
+    message = run("export", demo, *flags, code=2)
+    assert all(word in message for word in words), message
+
+
+# Studies that are none ---------------------------------------------------------------------------
+
+COMMANDS = {"what-if": [], "next-pilot": [], "export": ["--to", "trl"]}
+
+
+def without_its_answer(study: Path) -> None:
+    (study / "recommendation.json").unlink()
+
+
+def without_its_posterior(study: Path) -> None:
+    (study / "posterior.nc").unlink()
+
+
+def with_half_a_posterior(study: Path) -> None:
+    whole = (study / "posterior.nc").read_bytes()
+    (study / "posterior.nc").write_bytes(whole[: len(whole) // 2])
+
+
+def with_another_manifest(study: Path) -> None:
+    (study / MANIFEST).write_text('{"name": "My page", "icons": []}')
+
+
+def of_an_older_schema(study: Path) -> None:
+    with h5netcdf.File(study / "posterior.nc", "a") as file:
+        meta = json.loads(str(file.attrs[META]))
+        meta["provenance"]["schema_version"] = SCHEMA - 1
+        file.attrs[META] = json.dumps(meta)
+
+
+def of_an_older_answer(study: Path) -> None:
+    path = study / "recommendation.json"
+    told = json.loads(path.read_text())
+    del told["stability"]["fluctuation"]
+    path.write_text(json.dumps(told))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (shutil.rmtree, ["it is no study", "advisor advise or advisor demo"]),
+        (with_another_manifest, ["it is no study"]),
+        (without_its_answer, ["recommendation.json"]),
+        (without_its_posterior, ["posterior.nc"]),
+        (with_half_a_posterior, ["posterior.nc"]),
+        (of_an_older_schema, ["posterior.nc", f"schema {SCHEMA - 1}", "again"]),
+        (of_an_older_answer, ["recommendation.json", "'stability.fluctuation'", "again"]),
+    ],
+)
+def test_damaged_study_is_refused_in_one_sentence(
+    run, first_contact, tmp_path, command, damage, words
+):
+    study = shutil.copytree(first_contact, tmp_path / "study")
+    damage(study)
+    message = run(command, study, *COMMANDS[command], code=2)
+    assert message.startswith(f"Error: {study}")
+    assert message.count("\n") == 1
+    assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, command):
+    study = shutil.copytree(first_contact, tmp_path / "study")
+    with h5netcdf.File(study / "posterior.nc", "a") as file:
+        meta = json.loads(str(file.attrs[META]))
+        meta["provenance"]["package"] = "0.0.1"
+        file.attrs[META] = json.dumps(meta)
+    with pytest.raises(SystemExit) as stopped:
+        main([command, str(study), *COMMANDS[command]])
+    captured = capsys.readouterr()
+    assert not stopped.value.code
+    assert captured.out
+    assert captured.err.startswith("Note: ")
+    assert "fitted by version 0.0.1" in captured.err
+    assert ".py" not in captured.err
+
+
+# What is loaded ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_asking_a_finished_study_loads_no_sampler(demo, command):
+    code = (
+        "import sys\nfrom advisor.cli import main\n"
+        f"try:\n    main({[command, str(demo), *COMMANDS[command]]!r})\n"
+        "except SystemExit as stop:\n    assert not stop.code\n"
+        "heavy = ('pymc', 'arviz', 'nutpie', 'numba', 'matplotlib', 'optuna')\n"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout
+    assert done.stderr.splitlines()[-1] == "[]"
