@@ -88,8 +88,8 @@ def fluctuation(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray
 
     The pilots' own wander, scaled by the temperature ``eta / (P G)`` relative to their reference
     and, towards the refresh limit k*, by ``1 / (1 - k / k*)``: at K steps of a held snapshot
-    without momentum that is the exact inflation (theory section 6). Infinite beyond the limit. It is
-    the fitted mode that carries the reward's fluctuation, so no stiffness ratio enters.
+    without momentum that is the exact inflation (theory section 6). Infinite beyond the limit. The
+    fitted mode carries the reward's fluctuation, so no stiffness ratio enters.
     """
     reference = forecaster.posterior.meta.reference
     heat = temperature(
