@@ -27,7 +27,7 @@ from advisor.runs.frameworks import openrlhf, trl, verl
 from advisor.runs.log_file import on_disk
 from advisor.study import MANIFEST, load_study, write_study
 
-NOTHING_LIVES = {"hazard.level": 2.0}
+NOTHING_LIVES = {"hazard.level": 6.0}
 ROUNDED = 1e-9
 """Of a JSON number, which has fifteen digits."""
 
@@ -459,10 +459,10 @@ def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, comm
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_asking_a_finished_study_loads_no_sampler(demo, command):
+def test_asking_a_finished_study_loads_no_sampler(first_contact, command):
     code = (
         "import sys\nfrom advisor.cli import main\n"
-        f"try:\n    main({[command, str(demo), *COMMANDS[command]]!r})\n"
+        f"try:\n    main({[command, str(first_contact), *COMMANDS[command]]!r})\n"
         "except SystemExit as stop:\n    assert not stop.code\n"
         "heavy = ('pymc', 'arviz', 'nutpie', 'numba', 'matplotlib', 'optuna')\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"

@@ -1,13 +1,17 @@
 """The command line as a user meets it."""
 
 import json
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from synthetic import made_up
 
+import advisor.posterior
+import advisor.report
 from advisor.cli import main
 from advisor.demo import demo_folder
 
@@ -114,8 +118,6 @@ def test_a_sidecar_that_lacks_or_contradicts_is_refused(pilot, tmp_path, capsys,
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--level", "1.5"], ["'level'", "1.5"]),
-        (["--steps", "0"], ["'steps'", "at least one"]),
         (["--set", "group_size"], ["--set", "name=value"]),
         (["--group-sizes", "8,many"], ["--group-sizes", "8,many"]),
         (["--priors", "no_such_preset"], ["no_such_preset", "full_finetuning"]),
@@ -126,6 +128,156 @@ def test_a_wrong_flag_is_refused_before_any_work(pilot, tmp_path, capsys, flags,
     message = refused(["advise", pilot, "--out", tmp_path / "s", "--quiet", *flags], capsys)
     assert all(word in message for word in words), message
     assert time.monotonic() - started < 10
+
+
+# Requests of advise ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ask(tmp_path, capsys, monkeypatch):
+    """``advisor advise`` on the demo's pilots, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def once(*flags, code=2):
+        flags = ["advise", demo_folder(), "--out", "study", "--quiet", *flags]
+        message = refused(flags, capsys, code)
+        assert list(tmp_path.iterdir()) == []
+        return message
+
+    return once
+
+
+@pytest.fixture
+def unfitted(monkeypatch):
+    def fit(*arguments, **options):
+        raise AssertionError("the pilots were fitted before the request was read")
+
+    monkeypatch.setattr(advisor.posterior, "fit", fit)
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """A posterior of smooth made-up pilots, of the demo's task and models, without step times."""
+    monkeypatch.setattr(advisor.posterior, "fit", lambda *arguments, **options: made_up())
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--steps", "100", "--completions", "5000"], ["one budget", "completions and steps"]),
+        (["--steps", "100", "--gpu-hours", "3"], ["one budget"]),
+        (["--completions", "5e6", "--gpu-hours", "3"], ["one budget"]),
+        *((["--steps", steps], ["--steps", steps, "at least one"]) for steps in ("0", "-3")),
+        (["--steps", "2000000"], ["--steps", "2,000,000", "optimizer steps"]),
+        *((["--completions", amount], ["--completions", amount]) for amount in ("0", "-1", "nan")),
+        (["--completions", "inf"], ["--completions", "inf"]),
+        *((["--gpu-hours", amount], ["--gpu-hours", amount]) for amount in ("0", "-1", "nan")),
+        (["--gpu-hours", "inf"], ["--gpu-hours", "inf"]),
+        (["--to-reward", "0.8", "--to-share", "0.9"], ["--to-reward, --to-share", "one goal"]),
+        *((["--to-share", share], ["--to-share", share]) for share in ("0", "1", "1.5", "nan")),
+        *((["--risk", risk], ["--risk", risk, "(0, 0.5]"]) for risk in ("0", "0.7", "nan")),
+        *((["--level", level], ["--level", level]) for level in ("0", "1", "1.2", "nan")),
+        (["--group-sizes", ","], ["group_sizes", "empty", "whole numbers from 2"]),
+        (["--group-sizes", "1,8"], ["group_sizes", "[1, 8]", "whole numbers from 2"]),
+        (["--group-sizes", "8.5"], ["--group-sizes", "8.5"]),
+        (["--learning-rates", ","], ["learning_rates", "empty", "positive numbers"]),
+        *(
+            (["--learning-rates", rates], ["learning_rates", "positive numbers"])
+            for rates in ("0", "-1e-4", "inf", "1e-4,nan")
+        ),
+        *(
+            (["--seconds-per-step", time], ["--seconds-per-step", time])
+            for time in ("0", "-1", "nan", "inf")
+        ),
+        (["--gpus", "0"], ["Invalid value for '--gpus'"]),
+        (["--devices", "0"], ["Invalid value for '--devices'"]),
+        (["--seed", "-1"], ["Invalid value for '--seed'"]),
+        (["--sampler", "nonsense"], ["--sampler", "'nonsense'", "tpe or gp"]),
+        (["--sampler", "TPE"], ["--sampler", "'TPE'", "tpe or gp"]),
+        (["--storage", "."], ["--storage", "cannot be kept there"]),
+        (["--storage", "/proc/nothing/studies.log"], ["--storage", "cannot be kept there"]),
+        (["--storage", "nonsense://somewhere"], ["--storage", "cannot be kept there", "driver"]),
+        (["--storage", "postgresql:/somewhere"], ["--storage", "two slashes"]),
+        (["--storage", "study/studies.log"], ["--storage", "study's folder", "beside"]),
+        (["--storage", "sqlite:///missing/studies.db"], ["--storage", "cannot be kept there"]),
+    ],
+)
+def test_an_impossible_request_is_refused_before_the_fit(ask, unfitted, flags, words):
+    message = ask(*flags)
+    assert all(word in message for word in words), message
+    if not message.startswith("Usage"):
+        assert message.startswith("Error: ")
+        assert message.count("\n") == 1
+
+
+def test_a_password_is_not_repeated(ask, unfitted):
+    message = ask("--storage", "nonsense://team:hunter2@somewhere/studies")
+    assert "hunter2" not in message
+    assert "nonsense://team:***@somewhere/studies" in message
+
+
+def test_notes_are_not_taken_for_a_storage(pilot, tmp_path, capsys, unfitted):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("keep me")
+    flags = ["advise", pilot, "--out", tmp_path / "study", "--quiet", "--storage", notes]
+    assert "no Optuna journal" in refused(flags, capsys)
+    assert notes.read_text() == "keep me"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--to-reward", "0.01"], ["--to-reward", "0.01", "starts at 0.", "ends at 1"]),
+        (["--to-reward", "1"], ["--to-reward", "1 is no goal"]),
+        (["--to-reward", "-5"], ["--to-reward", "-5"]),
+        (["--to-reward", "nan"], ["--to-reward", "nan"]),
+        (["--gpu-hours", "2"], ["--gpu-hours", "step times", "--seconds-per-step"]),
+        (["--devices", "7"], ["devices", "7 devices", "multiple of 7"]),
+        (["--group-sizes", "3", "--devices", "32"], ["[3]", "32 devices"]),
+        (["--task", "chess"], ["--task", "'chess'", "sort"]),
+        (["--model", "unheard-of"], ["--parameters", "'unheard-of'", "7e9"]),
+        *(
+            (["--model", "mine", "--parameters", size], ["--parameters", size])
+            for size in ("0", "-1", "nan", "inf", "1e+300")
+        ),
+        (["--model", "tiny-m", "--parameters", "7e9"], ["--parameters", "'tiny-m'", "7e+09"]),
+        *(
+            (["--start-reward", start], ["start_reward", start, "(0, 1)"])
+            for start in ("0", "1", "2", "nan")
+        ),
+    ],
+)
+def test_a_request_that_the_pilots_contradict_is_refused(ask, fitted, flags, words):
+    message = ask(*flags)
+    assert message.startswith("Error: ")
+    assert message.count("\n") == 1
+    assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--to-reward", "0.999"], ["the goal", "0.999", "the best comes to"]),
+        (["--to-reward", "0.95", "--steps", "3"], ["the goal", "0.95", "longer run"]),
+        (["--level", "0.9999999"], ["P(stable)", "The nearest one found", "lower level"]),
+        (["--completions", "20"], ["the budget", "no step"]),
+        (["--gpu-hours", "1e-9", "--seconds-per-step", "9"], ["the budget", "no step"]),
+    ],
+)
+def test_what_no_configuration_reaches_is_exit_code_3(
+    tmp_path, capsys, monkeypatch, fitted, flags, words
+):
+    monkeypatch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)
+    monkeypatch.setattr(advisor.report, "write_report", lambda posterior, advice, path: None)
+    with pytest.raises(SystemExit) as stopped:
+        main(["advise", str(demo_folder()), "--out", str(tmp_path / "study"), "--quiet", *flags])
+    captured = capsys.readouterr()
+    assert stopped.value.code == 3
+    assert captured.err == ""
+    assert captured.out.startswith("No feasible configuration")
+    assert all(word in captured.out for word in words), captured.out
+    said = json.loads((tmp_path / "study" / "recommendation.json").read_text())
+    assert said["kind"] == "infeasible"
 
 
 def test_a_folder_that_is_no_study_is_not_overwritten(pilot, tmp_path, capsys):
@@ -150,6 +302,43 @@ def test_help_and_import_load_nothing_heavy():
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert run_python(code).stdout.strip().endswith("[]")
+
+
+COMMANDS = (
+    [],
+    ["demo"],
+    ["inspect"],
+    ["fit"],
+    ["advise"],
+    ["what-if"],
+    ["next-pilot"],
+    ["export"],
+    ["backtest"],
+    ["priors"],
+    ["priors", "show"],
+    ["priors", "learn"],
+)
+
+
+def test_every_command_has_help_that_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom advisor.cli import main\n"
+        f"for command in {COMMANDS!r}:\n"
+        "    print('---')\n"
+        "    try:\n        main([*command, '--help'])\n"
+        "    except SystemExit as stop:\n        assert not stop.code, command\n"
+        "heavy = ('pymc', 'arviz', 'optuna', 'matplotlib', 'pandas', 'nutpie', 'scipy', 'numpy')\n"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+    done = run_python(code)
+    assert done.stderr.splitlines()[-1] == "[]"
+    pages = done.stdout.split("---\n")[1:]
+    assert len(pages) == len(COMMANDS)
+    for command, page in zip(COMMANDS, pages, strict=True):
+        assert f"Usage: {' '.join(['-c', *command])} " in page
+    top = pages[0]
+    for command in COMMANDS[1:]:
+        assert re.search(rf"^\W*{command[0]}\s", top, re.MULTILINE), command
 
 
 def test_help_is_quick():

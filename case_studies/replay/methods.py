@@ -9,6 +9,9 @@ import numpy as np
 import optuna
 from tables import World
 
+from advisor.backtest.cases import Case
+from advisor.backtest.curves import CURVES, curve_fit
+
 LOOKED_AT = 10
 """Last steps of a pilot whose mean reward judges it."""
 
@@ -43,6 +46,22 @@ def best_pilot(world: World, candidates: list[int], pilots: list[int], cut: int)
     """Pilot with the highest reward when it was cut."""
     offered = [index for index in pilots if index in candidates] or candidates
     return max(offered, key=lambda index: score(world, index, cut))
+
+
+def best_extrapolated(
+    world: World, candidates: list[int], pilots: list[int], cut: int, scenario: str
+) -> int:
+    """Pilot whose own exponential, fitted to it alone, ends highest: no pooling over pilots."""
+    offered = [index for index in pilots if index in candidates] or candidates
+
+    def end(index: int) -> float:
+        steps = world.steps if scenario != "sample_budget" else world.budget_steps(index)
+        seen = world.pilot(index, cut)
+        case = Case(seen, np.array([float(min(steps, world.steps))]), float("nan"))
+        draws, _ = curve_fit(case, CURVES["exponential"], 0.0, 1.0, np.random.default_rng(index))
+        return float(np.mean(draws))
+
+    return max(offered, key=end)
 
 
 def constant(world: World, others: list[World], scenario: str, candidates: list[int]) -> int | None:

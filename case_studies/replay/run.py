@@ -16,7 +16,15 @@ from typing import Any
 
 import numpy as np
 from advise import advise, fitted, without_pilots
-from methods import RECIPES, best_pilot, constant, halved, nearest, searched
+from methods import (
+    RECIPES,
+    best_extrapolated,
+    best_pilot,
+    constant,
+    halved,
+    nearest,
+    searched,
+)
 from tables import SCENARIOS, World, read_worlds
 
 from advisor.priors import load_priors
@@ -128,6 +136,9 @@ def _job(
                 told = advise(world, fixed, scenario, LEVEL).advised["advisor"]
                 named["advisor, exponents of the theory"] = told
         named["best pilot"] = best_pilot(world, candidates, pilots, given.cut)
+        named["best extrapolated pilot"] = best_extrapolated(
+            world, candidates, pilots, given.cut, scenario
+        )
         chosen = constant(world, others, scenario, candidates)
         if chosen is not None:
             named["best constant of the other tables"] = chosen

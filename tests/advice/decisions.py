@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from hypothesis import settings
 from synthetic import made_up
 
 from advisor.advice import Budget, CostModel, Lattice, Objective
@@ -16,6 +17,8 @@ from advisor.advice.search import search
 from advisor.advice.target import largest_target
 from advisor.posterior import Forecaster, Posterior, Target
 from advisor.runs.pilot_run import Hyperparameters
+
+STEADY = settings(derandomize=True, database=None, deadline=None)
 
 LEVEL = 0.9
 STEPS = 180
@@ -42,7 +45,7 @@ def decision(
     budget: Budget | None = None,
     cost: CostModel = UNTIMED,
     goal: float | None = None,
-    draws: int = 1000,
+    draws: int = 4000,
     **choices: Any,
 ) -> tuple[Evaluator, Lattice]:
     """Fresh evaluator, and lattice around the pilots."""

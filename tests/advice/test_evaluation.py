@@ -1,4 +1,4 @@
-"""One configuration at a time: cached evaluations, the steps of a curve, ties that the price breaks."""
+"""One configuration at a time: cached evaluations, steps of a curve, ties that the price breaks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import decision
+from decisions import STEADY, decision
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Plan, made_up
@@ -39,6 +39,7 @@ def test_share_of_the_gain_worked_out_by_hand():
 rising_curves = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=12, unique=True).map(sorted)
 
 
+@STEADY
 @given(rising_curves, st.floats(0.0, 1.0))
 def test_curve_has_made_the_share_where_it_is_said_to(curve, share):
     values, steps = np.array(curve), 7 * np.arange(len(curve))
@@ -48,6 +49,7 @@ def test_curve_has_made_the_share_where_it_is_said_to(curve, share):
     assert np.interp(there, steps, values) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
 
 
+@STEADY
 @given(st.integers(1, 100_000))
 def test_curve_is_asked_from_the_start_to_the_end(most):
     steps = curve_steps(most)

@@ -1,0 +1,200 @@
+"""The configurations on offer: whole, divisible, within reach of the pilots, each once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from decisions import STEADY, changed, decision
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import PLANS, Plan, made_up
+
+from advisor.advice import Lattice, recommend
+from advisor.advice.lattice import (
+    AXES,
+    RATE_RATIO,
+    default_lattice,
+    largest_surviving_rate,
+    within_reach,
+)
+from advisor.errors import InputError
+
+FIXED = PLANS[3].completed
+"""What the advice keeps of the first pilot of the target."""
+
+
+def test_lattice_reaches_a_little_beyond_the_pilots(posterior):
+    _, lattice = decision(posterior)
+    rates = lattice.axes["learning_rate"]
+    # From a third of the gentlest pilot to three times the largest that survived (not the 3e-3
+    # that collapsed), six to a decade.
+    assert (rates[0], rates[-1]) == (3.3e-5, 3e-3)
+    np.testing.assert_allclose(np.diff(np.log(rates)), np.log(RATE_RATIO), atol=0.06)
+    assert lattice.axes["group_size"] == (4, 8, 16, 32, 64)
+    assert lattice.axes["minibatches_per_refresh"] == (1, 2, 4, 8)
+    assert lattice.axes["epochs_per_refresh"] == (1, 2)
+    everything = list(lattice)
+    assert len(everything) == len(lattice) == len(set(everything)) == 13 * 5 * 4 * 2
+    for settings in everything:
+        kept = settings.model_dump(exclude={*AXES})
+        assert kept == FIXED.model_dump(exclude={*AXES})
+
+
+def test_every_configuration_is_found_by_its_choices(posterior):
+    _, lattice = decision(posterior)
+    for settings in lattice:
+        assert lattice.at(tuple(getattr(settings, name) for name in AXES)) is settings
+    assert lattice.at((0.5, 8, 1, 1)) is None
+    scattered = Lattice(tuple(lattice)[::7])
+    offered = set(scattered)
+    for settings in lattice:
+        found = scattered.at(tuple(getattr(settings, name) for name in AXES))
+        assert found is (settings if settings in offered else None)
+
+
+@st.composite
+def cases(draw):
+    prompts = draw(st.sampled_from([0.5, 1.0, 3.0, 6.0, 7.5, 16.0, 48.0]))
+    devices = draw(st.integers(1, 64))
+    sizes = draw(st.lists(st.integers(2, 96), min_size=1, max_size=6))
+    return prompts, devices, tuple(sizes)
+
+
+@STEADY
+@given(cases())
+def test_completions_of_a_step_divide_among_the_devices(case):
+    prompts, devices, sizes = case
+    divisible = {size for size in sizes if float(prompts * size / devices).is_integer()}
+    given_choices = {"group_sizes": sizes, "learning_rates": (1e-4,), "devices": devices}
+    fixed = FIXED.model_copy(update={"prompts_per_step": prompts})
+    if not divisible:
+        with pytest.raises(InputError, match=f"among {devices} devices") as caught:
+            default_lattice(POSTERIOR, fixed, **given_choices)
+        assert caught.value.key == "devices"
+        return
+    lattice = default_lattice(POSTERIOR, fixed, **given_choices)
+    assert {settings.group_size for settings in lattice} == divisible
+
+
+POSTERIOR = made_up(draws=2)
+
+
+def test_devices_that_nothing_divides_among_are_refused(posterior):
+    with pytest.raises(InputError, match="divides among 7 devices"):
+        recommend(posterior, devices=7)
+    with pytest.raises(InputError, match="0 devices"):
+        recommend(posterior, devices=0)
+
+
+def test_devices_bind_everything_that_is_advised(posterior):
+    # Groups of 5, 16 and 32 with 16 prompts do not divide among 1024; of 64 they do.
+    found = recommend(posterior, devices=1024, trials=40)
+    assert found.settings.group_size == 64
+    for other in (*found.alternatives, *found.frontier):
+        completions = other.settings.prompts_per_step * other.settings.group_size
+        assert completions % 1024 == 0, other.name
+
+
+def test_given_choices_are_the_only_ones(posterior):
+    found = recommend(posterior, group_sizes=(32, 12), learning_rates=(2e-4, 5e-5), trials=40)
+    assert found.settings.group_size in (12, 32)
+    assert found.settings.learning_rate == 2e-4
+    assert "at the edge of what was offered (0.0002)" in found.binding
+    for other in (*found.alternatives, *found.frontier):
+        assert other.settings.group_size in (12, 32)
+        assert other.settings.learning_rate in (2e-4, 5e-5)
+
+
+def test_choices_of_numpy_are_plain_numbers_in_the_answer(posterior):
+    found = recommend(
+        posterior,
+        group_sizes=tuple(np.array([8, 16])),
+        learning_rates=tuple(np.geomspace(1e-4, 4e-4, 3)),
+        weigh_pilots=False,
+    )
+    assert found.text.startswith("learning_rate=0.0")
+    assert type(found).model_validate_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("name", ["group_sizes", "learning_rates"])
+@pytest.mark.parametrize("choices", [(), (0,), (8, -1), (float("nan"),), (float("inf"),)])
+def test_choices_that_are_none_are_refused(posterior, name, choices):
+    with pytest.raises(InputError, match="empty or hold what cannot be") as caught:
+        recommend(posterior, **{name: choices})
+    assert caught.value.key == name
+
+
+@pytest.mark.parametrize("size", [1, 8.5])
+def test_group_that_is_none_is_refused(posterior, size):
+    with pytest.raises(InputError, match="Give whole numbers from 2") as caught:
+        recommend(posterior, group_sizes=(size,))
+    assert caught.value.key == "group_sizes"
+
+
+# The very configurations -----------------------------------------------------------------------
+
+
+def test_named_configurations_are_the_only_ones(posterior):
+    offered = [PLANS[0].completed, PLANS[4].completed, changed(FIXED, group_size=12)]
+    found = recommend(posterior, choose_from=offered, indifference=0.0, level=0.5)
+    named = [one.model_copy(update={"planned_steps": found.steps}) for one in offered]
+    assert found.settings in named
+    evaluate, _ = decision(posterior)
+    best = max((e for e in map(evaluate, offered) if e.is_feasible(0.5)), key=lambda e: e.reward)
+    assert found.settings == evaluate.planned(best.settings)
+    for other in (*found.alternatives, *found.frontier):
+        assert other.settings in offered
+
+
+def test_configurations_named_twice_are_refused(posterior):
+    once = PLANS[0].completed
+    # What tells them apart is nothing that the advice chooses.
+    for twin in (once, changed(once, prompts_per_step=64.0)):
+        with pytest.raises(InputError, match="differ in nothing that is chosen") as caught:
+            recommend(posterior, choose_from=[once, PLANS[1].completed, twin])
+        assert caught.value.key == ", ".join(AXES)
+
+
+def test_no_configuration_is_refused(posterior):
+    with pytest.raises(InputError, match="no configuration is left to choose from"):
+        Lattice(())
+    with pytest.raises(InputError, match="no configuration is left to choose from"):
+        recommend(posterior, choose_from=[])
+
+
+# Reach -----------------------------------------------------------------------------------------
+
+
+def test_reach_ends_at_three_times_the_largest_that_survived(posterior):
+    _, wide = decision(posterior, learning_rates=(1e-4, 2.9e-3, 3e-3, 3.1e-3, 1e-2))
+    assert largest_surviving_rate(posterior) == 1e-3
+    near = within_reach(wide, posterior)
+    assert near.axes["learning_rate"] == (1e-4, 2.9e-3, 3e-3)
+    assert set(near) == {settings for settings in wide if settings.learning_rate <= 3e-3}
+
+
+def test_decimals_do_not_cut_off_three_times_a_rate():
+    # 3 * 1e-4 is 3.0000000000000003e-4, and 3 * 7e-5 less than 2.1e-4.
+    for rate, thrice in ((1e-4, 3e-4), (7e-5, 2.1e-4)):
+        posterior = made_up([Plan(rate), Plan(rate, 16), Plan(rate / 2)], draws=2)
+        _, wide = decision(posterior, learning_rates=(thrice, 1.01 * thrice))
+        assert within_reach(wide, posterior).axes["learning_rate"] == (thrice,)
+
+
+def test_nothing_within_reach_is_refused(posterior):
+    _, far = decision(posterior, learning_rates=(4e-3, 1e-2))
+    with pytest.raises(InputError, match="no configuration is left"):
+        within_reach(far, posterior)
+
+
+def test_nothing_is_within_reach_or_out_of_it_where_every_pilot_collapsed():
+    plans = [replace(plan, collapse=20) for plan in PLANS]
+    posterior = made_up(plans, draws=2)
+    assert largest_surviving_rate(posterior) is None
+    _, lattice = decision(posterior)
+    assert within_reach(lattice, posterior) is lattice
+    # The way is down: two decades from the gentlest.
+    rates = lattice.axes["learning_rate"]
+    assert (rates[0], rates[-1]) == (1e-6, 1e-4)

@@ -1,0 +1,92 @@
+"""The tabulated limit of the refresh map against a direct scan of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from decisions import STEADY
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.dynamics import (
+    critical_stiffness,
+    held_limit,
+    lag_in_cycles,
+    partial_correction_limit,
+    schedule_radius,
+    stiffness_limit,
+)
+from advisor.dynamics.refresh_limit import LEAST, MOST, SHARES
+
+WITHIN = 0.02
+MOMENTA = st.sampled_from([0.0, 0.3, 0.5, 0.9, 0.95, 0.99])
+INTERVALS = st.sampled_from([1, 2, 3, 4, 8, 16, 64])
+LAGS = st.sampled_from([0.0, 0.5, 1.0, 3.5, 8.0])
+FEW = settings(STEADY, max_examples=40)
+
+
+def scanned(momentum, interval, share, lag):
+    cycles = lag_in_cycles(lag, interval)
+    radius = schedule_radius(momentum, interval, uncorrected_share=share, lag_cycles=cycles)
+    # The smaller of what is scanned and of where the table ends.
+    return min(MOST, critical_stiffness(radius, low=LEAST, high=MOST, points=1000))
+
+
+@FEW
+@given(MOMENTA, INTERVALS, st.sampled_from(SHARES.tolist()), LAGS)
+def test_limit_is_that_of_a_direct_scan_at_tabulated_shares(momentum, interval, share, lag):
+    exact = scanned(momentum, interval, share, lag)
+    assert stiffness_limit(momentum, interval, share, lag) == pytest.approx(exact, rel=WITHIN)
+
+
+@FEW
+@given(MOMENTA, INTERVALS, st.floats(0, 1), LAGS)
+def test_limit_between_tabulated_shares(momentum, interval, share, lag):
+    found = float(stiffness_limit(momentum, interval, share, lag))
+    place = np.clip(np.searchsorted(SHARES, share), 1, len(SHARES) - 1)
+    below, above = stiffness_limit(momentum, interval, SHARES[place - 1 : place + 1], lag)
+    assert min(below, above) * (1 - 1e-9) <= found <= max(below, above) * (1 + 1e-9)
+    # Where neighbours agree no other window opens between them.
+    if max(below, above) < 1.2 * min(below, above):
+        exact = scanned(momentum, interval, share, lag)
+        assert found == pytest.approx(exact, rel=WITHIN)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("interval", [1, 2, 4, 8, 16, 64, 256])
+def test_limit_without_correction_or_lag_is_the_closed_form(momentum, interval):
+    found = stiffness_limit(momentum, interval, 1.0)
+    assert found == pytest.approx(held_limit(momentum, interval), rel=1e-4)
+
+
+@pytest.mark.parametrize("interval", [2, 8, 64])
+@pytest.mark.parametrize("at", [18, 20, 24, 28, 31])
+def test_limit_of_partial_correction_without_momentum_is_the_closed_form(interval, at):
+    exact = partial_correction_limit(interval, SHARES[at])
+    # Beyond it the fresh part alone has a limit of its own.
+    assert stiffness_limit(0.0, interval, SHARES[at]) == pytest.approx(exact, rel=1e-4)
+
+
+@STEADY
+@given(MOMENTA, INTERVALS, st.integers(0, 4), st.floats(0, 1))
+def test_limit_lies_beyond_the_sufficient_rule(momentum, interval, cycles, share):
+    # Theory section 4: k (lag + K/2) < 1 is enough, whatever the schedule.
+    age = interval * (cycles + 0.5)
+    assert stiffness_limit(momentum, interval, share, cycles * interval) >= 0.99 / age
+
+
+def test_limit_is_stated_for_many_shares_at_once():
+    shares = np.linspace(0, 1, 7).reshape(7, 1)
+    found = stiffness_limit(0.9, 8, shares)
+    assert found.shape == (7, 1)
+    for share, limit in zip(shares[:, 0], found[:, 0], strict=True):
+        assert limit == stiffness_limit(0.9, 8, share)
+
+
+def test_check_of_the_table_rejects_a_wrong_age():
+    # The control: a lag of one more cycle is told apart everywhere.
+    for momentum in (0.0, 0.9):
+        for interval in (2, 8):
+            right = scanned(momentum, interval, 1.0, 0.0)
+            wrong = stiffness_limit(momentum, interval, 1.0, float(interval))
+            assert abs(wrong / right - 1) > 10 * WITHIN

@@ -1,0 +1,83 @@
+"""Which model on which task, and what cannot be asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from decisions import STEPS
+from synthetic import PLANS, made_up
+
+from advisor.advice import Budget, Objective, check_request, recommend
+from advisor.advice.target import largest_target, named_target
+from advisor.errors import InputError
+from advisor.posterior import Forecaster, Target
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 90.0, float("nan")])
+def test_level_that_is_no_probability_is_refused(posterior, level):
+    with pytest.raises(InputError, match="is no probability") as caught:
+        recommend(posterior, level=level)
+    assert caught.value.key == "--level"
+    with pytest.raises(InputError, match="is no probability"):
+        check_request(level, Budget(), Objective())
+
+
+def test_unknown_task_is_refused_with_the_choices(posterior):
+    with pytest.raises(InputError, match=r"no pilot trained task 'chess'.*Choose one of sort"):
+        recommend(posterior, target=Target("chess", "tiny-s", 1e5))
+    with pytest.raises(InputError, match=r"no pilot trained task 'chess'.*Choose one of sort"):
+        named_target(posterior, task="chess")
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0, -0.2, 1.5])
+def test_start_reward_outside_the_bounds_is_refused(posterior, start):
+    with pytest.raises(InputError, match=r"lies outside \(0, 1\)") as caught:
+        recommend(posterior, target=Target("sort", "tiny-s", 1e5, start))
+    assert caught.value.key == "start_reward"
+
+
+def test_start_reward_is_in_reward_units():
+    posterior = made_up(bounds=(-10.0, 30.0))
+    target = Target("sort", "tiny-m", 4e5, 2.0)
+    assert Forecaster(posterior, target).reward(PLANS[4].completed, 0) == pytest.approx(2.0)
+    with pytest.raises(InputError, match=r"lies outside \(-10, 30\)"):
+        recommend(posterior, target=replace(target, start_reward=31.0))
+
+
+def test_new_model_is_advised_with_a_caution(posterior):
+    target = named_target(posterior, "tiny-8M")
+    new = recommend(posterior, target=target, trials=60, weigh_pilots=False)
+    assert new.target.parameters == 8e6
+    (caution,) = [line for line in new.cautions if "tiny-8M" in line]
+    assert caution == (
+        "No pilot ran tiny-8M on sort: its stiffness, start and tolerance are extrapolated from 2 "
+        "model sizes."
+    )
+    assert f"Caution: {caution}" in new.text
+    known = recommend(posterior, trials=60, weigh_pilots=False)
+    assert not any("No pilot ran" in line for line in known.cautions)
+    # An unknown model is less sure than a piloted one of the same size.
+    twin, own = (
+        Forecaster(posterior, Target("sort", name, 4e5)).reward(PLANS[4].completed, STEPS).std()
+        for name in ("tiny-twin", "tiny-m")
+    )
+    assert twin > own
+
+
+def test_targets_are_completed_from_the_pilots(posterior):
+    assert largest_target(posterior) == named_target(posterior) == Target("sort", "tiny-m", 4e5)
+    assert named_target(posterior, "tiny-s") == Target("sort", "tiny-s", 1e5)
+    assert named_target(posterior, parameters=7e9).parameters == 7e9
+    assert named_target(posterior, "Qwen2.5-7B").parameters == 7e9
+    assert named_target(posterior, "mine", parameters=2e6, start_reward=0.4).start_reward == 0.4
+    with pytest.raises(InputError, match="the size of model 'mine' is unknown"):
+        named_target(posterior, "mine")
+    with pytest.raises(InputError, match=r"'tiny-s' has 1e\+05 parameters, not 2e\+05"):
+        named_target(posterior, "tiny-s", parameters=2e5)
+
+
+def test_longer_run_than_the_pilots_support_is_said(posterior, advice):
+    assert not any("times the longest pilot" in line for line in advice.cautions)
+    long = recommend(posterior, steps=1000, trials=60, weigh_pilots=False)
+    assert any("1000 steps are more than 3 times" in line for line in long.cautions)
