@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Literal
 
 import pandas as pd
@@ -204,7 +205,9 @@ class Recommendation(BaseModel):
                 "reward at the last step": [reward for _, _, reward, _, _ in rows],
                 "P(stable)": [stability.probability for _, _, _, stability, _ in rows],
                 "completions": [cost.completions for *_, cost in rows],
-                "GPU-hours": [cost.gpu_hours for *_, cost in rows],
+                "GPU-hours": [
+                    math.nan if cost.gpu_hours is None else cost.gpu_hours for *_, cost in rows
+                ],
             },
             index=pd.Index([name for name, *_ in rows], name="configuration"),
         )

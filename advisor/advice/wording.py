@@ -96,10 +96,12 @@ def _numbers(advice: Recommendation) -> list[str]:
 def _price(advice: Recommendation) -> list[str]:
     share = advice.steps_to_95 / max(advice.steps, 1)
     after = (1 - share) * advice.cost.paid
-    unit = "completions" if advice.cost.gpu_hours is None else "GPU-hours"
+    rest = (
+        _many(after, "completions") if advice.cost.gpu_hours is None else f"{after:.3g} GPU-hours"
+    )
     return [
         f"It costs {price(advice.cost)}. 95 % of its gain is made by step "
-        f"{advice.steps_to_95:.0f}; the steps after that cost {after:,.3g} {unit}."
+        f"{advice.steps_to_95:.0f}; the steps after that cost {rest}."
     ]
 
 
