@@ -134,9 +134,15 @@ def draw(found: dict[str, Any], path: Path) -> None:
     ends = np.array([one["interval"] for one in found["classes"]])
     errors = np.abs(ends.T - lived)
     axes.errorbar(said, lived, yerr=errors, fmt="o", color="#0072B2", capsize=3)
-    for one in found["classes"]:
+    for number, one in enumerate(found["classes"]):
+        # The last classes lie close together: their counts hang below each other.
+        below = -10 - 11 * max(0, number - 4)
         axes.annotate(
-            f"{one['n']}", (one["said"], one["lived"]), (6, -10), textcoords="offset points", size=8
+            f"{one['n']}",
+            (one["said"], one["lived"]),
+            (4, below),
+            textcoords="offset points",
+            size=8,
         )
     axes.set(
         xlabel="P(stable) said (probability)",
