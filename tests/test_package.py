@@ -74,6 +74,19 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path)
     first = done.stdout.split("\n\n")[1]
     assert first.startswith("learning_rate=")
     check_study(tmp_path / "study")
+    for question, answer in (
+        (["what-if", "study", "--group-size", "8"], "group size 8"),
+        (["export", "study", "--to", "verl"], "rollout.n="),
+    ):
+        asked = subprocess.run(
+            [sys.executable, "-m", "advisor", *question],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert answer in asked.stdout
 
 
 def check_study(study):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import STEADY
+from decisions import STEADY, reported
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +19,9 @@ from advisor.dynamics import (
 from advisor.dynamics.refresh_limit import LEAST, MOST, SHARES
 
 WITHIN = 0.02
+STIFFEST = 5.0
+"""Per step: far beyond any mode of a run; windows above it may be too narrow for the table."""
+
 MOMENTA = st.sampled_from([0.0, 0.3, 0.5, 0.9, 0.95, 0.99])
 INTERVALS = st.sampled_from([1, 2, 3, 4, 8, 16, 64])
 LAGS = st.sampled_from([0.0, 0.5, 1.0, 3.5, 8.0])
@@ -36,7 +39,11 @@ def scanned(momentum, interval, share, lag):
 @given(MOMENTA, INTERVALS, st.sampled_from(SHARES.tolist()), LAGS)
 def test_limit_is_that_of_a_direct_scan_at_tabulated_shares(momentum, interval, share, lag):
     exact = scanned(momentum, interval, share, lag)
-    assert stiffness_limit(momentum, interval, share, lag) == pytest.approx(exact, rel=WITHIN)
+    found = stiffness_limit(momentum, interval, share, lag)
+    if exact < STIFFEST:
+        assert found == pytest.approx(exact, rel=WITHIN)
+    else:
+        assert found > (1 - WITHIN) * STIFFEST
 
 
 @FEW
@@ -47,9 +54,20 @@ def test_limit_between_tabulated_shares(momentum, interval, share, lag):
     below, above = stiffness_limit(momentum, interval, SHARES[place - 1 : place + 1], lag)
     assert min(below, above) * (1 - 1e-9) <= found <= max(below, above) * (1 + 1e-9)
     # Where neighbours agree no other window opens between them.
-    if max(below, above) < 1.2 * min(below, above):
+    if max(below, above) < min(1.2 * min(below, above), STIFFEST):
         exact = scanned(momentum, interval, share, lag)
         assert found == pytest.approx(exact, rel=WITHIN)
+
+
+@reported("log limits are interpolated across the opening of a window")
+@pytest.mark.parametrize(
+    ("momentum", "interval", "share", "lag"),
+    [(0.9, 8, 0.35, 1.0), (0.9, 16, 0.3, 0.0), (0.9, 16, 0.425, 1.0), (0.95, 64, 0.4, 0.0)],
+)
+def test_limit_is_not_overstated_where_a_window_opens(momentum, interval, share, lag):
+    exact = scanned(momentum, interval, share, lag)
+    assert exact < 1
+    assert stiffness_limit(momentum, interval, share, lag) <= 1.1 * exact
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9, 0.99])
@@ -60,11 +78,11 @@ def test_limit_without_correction_or_lag_is_the_closed_form(momentum, interval):
 
 
 @pytest.mark.parametrize("interval", [2, 8, 64])
-@pytest.mark.parametrize("at", [18, 20, 24, 28, 31])
-def test_limit_of_partial_correction_without_momentum_is_the_closed_form(interval, at):
-    exact = partial_correction_limit(interval, SHARES[at])
-    # Beyond it the fresh part alone has a limit of its own.
-    assert stiffness_limit(0.0, interval, SHARES[at]) == pytest.approx(exact, rel=1e-4)
+@pytest.mark.parametrize("share", [0.5625, 0.625, 0.75, 0.875, 0.9375])
+def test_limit_of_partial_correction_without_momentum_is_the_closed_form(interval, share):
+    assert share in SHARES
+    exact = partial_correction_limit(interval, share)
+    assert stiffness_limit(0.0, interval, share) == pytest.approx(exact, rel=1e-4)
 
 
 @STEADY

@@ -1,0 +1,203 @@
+"""What a pilot's result is worth: closed forms, bounds, and pilots that tell nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from decisions import LEVEL, STEADY, STEPS, changed, decision, reported, with_draws
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+from synthetic import Plan, made_up
+
+from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice.stability import stability_draws
+from advisor.posterior import Forecaster, Target
+
+TARGET = Target("sort", "tiny-s", 1e5)
+
+
+def two_actions(mean, spread, noise, draws=100_000, seed=0):
+    """Keep what is known to earn nothing, or take what earns theta: utilities and a noisy look."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(mean, spread, draws)
+    seen = theta + noise * rng.standard_normal(draws)
+    features = np.column_stack([np.ones(draws), seen])
+    return np.array([np.zeros(draws), theta]), features
+
+
+def closed_form(mean, spread, noise):
+    """E max(0, E[theta | look]) - max(0, mean): the posterior mean is normal round the mean."""
+    moved = spread**2 / np.sqrt(spread**2 + noise**2)
+    return moved * norm.pdf(mean / moved) + mean * norm.cdf(mean / moved) - max(0.0, mean)
+
+
+@pytest.mark.parametrize("mean", [-1.0, 0.0, 0.3])
+@pytest.mark.parametrize("noise", [0.1, 1.0, 3.0])
+def test_gain_of_two_gaussian_actions_is_the_closed_form(mean, noise):
+    utility, features = two_actions(mean, 1.0, noise)
+    gain = information_gain(utility, features, np.random.default_rng(1))
+    # Monte Carlo error of a mean over the draws; the utility's spread is one.
+    assert gain == pytest.approx(closed_form(mean, 1.0, noise), abs=4 / np.sqrt(100_000))
+
+
+def test_gain_falls_with_the_noise_of_the_look():
+    gains = [
+        information_gain(*two_actions(0.1, 1.0, noise), np.random.default_rng(0))
+        for noise in (0.1, 0.5, 1.0, 2.0, 5.0)
+    ]
+    assert np.all(np.diff(gains) < 0)
+
+
+def test_look_that_tells_nothing_is_worth_nothing():
+    # Thirty actions, and eleven numbers that have nothing to do with them.
+    rng = np.random.default_rng(0)
+    utility = rng.standard_normal((30, 1000))
+    features = np.column_stack([np.ones(1000), rng.standard_normal((1000, 10))])
+    found = [information_gain(utility, features, np.random.default_rng(at)) for at in range(10)]
+    # A regression finds something in any noise: without taking that off it would be this much.
+    weights = np.linalg.lstsq(features, utility.T, rcond=None)[0]
+    naive = (features @ weights).max(axis=1).mean() - utility.mean(axis=1).max()
+    assert naive > 0.1
+    assert np.mean(found) < naive / 10
+    # The control: the same actions, looked at.
+    telling = np.column_stack([np.ones(1000), utility[:5].T])
+    assert information_gain(utility, telling, np.random.default_rng(0)) > 0.2
+
+
+@STEADY
+@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 5), st.booleans())
+def test_gain_is_never_negative_nor_more_than_to_know_all(seed, actions, columns, is_constant):
+    rng = np.random.default_rng(seed)
+    draws = 400
+    utility = rng.standard_normal((actions, draws)) * rng.uniform(0, 2)
+    looks = rng.standard_normal((draws, columns)) + utility[:1].T
+    if is_constant:
+        looks[:] = 0.0
+    features = np.column_stack([np.ones(draws), looks])
+    gain = information_gain(utility, features, rng)
+    # But for the tiny ridge of the regression.
+    perfect = utility.max(axis=0).mean() - utility.mean(axis=1).max()
+    assert 0 <= gain <= perfect + 1e-6
+    if actions == 1 or is_constant:
+        assert gain == pytest.approx(0.0, abs=1e-6)
+
+
+def test_gain_counts_in_units_of_the_utility():
+    utility, features = two_actions(0.2, 1.0, 1.0, draws=2000)
+    one, hundred = (
+        information_gain(factor * utility, features, np.random.default_rng(0))
+        for factor in (1.0, 100.0)
+    )
+    assert hundred == pytest.approx(100 * one)
+
+
+# Utilities and what a pilot shows --------------------------------------------------------------
+
+
+def test_utility_is_the_reward_of_who_lives_and_the_floor_of_who_does_not():
+    posterior = made_up(bounds=(-2.0, 3.0), width=0.6)
+    forecaster = Forecaster(posterior, TARGET)
+    plans = [Plan(1e-4).completed, Plan(1e-3, 32).completed]
+    found = utilities(forecaster, plans, [100, STEPS])
+    for settings, steps, utility in zip(plans, (100, STEPS), found, strict=True):
+        planned = changed(settings, planned_steps=steps)
+        alive = stability_draws(forecaster, planned, steps)
+        reward = forecaster.reward(planned, [steps])[:, 0]
+        np.testing.assert_allclose(utility, alive * reward + (1 - alive) * -2.0)
+
+
+OWN = 20
+"""Seed of a look: the forecast's own numbers come from seed 0."""
+
+
+def look(posterior, plan, steps=60, stable=1.0):
+    forecaster = Forecaster(posterior, TARGET)
+    size = len(forecaster.population["log_misfit"])
+    rng = np.random.default_rng(OWN)
+    return shown(forecaster, plan.completed, steps, np.full(size, stable), rng)
+
+
+def test_share_of_pilots_that_collapse_is_that_expected(posterior):
+    for stable in (1.0, 0.7, 0.0):
+        features = look(posterior, Plan(), stable=stable)
+        collapsed = features[:, 1] == 1
+        assert collapsed.mean() == pytest.approx(1 - stable, abs=0.08)
+        # Who collapses shows nothing else.
+        assert np.all(features[collapsed, 2:] == 0)
+        assert np.all(features[:, 0] == 1)
+
+
+def test_pilot_shows_its_curve():
+    # Without luck of its own or a wander, and with many prompts, it shows its draw's very curve.
+    luckless = dict.fromkeys(
+        ("log_run_plateau_spread", "log_run_rate_spread", "log_run_loss_spread", "log_misfit"),
+        -12.0,
+    )
+    posterior = made_up(moved={**luckless, "log_run_shape_spread": -12.0}, width=0.6)
+    plan = Plan(1e-3, prompts=1e6)
+    features = look(posterior, plan)
+    curve = Forecaster(posterior, TARGET).scaled_reward(plan.completed, [20, 40, 60])
+    centred = curve - curve.mean(axis=0)
+    np.testing.assert_allclose(features[:, 2:5], centred, atol=1e-3)
+    assert centred.std() > 0.05
+
+
+def gain_of(posterior, pilot, steps=60):
+    """Worth of a pilot for the choice among a few learning rates."""
+    forecaster = Forecaster(posterior, TARGET)
+    choices = [Plan(rate).completed for rate in np.geomspace(3e-5, 3e-3, 9)]
+    utility = utilities(forecaster, choices, [STEPS] * len(choices))
+    rng = np.random.default_rng(OWN)
+    alive = stability_draws(forecaster, pilot, steps)
+    return information_gain(utility, shown(forecaster, pilot, steps, alive, rng), rng)
+
+
+def test_pilot_that_cannot_move_tells_nothing():
+    # At a billionth of the learning rate the reward stays where it starts, whatever the posterior,
+    # and where it starts is known.
+    posterior = made_up(width=0.6, draws=500)
+    known = with_draws(posterior, start_logit=np.full_like(posterior.draws["start_logit"], -1.4))
+    idle, telling = (gain_of(known, Plan(rate).completed) for rate in (3e-13, 1e-3))
+    assert telling > 0.003
+    assert idle < telling / 20
+
+
+@reported("a pilot is given the luck of the full run")
+def test_pilot_tells_nothing_where_everything_is_known():
+    # Only a run's own luck is left, and that of a pilot is not that of the full run.
+    luck = {
+        "log_run_plateau_spread": np.log(0.5),
+        "log_run_rate_spread": np.log(0.5),
+        "log_run_loss_spread": np.log(0.8),
+    }
+    known = made_up(moved=luck, width=0.0, draws=1000)
+    uncertain = made_up(moved=luck, width=0.6, draws=1000)
+    assert gain_of(uncertain, Plan(1e-3).completed) > 0.003
+    assert gain_of(known, Plan(1e-3).completed) < 0.0005
+
+
+@reported("a pilot is given the luck of the full run")
+def test_luck_of_a_pilot_is_not_that_of_the_full_run():
+    # Two looks under the same draw: with luck alone to tell them apart, they have none in common.
+    wide = {"log_run_plateau_spread": 0.0, "log_misfit": -12.0}
+    posterior = made_up(moved=wide, width=0.0, draws=1000)
+    plan = Plan(1e-3, prompts=1e6)
+    features = look(posterior, plan)
+    end = Forecaster(posterior, TARGET).scaled_reward(plan.completed, [60])[:, 0]
+    assert end.std() > 0.05
+    assert abs(np.corrcoef(features[:, 4], end)[0, 1]) < 4 / np.sqrt(2000)
+
+
+def test_longer_and_wider_pilots_tell_more():
+    posterior = made_up(width=0.6, draws=1000, moved={"log_misfit": -6.0})
+    short, long = (gain_of(posterior, Plan(3e-4).completed, steps) for steps in (6, 60))
+    assert long > short
+    few, many = (gain_of(posterior, Plan(3e-4, prompts=p).completed, 6) for p in (1.0, 64.0))
+    assert many > few
+
+
+def test_decision_of_the_tests_has_something_to_decide():
+    evaluate, lattice = decision(made_up(width=0.6))
+    values = [e.value for e in map(evaluate, list(lattice)[::20]) if e.is_feasible(LEVEL)]
+    assert np.ptp(values) > 0.1

@@ -1,0 +1,179 @@
+"""A recommendation, an infeasible request, a first contact: what each holds and names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
+from synthetic import PLANS, Plan, made_up
+
+from advisor.advice import Recommendation, recommend, stability
+from advisor.advice.binding import NOTICED
+from advisor.advice.recipes import RECIPES
+from advisor.advice.scenario import base_settings
+from advisor.advice.wording import in_trainer_names, percent
+from advisor.posterior import Forecaster
+
+
+def test_recommendation_meets_its_level(advice):
+    assert isinstance(advice, Recommendation)
+    assert advice.kind == "recommendation"
+    assert advice.stability.probability >= advice.level == 0.9
+    assert advice.next_pilot is None
+    assert (advice.target.model, advice.target.task) == ("tiny-m", "sort")
+    assert advice.steps == advice.settings.planned_steps == STEPS
+    assert (advice.pilots, advice.collapsed, advice.longest_pilot) == (5, 1, 60)
+    assert any("planned steps = 180 (three times" in line for line in advice.assumptions)
+    assert any("target = tiny-m on sort" in line for line in advice.assumptions)
+
+
+def test_numbers_are_those_of_the_forecast(posterior, advice):
+    forecaster = Forecaster(posterior, advice.target)
+    curve = forecaster.outcome(advice.settings, np.arange(STEPS + 1))
+    last = curve[:, -1]
+    assert advice.reward.mean == pytest.approx(last.mean())
+    assert [advice.reward.lower, advice.reward.upper] == pytest.approx(
+        np.quantile(last, [0.1, 0.9]).tolist()
+    )
+    average = curve.mean(axis=0)
+    share = (np.interp(advice.steps_to_95, np.arange(STEPS + 1), average) - average[0]) / (
+        average[-1] - average[0]
+    )
+    assert share == pytest.approx(0.95, abs=0.002)
+    assert advice.stability == stability(forecaster, advice.settings, STEPS)
+    assert advice.peak.mean > advice.reward.mean
+    assert advice.pilots_cost == sum(run.completions for run in posterior.meta.runs)
+
+
+def test_stricter_level_is_safer_and_earns_less(posterior, advice):
+    strict = recommend(posterior, level=0.99)
+    assert strict.stability.probability >= 0.99 > advice.stability.probability
+    assert strict.reward.mean < advice.reward.mean
+    assert strict.settings.learning_rate < advice.settings.learning_rate
+    assert strict.binding.startswith("P(stable): learning rate")
+
+
+def test_infeasible_says_what_binds_and_what_next(infeasible):
+    assert infeasible.kind == "infeasible"
+    assert infeasible.stability.probability < 0.9
+    assert "the learning rate that this task and model tolerate" in infeasible.binding
+    assert f"its part is {percent(infeasible.stability.tolerance)}" in infeasible.binding
+    assert "the level asks for 90 %" in infeasible.binding
+    assert infeasible.next_pilot is not None
+    lines = infeasible.text.splitlines()
+    assert lines[0] == "No configuration reaches P(stable) = 90 %. The nearest one found:"
+    assert lines[1] == in_trainer_names(infeasible.settings)
+    steps = infeasible.next_pilot.steps
+    assert any(line.startswith(f"Next pilot ({steps} steps): ") for line in lines)
+
+
+def test_nearest_is_the_safest_where_none_is_safe_enough(infeasible):
+    evaluate, lattice = decision(made_up(moved=HOT))
+    top = max(evaluate(settings).stability.probability for settings in lattice)
+    assert infeasible.stability.probability == pytest.approx(top, abs=0.01)
+
+
+def test_infeasible_because_of_stale_rollouts():
+    plans = [replace(plan, lag=40.0, ratio=False) for plan in PLANS]
+    stale = made_up(plans, moved={"log_slope": 0.0, "hazard.level": -20.0, "log_misfit": -9.0})
+    found = recommend(stale, trials=30, weigh_pilots=False)
+    assert found.kind == "infeasible"
+    assert found.stability.refresh < 0.9 < found.stability.tolerance
+    assert found.binding.startswith("the refresh interval (its part is ")
+
+
+def test_infeasible_because_of_the_fluctuation():
+    restless = made_up(moved={"hazard.level": -20.0, "log_misfit": 0.5})
+    found = recommend(restless, trials=60, weigh_pilots=False)
+    assert found.kind == "infeasible"
+    assert found.stability.fluctuation < 0.9 < found.stability.tolerance
+    assert found.binding.startswith("the fluctuation of the reward (its part is ")
+
+
+def test_advice_after_collapses_alone_stays_below_them():
+    plans = [Plan(3e-3, collapse=20), Plan(1e-2, collapse=10), Plan(1e-2, 16, collapse=10)]
+    posterior = made_up(plans)
+    _, lattice = decision(posterior)
+    rates = lattice.axes["learning_rate"]
+    assert (rates[0], rates[-1]) == (3e-5, 3e-3)
+    found = recommend(posterior)
+    assert found.collapsed == found.pilots == 3
+    assert "Every pilot collapsed; nothing here is known to live." in found.cautions
+    assert "survived" not in found.text
+    assert "3 of them collapsed" in found.text
+
+
+def test_binding_configuration_is_better_and_less_stable(posterior, advice):
+    said = r"learning rate (\S+), group size (\d+), K (\d+) would give ([\d.]+) at"
+    ((rate, group, interval, reward),) = re.findall(said, advice.binding)
+    evaluate, lattice = decision(posterior)
+    same = [
+        evaluate(settings)
+        for settings in lattice
+        if (settings.learning_rate, settings.group_size) == (float(rate), int(group))
+        and settings.refresh_interval == int(interval)
+    ]
+    assert any(e.reward == pytest.approx(float(reward), abs=6e-4) for e in same)
+    assert float(reward) > advice.reward.mean + NOTICED
+    assert all(e.stability.probability < LEVEL for e in same)
+
+
+def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
+    # A rate that the task hardly tolerates to lie far above what the reward gains from.
+    mild = made_up(moved={"hazard.level": -20.0, "depression.level": 0.5, "rate.group_size": 0.0})
+    found = recommend(mild, weigh_pilots=False, trials=1000)
+    assert found.stability.probability > 0.99
+    evaluate, lattice = decision(mild)
+    top = max(evaluate(settings).reward for settings in lattice)
+    assert found.reward.mean >= top - NOTICED
+    assert found.binding.startswith("nothing: higher learning rates gain less")
+
+
+def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
+    forecaster = Forecaster(posterior, advice.target)
+    assert [recipe.name for recipe in advice.recipes] == list(RECIPES)
+    for recipe in advice.recipes:
+        expected = advice.settings.model_copy(update=RECIPES[recipe.name])
+        assert changed(recipe.settings, planned_steps=STEPS) == expected
+        assert recipe.reward == pytest.approx(forecaster.reward(expected, [STEPS]).mean())
+        assert recipe.stability == stability(forecaster, expected, STEPS)
+        (line,) = [x for x in advice.text.splitlines() if x.startswith(f"  {recipe.name}: ")]
+        assert f": {recipe.reward:.3f}, P(stable) " in line
+        assert percent(recipe.stability.probability) in line
+
+
+def test_held_out_reward_is_what_is_advised_on_where_it_was_logged(posterior):
+    evaluated = with_evaluations(posterior)
+    found = recommend(evaluated, weigh_pilots=False)
+    assert found.measure == "held-out reward"
+    assert f"Held-out reward after {STEPS} steps: {found.reward.mean:.3f}" in found.text
+    forecaster = Forecaster(evaluated, found.target)
+    draws = forecaster.outcome(found.settings, [STEPS])[:, 0]
+    assert found.reward.mean == pytest.approx(draws.mean())
+    train = forecaster.reward(found.settings, [STEPS])
+    assert abs(train.mean() - draws.mean()) > 0.01
+
+
+def test_cautions_name_what_was_not_varied(first_contact, advice):
+    said = "\n".join(first_contact.cautions)
+    assert "No pilot failed" in said
+    assert "All pilots ran at learning rate 0.0003" in said
+    assert "All pilots ran at group size 8" in said
+    assert advice.cautions == ()
+    bare = made_up([replace(plan, ratio=False) for plan in PLANS])
+    unratioed = recommend(bare, trials=40, weigh_pilots=False)
+    assert any("without an importance ratio" in line for line in unratioed.cautions)
+
+
+def test_settings_that_are_kept_are_those_of_the_targets_own_pilots():
+    plans = [Plan(prompts=4.0), Plan(1e-3, 16, prompts=4.0), Plan(1e-4, 32, model="tiny-m")]
+    posterior = made_up(plans)
+    found = recommend(posterior, weigh_pilots=False, trials=40)
+    assert (
+        found.settings.prompts_per_step
+        == 16
+        == base_settings(posterior, found.target).prompts_per_step
+    )

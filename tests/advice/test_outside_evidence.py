@@ -1,0 +1,149 @@
+"""Targets outside what shaped the priors: said, capped, and answered with a pilot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from decisions import reported
+from synthetic import PLANS, Plan, made_up
+
+from advisor.advice import recommend
+from advisor.advice.lattice import largest_surviving_rate
+from advisor.errors import InputError
+from advisor.posterior import Target
+from advisor.posterior.presets import EVIDENCE, outside_evidence
+from advisor.priors import load_priors, preset_names
+
+FULL = Plan().completed
+LORA = FULL.model_copy(update={"adapter": "lora", "adapter_rank": 16})
+UNSAID = FULL.model_copy(update={"adapter": None})
+SGD = FULL.model_copy(update={"optimizer": "sgd"})
+
+
+def test_every_preset_that_rests_on_runs_says_on_which():
+    assert set(EVIDENCE) <= set(preset_names())
+    assert set(EVIDENCE) == {"small_models", "lora", "full_finetuning"}
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings", "parameters", "reason"),
+    [
+        ("small_models", FULL, 1e4, None),
+        ("small_models", UNSAID, 1e5, None),
+        ("small_models", FULL, 1e7, None),
+        ("small_models", FULL, 9e3, "rests on models of 1e+04 to 1e+07 parameters"),
+        ("small_models", FULL, 1.1e7, "rests on models of 1e+04 to 1e+07 parameters"),
+        ("small_models", LORA, 1e5, "rests on adapter 'full' alone"),
+        ("lora", LORA, 1e8, None),
+        ("lora", LORA, 7e9, None),
+        ("lora", LORA, 1e11, None),
+        ("lora", LORA, 9e7, "rests on models of 1e+08 to 1e+11 parameters"),
+        ("lora", LORA, 2e11, "rests on models of 1e+08 to 1e+11 parameters"),
+        ("lora", FULL, 7e9, "rests on adapter 'lora' alone"),
+        ("lora", UNSAID, 7e9, "rests on adapter 'lora' alone"),
+        ("full_finetuning", FULL, 7e9, None),
+        ("full_finetuning", UNSAID, 7e9, None),
+        ("full_finetuning", FULL, 9e7, "rests on models of 1e+08 to 1e+11 parameters"),
+        ("full_finetuning", FULL, 2e11, "rests on models of 1e+08 to 1e+11 parameters"),
+        ("full_finetuning", LORA, 7e9, "rests on adapter 'full' alone"),
+        ("a team's own", LORA, 1e5, None),
+        ("a team's own", FULL, 1e12, None),
+        *((preset, SGD, 1e5, "SGD") for preset in (*EVIDENCE, "a team's own")),
+    ],
+)
+def test_evidence_of_a_preset(preset, settings, parameters, reason):
+    # Piloted at the very size, so that only the preset's evidence counts.
+    found = outside_evidence(preset, settings, parameters, [parameters])
+    if reason is None:
+        assert found is None
+    else:
+        assert reason in found
+        assert preset in found or "SGD" in found
+
+
+@pytest.mark.parametrize("preset", [*EVIDENCE, "a team's own"])
+@pytest.mark.parametrize(
+    ("factor", "is_far"), [(0.09, True), (0.11, False), (9.0, False), (11.0, True)]
+)
+def test_a_decade_beyond_the_pilots_is_far(preset, factor, is_far):
+    settings = LORA if preset == "lora" else FULL
+    middle = 3e5 if preset == "small_models" else 3e9
+    piloted = [middle, middle * 2]
+    beyond = middle * factor if factor < 1 else 2 * middle * factor
+    found = outside_evidence(preset, settings, beyond, piloted)
+    assert (found is not None) == is_far
+    if is_far:
+        assert "ten times larger or smaller" in found or "rests on models" in found
+
+
+# What follows for the advice -------------------------------------------------------------------
+
+
+def of_preset(name, plans=PLANS, **updates):
+    posterior = made_up([replace(plan, **updates) for plan in plans])
+    priors = load_priors(name)
+    return replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
+
+
+CASES = {
+    "lora": (Target("sort", "tiny-m", 4e5), "preset 'lora' rests on adapter 'lora' alone"),
+    "full_finetuning": (
+        Target("sort", "tiny-m", 4e5),
+        "preset 'full_finetuning' rests on models of 1e+08 to 1e+11 parameters",
+    ),
+    "small_models": (
+        Target("sort", "large", 2e7),
+        "preset 'small_models' rests on models of 1e+04 to 1e+07 parameters",
+    ),
+    "uninformative": (Target("sort", "large", 1e8), "ten times larger or smaller"),
+}
+
+
+@pytest.mark.parametrize("preset", CASES)
+def test_advice_outside_the_evidence_is_capped_and_names_the_next_pilot(preset):
+    target, reason = CASES[preset]
+    posterior = of_preset(preset)
+    # So mild that the highest rate on offer would be advised.
+    rates = (1e-4, 1e-3, 3e-3, 1e-2)
+    found = recommend(posterior, target=target, learning_rates=rates, level=0.01, trials=40)
+    assert reason in found.outside
+    assert largest_surviving_rate(posterior) == 1e-3
+    assert found.settings.learning_rate <= 3e-3
+    for other in (*found.alternatives, *found.frontier, *found.equal_completions):
+        assert other.settings.learning_rate <= 3e-3
+    assert found.next_pilot is not None
+    assert found.next_pilot.settings.learning_rate <= 3e-3
+    assert f"Outside the evidence: {found.outside}." in found.text
+    assert "Next pilot (" in found.text
+    (line,) = [x for x in found.assumptions if x.startswith("learning rates stop at three times")]
+    assert reason in line
+
+
+def test_advice_inside_the_evidence_is_neither(posterior, advice):
+    assert advice.outside is None
+    assert advice.next_pilot is None
+    assert "Outside the evidence" not in advice.text
+    assert not any("learning rates stop" in line for line in advice.assumptions)
+    # The control: what was asked for beyond the cap is then on offer, and advised.
+    bold = made_up(moved={"hazard.level": -20.0, "depression.level": -20.0, "log_misfit": -9.0})
+    rates = (1e-4, 1e-3, 3e-3, 1e-2)
+    inside = recommend(bold, learning_rates=rates, trials=40, weigh_pilots=False)
+    assert inside.settings.learning_rate == 1e-2
+    outside = recommend(bold, target=Target("sort", "large", 2e7), learning_rates=rates, trials=40)
+    assert outside.settings.learning_rate == 3e-3
+
+
+def test_nothing_on_offer_within_reach_is_refused():
+    with pytest.raises(InputError, match="no configuration is left"):
+        recommend(of_preset("lora"), learning_rates=(1e-2,))
+
+
+@reported("the cap is claimed where nothing was capped")
+def test_cap_is_not_claimed_where_no_pilot_survived():
+    posterior = of_preset("lora", collapse=20)
+    assert largest_surviving_rate(posterior) is None
+    found = recommend(posterior, trials=40, weigh_pilots=False)
+    assert found.outside is not None
+    assert "survived" not in found.text
+    assert not any("survived" in line for line in found.assumptions)

@@ -1,0 +1,90 @@
+"""The answer as a table and as JSON, and that the same question has the same answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from decisions import STEPS, timed
+from synthetic import Plan, made_up
+
+from advisor.advice import Objective, Recommendation, recommend
+from advisor.advice.recipes import RECIPES
+
+KINDS = ["advice", "infeasible", "first_contact"]
+
+
+def others(said):
+    return [
+        other.name for other in (*said.alternatives, *said.equal_completions, said.best_piloted)
+    ] + list(RECIPES)
+
+
+def test_table_shows_the_advice_beside_the_others(advice, infeasible, first_contact):
+    table = advice.table
+    assert table.index.tolist() == ["advised", *others(advice)]
+    assert table["learning rate"].tolist()[0] == advice.settings.learning_rate
+    assert table["steps"].tolist()[0] == STEPS
+    assert table["reward at the last step"].tolist()[0] == advice.reward.mean
+    assert table["P(stable)"].tolist()[0] == advice.stability.probability
+    assert table["completions"].tolist()[0] == advice.cost.completions
+    for recipe in advice.recipes:
+        row = table.loc[recipe.name]
+        assert row["reward at the last step"] == recipe.reward
+        assert row["group size"] == recipe.settings.group_size
+    assert infeasible.table.index[0] == "nearest"
+    assert first_contact.table.index[0] == "piloted"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_json_holds_everything(kind, request):
+    said = request.getfixturevalue(kind)
+    for again in (
+        Recommendation.model_validate_json(said.to_json()),
+        Recommendation.model_validate(json.loads(said.to_json())),
+    ):
+        assert again == said
+        assert again.text == said.text
+        assert again.table.equals(said.table)
+        assert again.to_json() == said.to_json()
+
+
+def test_json_of_every_question_comes_back():
+    for asked in (
+        {"gpu_hours": 3.0},
+        {"completions": 2e4},
+        {"objective": Objective(kind="cheapest", goal=0.7, quantile=0.2)},
+        {"objective": Objective(kind="cheapest", goal=0.99)},
+        {"objective": Objective(kind="fastest", goal=0.8)},
+    ):
+        said = recommend(timed(), trials=40, weigh_pilots=False, **asked)
+        assert "NaN" not in said.to_json()
+        assert "Infinity" not in said.to_json()
+        again = Recommendation.model_validate_json(said.to_json())
+        assert again == said
+        assert again.text == said.text
+
+
+def dateless(said):
+    """JSON without the second in which the posterior was made."""
+    held = json.loads(said.to_json())
+    assert held["provenance"].pop("created")
+    return held
+
+
+def test_same_question_same_answer(posterior, advice):
+    assert recommend(posterior).to_json() == advice.to_json()
+    # Of a posterior made up anew, in which nothing is remembered.
+    assert dateless(recommend(made_up())) == dateless(advice)
+    assert recommend(posterior, seed=1).to_json() != advice.to_json()
+
+
+def test_same_few_pilots_same_answer(first_contact):
+    assert dateless(recommend(made_up([Plan()]))) == dateless(first_contact)
+
+
+def test_provenance_is_that_of_the_posterior(posterior, advice):
+    assert advice.provenance == posterior.meta.provenance
+    assert advice.priors == posterior.meta.priors.name == "small_models"
+    assert advice.cost_model.source == "no pilot logged its step times"
+    assert set(posterior.meta.notes) <= set(advice.assumptions)

@@ -1,0 +1,277 @@
+"""The answer in words: what can be pasted, numbers that are those of the answer, no gaps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from decisions import HOT, STEADY, changed, decision, reported, timed, with_evaluations
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import PLANS, Plan, made_up
+
+from advisor.advice import Cost, Objective, recommend, stability
+from advisor.advice.scenario import base_settings
+from advisor.advice.wording import in_trainer_names, percent, price
+from advisor.posterior import Forecaster, Target
+
+KINDS = ["advice", "infeasible", "first_contact"]
+
+
+def pasted(line):
+    """Trainer arguments of one line."""
+    parsed = dict(part.split("=", 1) for part in line.split(", "))
+    assert list(parsed) == [
+        "learning_rate",
+        "num_generations",
+        "num_iterations",
+        "steps_per_generation",
+    ]
+    return parsed
+
+
+def assert_says(line, settings):
+    parsed = pasted(line)
+    assert float(parsed["learning_rate"]) == settings.learning_rate
+    assert int(parsed["num_generations"]) == settings.group_size
+    assert int(parsed["num_iterations"]) == settings.epochs_per_refresh
+    assert parsed["steps_per_generation"] == (
+        f"{settings.minibatches_per_refresh} x gradient_accumulation_steps"
+    )
+
+
+def test_first_line_of_an_advice_can_be_pasted(advice):
+    assert advice.kind == "recommendation"
+    assert_says(advice.text.splitlines()[0], advice.settings)
+
+
+def test_nearest_of_an_infeasible_request_can_be_pasted_from_its_second_line(infeasible):
+    assert infeasible.kind == "infeasible"
+    assert_says(infeasible.text.splitlines()[1], infeasible.settings)
+
+
+@pytest.mark.parametrize("kind", ["infeasible", "first_contact"])
+def test_next_pilot_can_be_pasted(kind, request):
+    said = request.getfixturevalue(kind)
+    (line,) = [x for x in said.text.splitlines() if x.startswith("Next pilot (")]
+    found = re.fullmatch(r"Next pilot \((\d+) steps\): (.*)\.", line)
+    assert int(found[1]) == said.next_pilot.steps
+    assert_says(found[2], said.next_pilot.settings)
+
+
+@STEADY
+@given(st.floats(1e-9, 1.0), st.integers(2, 512), st.integers(1, 64), st.integers(1, 16))
+def test_pasted_learning_rate_is_not_rounded(rate, group, minibatches, epochs):
+    settings = changed(
+        Plan().completed,
+        learning_rate=rate,
+        group_size=group,
+        minibatches_per_refresh=minibatches,
+        epochs_per_refresh=epochs,
+    )
+    assert_says(in_trainer_names(settings), settings)
+
+
+def test_advised_learning_rate_is_not_rounded_in_the_line_to_paste(posterior):
+    rate = 2.1544346900318822e-04
+    found = recommend(posterior, learning_rates=(rate,), weigh_pilots=False)
+    assert found.text.startswith(f"learning_rate={rate!r}, ")
+    assert "learning rate 0.000215," in found.text
+
+
+# Numbers ---------------------------------------------------------------------------------------
+
+
+def numbers(pattern, text):
+    (found,) = re.findall(pattern, text)
+    return [float(part) for part in found] if isinstance(found, tuple) else float(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_in_the_text_are_those_of_the_model(kind, request):
+    said = request.getfixturevalue(kind)
+    plans = [Plan()] if kind == "first_contact" else PLANS
+    posterior = made_up(plans, moved=HOT if kind == "infeasible" else None)
+    forecaster = Forecaster(posterior, said.target)
+    curve = forecaster.reward(said.settings, np.arange(said.steps + 1))
+    last = curve[:, -1]
+    line = rf"Reward after {said.steps} steps: ([\d.]+), 80 % interval \[([\d.]+), ([\d.]+)\]"
+    mean, low, high = numbers(line, said.text)
+    assert mean == pytest.approx(last.mean(), abs=6e-4)
+    assert [low, high] == pytest.approx(np.quantile(last, [0.1, 0.9]).tolist(), abs=6e-4)
+    reached = int(numbers(r"95 % of its gain is made by step (\d+)", said.text))
+    average = (curve.mean(axis=0) - curve[:, 0].mean()) / (last.mean() - curve[:, 0].mean())
+    # Rounded to a step, and interpolated between those at which the curve is asked.
+    assert average[reached - 1] < 0.951
+    assert average[reached + 1] > 0.949
+    chances = stability(forecaster, said.settings, said.steps)
+    assert chances == said.stability
+    whole = (
+        f"P(stable to step {said.steps}) = {percent(chances.probability)} +- "
+        f"{chances.error:.1%} (wanted: 90 %)"
+    )
+    assert whole in said.text
+    assert f"refreshed often enough {percent(chances.refresh)}" in said.text
+    assert f"learning rate tolerated {percent(chances.tolerance)}" in said.text
+    assert f"fluctuation small {percent(chances.fluctuation)}." in said.text
+    peak = numbers(r"Its peak on the way: ([\d.]+) \[([\d.]+), ([\d.]+)\]", said.text)
+    assert peak == pytest.approx([said.peak.mean, said.peak.lower, said.peak.upper], abs=6e-4)
+    settings = said.settings
+    rate, group, interval = numbers(
+        r": learning rate (\S+), group size (\d+), refresh interval (\d+) \(", said.text
+    )
+    assert (rate, group) == (settings.learning_rate, settings.group_size)
+    assert interval == settings.refresh_interval
+    assert f"It costs {price(said.cost)}." in said.text
+    if said.next_pilot is not None:
+        pilot = said.next_pilot
+        assert f"Next pilot ({pilot.steps} steps): {in_trainer_names(pilot.settings)}." in said.text
+        sure = stability(forecaster, pilot.settings, pilot.steps)
+        assert f"stable with probability {percent(sure.probability)}" in said.text
+        assert f"costs {price(pilot.cost)}." in said.text
+
+
+def test_every_alternative_stands_in_the_text(advice):
+    lines = advice.text.splitlines()
+    others = (*advice.alternatives, *advice.equal_completions, advice.best_piloted)
+    for other in (*others, *advice.recipes):
+        (line,) = [x for x in lines if x.startswith(f"  {other.name}: ")]
+        assert f"group size {other.settings.group_size}, " in line
+        assert f": {other.reward:.3f}, P(stable) {percent(other.stability.probability)}" in line
+        assert price(other.cost) in line
+        assert (", there by step " in line) == (other.steps_to_95 is not None)
+
+
+def test_steps_after_most_of_the_gain_are_priced_in_what_is_known(advice):
+    hours = recommend(timed(), weigh_pilots=False, trials=60)
+    for said, unit, paid in (
+        (advice, "completions", advice.cost.completions),
+        (hours, "GPU-hours", hours.cost.gpu_hours),
+    ):
+        found = re.findall(rf"the steps after that cost ([\d.,e+-]+) {unit}\.", said.text)
+        after = float(found[0].replace(",", ""))
+        assert after == pytest.approx(paid * (1 - said.steps_to_95 / said.steps), rel=0.01)
+
+
+def test_large_numbers_are_written_out(advice):
+    assert not re.search(r"\de\+\d\d", advice.text)
+
+
+# Nothing is left open --------------------------------------------------------------------------
+
+
+GAPS = re.compile(r"\b(nan|NaN|None|inf|Infinity|null)\b|np\.|\{|\}|%%|  \n")
+
+
+QUESTIONS = {
+    "goal": (made_up, {"objective": Objective(kind="cheapest", goal=0.7, quantile=0.2)}),
+    "share": (timed, {"objective": Objective(kind="fastest", goal=0.9)}),
+    "risk": (timed, {"objective": Objective(quantile=0.1)}),
+    "hours": (timed, {"gpu_hours": 3.0, "weigh_pilots": True}),
+    "completions": (lambda: with_evaluations(made_up()), {"completions": 2e4}),
+    "no goal": (timed, {"objective": Objective(kind="cheapest", goal=0.99)}),
+    "new model": (made_up, {"target": Target("sort", "new", 3e6)}),
+    "negative": (lambda: made_up(bounds=(-5.0, -1.0)), {}),
+    "one step": (made_up, {"steps": 1}),
+    "no step": (made_up, {"completions": 1.0}),
+    "billions": (made_up, {"completions": 5e9}),
+    "every pilot lost": (lambda: made_up([replace(plan, collapse=20) for plan in PLANS]), {}),
+}
+
+
+def assert_no_gap(said):
+    for text in (said.text, *said.cautions, *said.assumptions):
+        assert not GAPS.search(text), GAPS.search(text)
+    assert said.text == said.text.strip()
+    assert ".." not in said.text
+    assert "learning_rate=" in said.text
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_gap_in_any_answer(name):
+    made, asked = QUESTIONS[name]
+    assert_no_gap(recommend(made(), **{"weigh_pilots": False, "trials": 40, **asked}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_gap_in_any_kind_of_answer(kind, request):
+    assert_no_gap(request.getfixturevalue(kind))
+
+
+def test_check_of_gaps_rejects_one():
+    for gap in ("reward nan of", "K None", "costs inf GPU", "np.float64(1)", "{rate}"):
+        assert GAPS.search(gap)
+
+
+def test_objective_is_said():
+    asked = Objective(kind="cheapest", goal=0.7, quantile=0.2)
+    said = recommend(made_up(), objective=asked, weigh_pilots=False, trials=40)
+    assert ", to reach a reward of 0.7 for the least, judged by the worst 20" in said.text
+    soon = Objective(kind="fastest", goal=0.9)
+    said = recommend(made_up(), objective=soon, weigh_pilots=False, trials=40)
+    assert re.search(r", to make 90 ?% of the gain soonest: ", said.text)
+
+
+@reported("some shares are written without the space")
+def test_shares_are_written_alike(advice):
+    assert not re.search(r"\d%", advice.text.replace(f"{advice.stability.error:.1%}", ""))
+
+
+def test_best_pilots_own_settings_are_said_to_be(posterior):
+    evaluate, _ = decision(posterior)
+    own = base_settings(posterior, evaluate.forecaster.target)
+    said = recommend(posterior, choose_from=[own], level=0.5, weigh_pilots=False)
+    assert "The best pilot has these very settings." in said.text
+    other = changed(own, group_size=24)
+    said = recommend(posterior, choose_from=[other], level=0.5, weigh_pilots=False)
+    more = said.reward.mean - said.best_piloted.reward
+    assert f"The advice is expected to end {more:+.3f} from the best pilot's" in said.text
+
+
+# Formats ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(1.0, "over 99 %"), (0.996, "over 99 %"), (0.9, "90 %"), (0.006, "1 %"), (0.0, "under 1 %")],
+)
+def test_percent_never_says_certain(value, said):
+    assert percent(value) == said
+
+
+AT_THE_EDGE = reported("exactly .995 and .005 are rounded to certainty")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0.9950000001,
+        0.0049999999,
+        pytest.param(0.995, marks=AT_THE_EDGE),
+        pytest.param(0.005, marks=AT_THE_EDGE),
+    ],
+)
+def test_percent_never_says_certain_at_the_edges(value):
+    assert percent(value) not in ("100 %", "0 %")
+
+
+@STEADY
+@given(st.floats(0, 1))
+def test_percent_is_near_and_never_certain(value):
+    said = percent(value)
+    assert said not in ("100 %", "0 %")
+    if said.startswith("over"):
+        assert value > 0.99
+    elif said.startswith("under"):
+        assert value < 0.01
+    else:
+        assert float(said.removesuffix(" %")) == pytest.approx(100 * value, abs=0.5 + 1e-9)
+
+
+def test_price_says_what_is_known():
+    known = Cost(steps=1, completions=1234.0, tokens=5.6e9, gpu_hours=12.345)
+    assert price(known) == "1,234 completions, 5.6 billion tokens, 12.3 GPU-hours"
+    unknown = Cost(steps=1, completions=7.89e6, tokens=None, gpu_hours=None)
+    assert price(unknown) == "7.89 million completions"

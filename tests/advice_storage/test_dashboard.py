@@ -1,0 +1,28 @@
+"""optuna-dashboard opens what a search has kept; skipped where it is not installed."""
+
+from __future__ import annotations
+
+import optuna
+import pytest
+from synthetic import made_up
+
+from advisor.advice import recommend
+from advisor.advice.search import REACHED, STABLE
+
+TRIALS = 20
+
+
+@pytest.mark.parametrize("kind", ["journal", "sqlite"])
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::optuna.exceptions.ExperimentalWarning"
+)
+def test_dashboard_finds_the_study(tmp_path, kind):
+    loader = pytest.importorskip("optuna_dashboard._storage_url").get_storage
+    where = tmp_path / "studies"
+    kept = str(where) if kind == "journal" else f"sqlite:///{where}"
+    recommend(made_up(), trials=TRIALS, weigh_pilots=False, storage=kept)
+    (summary,) = optuna.get_all_study_summaries(loader(kept))
+    assert summary.study_name.startswith("tiny-m on sort, pilots ")
+    assert summary.n_trials == TRIALS
+    study = optuna.load_study(study_name=summary.study_name, storage=loader(kept))
+    assert all(trial.constraints.keys() == {STABLE, REACHED} for trial in study.trials)

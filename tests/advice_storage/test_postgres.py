@@ -1,0 +1,123 @@
+"""A team's database: every search is a study of its own that Optuna reads without us.
+
+Needs a PostgreSQL server's programs and a driver; without them it is skipped and says so.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+
+import optuna
+import pytest
+from sqlalchemy import create_engine, text
+from synthetic import made_up
+
+from advisor.advice import recommend
+from advisor.advice.search import REACHED, STABLE
+from advisor.errors import InputError
+
+TRIALS = 40
+LEVEL = 0.9
+
+
+def advise(url, **asked):
+    return recommend(made_up(), trials=TRIALS, weigh_pilots=False, storage=url, **asked)
+
+
+def answer(advice):
+    """All of it but the time at which its posterior was made."""
+    return advice.model_dump(exclude={"provenance": {"created"}})
+
+
+@contextmanager
+def opened(url):
+    """As a reader of Optuna's alone sees it; closed, so that the server may stop."""
+    storage = optuna.storages.RDBStorage(url)
+    try:
+        yield storage
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+@pytest.fixture
+def database(server, request):
+    """A new database of the server."""
+    name = "".join(letter for letter in request.node.name if letter.isalnum()).lower()[:60]
+    engine = create_engine(f"{server}/postgres", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"create database {name}"))
+    engine.dispose()
+    return f"{server}/{name}"
+
+
+def test_two_searches_are_two_studies_that_optuna_reads(database):
+    first, second = advise(database), advise(database, seed=7)
+    with opened(database) as storage:
+        names = sorted(optuna.get_all_study_names(storage))
+        assert [name.rsplit(", ", 1)[1] for name in names] == ["1", "2"]
+        assert all(name.startswith("tiny-m on sort, pilots ") for name in names)
+        studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
+        assert [len(study.trials) for study in studies] == [TRIALS, TRIALS]
+        for study, advice in zip(studies, (first, second), strict=True):
+            assert study.user_attrs["provenance"] == advice.provenance.model_dump()
+            assert study.user_attrs["objective"] == advice.objective.model_dump()
+            feasible = [t for t in study.trials if all(v <= 0 for v in t.constraints.values())]
+            assert 0 < len(feasible) < TRIALS
+            best = max(feasible, key=lambda trial: trial.value)
+            assert study.best_trial.number == best.number
+            # The cheapest of those that are as good is advised, so it is one of them, not better.
+            assert best.value >= advice.reward.mean - 1e-9
+        # Another seed tries others: the second study is not the first one again.
+        tried = [[trial.params for trial in study.trials] for study in studies]
+        assert tried[0] != tried[1]
+
+
+def test_trials_hold_constraints_and_settings(database):
+    advice = advise(database, indifference=0.0)
+    with opened(database) as storage:
+        (name,) = optuna.get_all_study_names(storage)
+        study = optuna.load_study(study_name=name, storage=storage)
+        own = study.best_trial
+    settings = advice.settings
+    assert own.value == pytest.approx(advice.reward.mean)
+    assert own.user_attrs == {
+        "learning_rate": settings.learning_rate,
+        "group_size": settings.group_size,
+        "minibatches_per_refresh": settings.minibatches_per_refresh,
+        "epochs_per_refresh": settings.epochs_per_refresh,
+        "reward": pytest.approx(advice.reward.mean),
+        "price": pytest.approx(advice.cost.paid),
+    }
+    assert own.constraints == {
+        STABLE: pytest.approx(LEVEL - advice.stability.probability),
+        REACHED: 0.0,
+    }
+
+
+def test_answer_is_the_same_as_without_a_database(database):
+    assert answer(advise(database)) == answer(advise(None))
+
+
+def test_colleagues_at_the_same_time_do_not_collide(database):
+    advise(database)  # makes the tables: two who do that at once are Optuna's own affair
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(4, mp_context=spawned) as pool:
+        said = list(pool.map(advise, [database] * 8))
+    assert len(said) == 8
+    assert all(answer(advice) == answer(said[0]) for advice in said)
+    with opened(database) as storage:
+        numbers = {name.rsplit(", ", 1)[1] for name in optuna.get_all_study_names(storage)}
+        assert numbers == {str(number) for number in range(1, 10)}
+        assert {summary.n_trials for summary in optuna.get_all_study_summaries(storage)} == {TRIALS}
+
+
+def test_database_that_is_not_there_is_refused_without_its_password(server):
+    url = f"{server}/none".replace("advisor@", "advisor:hunter2@")
+    with pytest.raises(InputError, match='database "none" does not exist') as refused:
+        advise(url)
+    assert refused.value.key == "--storage"
+    assert "advisor:***@" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
