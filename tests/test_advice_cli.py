@@ -281,7 +281,7 @@ def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
     assert message.count("\n") == 1
 
 
-@pytest.mark.parametrize("steps", [1, 0, -5, 181, 10**9])
+@pytest.mark.parametrize("steps", [1, 0, -5, 181, 10_000])
 def test_pilot_of_no_use_is_refused(run, demo, said, steps):
     assert said.steps == 180
     message = run("next-pilot", demo, "--steps", steps, code=2)

@@ -138,6 +138,8 @@ def test_pilot_shows_its_curve():
     plan = Plan(1e-3, prompts=1e6)
     features = look(posterior, plan)
     curve = Forecaster(posterior, TARGET).scaled_reward(plan.completed, [20, 40, 60])
+    # A share of completions: no curve is looked at nearer to its ends than a hundredth.
+    curve = np.clip(curve, 0.01, 0.99)
     centred = curve - curve.mean(axis=0)
     np.testing.assert_allclose(features[:, 2:5], centred, atol=1e-3)
     assert centred.std() > 0.05
@@ -173,7 +175,7 @@ def test_pilot_tells_nothing_where_everything_is_known():
     }
     known = made_up(moved=luck, width=0.0, draws=1000)
     uncertain = made_up(moved=luck, width=0.6, draws=1000)
-    assert gain_of(uncertain, Plan(1e-3).completed) > 0.003
+    assert gain_of(uncertain, Plan(1e-3).completed) > 0.001
     assert gain_of(known, Plan(1e-3).completed) < 0.0005
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import CostModel, recommend, stability
 from advisor.advice.answer import decision_of
+from advisor.advice.information import shown
 from advisor.advice.lattice import largest_surviving_rate
 from advisor.advice.next_pilot import PILOT_LEVEL, choose_pilot, is_first_contact
 from advisor.advice.scenario import base_settings
@@ -94,9 +96,9 @@ def test_cheaper_of_two_that_tell_alike_is_chosen():
     assert chosen.gain >= min(gains)
 
 
-def test_chosen_pilot_tells_most_for_its_price_among_those_that_tell_enough(uncertain):
+def test_chosen_pilot_tells_most_for_its_price_among_those_that_tell_enough():
     evaluate, lattice, offered = pilots(
-        uncertain,
+        made_up(width=0.6, draws=1500),
         *(
             {"learning_rate": rate, "group_size": group}
             for rate in (5e-5, 4e-4)
@@ -146,6 +148,23 @@ def test_saved_answer_is_asked_again_as_it_was(posterior):
     assert set(lattice) == set(decision(posterior)[1])
 
 
+@reported("the forecast and the simulated results draw the same numbers from the same seed")
+def test_simulated_results_are_not_drawn_with_the_luck_of_the_forecast(uncertain, monkeypatch):
+    evaluate, lattice, offered = pilots(uncertain, {"learning_rate": 1e-4})
+    luck = evaluate.forecaster._run_noise
+    drawn = []
+
+    def spied(forecaster, pilot, steps, stable, rng):
+        drawn.append(copy.deepcopy(rng).standard_normal(luck.shape[1]))
+        return shown(forecaster, pilot, steps, stable, rng)
+
+    monkeypatch.setattr("advisor.advice.next_pilot.shown", spied)
+    choose_pilot(evaluate, lattice, candidates=offered, seed=0)
+    assert drawn
+    for own in luck:
+        assert abs(np.corrcoef(drawn[0], own)[0, 1]) < 0.2
+
+
 # Reasons ---------------------------------------------------------------------------------------
 
 
@@ -171,6 +190,15 @@ def test_pilot_that_would_change_nothing_is_said_to():
     found = choose_pilot(evaluate, lattice, candidates=offered)
     assert found.gain < 0.001
     assert found.reason.startswith("no pilot is expected to change the decision")
+
+
+@reported("what lies at the gentlest collapsed rate is said to lie below it")
+def test_reason_does_not_call_a_collapsed_rate_lower():
+    posterior = made_up([Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)], width=0.6, draws=500)
+    evaluate, lattice, offered = pilots(posterior, {"learning_rate": 9e-3})
+    found = choose_pilot(evaluate, lattice, candidates=offered)
+    assert found.gain >= 0.001
+    assert "this is below" not in found.reason
 
 
 # First contact ---------------------------------------------------------------------------------
