@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from advisor.advice import Recommendation
+    from advisor.posterior import Posterior
 
 Study = Annotated[Path, typer.Argument(help="Folder that advisor advise or demo wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
@@ -41,7 +46,7 @@ def what_if(
 
     from advisor.advice import what_if as evaluate
     from advisor.errors import InputError
-    from advisor.study import load_study
+    from advisor.posterior import Forecaster
 
     if refresh_interval and (minibatches or epochs):
         raise InputError(
@@ -49,7 +54,7 @@ def what_if(
             key="--refresh-interval",
             advice="Give --minibatches and --epochs, or --refresh-interval alone",
         )
-    posterior, advice = load_study(study)
+    posterior, advice = _load(study)
     own = advice.settings
     combinations = list(
         product(
@@ -61,8 +66,8 @@ def what_if(
     )
     rates, groups, cuts, passes = zip(*combinations, strict=True)
     table = evaluate(
-        posterior,
-        target=advice.target,
+        # Under the luck of the answer, so that what is advised has the reward that it had there.
+        Forecaster(posterior, advice.target, seed=advice.seed),
         learning_rate=rates,
         group_size=groups,
         minibatches_per_refresh=cuts,
@@ -71,7 +76,7 @@ def what_if(
         cost=advice.cost_model,
     )
     if as_json:
-        typer.echo(table.to_json(orient="records", indent=2))
+        typer.echo(table.to_json(orient="records", indent=2, double_precision=15))
         return
     for row in table.to_dict(orient="records"):
         typer.echo(_told(row, advice.measure))
@@ -98,7 +103,10 @@ def next_pilot(
         int | None,
         typer.Option(help=r"Length of the pilot \[default: half or all of the longest so far]."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the simulated results.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help=r"Of the simulated results \[default: that of the study].", min=0),
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -110,13 +118,16 @@ def next_pilot(
     from advisor.advice.next_pilot import choose_pilot
     from advisor.advice.wording import in_trainer_names, percent, price
     from advisor.errors import InputError
-    from advisor.study import load_study
 
-    if steps is not None and steps < 2:
-        raise InputError(f"a pilot of {steps} steps", key="--steps", advice="Give at least 2")
-    posterior, advice = load_study(study)
+    posterior, advice = _load(study)
+    if steps is not None and not 2 <= steps <= advice.steps:
+        raise InputError(
+            f"a pilot of {steps} steps",
+            key="--steps",
+            advice=f"Give at least 2 and no more than the run, {advice.steps}",
+        )
     evaluate, lattice = decision_of(posterior, advice)
-    pilot = choose_pilot(evaluate, lattice, steps=steps, seed=seed)
+    pilot = choose_pilot(evaluate, lattice, steps=steps, seed=advice.seed if seed is None else seed)
     if as_json:
         typer.echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
         return
@@ -125,6 +136,18 @@ def next_pilot(
         f"Why: {pilot.reason} It stays stable with probability "
         f"{percent(pilot.stability.probability)}."
     )
+
+
+def _load(study: Path) -> tuple[Posterior, Recommendation]:
+    """Load a study; what that warns of goes to standard error, without a line of code."""
+    from advisor.study import load_study
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = load_study(study)
+    for warning in said:
+        typer.echo(f"Note: {warning.message}.", err=True)
+    return found
 
 
 def export(
@@ -139,9 +162,9 @@ def export(
     [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
     """
     from advisor.errors import InputError
-    from advisor.study import load_study, trainer_config
+    from advisor.study import trainer_config
 
-    text = trainer_config(load_study(study)[1], to, devices)
+    text = trainer_config(_load(study)[1], to, devices)
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -48,7 +48,7 @@ Steps = Annotated[
 ]
 Gpus = Annotated[int, typer.Option(help="GPUs of the pilots and of the full run.", min=1)]
 Level = Annotated[float, typer.Option(help="P(stable) that the advice must reach.")]
-Seed = Annotated[int, typer.Option(help="Seed of sampler and search.")]
+Seed = Annotated[int, typer.Option(help="Seed of sampler and search.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress; only the answer.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the recommendation as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
@@ -432,6 +432,8 @@ def _advise(
     as_json: bool,
 ) -> None:
     from advisor.advice import Budget, Objective, check_request, learn_cost, recommend
+    from advisor.advice.cost import check_time
+    from advisor.advice.lattice import check_choices
     from advisor.advice.target import largest_target
     from advisor.posterior import fit
     from advisor.runs import read_runs
@@ -440,6 +442,9 @@ def _advise(
 
     choices = choices or {}
     check_folder(out)
+    check_choices(choices.get("group_sizes"), choices.get("learning_rates"))
+    check_time(**(price or {}))
+    _check_storage(choices.get("storage"), out)
     check_request(
         choices.get("level", 0.9),
         Budget(**{name: choices.get(name) for name in Budget.model_fields}),
@@ -468,6 +473,24 @@ def _advise(
     else:
         print_answer(advice, posterior, out, files)
     _finish(advice)
+
+
+def _check_storage(storage: str | None, out: Path) -> None:
+    """Refuse a storage that cannot be opened, or that the study's folder would replace."""
+    from advisor.advice.storage import open_storage
+    from advisor.errors import InputError
+
+    if storage is None:
+        return
+    if "://" not in storage and out.resolve() in Path(storage).resolve().parents:
+        raise InputError(
+            "the file would lie in the study's folder, which is written anew each time",
+            path=storage,
+            key="--storage",
+            advice="Keep it beside the folder",
+        )
+    with open_storage(storage):
+        pass
 
 
 def _finish(advice: Recommendation) -> None:

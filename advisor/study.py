@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -17,6 +18,7 @@ from advisor.integrations.export import FRAMEWORKS, export_config
 from advisor.posterior import Posterior
 
 MANIFEST = "manifest.json"
+KIND = "grpo-advisor study"
 
 
 def write_study(
@@ -63,9 +65,9 @@ def write_study(
             for index, (what, write) in enumerate(steps):
                 progress(what, index / len(steps), "")
                 write(draft)
-            names = sorted(str(p.relative_to(draft)) for p in draft.rglob("*") if p.is_file())
+            names = sorted(p.relative_to(draft).as_posix() for p in draft.rglob("*") if p.is_file())
             manifest = {
-                "kind": "grpo-advisor study",
+                "kind": KIND,
                 "files": names,
                 "provenance": advice.provenance.model_dump(),
             }
@@ -89,18 +91,37 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     InputError
-        It exists and is no study.
+        It exists and is no study, or holds files that no study wrote.
     """
-    if not folder.exists():
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    is_empty = folder.is_dir() and not any(folder.iterdir())
-    if not is_empty and not (folder / MANIFEST).is_file():
+    manifest = _manifest(folder)
+    if manifest is None:
         raise InputError(
             "it exists and is no study: nothing was overwritten",
             path=folder,
             key="--out",
             advice="Choose another folder",
         )
+    own = {MANIFEST, *manifest["files"]}
+    held = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    if held - own:
+        raise InputError(
+            f"a new study would take the place of this one, and '{min(held - own)}' in it is not "
+            "the advisor's: nothing was overwritten",
+            path=folder,
+            key="--out",
+            advice="Move the file, or choose another folder",
+        )
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    """Manifest of a study, or None where the folder holds none of ours."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("kind") == KIND else None
 
 
 def load_study(folder: str | Path) -> tuple[Posterior, Recommendation]:
@@ -119,22 +140,28 @@ def load_study(folder: str | Path) -> tuple[Posterior, Recommendation]:
     Raises
     ------
     StudyError
-        It is no study, or one of another version.
+        It is no study, incomplete, or one of another version.
     """
     at = Path(folder)
-    if not (at / MANIFEST).is_file():
+    if _manifest(at) is None:
         raise StudyError(
             "it is no study",
             path=at,
             advice="Give the folder that advisor advise or advisor demo wrote",
         )
-    text = (at / "recommendation.json").read_text(encoding="utf-8")
     try:
-        advice = Recommendation.model_validate_json(text)
+        text = (at / "recommendation.json").read_text(encoding="utf-8")
+        advice = Recommendation.model_validate(json.loads(text))
     except ValidationError as error:
         key = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise StudyError(
             f"its answer cannot be read (at '{key}'): it was written by another version",
+            path=at / "recommendation.json",
+            advice="Run advisor advise on the pilots again",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise StudyError(
+            "its answer is missing or damaged",
             path=at / "recommendation.json",
             advice="Run advisor advise on the pilots again",
         ) from error

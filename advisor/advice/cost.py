@@ -131,11 +131,7 @@ def learn_cost(
     InputError
         The time or the number of GPUs is not positive.
     """
-    for name, value in (("--gpus", gpus), ("--seconds-per-step", seconds_per_step)):
-        if value is not None and value <= 0:
-            raise InputError(
-                f"{value:g} is not positive", key=name, advice="Give a positive number"
-            )
+    check_time(gpus, seconds_per_step)
     runs = posterior.meta.runs
     lengths = [run.completion_tokens for run in runs if run.completion_tokens]
     tokens = float(np.mean(lengths)) if lengths else None
@@ -166,6 +162,20 @@ def learn_cost(
     return CostModel(
         fixed=fixed, generated=generated, trained=trained, tokens=tokens, gpus=gpus, source=source
     )
+
+
+def check_time(gpus: int = 1, seconds_per_step: float | None = None) -> None:
+    """Refuse a time or a number of GPUs that cannot be.
+
+    Raises
+    ------
+    InputError
+    """
+    for name, value in (("--gpus", gpus), ("--seconds-per-step", seconds_per_step)):
+        if value is not None and not 0 < value < np.inf:
+            raise InputError(
+                f"{value:g} is not positive and finite", key=name, advice="Give a positive number"
+            )
 
 
 def _batch(run: RunSummary) -> tuple[float, float]:

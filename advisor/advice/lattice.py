@@ -120,17 +120,7 @@ def default_lattice(
         A given choice is empty or impossible, or nothing divides among the devices.
     """
     runs = [run.hyperparameters for run in posterior.meta.runs]
-    for name, given, least in (
-        ("group_sizes", group_sizes, 2),
-        ("learning_rates", learning_rates, 0.0),
-    ):
-        if given is not None and (not given or min(given) < least or min(given) <= 0):
-            wanted = "whole numbers from 2" if least else "positive numbers"
-            raise InputError(
-                f"the choices {list(given)} are empty or hold what cannot be",
-                key=name,
-                advice=f"Give {wanted}",
-            )
+    check_choices(group_sizes, learning_rates)
     if devices < 1:
         raise InputError(f"{devices} devices", key="devices", advice="Give at least 1")
     if learning_rates is None:
@@ -156,6 +146,29 @@ def default_lattice(
     return Lattice(
         tuple(fixed.model_copy(update=dict(zip(AXES, choice, strict=True))) for choice in choices)
     )
+
+
+def check_choices(
+    group_sizes: Sequence[int] | None, learning_rates: Sequence[float] | None
+) -> None:
+    """Refuse choices that are empty or impossible.
+
+    Raises
+    ------
+    InputError
+    """
+    for name, given, least in (
+        ("group_sizes", group_sizes, 2),
+        ("learning_rates", learning_rates, 0.0),
+    ):
+        if given is None or (given and all(least <= one < np.inf and one > 0 for one in given)):
+            continue
+        wanted = "whole numbers from 2" if least else "positive numbers"
+        raise InputError(
+            f"the choices {list(given)} are empty or hold what cannot be",
+            key=name,
+            advice=f"Give {wanted}",
+        )
 
 
 def largest_surviving_rate(posterior: Posterior) -> float | None:

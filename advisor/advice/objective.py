@@ -111,7 +111,7 @@ class Budget(BaseModel):
                 advice="Give one of them",
             )
         for name, value in given.items():
-            if not value > 0:
+            if not 0 < value < np.inf:
                 raise InputError(
                     f"a budget of {value:g} {name}",
                     key=f"--{name.replace('_', '-')}",

@@ -14,6 +14,9 @@ from advisor.posterior import Forecaster, Posterior, Target
 from advisor.posterior.posterior import INTERVAL
 from advisor.runs.pilot_run import Hyperparameters
 
+MOST = 1_000_000
+"""No setting is larger: beyond it a number is a mistake of units."""
+
 LENGTH = 3.0
 """Planned steps over the longest pilot where none are named."""
 
@@ -97,9 +100,13 @@ def _settings(base: Hyperparameters, changes: dict[str, float]) -> Hyperparamete
     for name, value in changes.items():
         is_whole = name == "learning_rate" or float(value).is_integer()
         least = 2 if name == "group_size" else 0 if name == "learning_rate" else 1
-        if not (np.isfinite(value) and value >= least and value > 0 and is_whole):
+        if not (least <= value <= MOST and value > 0 and is_whole):
             wanted = f"whole number from {least}" if least else "positive number"
-            raise InputError(f"{name} {value:g} cannot be", key=name, advice=f"Give a {wanted}")
+            raise InputError(
+                f"{name} {value:g} cannot be",
+                key=name,
+                advice=f"Give a {wanted}, at most {MOST:,}",
+            )
     whole = {name: int(value) for name, value in changes.items() if name != "learning_rate"}
     return base.model_copy(update={**changes, **whole})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from advisor._compat import Progress
 from advisor.advice.evaluation import Evaluation, Evaluator
 from advisor.advice.lattice import AXES, Lattice
-from advisor.advice.storage import open_storage, study_name
+from advisor.advice.storage import keep, open_storage
 from advisor.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def search(
     """
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     tried: list[Evaluation] = []
     axes = lattice.axes
     is_small = len(lattice) <= trials
@@ -99,14 +99,10 @@ def search(
             progress("Searching configurations", trial.number / number, f"trial {trial.number}")
         return max(evaluation.value, WORST)
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), open_storage(storage) as kept:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        kept = open_storage(storage)
         study = optuna.create_study(
-            study_name=study_name(evaluate, kept),
-            storage=kept,
-            direction="maximize",
-            sampler=_sampler("random" if is_small else sampler, seed),
+            direction="maximize", sampler=_sampler("random" if is_small else sampler, seed)
         )
         provenance = evaluate.forecaster.posterior.meta.provenance
         study.set_user_attr("provenance", provenance.model_dump())
@@ -117,6 +113,10 @@ def search(
                     {f"{name} (index)": axes[name].index(getattr(settings, name)) for name in AXES}
                 )
         study.optimize(objective, n_trials=number)
+        if kept is not None:
+            target = evaluate.forecaster.target
+            name = f"{target.model} on {target.task}, pilots {provenance.data_sha256[:8]}"
+            keep(study, kept, name)
     feasible = [e for e in tried if e.is_feasible(level)]
     best = max(feasible, key=lambda e: e.value, default=None)
     nearest = max(

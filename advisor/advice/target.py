@@ -6,6 +6,9 @@ from advisor.errors import InputError
 from advisor.posterior import Posterior, Target
 from advisor.runs.pilot_run import parameters_from_name
 
+MOST_PARAMETERS = 1e14
+"""Parameters of a model beyond which a number is a mistake of units."""
+
 
 def largest_target(posterior: Posterior) -> Target:
     """Return the largest piloted model, on its task."""
@@ -43,6 +46,12 @@ def named_target(
     InputError
         The task was not piloted, or the size of the model is unknown or contradicts the pilots.
     """
+    if parameters is not None and not 0 < parameters <= MOST_PARAMETERS:
+        raise InputError(
+            f"{parameters:g} parameters cannot be",
+            key="--parameters",
+            advice="Give all parameters of the base model, for example --parameters 7e9",
+        )
     meta, largest = posterior.meta, largest_target(posterior)
     task = largest.task if task is None else task
     if task not in meta.tasks:
@@ -64,7 +73,7 @@ def named_target(
             advice="Leave the flag out, or give the new model a name of its own",
         )
     size = parameters or known or parameters_from_name(model)
-    if size is None or size <= 0:
+    if size is None:
         raise InputError(
             f"the size of model '{model}' is unknown",
             key="--parameters",

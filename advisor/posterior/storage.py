@@ -78,6 +78,10 @@ def read_netcdf(
     """
     import h5netcdf
 
+    if not path.is_file():
+        raise StudyError(
+            "there is no such file", path=path, advice="Give a posterior.nc that was saved"
+        )
     try:
         with h5netcdf.File(path, "r") as file:
             meta = str(file.attrs[META])
