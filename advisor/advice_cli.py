@@ -94,6 +94,7 @@ def _told(row: Mapping[Any, Any], measure: str) -> str:
         f"[{row['reward_low']:.3f}, {row['reward_high']:.3f}], P(stable) {row['p_stable']:.3f} "
         f"+- {row['p_error']:.3f} (refresh {row['p_refresh']:.2f}, learning rate "
         f"{row['p_tolerance']:.2f}, fluctuation {row['p_fluctuation']:.2f}), {price}"
+        + ("" if row["supported"] else "; NOT SUPPORTED: over three times the longest pilot")
     )
 
 
@@ -153,7 +154,10 @@ def _load(study: Path) -> tuple[Posterior, Recommendation]:
 def export(
     study: Study,
     to: Annotated[str, typer.Option(help="Trainer: trl, verl or openrlhf.")],
-    devices: Annotated[int, typer.Option(help="Devices that share a step.", min=1)] = 1,
+    devices: Annotated[
+        int | None,
+        typer.Option(help=r"Devices that share a step \[default: as advised].", min=1),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help=r"File to write \[default: print it].")] = None,
     debug: Debug = False,
 ) -> None:

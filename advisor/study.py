@@ -168,16 +168,29 @@ def load_study(folder: str | Path) -> tuple[Posterior, Recommendation]:
     return Posterior.load(at / "posterior.nc"), advice
 
 
-def trainer_config(advice: Recommendation, framework: str, devices: int = 1) -> str:
+def trainer_config(advice: Recommendation, framework: str, devices: int | None = None) -> str:
     """Text of a trainer's configuration that runs what was advised.
 
-    A schedule keeps the length of the budget; a run with a goal is stopped where it is reached.
+    Parameters
+    ----------
+    advice : Recommendation
+    framework : str
+        One of `integrations.export.FRAMEWORKS`.
+    devices : int, optional
+        By default those that the advice was for.
+
+    Notes
+    -----
+    A decaying schedule keeps the length of the budget: cut short, it would be another schedule. A
+    run with a goal is then stopped by hand where the goal is reached.
     """
+    decays = advice.settings.schedule not in (None, "constant")
+    steps = advice.settings.planned_steps if decays else None
     return export_config(
         advice.settings,
-        advice.settings.planned_steps or advice.steps,
+        steps or advice.steps,
         framework,
-        devices=devices,
+        devices=devices or advice.devices,
         model=advice.target.model,
         note=None
         if advice.kind == "recommendation"

@@ -173,14 +173,17 @@ def recommend(
             storage=storage,
         )
 
+    budget.steps_of(fixed, price)  # refuses GPU-hours that nothing turns into steps
     at_end = Evaluator(forecaster, Objective(quantile=goal.quantile), budget, price)
+    # Recipes and pilots are looked at aside: they are not among what was offered.
+    aside = Evaluator(forecaster, at_end.objective, budget, price)
     evaluate = at_end
     if goal.kind != "reward":
         wanted = _goal(goal, at_end, look)
         evaluate = Evaluator(forecaster, goal, budget, price, goal=wanted)
     pilot: NextPilot | None = None
     if is_first_contact(posterior):
-        kind, chosen = "next_pilot", best_piloted(at_end, posterior)
+        kind, chosen = "next_pilot", best_piloted(aside, posterior)
         evaluate = at_end
         binding = bound(evaluate, lattice, chosen, level)
     else:
@@ -206,10 +209,10 @@ def recommend(
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
     recipes = [
-        as_alternative(name, at_end, at_end(fixed.model_copy(update=values)), gained)
+        as_alternative(name, aside, aside(fixed.model_copy(update=values)), gained)
         for name, values in RECIPES.items()
     ]
-    piloted = best_piloted(at_end, posterior)
+    piloted = best_piloted(aside, posterior)
     return Recommendation(
         kind=kind,
         settings=planned,
@@ -242,6 +245,8 @@ def recommend(
         longest_pilot=posterior.meta.longest,
         cautions=tuple(cautions(posterior, forecaster, last)),
         assumptions=tuple(assumptions),
+        devices=devices,
+        choices=lattice.axes,
         priors=posterior.meta.priors.name,
         seed=seed,
         provenance=posterior.meta.provenance,
@@ -256,12 +261,20 @@ def decision_of(posterior: Posterior, advice: Recommendation) -> tuple[Evaluator
     evaluate : Evaluator
         Of the reward at the end of the budget.
     lattice : Lattice
-        The default one.
+        Of the same learning rates and group sizes.
     """
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     aim = Objective(quantile=advice.objective.quantile)
     evaluate = Evaluator(forecaster, aim, advice.budget, advice.cost_model)
-    return evaluate, default_lattice(posterior, base_settings(posterior, advice.target))
+    fixed, offered = base_settings(posterior, advice.target), advice.choices
+    lattice = default_lattice(
+        posterior,
+        fixed,
+        group_sizes=[int(size) for size in offered["group_size"]],
+        learning_rates=offered["learning_rate"],
+        devices=advice.devices,
+    )
+    return evaluate, lattice
 
 
 def check_request(level: float, budget: Budget, objective: Objective) -> None:

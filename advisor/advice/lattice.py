@@ -138,8 +138,8 @@ def default_lattice(
             advice=f"Make prompts per step times group size a multiple of {devices}",
         )
     choices = product(
-        sorted(set(learning_rates)),
-        sorted(set(fitting)),
+        sorted({float(rate) for rate in learning_rates}),
+        sorted({int(size) for size in fitting}),
         _powers(1, max(run["minibatches_per_refresh"] for run in runs)),
         _powers(1, max(run["epochs_per_refresh"] for run in runs)),
     )
@@ -161,7 +161,14 @@ def check_choices(
         ("group_sizes", group_sizes, 2),
         ("learning_rates", learning_rates, 0.0),
     ):
-        if given is None or (given and all(least <= one < np.inf and one > 0 for one in given)):
+        is_whole = least > 0
+        if given is None or (
+            given
+            and all(
+                least <= one < np.inf and one > 0 and (not is_whole or one == int(one))
+                for one in given
+            )
+        ):
             continue
         wanted = "whole numbers from 2" if least else "positive numbers"
         raise InputError(

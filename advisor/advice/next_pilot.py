@@ -35,6 +35,9 @@ MOST_PILOTS = 40
 MOST_CONFIGURATIONS = 80
 """Pilots weighed, and configurations among which the decision is made: the best by utility."""
 
+PILOTS_LUCK = 1
+"""Sets the random numbers of a pilot's result apart from those of a forecast with the same seed."""
+
 _FACTORS = ("minibatches_per_refresh", "epochs_per_refresh")
 
 
@@ -84,26 +87,29 @@ def choose_pilot(
     longest = forecaster.posterior.meta.longest
     lengths = [steps] if steps else sorted({max(2, round(longest * s)) for s in LENGTHS})
     offered = list(lattice if candidates is None else candidates)
-    rng = np.random.default_rng(seed)
+    # A pilot has a seed of its own, and so have its results.
+    rng = np.random.default_rng([seed, PILOTS_LUCK])
+    pilots = forecaster.with_other_luck(seed)
+    floor = forecaster.outcome_bounds[0]
     known = evaluate.tried if len(evaluate.tried) >= MOST_CONFIGURATIONS else map(evaluate, lattice)
-    decided = sorted(known, key=lambda e: -e.reward * e.stability.probability)
+    decided = sorted(known, key=lambda e: -(e.reward - floor) * e.stability.probability)
     decided = decided[:MOST_CONFIGURATIONS]
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     low, high = forecaster.outcome_bounds
     found: list[tuple[float, float, Hyperparameters, int]] = []  # gain, price, pilot, steps
     for pilot in _spread(offered, evaluate):
         for length in lengths:
-            stable = stability_draws(forecaster, pilot, length)
+            stable = stability_draws(pilots, pilot, length)
             if stable.mean() < PILOT_LEVEL:
                 continue
-            seen = shown(forecaster, pilot, length, stable, rng)
+            seen = shown(pilots, pilot, length, stable, rng)
             gain = information_gain(utility, seen, rng) / (high - low)
             price = evaluate.cost(pilot, length).paid
             found.append((gain, price, pilot, length))
     if not found:
         raise CannotTellError(
-            "No configuration is likely to survive even a short pilot. Pilot a learning rate "
-            f"{RATE_REACH:g} times below the smallest so far."
+            "No configuration offered is likely to survive even a short pilot. Offer learning "
+            f"rates {RATE_REACH:g} to {RATE_REACH**2:g} times lower (advise --learning-rates)."
         )
     most = max(gain for gain, *_ in found)
     telling = [one for one in found if one[0] >= TELLING * most]
@@ -135,9 +141,8 @@ def _reason(posterior: Posterior, pilot: Hyperparameters, gain: float) -> str:
     rate = pilot.learning_rate or 0.0
     rates = [run.hyperparameters["learning_rate"] for run in posterior.meta.runs]
     if surviving is None:
-        where = (
-            f"every pilot collapsed, the gentlest at learning rate {min(rates):.3g}; this is below"
-        )
+        place = "this lies below" if rate < 0.95 * min(rates) else "this is no higher"
+        where = f"every pilot collapsed, the gentlest at learning rate {min(rates):.3g}; {place}"
     elif rate > 1.05 * surviving:
         where = (
             f"learning rate {surviving:.3g} survived; this is {rate / surviving:.2g} times as much "
@@ -147,4 +152,7 @@ def _reason(posterior: Posterior, pilot: Hyperparameters, gain: float) -> str:
         where = "a lower learning rate than any so far tells its exponent, and what safety costs"
     else:
         where = "it lies between the pilots so far, where the decision turns"
-    return f"{where}. Its result is expected to raise the final reward by {gain:.1%} of its range."
+    return (
+        f"{where}. Its result is expected to raise the final reward by {100 * gain:.1f} % of its "
+        "range."
+    )

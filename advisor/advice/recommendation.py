@@ -136,6 +136,10 @@ class Recommendation(BaseModel):
         Where the answer leans on the prior or leaves the pilots' ground.
     assumptions : tuple of str
         What was assumed rather than read.
+    devices : int
+        Among which the completions of a step divide.
+    choices : dict of str to tuple
+        What could be chosen for each setting.
     priors : str
         Name of the preset.
     seed : int
@@ -175,6 +179,8 @@ class Recommendation(BaseModel):
     longest_pilot: float
     cautions: tuple[str, ...]
     assumptions: tuple[str, ...]
+    devices: int
+    choices: dict[str, tuple[float, ...]]
     priors: str
     seed: int
     provenance: Provenance

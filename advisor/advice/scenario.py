@@ -57,13 +57,20 @@ def what_if(
     -------
     table : pandas.DataFrame
         A row per configuration: the settings, mean and central 80 % interval of the reward at the
-        last step, P(stable) with its parts and Monte Carlo error, and the price.
+        last step, P(stable) with its parts and Monte Carlo error, whether so long a run is
+        supported by the pilots (three times the longest at most), and the price.
 
     Raises
     ------
     InputError
         A value is impossible, or the shapes do not broadcast.
     """
+    if isinstance(posterior, Forecaster) and target not in (None, posterior.target):
+        raise InputError(
+            "the forecaster has a target of its own",
+            key="target",
+            advice="Leave the target out, or give the posterior",
+        )
     forecaster = (
         posterior
         if isinstance(posterior, Forecaster)
@@ -132,6 +139,7 @@ def _row(forecaster: Forecaster, price: CostModel, settings: Hyperparameters) ->
         "p_tolerance": found.tolerance,
         "p_fluctuation": found.fluctuation,
         "p_error": found.error,
+        "supported": steps <= LENGTH * forecaster.posterior.meta.longest,
         "completions": paid.completions,
         "gpu_hours": paid.gpu_hours,
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from advisor._compat import Progress
 from advisor.advice.evaluation import Evaluation, Evaluator
@@ -22,8 +25,8 @@ REACHED = "goal"
 STARTUP = 32
 """Trials drawn at random before a model of them steers."""
 
-WORST = -1e300
-"""Stands for a goal out of reach, since a study takes finite values only."""
+OUT_OF_REACH = 1e-9
+"""Least violation where a goal is not reached, or the budget pays for no step."""
 
 SamplerName = Literal["tpe", "gp"]
 
@@ -76,7 +79,8 @@ def search(
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     tried: list[Evaluation] = []
     axes = lattice.axes
-    is_small = len(lattice) <= trials
+    # Scattered points fill next to nothing of a grid: they too are tried one by one.
+    is_small = len(lattice) <= trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else trials
 
     def objective(trial: optuna.Trial) -> float:
@@ -94,10 +98,10 @@ def search(
         trial.set_user_attr("reward", evaluation.reward)
         trial.set_user_attr("price", evaluation.cost.paid)
         trial.set_constraint(STABLE, level - evaluation.stability.probability)
-        trial.set_constraint(REACHED, 0.0 if evaluation.value > WORST else 1.0)
+        trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
             progress("Searching configurations", trial.number / number, f"trial {trial.number}")
-        return max(evaluation.value, WORST)
+        return evaluation.value if np.isfinite(evaluation.value) else -evaluation.cost.paid
 
     with warnings.catch_warnings(), open_storage(storage) as kept:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -120,9 +124,16 @@ def search(
     feasible = [e for e in tried if e.is_feasible(level)]
     best = max(feasible, key=lambda e: e.value, default=None)
     nearest = max(
-        tried, key=lambda e: (e.value > WORST, min(e.stability.probability, level), e.reward)
+        tried, key=lambda e: (np.isfinite(e.value), min(e.stability.probability, level), e.reward)
     )
     return best, nearest
+
+
+def _missed(evaluation: Evaluation, goal: float | None) -> float:
+    """By how much a goal is missed; 0 where it is reached with the confidence asked for."""
+    if np.isfinite(evaluation.value):
+        return 0.0
+    return max(OUT_OF_REACH, 0.0 if goal is None else goal - evaluation.reward)
 
 
 def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:

@@ -122,7 +122,8 @@ def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
         gentlest = min(own, key=lambda run: float(run.hyperparameters["learning_rate"]))
         return evaluate(Hyperparameters.model_validate(gentlest.hyperparameters))
     found = [evaluate(Hyperparameters.model_validate(run.hyperparameters)) for run in alive]
-    return max(found, key=lambda e: e.reward * e.stability.probability)
+    floor = evaluate.forecaster.outcome_bounds[0]
+    return max(found, key=lambda e: (e.reward - floor) * e.stability.probability)
 
 
 def _fastest(

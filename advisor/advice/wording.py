@@ -34,9 +34,9 @@ def in_trainer_names(settings: Hyperparameters) -> str:
 
 def percent(probability: float) -> str:
     """Format a probability without ever rounding to certainty."""
-    if probability > 0.995:
+    if probability >= 0.995:
         return "over 99 %"
-    if probability < 0.005:
+    if probability <= 0.005:
         return "under 1 %"
     return f"{probability:.0%}".replace("%", " %")
 
@@ -86,11 +86,21 @@ def _numbers(advice: Recommendation) -> list[str]:
         f"Its peak on the way: {peak.mean:.3f} [{peak.lower:.3f}, {peak.upper:.3f}]; runs wander "
         "round their curve, so the best checkpoint lies above the last.",
         f"P(stable to step {advice.steps}) = {percent(stability.probability)} +- "
-        f"{stability.error:.1%} (wanted: {percent(advice.level)}). Its parts: rollouts refreshed "
-        f"often enough {percent(stability.refresh)}, learning rate tolerated "
-        f"{percent(stability.tolerance)}, fluctuation small {percent(stability.fluctuation)}.",
+        f"{100 * stability.error:.1f} % (wanted: {percent(advice.level)}). Its parts: rollouts "
+        f"refreshed often enough {percent(stability.refresh)}, learning rate tolerated "
+        f"{percent(stability.tolerance)}, fluctuation small {percent(stability.fluctuation)}."
+        + _unsupported(advice),
         *_price(advice),
     ]
+
+
+def _unsupported(advice: Recommendation) -> str:
+    if advice.steps <= SUPPORT * advice.longest_pilot:
+        return ""
+    return (
+        f" NOT SUPPORTED by these pilots: the run is more than {SUPPORT:g} times as long as the "
+        f"longest ({advice.longest_pilot:.0f} steps)."
+    )
 
 
 def _price(advice: Recommendation) -> list[str]:
@@ -119,11 +129,16 @@ def _context(advice: Recommendation) -> str:
 
 def _aim(advice: Recommendation) -> str:
     aim = advice.objective
-    risk = "" if aim.quantile is None else f", judged by the worst {aim.quantile:.0%} of outcomes"
+    risk = (
+        ""
+        if aim.quantile is None
+        else f", judged by the worst {100 * aim.quantile:.0f} % of outcomes"
+    )
     if aim.kind == "cheapest":
-        return f"reach a reward of {aim.goal:g} for the least{risk}"
+        chance = percent(aim.confidence)
+        return f"reach a reward of {aim.goal:g} for the least, with probability {chance}{risk}"
     if aim.kind == "fastest":
-        return f"make {aim.goal:.0%} of the gain soonest{risk}"
+        return f"make {100 * (aim.goal or 0.0):.0f} % of the gain soonest{risk}"
     return f"end with the highest reward{risk}"
 
 
@@ -168,7 +183,7 @@ def _evidence(advice: Recommendation) -> list[str]:
         else "none of them collapsed, so the bound on the learning rate is the prior's"
     )
     told = ", ".join(
-        f"{INFORMED[name]} {max(share, 0.0):.0%}" for name, share in advice.informed.items()
+        f"{INFORMED[name]} {100 * max(share, 0.0):.0f} %" for name, share in advice.informed.items()
     )
     share = advice.pilots_cost / max(advice.cost.completions, 1.0)
     lines = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,6 +84,13 @@ class Forecaster:
                 key="task",
                 advice=f"Choose one of {', '.join(posterior.meta.tasks)}, or pilot the task",
             )
+
+    def with_other_luck(self, seed: int) -> Forecaster:
+        """Return the same forecaster for a run of another seed: all but the run's own luck."""
+        other = copy(self)
+        rng = np.random.default_rng([seed, len(eq.RUN_OFFSETS)])
+        other._run_noise = rng.standard_normal(self._run_noise.shape)
+        return other
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -119,6 +120,65 @@ def test_time_of_an_alternative_is_that_of_the_advised_gain(weighed):
             by_hand = time_to(evaluate, found, goal) / each
             # Rounded up to a whole step by hand; between two of the curve's by interpolation.
             assert found.steps_to_95 == pytest.approx(by_hand, abs=0.04 * STEPS)
+
+
+@pytest.mark.parametrize(
+    ("paid", "chance", "reward", "named"),
+    [
+        (79, 0.9, 0.0, {"cheaper"}),
+        (81, 0.9, 0.0, set()),
+        (79, 0.89, 0.0, set()),  # not stable enough
+        (79, 0.9, -0.049, {"cheaper"}),
+        (79, 0.9, -0.051, set()),
+        (100, 0.931, 0.0, {"safer"}),
+        (100, 0.929, 0.0, set()),
+        (100, 0.931, -0.051, set()),
+        (79, 0.931, 0.0, {"cheaper", "safer"}),
+    ],
+)
+def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
+    # Beside one that costs 100 completions and is stable with .92; a twin of it but for these.
+    evaluate, lattice = decision(posterior)
+    chosen = evaluate(next(iter(lattice)))
+    stable = chosen.stability.model_copy(update={"probability": 0.92})
+    chosen = replace(
+        chosen, stability=stable, cost=chosen.cost.model_copy(update={"completions": 100.0})
+    )
+    other = replace(
+        chosen,
+        reward=chosen.reward + reward,
+        stability=stable.model_copy(update={"probability": chance}),
+        cost=chosen.cost.model_copy(update={"completions": float(paid)}),
+    )
+    asked = SimpleNamespace(
+        tried=[chosen, other],
+        forecaster=evaluate.forecaster,
+        planned=evaluate.planned,
+        cost=evaluate.cost,
+    )
+    found = trade_offs(asked, chosen, LEVEL, chosen.reward + 1)
+    assert {one.name for one in found} == named
+
+
+@pytest.mark.parametrize(("factor", "is_named"), [(0.79, True), (0.81, False)])
+def test_terms_of_the_faster_one(posterior, factor, is_named):
+    # The same curve at steps that take less time: half as many prompts, which do nothing here.
+    still = made_up(moved={"rate.prompts_per_step": 0.0, "depression.batch": 0.0})
+    evaluate, lattice = decision(still, cost=CostModel(fixed=0.0, generated=1.0, source="made up"))
+    settings = next(s for s in lattice if s.learning_rate > 3e-4)
+    chosen = evaluate(settings)
+    less = settings.model_copy(update={"prompts_per_step": factor * settings.prompts_per_step})
+    # Of the same reward, price and chance, so that time alone is weighed.
+    other = replace(chosen, settings=less)
+    asked = SimpleNamespace(
+        tried=[chosen, other],
+        forecaster=evaluate.forecaster,
+        planned=evaluate.planned,
+        cost=evaluate.cost,
+    )
+    goal = advised_goal(evaluate.forecaster, evaluate.planned(settings), STEPS)
+    found = trade_offs(asked, chosen, 0.0, goal)
+    assert [one.name for one in found] == (["faster"] if is_named else [])
 
 
 def test_nothing_is_named_where_nothing_else_was_tried(posterior):

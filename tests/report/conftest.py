@@ -250,6 +250,8 @@ def make_advice(
         longest_pilot=posterior.meta.longest,
         cautions=(),
         assumptions=posterior.meta.notes,
+        devices=1,
+        choices={},
         priors=posterior.meta.priors.name,
         seed=0,
         provenance=posterior.meta.provenance,
