@@ -277,7 +277,7 @@ def test_first_contact_names_a_pilot(run, first_contact):
 
 def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
     message = run("next-pilot", lifeless, code=3)
-    assert message.startswith("Error: No configuration is likely to survive even a short pilot.")
+    assert message.startswith("Error: No configuration offered is likely to survive even a short")
     assert message.count("\n") == 1
 
 

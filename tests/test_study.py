@@ -278,10 +278,13 @@ def test_configuration_runs_what_was_advised(advice):
     assert "NOT a recommendation" not in trainer_config(advice, "trl")
 
 
-def test_run_with_a_goal_keeps_the_length_of_its_budget(advice):
-    """It may take longer than expected; the schedule was planned for the whole budget."""
+def test_run_with_a_goal_ends_there_unless_its_schedule_decays(advice):
+    """A schedule that decays was planned for the whole budget, and would be another if cut."""
     earlier = advice.model_copy(update={"steps": 60})
     assert advice.settings.planned_steps == advice.steps > 60
+    assert yaml.safe_load(trainer_config(earlier, "trl"))["max_steps"] == 60
+    decaying = advice.settings.model_copy(update={"schedule": "cosine"})
+    earlier = earlier.model_copy(update={"settings": decaying})
     assert yaml.safe_load(trainer_config(earlier, "trl"))["max_steps"] == advice.steps
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from decisions import LEVEL, STEADY, reported, timed
+from decisions import LEVEL, STEADY, timed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,7 +101,6 @@ def test_budget_that_is_none_is_refused(posterior, given, problem, key):
         assert caught.value.advice
 
 
-@reported("an infinite budget overflows inside a trial")
 @pytest.mark.parametrize("name", ["completions", "gpu_hours"])
 def test_budget_without_end_is_refused(name):
     with pytest.raises(InputError) as caught:
@@ -109,7 +108,6 @@ def test_budget_without_end_is_refused(name):
     assert caught.value.key == f"--{name.replace('_', '-')}"
 
 
-@reported("the refusal comes from inside a trial")
 def test_gpu_hours_without_step_times_are_refused_before_anything_is_tried(posterior, tmp_path):
     with pytest.raises(InputError, match="no pilot logged its step times") as caught:
         recommend(posterior, gpu_hours=10.0, storage=str(tmp_path / "studies.journal"))
@@ -137,7 +135,6 @@ def test_advice_stays_within_its_budget(given, spent):
     assert spent in found.text
 
 
-@reported("a part of P(stable) is named instead of the budget")
 def test_budget_that_buys_no_step_is_what_binds(posterior):
     found = recommend(posterior, completions=10.0, weigh_pilots=False)
     assert found.kind == "infeasible"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import optuna
 import pytest
-from decisions import LEVEL, again, decision, reported, searched
+from decisions import LEVEL, again, decision, searched
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
@@ -134,7 +134,6 @@ def test_database_without_a_driver_is_refused(few):
     refusal(few, "nosuchdatabase://somewhere/studies")
 
 
-@reported("a line is added to any file, and Optuna's own error raised")
 def test_file_of_another_kind_is_refused(few, tmp_path):
     other = tmp_path / "notes.txt"
     other.write_text("not a journal\n")

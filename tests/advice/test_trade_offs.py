@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEADY, STEPS, again, decision, reported
+from decisions import LEVEL, STEADY, STEPS, again, decision
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
@@ -156,7 +156,8 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         planned=evaluate.planned,
         cost=evaluate.cost,
     )
-    found = trade_offs(asked, chosen, LEVEL, chosen.reward + 1)
+    goal = advised_goal(evaluate.forecaster, evaluate.planned(chosen.settings), STEPS)
+    found = trade_offs(asked, chosen, LEVEL, goal)
     assert {one.name for one in found} == named
 
 
@@ -187,7 +188,6 @@ def test_nothing_is_named_where_nothing_else_was_tried(posterior):
     assert trade_offs(evaluate, only, LEVEL, 0.5) == ()
 
 
-@reported("recipes and pilots are among what is tried")
 def test_alternatives_keep_to_the_choices():
     # Group sizes do nothing, so a pilot's own, which is not on offer, would be cheaper.
     useless = {"rate.group_size": 0.0, "depression.batch": 0.0, "hazard.batch": 0.0}
@@ -294,12 +294,9 @@ def test_gentlest_pilot_stands_for_all_where_none_lived():
     assert best_piloted(evaluate, posterior).settings.learning_rate == 9e-3
 
 
-OF_NEGATIVE_REWARDS = reported("a reward below zero times a small P(stable) counts as high")
-
-
 @pytest.mark.parametrize(
     "bounds",
-    [pytest.param((-1.0, 0.0), marks=OF_NEGATIVE_REWARDS), (-10.0, 30.0), (0.0, 100.0)],
+    [(-1.0, 0.0), (-10.0, 30.0), (0.0, 100.0)],
 )
 def test_best_pilot_does_not_hang_on_the_units_of_the_reward(posterior, bounds):
     evaluate, _ = decision(posterior)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from decisions import STEPS, changed, decision, reported, timed
+from decisions import STEPS, changed, decision, timed
 from synthetic import PLANS, made_up
 
 from advisor.advice import Budget, CostModel, learn_cost, stability, what_if
@@ -87,7 +87,6 @@ def test_posterior_and_kept_forecaster_say_the_same(posterior, forecaster):
     assert not other["reward"].equals(what_if(forecaster, **asked)["reward"])
 
 
-@reported("the target is ignored")
 def test_target_beside_a_kept_forecaster_is_heeded_or_refused(posterior, forecaster):
     target = Target("sort", "tiny-s", 1e5)
     wanted = what_if(posterior, target=target)
