@@ -143,6 +143,12 @@ def test_saved_answer_is_asked_again_as_it_was(posterior):
     assert evaluate(said.settings).reward == pytest.approx(said.reward.mean)
     assert evaluate(said.settings).stability == said.stability
     assert set(lattice) == set(decision(posterior)[1])
+    # And among what was offered.
+    choices = {"learning_rates": (1e-4, 3e-4), "group_sizes": (8, 12, 64), "devices": 128}
+    said = recommend(posterior, **choices, weigh_pilots=False)
+    restricted = decision_of(posterior, said)[1]
+    assert set(restricted) == set(decision(posterior, **choices)[1])
+    assert {settings.group_size for settings in restricted} == {8, 64}
 
 
 def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
@@ -192,15 +198,15 @@ def test_pilot_that_would_change_nothing_is_said_to():
     assert found.reason.startswith("no pilot is expected to change the decision")
 
 
-def test_reason_does_not_call_a_collapsed_rate_lower():
-    posterior = made_up([Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)], width=0.6, draws=500)
-    evaluate, lattice, offered = pilots(posterior, {"learning_rate": 9e-3})
+@pytest.mark.parametrize(
+    ("rate", "place"), [(9e-3, "this is no higher"), (4e-3, "this lies below")]
+)
+def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, place):
+    posterior = made_up([Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)], width=1.0, draws=500)
+    evaluate, lattice, offered = pilots(posterior, {"learning_rate": rate, "group_size": 32})
     found = choose_pilot(evaluate, lattice, candidates=offered)
     assert found.gain >= 0.001
-    assert "this is no higher. Its result" in found.reason
-    lower = [changed(offered[0], learning_rate=3e-3)]
-    found = choose_pilot(evaluate, lattice, candidates=lower)
-    assert found.gain < 0.001 or "this lies below. Its result" in found.reason
+    assert f"every pilot collapsed, the gentlest at learning rate 0.009; {place}." in found.reason
 
 
 # First contact ---------------------------------------------------------------------------------
