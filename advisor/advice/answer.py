@@ -195,10 +195,14 @@ def recommend(
             kind = "recommendation"
             chosen = _cheapest_equal(evaluate, best, level, indifference)
             binding = what_binds(evaluate, lattice, chosen, level, posterior)
+    # Where the answer is not stable enough, what is to be learned lies below it.
+    rate = chosen.settings.learning_rate or 0.0
+    is_safe = chosen.stability.probability >= level
+    gentler = None if is_safe else [s for s in lattice if (s.learning_rate or 0.0) < rate] or None
     if weigh_pilots:
         progress("Weighing the next pilot", None, "")
         try:
-            pilot = choose_pilot(at_end, lattice, seed=seed)
+            pilot = choose_pilot(at_end, lattice, seed=seed, candidates=gentler)
         except CannotTellError as error:
             assumptions.append(str(error))
     if kind == "recommendation" and outside is None and pilot and pilot.gain < WORTH_A_PILOT:

@@ -182,6 +182,31 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
     assert [one.name for one in found] == (["faster"] if is_named else [])
 
 
+@reported("a goal that neither reaches is reached by both in infinite time")
+def test_nothing_is_faster_where_training_gains_nothing():
+    # So hot that every plateau lies below the start.
+    lost = made_up(
+        moved={
+            "depression.level": 6.0,
+            "depression.learning_rate": 0.0,
+            "hazard.level": -20.0,
+            "log_misfit": -9.0,
+        }
+    )
+    found = recommend(lost, weigh_pilots=False)
+    evaluate, _ = decision(lost)
+    assert found.reward.mean < evaluate.forecaster.outcome(found.settings, [0]).mean()
+    assert "faster" not in [other.name for other in found.alternatives]
+
+
+@reported("half the group may not divide among the devices")
+def test_same_completions_divide_among_the_devices(posterior):
+    found = recommend(posterior, devices=1024, trials=40, weigh_pilots=False)
+    for other in found.equal_completions:
+        completions = other.settings.prompts_per_step * other.settings.group_size
+        assert completions % 1024 == 0, other.name
+
+
 def test_nothing_is_named_where_nothing_else_was_tried(posterior):
     evaluate, lattice = decision(posterior)
     only = evaluate(next(iter(lattice)))

@@ -113,7 +113,7 @@ def test_draws_agree_with_those_of_pymc():
         warnings.simplefilter("ignore")
         with build_model(shape_of(cohort), data_of(cohort, PRIORS)):
             trace = pymc.sample(
-                draws=600,
+                draws=1500,
                 tune=600,
                 chains=2,
                 cores=1,

@@ -117,8 +117,11 @@ def test_cut_file_is_refused(saved):
 
 
 def test_missing_file_and_folder_are_refused(tmp_path):
-    for path in (tmp_path / "none.nc", tmp_path):
-        with pytest.raises(StudyError, match="this is no saved posterior"):
+    for path, said in (
+        (tmp_path / "none.nc", "there is no such file"),
+        (tmp_path, "this is no saved posterior"),
+    ):
+        with pytest.raises(StudyError, match=said):
             Posterior.load(path)
 
 
