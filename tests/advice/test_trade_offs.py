@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEADY, STEPS, again, decision
+from decisions import LEVEL, STEADY, STEPS, again, decision, reported
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up

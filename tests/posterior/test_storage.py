@@ -119,7 +119,7 @@ def test_cut_file_is_refused(saved):
 def test_missing_file_and_folder_are_refused(tmp_path):
     for path, said in (
         (tmp_path / "none.nc", "there is no such file"),
-        (tmp_path, "this is no saved posterior"),
+        (tmp_path, "there is no such file"),
     ):
         with pytest.raises(StudyError, match=said):
             Posterior.load(path)
