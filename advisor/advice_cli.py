@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from advisor.flags import Debug
+
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
     from advisor.posterior import Posterior
 
 Study = Annotated[Path, typer.Argument(help="Folder that advisor advise or demo wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 
 
 def what_if(
@@ -165,7 +166,7 @@ def export(
 
     [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
     """
-    from advisor.errors import InputError
+    from advisor.errors import unwritable
     from advisor.study import trainer_config
 
     text = trainer_config(_load(study)[1], to, devices)
@@ -175,10 +176,5 @@ def export(
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            f"it cannot be written ({error.strerror or error})",
-            path=out,
-            key="--out",
-            advice="Choose a file you may write to",
-        ) from error
+        raise unwritable("it", error, out, "--out", "file") from error
     typer.echo(f"Wrote {out}", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advisor.advice_cli import export, next_pilot, what_if
+from advisor.flags import WIDE, Debug
 from advisor.priors_cli import priors_app
 
 if TYPE_CHECKING:
@@ -38,9 +39,6 @@ app.add_typer(priors_app, name="priors")
 CANNOT_TELL = 3
 NOT_CONVERGED = 4
 
-WIDE = 200
-"""Columns of a table that goes to a file or a pipe."""
-
 Out = Annotated[Path, typer.Option(help="Folder to write the study into.")]
 Steps = Annotated[
     int | None,
@@ -51,7 +49,6 @@ Level = Annotated[float, typer.Option(help="P(stable) that the advice must reach
 Seed = Annotated[int, typer.Option(help="Seed of sampler and search.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress; only the answer.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the recommendation as JSON.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 
 
 @app.command()

@@ -68,6 +68,30 @@ class InputError(AdvisorError):
         super().__init__(text)
 
 
+def unwritable(
+    what: str, error: OSError, path: str | Path, key: str, place: str = "folder"
+) -> InputError:
+    """Error to raise where a file that the user named cannot be written.
+
+    Parameters
+    ----------
+    what : str
+        What was to be written, as the subject of the sentence.
+    error : OSError
+    path : path-like
+    key : str
+        The flag.
+    place : str
+        What to choose another of.
+    """
+    return InputError(
+        f"{what} cannot be written ({error.strerror or error})",
+        path=path,
+        key=key,
+        advice=f"Choose a {place} you may write to",
+    )
+
+
 class StudyError(InputError):
     """A saved study has another schema, is incomplete, or is no study."""
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from advisor.flags import WIDE, Debug
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -19,11 +21,6 @@ priors_app = typer.Typer(
     rich_markup_mode="rich",
     help="Look at what is believed before any log, or learn it from your own past posteriors.",
 )
-
-WIDE = 200
-"""Columns of a table that goes to a file or a pipe."""
-
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 
 
 @priors_app.command()
@@ -163,7 +160,7 @@ def _told(priors: Priors, predictive: Any) -> dict[str, Any]:
 
 
 def _draw(predictive: Any, path: Path) -> None:
-    from advisor.errors import InputError
+    from advisor.errors import InputError, unwritable
     from advisor.report.drawing.priors import draw_priors
     from advisor.report.gallery import FORMATS, render
 
@@ -179,12 +176,7 @@ def _draw(predictive: Any, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(render(draw_priors(predictive), kind, "priors"))
     except OSError as error:
-        raise InputError(
-            f"the figure cannot be written ({error.strerror or error})",
-            path=path,
-            key="--figure",
-            advice="Choose a folder you may write to",
-        ) from error
+        raise unwritable("the figure", error, path, "--figure") from error
 
 
 def _console() -> Console:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from advisor._compat import Progress
 from advisor.advice import Recommendation
-from advisor.errors import InputError, StudyError
+from advisor.errors import InputError, StudyError, unwritable
 from advisor.integrations.export import FRAMEWORKS, export_config
 from advisor.posterior import Posterior
 
@@ -76,12 +76,7 @@ def write_study(
                 shutil.rmtree(out)
             draft.rename(out)
     except OSError as error:
-        raise InputError(
-            f"the study cannot be written ({error.strerror or error})",
-            path=out,
-            key="--out",
-            advice="Choose a folder you may write to",
-        ) from error
+        raise unwritable("the study", error, out, "--out") from error
     return [out / name for name in [*names, MANIFEST]]
 
 

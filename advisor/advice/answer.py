@@ -217,6 +217,7 @@ def recommend(
         for name, values in RECIPES.items()
     ]
     piloted = best_piloted(aside, posterior)
+    informed = informed_share(posterior)
     return Recommendation(
         kind=kind,
         settings=planned,
@@ -236,11 +237,11 @@ def recommend(
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained),
         recipes=tuple(recipes),
-        best_piloted=as_alternative("best pilot", at_end, piloted, gained),
+        best_piloted=as_alternative("best pilot", aside, piloted, gained),
         frontier=tuple(
             as_alternative("frontier", at_end, one, gained) for one in undominated(evaluate.tried)
         ),
-        informed={name: informed_share(posterior)[name] for name in DECIDING},
+        informed={name: share for name, share in informed.items() if name in DECIDING},
         outside=outside,
         next_pilot=pilot,
         pilots=len(posterior.meta.runs),

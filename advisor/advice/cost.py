@@ -137,8 +137,6 @@ def learn_cost(
     tokens = float(np.mean(lengths)) if lengths else None
     own = [run for run in runs if run.model == target.model]
     if seconds_per_step is not None:
-        timed, seconds = list(runs), [seconds_per_step] * len(runs)
-        source = f"{seconds_per_step:g} s per step, as given"
         # One number at the mean batch: only the assumed share splits it.
         typical = float(np.mean([_batch(run)[1] for run in runs]))
         return CostModel(
@@ -147,7 +145,7 @@ def learn_cost(
             trained=(1 - GENERATION_SHARE) * seconds_per_step / typical,
             tokens=tokens,
             gpus=gpus,
-            source=source,
+            source=f"{seconds_per_step:g} s per step, as given",
         )
     timed = [run for run in own or runs if run.seconds_per_step]
     timed = timed or [run for run in runs if run.seconds_per_step]

@@ -94,9 +94,8 @@ class Evaluator:
 
     def _evaluate(self, settings: Hyperparameters) -> Evaluation:
         planned = self.planned(settings)
-        affordable = self.budget.steps_of(settings, self.cost)
-        steps = max(1, affordable)
-        reached = affordable > 0
+        steps = planned.planned_steps or 1
+        reached = self.budget.steps_of(settings, self.cost) > 0
         if self.goal is not None:
             found = self._steps_to(self.goal, planned, steps)
             reached = reached and found is not None
@@ -123,15 +122,8 @@ class Evaluator:
         """First step by which the goal is reached with the objective's confidence, or None."""
         times = curve_steps(most)
         reached = np.mean(self.forecaster.outcome(settings, times) >= goal, axis=0)
-        enough = reached >= self.objective.confidence
-        if not enough.any():
-            return None
-        last = int(np.argmax(enough))
-        if last == 0:
-            return int(max(times[0], 1))
-        below, above = reached[last - 1], reached[last]
-        share = (self.objective.confidence - below) / (above - below)
-        return int(np.ceil(times[last - 1] + share * (times[last] - times[last - 1])))
+        found = first_reaching(reached, times, self.objective.confidence)
+        return None if found is None else max(1, int(np.ceil(found)))
 
 
 def curve_steps(most: int) -> npt.NDArray[np.int64]:
@@ -150,16 +142,30 @@ def steps_to_share(curve: FloatArray, steps: npt.ArrayLike, share: float) -> flo
     steps : array_like of shape (times,)
     share : float
     """
-    times = np.asarray(steps, dtype=float)
     gain = curve[-1] - curve[0]
-    if gain <= 0:
-        return float(times[-1])
-    wanted = curve[0] + share * gain
-    last = int(np.argmax(curve >= wanted))
+    found = first_reaching(curve, steps, curve[0] + share * gain) if gain > 0 else None
+    return float(np.asarray(steps)[-1]) if found is None else found
+
+
+def first_reaching(values: FloatArray, steps: npt.ArrayLike, level: float) -> float | None:
+    """First step at which values reach a level, interpolated; None where none does.
+
+    Parameters
+    ----------
+    values : ndarray of shape (times,)
+    steps : array_like of shape (times,)
+        Ascending.
+    level : float
+    """
+    times = np.asarray(steps, dtype=float)
+    enough = values >= level
+    if not enough.any():
+        return None
+    last = int(np.argmax(enough))
     if last == 0:
         return float(times[0])
-    part = (wanted - curve[last - 1]) / (curve[last] - curve[last - 1])
-    return float(times[last - 1] + part * (times[last] - times[last - 1]))
+    share = (level - values[last - 1]) / (values[last] - values[last - 1])
+    return float(times[last - 1] + share * (times[last] - times[last - 1]))
 
 
 def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:

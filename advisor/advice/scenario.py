@@ -8,7 +8,8 @@ import pandas as pd
 
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.stability import stability
-from advisor.advice.target import largest_target
+from advisor.advice.target import largest_target, pilots_of
+from advisor.advice.wording import SUPPORT
 from advisor.errors import InputError
 from advisor.posterior import Forecaster, Posterior, Target
 from advisor.posterior.posterior import INTERVAL
@@ -17,15 +18,10 @@ from advisor.runs.pilot_run import Hyperparameters
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""
 
-LENGTH = 3.0
-"""Planned steps over the longest pilot where none are named."""
-
 
 def base_settings(posterior: Posterior, target: Target) -> Hyperparameters:
     """Settings that no advice changes: those of the first pilot of the target, else of any."""
-    runs = posterior.meta.runs
-    same = [run for run in runs if (run.task, run.model) == (target.task, target.model)]
-    return Hyperparameters.model_validate((same or list(runs))[0].hyperparameters)
+    return Hyperparameters.model_validate(pilots_of(posterior, target)[0].hyperparameters)
 
 
 def what_if(
@@ -83,7 +79,7 @@ def what_if(
         "group_size": group_size,
         "minibatches_per_refresh": minibatches_per_refresh,
         "epochs_per_refresh": epochs_per_refresh,
-        "planned_steps": int(LENGTH * pilots.meta.longest) if steps is None else steps,
+        "planned_steps": int(SUPPORT * pilots.meta.longest) if steps is None else steps,
     }
     named = {name: np.asarray(value) for name, value in given.items() if value is not None}
     try:
@@ -139,7 +135,7 @@ def _row(forecaster: Forecaster, price: CostModel, settings: Hyperparameters) ->
         "p_tolerance": found.tolerance,
         "p_fluctuation": found.fluctuation,
         "p_error": found.error,
-        "supported": steps <= LENGTH * forecaster.posterior.meta.longest,
+        "supported": steps <= SUPPORT * forecaster.posterior.meta.longest,
         "completions": paid.completions,
         "gpu_hours": paid.gpu_hours,
     }

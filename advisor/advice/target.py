@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.errors import InputError
 from advisor.posterior import Posterior, Target
+from advisor.posterior.posterior import RunSummary
 from advisor.runs.pilot_run import parameters_from_name
 
 MOST_PARAMETERS = 1e14
@@ -16,6 +17,12 @@ def largest_target(posterior: Posterior) -> Target:
     index = max(range(len(sizes)), key=lambda i: sizes[i])
     task, model = posterior.meta.groups[index]
     return Target(task, model, sizes[index])
+
+
+def pilots_of(posterior: Posterior, target: Target) -> list[RunSummary]:
+    """Pilots of the target's model on its task; all where there are none."""
+    runs = list(posterior.meta.runs)
+    return [run for run in runs if (run.task, run.model) == (target.task, target.model)] or runs
 
 
 def named_target(

@@ -14,6 +14,7 @@ from advisor.advice.evaluation import (
 )
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.recommendation import Alternative
+from advisor.advice.target import pilots_of
 from advisor.posterior import Forecaster, Posterior
 from advisor.runs.pilot_run import Hyperparameters
 
@@ -114,9 +115,7 @@ def at_equal_completions(
 
 def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
     """Piloted configuration with the highest forecast among those that lived, else the gentlest."""
-    runs = posterior.meta.runs
-    target = evaluate.forecaster.target
-    own = [run for run in runs if (run.task, run.model) == (target.task, target.model)] or runs
+    own = pilots_of(posterior, evaluate.forecaster.target)
     alive = [run for run in own if run.collapse_step is None]
     if not alive:
         gentlest = min(own, key=lambda run: float(run.hyperparameters["learning_rate"]))

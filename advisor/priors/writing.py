@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import InputError
+from advisor.errors import InputError, unwritable
 from advisor.priors.loader import Priors, load_priors
 
 
@@ -81,12 +81,7 @@ def write_preset(path: Path, priors: Priors) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(preset_toml(priors), encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            f"the preset cannot be written ({error.strerror or error})",
-            path=path,
-            key="--out",
-            advice="Choose a folder you may write to",
-        ) from error
+        raise unwritable("the preset", error, path, "--out") from error
 
 
 def _literal(value: Any) -> str:

@@ -13,10 +13,13 @@ from advisor.advice.cost import CostModel
 from advisor.advice.evaluation import Evaluator
 from advisor.advice.objective import Budget
 from advisor.errors import AdvisorError
-from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
+from advisor.posterior import Forecaster, Posterior, Sampling, fit
 from advisor.posterior import equations as eq
 from advisor.priors import Priors
 from advisor.runs.pilot_run import PilotRun
+
+LEVEL = 0.9
+"""P(stable) asked for: the command line's default."""
 
 UNPRICED = CostModel(source="the tables hold no times")
 
@@ -58,7 +61,7 @@ def fit_runs(runs: list[PilotRun], priors: Priors | str | None, seed: int) -> Po
             return str(error)
 
 
-def advise(world: World, posterior: Posterior, scenario: str, level: float) -> Advice:
+def advise(world: World, posterior: Posterior, scenario: str) -> Advice:
     """Ask for advice among the runs of a world.
 
     Parameters
@@ -67,17 +70,13 @@ def advise(world: World, posterior: Posterior, scenario: str, level: float) -> A
     posterior : Posterior
     scenario : str
         With "sample_budget" the run ends where the completions are used up.
-    level : float
-        P(stable) wanted.
     """
     candidates = world.candidates(scenario)
     offered = [world.settings(index) for index in candidates]
-    run = world.runs[0]
-    target = Target(str(run.task), str(run.model), float(run.parameters or 0))
     found = recommend(
         posterior,
-        target=target,
-        level=level,
+        target=world.target,
+        level=LEVEL,
         choose_from=offered,
         indifference=0.0,
         weigh_pilots=False,
@@ -87,7 +86,7 @@ def advise(world: World, posterior: Posterior, scenario: str, level: float) -> A
     )
     named = _place(found.settings)
     advised = {"advisor": candidates[[_place(s) for s in offered].index(named)]}
-    forecaster = Forecaster(posterior, target)
+    forecaster = Forecaster(posterior, world.target)
     evaluate = Evaluator(forecaster, Objective(), Budget(**_budget(world, scenario)), UNPRICED)
     every = [evaluate(settings) for settings in offered]
     advised["advisor without P(stable)"] = candidates[int(np.argmax([e.reward for e in every]))]
@@ -100,7 +99,7 @@ def advise(world: World, posterior: Posterior, scenario: str, level: float) -> A
         e.stability.probability / max(e.stability.tolerance, 1e-9) if e.stability.tolerance else 0.0
         for e in every
     ]
-    untolerated = [(share >= level, e.reward) for share, e in zip(others, every, strict=True)]
+    untolerated = [(share >= LEVEL, e.reward) for share, e in zip(others, every, strict=True)]
     advised["advisor without tolerance"] = candidates[
         max(range(len(every)), key=lambda i: untolerated[i])
     ]

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from advise import UNPRICED, advise, fitted
+from parallel import in_parallel
 from tables import World, read_worlds
 
 from advisor.advice import Lattice, Objective
@@ -23,9 +20,8 @@ from advisor.advice.evaluation import Evaluator
 from advisor.advice.next_pilot import choose_pilot
 from advisor.advice.objective import Budget
 from advisor.errors import AdvisorError
-from advisor.posterior import Forecaster, Posterior, Target
+from advisor.posterior import Forecaster, Posterior
 
-LEVEL = 0.9
 FIRST, MORE = 4, 4
 """Random pilots to begin with, and pilots that follow."""
 
@@ -40,14 +36,7 @@ def main() -> None:
     given = parser.parse_args()
     worlds = read_worlds(given.tables)
     jobs = [(n, repeat) for repeat in range(given.repeats) for n in range(len(worlds))]
-    records = []
-    context = get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as executor:
-        results = executor.map(_job, [(worlds, given, job) for job in jobs])
-        for done, record in enumerate(results, start=1):
-            records.append(record)
-            print(f"\r{done} of {len(jobs)}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+    records = list(in_parallel(_job, [(worlds, given, job) for job in jobs]))
     found = _summary(records)
     print(json.dumps(found, indent=1) if given.json else as_text(found))
 
@@ -91,10 +80,8 @@ def _next(
     left = [index for index in order if index not in known]
     if isinstance(posterior, str):
         return left[0]
-    run = world.runs[0]
-    target = Target(str(run.task), str(run.model), float(run.parameters or 0))
     evaluate = Evaluator(
-        Forecaster(posterior, target), Objective(), Budget(steps=world.steps), UNPRICED
+        Forecaster(posterior, world.target), Objective(), Budget(steps=world.steps), UNPRICED
     )
     settings = {index: world.settings(index) for index in range(len(world.runs))}
     try:
@@ -116,7 +103,7 @@ def _regret(world: World, pilots: list[int], cut: int, seed: int) -> float:
     if isinstance(posterior, str):
         named = max(pilots, key=lambda i: world.rows[i]["reward"][cut - 1])
     else:
-        named = advise(world, posterior, "any", LEVEL).advised["advisor"]
+        named = advise(world, posterior, "any").advised["advisor"]
     return float(outcomes.max() - outcomes[named])
 
 

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from advise import advise, fitted, without_pilots
+from advise import LEVEL, advise, fitted, without_pilots
 from methods import (
     RECIPES,
     best_extrapolated,
@@ -25,13 +21,11 @@ from methods import (
     nearest,
     searched,
 )
+from parallel import in_parallel
 from tables import SCENARIOS, World, read_worlds
 
 from advisor.priors import load_priors
 from advisor.priors.loader import NormalPrior
-
-LEVEL = 0.9
-"""P(stable) asked for: the command line's default."""
 
 SEED_SPREAD = 0.015
 """Standard deviation between seeds of one configuration's final reward, from
@@ -79,15 +73,8 @@ def replay(worlds: list[World], given: argparse.Namespace) -> list[dict[str, Any
         for pool in pools(given)
         if len(worlds[number].pool(pool)) >= given.pilots
     ]
-    lines: list[dict[str, Any]] = []
-    workers = os.cpu_count() or 1
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as executor:
-        found = executor.map(_job, [(worlds, given, job) for job in jobs])
-        for done, records in enumerate(found, start=1):
-            lines += records
-            print(f"\r{done} of {len(jobs)} sets of pilots", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    return lines
+    found = in_parallel(_job, [(worlds, given, job) for job in jobs])
+    return [record for records in found for record in records]
 
 
 def pools(given: argparse.Namespace) -> list[str]:
@@ -127,13 +114,13 @@ def _job(
             record["failed"] = posterior
             named["advisor"] = best_pilot(world, candidates, pilots, given.cut)
         else:
-            said = advise(world, posterior, scenario, LEVEL)
+            said = advise(world, posterior, scenario)
             named |= said.advised
             record |= said._asdict() | {"advised": None}
             empty = without_pilots(world, posterior, repeat)
-            named["advisor, no pilots"] = advise(world, empty, scenario, LEVEL).advised["advisor"]
+            named["advisor, no pilots"] = advise(world, empty, scenario).advised["advisor"]
             if fixed is not None and not isinstance(fixed, str):
-                told = advise(world, fixed, scenario, LEVEL).advised["advisor"]
+                told = advise(world, fixed, scenario).advised["advisor"]
                 named["advisor, exponents of the theory"] = told
         named["best pilot"] = best_pilot(world, candidates, pilots, given.cut)
         named["best extrapolated pilot"] = best_extrapolated(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.diagnosis import find_collapse
+from advisor.posterior import Target
 from advisor.runs import read_runs
 from advisor.runs.part import first_part
 from advisor.runs.pilot_run import Hyperparameters, PilotRun
@@ -44,6 +45,12 @@ class World:
     name: str
     runs: tuple[PilotRun, ...]
     rows: tuple[dict, ...]
+
+    @property
+    def target(self) -> Target:
+        """Model and task of every run."""
+        run = self.runs[0]
+        return Target(str(run.task), str(run.model), float(run.parameters or 0))
 
     @property
     def steps(self) -> int:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
-from concurrent.futures import ProcessPoolExecutor
 from itertools import permutations
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from advise import advise, fit_runs
 from methods import best_pilot, constant
+from parallel import in_parallel
 from tables import World, read_worlds
 
-LEVEL = 0.9
 OWN = (0, 2)
 """Pilots on the size that is asked for."""
 
@@ -43,14 +39,9 @@ def main() -> None:
         and worlds[a].rows[0]["size"] != worlds[b].rows[0]["size"]
     ]
     jobs = [(pair, own, repeat) for pair in pairs for own in OWN for repeat in range(given.repeats)]
-    context = get_context("spawn")
     found: dict[str, list[dict[str, Any]]] = {}
-    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as executor:
-        results = executor.map(_job, [(worlds, given, job) for job in jobs])
-        for done, (name, record) in enumerate(results, start=1):
-            found.setdefault(name, []).append(record)
-            print(f"\r{done} of {len(jobs)}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+    for name, record in in_parallel(_job, [(worlds, given, job) for job in jobs]):
+        found.setdefault(name, []).append(record)
     out = {name: _score(records) for name, records in found.items()}
     print(json.dumps(out, indent=1) if given.json else as_text(out))
 
@@ -76,7 +67,7 @@ def _job(
         choices["advisor"] = choices["constant of the source"]
         record["failed"] = True
     else:
-        said = advise(target, posterior, "any", LEVEL)
+        said = advise(target, posterior, "any")
         choices["advisor"] = said.advised["advisor"]
         place = said.candidates.index(said.advised["advisor"])
         final = outcomes[said.advised["advisor"]]

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from advisor.errors import InputError
 from advisor.runs.pilot_run import REQUIRED, Hyperparameters
 
+TRANSFORMERS_SCHEDULES = {
+    "constant": "constant_with_warmup",
+    "linear": "linear",
+    "cosine": "cosine",
+}
+"""What transformers, and trainers built on it, call the schedules; its ``constant`` has no
+warm-up."""
+
 FACTORS = ("minibatches_per_refresh", "epochs_per_refresh")
 
 LEFT_OUT = (

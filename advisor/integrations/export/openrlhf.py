@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 
 from advisor.errors import InputError
-from advisor.integrations.export.launch import LEFT_OUT, Launch
+from advisor.integrations.export.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Launch
 from advisor.integrations.export.script import given, write_script
 
 FILE_NAME = "openrlhf_grpo.sh"
@@ -39,8 +39,6 @@ COMMAND = "python3 -m openrlhf.cli.train_ppo_ray"
 SECOND_MOMENT = 0.95
 """OpenRLHF's default; both decays are one flag."""
 
-# ``constant`` of transformers has no warm-up.
-SCHEDULES = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
 ESTIMATORS = {"group": "group_norm", "none": "dr_grpo", "batch": "reinforce_baseline"}
 
 
@@ -123,7 +121,7 @@ def _optimizer(launch: Launch) -> list[str]:
         "--actor.optim adam",
         f"--actor.adam.lr {launch.learning_rate!r}",
         f"--actor.adam.betas {launch.settings.momentum!r} {SECOND_MOMENT}",
-        f"--actor.lr_scheduler {SCHEDULES[launch.schedule]}",
+        f"--actor.lr_scheduler {TRANSFORMERS_SCHEDULES[launch.schedule]}",
         f"--actor.lr_warmup_ratio {warmup_ratio(launch.steps, launch.warmup_steps)!r}",
     ]
     if launch.optimizer == "adam":

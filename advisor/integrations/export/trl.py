@@ -28,12 +28,15 @@ from typing import Any
 
 import yaml
 
-from advisor.integrations.export.launch import LEFT_OUT, Launch, per_device
+from advisor.integrations.export.launch import (
+    LEFT_OUT,
+    TRANSFORMERS_SCHEDULES,
+    Launch,
+    per_device,
+)
 
 FILE_NAME = "trl_config.yaml"
 
-# ``constant`` of transformers has no warm-up.
-SCHEDULES = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
 OPTIMIZERS = {"adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd"}
 
 
@@ -88,7 +91,7 @@ def arguments(launch: Launch) -> dict[str, Any]:
         "gradient_accumulation_steps": accumulation,
         "per_device_train_batch_size": batch,
         "max_steps": launch.steps,
-        "lr_scheduler_type": SCHEDULES[launch.schedule],
+        "lr_scheduler_type": TRANSFORMERS_SCHEDULES[launch.schedule],
         "warmup_steps": launch.warmup_steps,
         "beta": settings.kl_coefficient,
         "epsilon": settings.clip_low,
