@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.flags import Debug
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from advisor.advice import Recommendation
     from advisor.posterior import Posterior
 
@@ -79,24 +80,42 @@ def what_if(
     if as_json:
         typer.echo(table.to_json(orient="records", indent=2, double_precision=15))
         return
-    for row in table.to_dict(orient="records"):
-        typer.echo(_told(row, advice.measure))
+    typer.echo(_told(table, advice.measure))
 
 
-def _told(row: Mapping[Any, Any], measure: str) -> str:
-    hours = row["gpu_hours"]
-    price = f"{row['completions']:,.0f} completions"
-    if hours is not None and hours == hours:
-        price += f", {hours:.3g} GPU-hours"
-    return (
-        f"learning rate {row['learning_rate']:.3g}, group size {row['group_size']}, refresh "
-        f"interval {row['refresh_interval']} ({row['minibatches_per_refresh']} x "
-        f"{row['epochs_per_refresh']}), {row['steps']} steps: {measure} {row['reward']:.3f} "
-        f"[{row['reward_low']:.3f}, {row['reward_high']:.3f}], P(stable) {row['p_stable']:.3f} "
-        f"+- {row['p_error']:.3f} (refresh {row['p_refresh']:.2f}, learning rate "
-        f"{row['p_tolerance']:.2f}, fluctuation {row['p_fluctuation']:.2f}), {price}"
-        + ("" if row["supported"] else "; NOT SUPPORTED: over three times the longest pilot")
-    )
+def _told(table: pd.DataFrame, measure: str) -> str:
+    """Aligned columns, and below them what is not supported."""
+    from advisor.advice.wording import SUPPORT
+
+    rows = table.to_dict(orient="records")
+    cells = [
+        {
+            "learning rate": f"{row['learning_rate']:.3g}",
+            "G": row["group_size"],
+            "K (mini-batches x epochs)": f"{row['refresh_interval']} "
+            f"({row['minibatches_per_refresh']} x {row['epochs_per_refresh']})",
+            "steps": row["steps"],
+            f"{measure} [80 %]": f"{row['reward']:.3f} [{row['reward_low']:.3f}, "
+            f"{row['reward_high']:.3f}]",
+            "P(stable)": f"{row['p_stable']:.3f} +- {row['p_error']:.3f}",
+            "refresh": f"{row['p_refresh']:.2f}",
+            "rate": f"{row['p_tolerance']:.2f}",
+            "fluctuation": f"{row['p_fluctuation']:.2f}",
+            "completions": f"{row['completions']:,.0f}",
+        }
+        for row in rows
+    ]
+    for cell, row in zip(cells, rows, strict=True):
+        hours = row["gpu_hours"]
+        if hours is not None and hours == hours:
+            cell["GPU-hours"] = f"{hours:.3g}"
+    shown = type(table)(cells).to_string(index=False)
+    if not table["supported"].all():
+        shown += (
+            f"\nNOT SUPPORTED by these pilots: so long a run is over {SUPPORT:g} times the longest "
+            "of them."
+        )
+    return shown
 
 
 def next_pilot(
@@ -109,17 +128,22 @@ def next_pilot(
         int | None,
         typer.Option(help=r"Of the simulated results \[default: that of the study].", min=0),
     ] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Print its config for trl, verl or openrlhf instead.")
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Name the pilot whose result would improve the decision most for its price.
 
-    [bold]Example[/]: advisor next-pilot study --steps 60
+    [bold]Examples[/]: advisor next-pilot study --steps 60
+    / advisor next-pilot study --to trl > pilot.yaml
     """
     from advisor.advice.answer import decision_of
     from advisor.advice.next_pilot import choose_pilot
     from advisor.advice.wording import in_trainer_names, percent, price
     from advisor.errors import InputError
+    from advisor.integrations.export import export_config
 
     posterior, advice = _load(study)
     if steps is not None and not 2 <= steps <= advice.steps:
@@ -132,6 +156,19 @@ def next_pilot(
     pilot = choose_pilot(evaluate, lattice, steps=steps, seed=advice.seed if seed is None else seed)
     if as_json:
         typer.echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
+        return
+    if to is not None:
+        typer.echo(
+            export_config(
+                pilot.settings,
+                pilot.steps,
+                to,
+                devices=advice.devices,
+                model=advice.target.model,
+                note=f"A pilot of {pilot.steps} steps. {pilot.reason}",
+            ),
+            nl=False,
+        )
         return
     typer.echo(
         f"{in_trainer_names(pilot.settings)}\n\n{pilot.steps} steps, {price(pilot.cost)}. "
@@ -166,7 +203,7 @@ def export(
 
     [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
     """
-    from advisor.errors import unwritable
+    from advisor.errors import InputError, unwritable
     from advisor.study import trainer_config
 
     text = trainer_config(_load(study)[1], to, devices)
@@ -174,7 +211,15 @@ def export(
         typer.echo(text, nl=False)
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise InputError(
+            "it exists: nothing was overwritten",
+            path=out,
+            key="--out",
+            advice="Move it, or choose another name",
+        ) from error
     except OSError as error:
         raise unwritable("it", error, out, "--out", "file") from error
     typer.echo(f"Wrote {out}", err=True)

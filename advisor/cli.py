@@ -31,11 +31,6 @@ app = typer.Typer(
     "4 not converged.",
 )
 
-app.command("what-if")(what_if)
-app.command("next-pilot")(next_pilot)
-app.command("export")(export)
-app.add_typer(priors_app, name="priors")
-
 CANNOT_TELL = 3
 NOT_CONVERGED = 4
 
@@ -48,6 +43,10 @@ Gpus = Annotated[int, typer.Option(help="GPUs of the pilots and of the full run.
 Level = Annotated[float, typer.Option(help="P(stable) that the advice must reach.")]
 Seed = Annotated[int, typer.Option(help="Seed of sampler and search.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress; only the answer.")]
+Details = Annotated[
+    bool,
+    typer.Option("--details", help="Also print alternatives, recipes and what the pilots say."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the recommendation as JSON.")]
 
 
@@ -56,6 +55,7 @@ def demo(
     out: Out = Path("advisor-study-demo"),
     seed: Seed = 1,
     quiet: Quiet = False,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -71,6 +71,7 @@ def demo(
         out=out,
         sampling=Sampling(seed=seed),
         quiet=quiet,
+        details=details,
         as_json=as_json,
     )
 
@@ -259,6 +260,7 @@ def advise(
     families: Families = None,
     seed: Seed = 1,
     quiet: Quiet = False,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -305,6 +307,7 @@ def advise(
         },
         price={"gpus": gpus, "seconds_per_step": seconds_per_step},
         quiet=quiet,
+        details=details,
         as_json=as_json,
     )
 
@@ -412,6 +415,13 @@ def backtest(
         raise typer.Exit(NOT_CONVERGED if found.failed else CANNOT_TELL)
 
 
+# Registered here, so that help lists the commands in the order in which they are used.
+app.command("what-if")(what_if)
+app.command("next-pilot")(next_pilot)
+app.command("export")(export)
+app.add_typer(priors_app, name="priors")
+
+
 def _advise(
     logs: Sequence[Path],
     *,
@@ -426,6 +436,7 @@ def _advise(
     choices: dict[str, Any] | None = None,
     price: dict[str, Any] | None = None,
     quiet: bool,
+    details: bool,
     as_json: bool,
 ) -> None:
     from advisor.advice import Budget, Objective, check_request, learn_cost, recommend
@@ -468,7 +479,7 @@ def _advise(
     if as_json:
         typer.echo(advice.to_json())
     else:
-        print_answer(advice, posterior, out, files)
+        print_answer(advice, posterior, out, files, details=details)
     _finish(advice)
 
 

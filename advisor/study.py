@@ -49,10 +49,7 @@ def write_study(
     check_folder(out)
     steps: list[tuple[str, Callable[[Path], object]]] = [
         ("Saving the posterior", lambda at: posterior.save(at / "posterior.nc")),
-        (
-            "Writing the recommendation",
-            lambda at: (at / "recommendation.json").write_text(advice.to_json(), encoding="utf-8"),
-        ),
+        ("Writing the recommendation", lambda at: _write_answer(advice, at)),
         ("Writing the trainer configs", lambda at: _write_configs(advice, at)),
         ("Drawing figures", lambda at: draw_all(posterior, advice, at / "figures")),
         ("Writing the report", lambda at: write_report(posterior, advice, at / "report.html")),
@@ -181,16 +178,27 @@ def trainer_config(advice: Recommendation, framework: str, devices: int | None =
     """
     decays = advice.settings.schedule not in (None, "constant")
     steps = advice.settings.planned_steps if decays else None
+    origin = advice.provenance
+    note = [
+        f"Advised by grpo-advisor {origin.package} for {advice.target.model} on "
+        f"{advice.target.task}, from pilots {origin.data_sha256[:8]} under priors "
+        f"'{advice.priors}', seed {advice.seed}."
+    ]
+    if advice.kind != "recommendation":
+        note.insert(0, f"NOT a recommendation ({advice.kind}): see recommendation.json.")
     return export_config(
         advice.settings,
         steps or advice.steps,
         framework,
         devices=devices or advice.devices,
         model=advice.target.model,
-        note=None
-        if advice.kind == "recommendation"
-        else f"NOT a recommendation ({advice.kind}): see recommendation.json.",
+        note="\n".join(note),
     )
+
+
+def _write_answer(advice: Recommendation, folder: Path) -> None:
+    (folder / "recommendation.json").write_text(advice.to_json(), encoding="utf-8")
+    (folder / "recommendation.txt").write_text(advice.text + "\n", encoding="utf-8")
 
 
 def _write_configs(advice: Recommendation, folder: Path) -> None:

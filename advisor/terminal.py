@@ -114,11 +114,16 @@ def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
 
 
 def print_answer(
-    advice: Recommendation, posterior: Posterior, out: Path, files: Sequence[Path]
+    advice: Recommendation,
+    posterior: Posterior,
+    out: Path,
+    files: Sequence[Path],
+    *,
+    details: bool,
 ) -> None:
-    """Print the answer, what the pilots say, what was assumed, and where everything lies."""
+    """Print the answer, what was assumed, and where everything lies."""
     console = Console(highlight=False)
-    first, _, rest = advice.text.partition("\n")
+    first, _, rest = (advice.text if details else advice.summary).partition("\n")
     title = {
         "recommendation": "Recommended configuration",
         "next_pilot": "Run one more pilot first",
@@ -129,13 +134,17 @@ def print_answer(
         console.print(Panel(body, title=title, border_style=COLOURS[advice.kind]))
     else:
         console.print(Text(title + "\n"), body, soft_wrap=True)
-    console.print()
-    console.print(Text("What the pilots say: " + posterior.text), soft_wrap=True)
+    if details:
+        console.print()
+        console.print(Text("What the pilots say: " + posterior.text), soft_wrap=True)
     if advice.assumptions:
         console.print(Text("\nAssumed:"))
         for line in advice.assumptions:
             console.print(Text(f"  {line}"), soft_wrap=True)
     top = [path.name for path in files if path.parent == out]
+    if not details:
+        told = "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."
+        console.print(Text(told), soft_wrap=True)
     console.print(
         Text(f"\nStudy in {out}/: {', '.join(sorted(top))}, and figures/"), soft_wrap=True
     )

@@ -152,18 +152,18 @@ def test_alternatives_have_the_numbers_of_the_advice(run, demo, said):
 def test_text_tells_what_json_tells(run, demo, said):
     flags = [demo, "--learning-rate", "1e-3", "--group-size", 8, "--steps", 300]
     (row,) = table(run, *flags)
-    (line,) = run("what-if", *flags).strip().splitlines()
+    head, line, *below = run("what-if", *flags).strip().splitlines()
+    assert f"{said.measure} [80 %]" in head
+    assert line.split()[:2] == ["0.001", "8"]
     for told in (
-        "learning rate 0.001",
-        "group size 8",
-        f"refresh interval {said.settings.refresh_interval}",
-        "300 steps",
-        f"{said.measure} {row['reward']:.3f}",
-        f"[{row['reward_low']:.3f}, {row['reward_high']:.3f}]",
-        f"{row['completions']:,.0f} completions",
-        f"{row['gpu_hours']:.3g} GPU-hours",
+        f" {said.settings.refresh_interval} (",
+        " 300 ",
+        f" {row['reward']:.3f} [{row['reward_low']:.3f}, {row['reward_high']:.3f}]",
+        f" {row['completions']:,.0f} ",
     ):
         assert told in line
+    assert line.split()[-1] == f"{row['gpu_hours']:.3g}"
+    assert bool(below) != row["supported"]
     # Other settings give other numbers: it is not the advice that is told again.
     assert row["reward"] < said.reward.lower
     assert row["p_stable"] < said.stability.probability - 0.05
@@ -181,7 +181,8 @@ def test_several_values_are_combined(run, demo):
     assert {row["steps"] for row in rows} == {steps}
     assert len({row["reward"] for row in rows}) == len(rows)
     lines = run("what-if", demo, *flags).strip().splitlines()
-    assert len(lines) == len(rows)
+    assert len(lines) == 1 + len(rows)
+    assert len({len(line) for line in lines}) == 1, "columns are not aligned"
     # One at a time gives the same numbers: no configuration shares the luck of the one before.
     alone = [
         table(run, demo, "--learning-rate", rate, "--group-size", group, "--steps", steps)[0]
@@ -348,12 +349,26 @@ def test_out_is_what_would_be_printed(run, demo, trainer):
     assert Path("config").read_text() == printed
 
 
-def test_exporting_again_renews_the_file(run, demo):
+def test_what_was_exported_before_is_not_overwritten(run, demo):
     run("export", demo, "--to", "trl", "--out", "grpo.yaml", writes=("grpo.yaml",))
-    before = yaml.safe_load(Path("grpo.yaml").read_text())
-    run("export", demo, "--to", "trl", "--devices", 8, "--out", "grpo.yaml")
-    after = yaml.safe_load(Path("grpo.yaml").read_text())
-    assert after["gradient_accumulation_steps"] == before["gradient_accumulation_steps"] / 8
+    before = Path("grpo.yaml").read_text()
+    said = run("export", demo, "--to", "trl", "--devices", 8, "--out", "grpo.yaml", code=2)
+    assert "nothing was overwritten" in said
+    assert Path("grpo.yaml").read_text() == before
+
+
+def test_an_export_says_where_it_comes_from(run, demo, said):
+    text = run("export", demo, "--to", "verl")
+    assert f"from pilots {said.provenance.data_sha256[:8]}" in text
+    assert said.target.model in text
+
+
+def test_next_pilot_is_exported_with_its_own_length(run, demo):
+    pilot = json.loads(run("next-pilot", demo, "--steps", 20, "--json"))
+    config = yaml.safe_load(run("next-pilot", demo, "--steps", 20, "--to", "trl"))
+    assert config["max_steps"] == pilot["steps"] == 20
+    assert config["learning_rate"] == pilot["settings"]["learning_rate"]
+    assert config["num_generations"] == pilot["settings"]["group_size"]
 
 
 @pytest.mark.parametrize("trainer", READERS)
@@ -368,7 +383,7 @@ def test_what_is_no_advice_is_exported_with_a_mark(run, infeasible, trainer):
         (["--to", "TRL"], ["'TRL'", "trl, verl, openrlhf"]),
         (["--to", "trl", "--devices", "7"], ["7 devices", "such as"]),
         (["--to", "trl", "--out", "missing/grpo.yaml"], ["missing/grpo.yaml", "--out"]),
-        (["--to", "trl", "--out", "."], ["--out", "Is a directory"]),
+        (["--to", "trl", "--out", "."], ["--out", "it exists"]),
         ([], ["Missing option '--to'"]),
         (["--to", "trl", "--devices", "0"], ["Invalid value for '--devices'"]),
     ],

@@ -18,7 +18,12 @@ from advisor.advice.evaluation import (
     steps_to_share,
     undominated,
 )
-from advisor.advice.lattice import Lattice, default_lattice, within_reach
+from advisor.advice.lattice import (
+    Lattice,
+    default_lattice,
+    largest_surviving_rate,
+    within_reach,
+)
 from advisor.advice.next_pilot import choose_pilot, is_first_contact
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.recipes import RECIPES
@@ -157,9 +162,11 @@ def recommend(
     outside = outside_evidence(posterior.meta.priors.name, fixed, target.parameters, sizes)
     if outside is not None:
         lattice = within_reach(lattice, posterior)
-        assumptions.append(
-            f"learning rates stop at three times the largest that survived a pilot, since {outside}"
-        )
+        if largest_surviving_rate(posterior) is not None:
+            assumptions.append(
+                "learning rates stop at three times the largest that survived a pilot, since "
+                f"{outside}"
+            )
 
     def look(evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
         return search(
@@ -188,9 +195,10 @@ def recommend(
         binding = bound(evaluate, lattice, chosen, level)
     else:
         best, nearest = look(evaluate)
-        if best is None:
-            kind, chosen = "infeasible", nearest
-            binding = shortfall(evaluate, nearest, level)
+        start = float(forecaster.outcome(fixed, [0]).mean())
+        if best is None or best.reward <= start:
+            kind, chosen = "infeasible", best or nearest
+            binding = shortfall(evaluate, chosen, level, start)
         else:
             kind = "recommendation"
             chosen = _cheapest_equal(evaluate, best, level, indifference)
@@ -235,7 +243,7 @@ def recommend(
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
         binding=binding,
         alternatives=trade_offs(evaluate, chosen, level, gained),
-        equal_completions=at_equal_completions(evaluate, chosen, gained),
+        equal_completions=at_equal_completions(evaluate, chosen, gained, devices),
         recipes=tuple(recipes),
         best_piloted=as_alternative("best pilot", aside, piloted, gained),
         frontier=tuple(
@@ -248,7 +256,7 @@ def recommend(
         collapsed=sum(run.collapse_step is not None for run in posterior.meta.runs),
         pilots_cost=float(sum(run.completions for run in posterior.meta.runs)),
         longest_pilot=posterior.meta.longest,
-        cautions=tuple(cautions(posterior, forecaster, last)),
+        cautions=tuple(cautions(posterior, forecaster)),
         assumptions=tuple(assumptions),
         devices=devices,
         choices=lattice.axes,
@@ -341,4 +349,9 @@ def _cheapest_equal(
         for e in evaluate.tried
         if e.is_feasible(level) and e.value >= best.value - indifference * (high - low)
     ]
-    return min(equal, key=lambda e: (e.cost.paid, -round(e.stability.probability, 3), -e.value))
+
+    def price(found: Evaluation) -> float:
+        # A budget in completions or GPU-hours is spent by all; what is left over is rounding.
+        return found.cost.paid if evaluate.budget.steps is not None else 0.0
+
+    return min(equal, key=lambda e: (price(e), -round(e.stability.probability, 3), -e.value))

@@ -24,13 +24,22 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
     if not allowed:
         return f"no learning rate tried keeps P(stable) at {percent(level)}"
     return (
-        f"learning rates up to {max(allowed):.2g} keep P(stable) at {percent(level)} or more at "
+        f"learning rates up to {max(allowed):.6g} keep P(stable) at {percent(level)} or more at "
         "this group size and refresh interval"
     )
 
 
-def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float) -> str:
-    """Constraint that no configuration meets, and what would free it."""
+def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: float) -> str:
+    """Constraint that no configuration meets, and what would free it.
+
+    Parameters
+    ----------
+    evaluate : Evaluator
+    nearest : Evaluation
+    level : float
+    start : float
+        Expected reward before training.
+    """
     if all(evaluate.budget.steps_of(e.settings, evaluate.cost) < 1 for e in evaluate.tried):
         return "the budget, which pays for no step of any configuration. A larger one would free it"
     if evaluate.goal is not None and not any(e.value > float("-inf") for e in evaluate.tried):
@@ -39,6 +48,12 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float) -> str:
             f"the goal: no configuration reaches {evaluate.goal:.3f} within the budget with "
             f"probability {percent(evaluate.objective.confidence)}; the best comes to "
             f"{best.reward:.3f} on average. A longer run, a lower goal or more risk would free it"
+        )
+    if nearest.is_feasible(level) and nearest.reward <= start:
+        return (
+            f"the reward: every configuration that is stable enough ends at {nearest.reward:.3f} "
+            f"or less, below the {start:.3f} that it starts from. Pilots that gain something, or "
+            "another reward, would free it"
         )
     parts = {
         "the learning rate that this task and model tolerate": nearest.stability.tolerance,

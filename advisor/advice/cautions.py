@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from advisor.advice.lattice import RATE_REACH, largest_surviving_rate
-from advisor.advice.wording import SUPPORT
 from advisor.posterior import Forecaster, Posterior
 
 
-def cautions(posterior: Posterior, forecaster: Forecaster, steps: int) -> list[str]:
+def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
     """Sentences that belong beside the answer."""
     meta = posterior.meta
     out = []
-    if steps > SUPPORT * meta.longest:
-        out.append(
-            f"{steps} steps are more than {SUPPORT:g} times the longest pilot "
-            f"({meta.longest:.0f}): survival that far is not supported by these pilots."
-        )
     if not any(run.collapse_step is not None for run in meta.runs):
         out.append(
             "No pilot failed, so the tolerated learning rate is bounded by the prior and by "

@@ -189,9 +189,11 @@ def _fitted(runs: Sequence[RunSummary], seconds: Sequence[float]) -> tuple[float
     typical, mean = batches.mean(axis=0), time.mean()
     # In units of the mean time, so that rows of slow and fast machines weigh alike.
     rows = np.column_stack([np.ones(time.size), batches / typical])
-    pull = PRIOR_WEIGHT * np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    wanted = PRIOR_WEIGHT * np.array([GENERATION_SHARE, 1 - GENERATION_SHARE, 0.0])
-    found, _ = nnls(np.vstack([rows, pull]), np.concatenate([time / mean, wanted]))
+    # Towards no fixed time, and the assumed share of what is left: neither moves the total.
+    pull = PRIOR_WEIGHT * np.array(
+        [[0.0, 1 - GENERATION_SHARE, -GENERATION_SHARE], [1.0, 0.0, 0.0]]
+    )
+    found, _ = nnls(np.vstack([rows, pull]), np.concatenate([time / mean, np.zeros(len(pull))]))
     return (
         float(found[0] * mean),
         float(found[1] * mean / typical[0]),

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.stability import Stability
-from advisor.advice.wording import recommendation_text
+from advisor.advice.wording import details_text, summary_text
 from advisor.posterior import Target
 from advisor.posterior.posterior import Provenance
 from advisor.runs.pilot_run import Hyperparameters
@@ -219,9 +219,14 @@ class Recommendation(BaseModel):
         )
 
     @property
+    def summary(self) -> str:
+        """The answer as a person would write it; its first line can be pasted into a config."""
+        return summary_text(self)
+
+    @property
     def text(self) -> str:
-        """The answer as a person would write it; the first line can be pasted into a config."""
-        return recommendation_text(self)
+        """The answer, and what stands behind it."""
+        return f"{self.summary}\n\n{details_text(self)}"
 
     def to_json(self) -> str:
         """Everything, as JSON."""

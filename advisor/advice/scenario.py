@@ -104,10 +104,11 @@ def _settings(base: Hyperparameters, changes: dict[str, float]) -> Hyperparamete
         is_whole = name == "learning_rate" or float(value).is_integer()
         least = 2 if name == "group_size" else 0 if name == "learning_rate" else 1
         if not (least <= value <= MOST and value > 0 and is_whole):
+            asked = "steps" if name == "planned_steps" else name
             wanted = f"whole number from {least}" if least else "positive number"
             raise InputError(
-                f"{name} {value:g} cannot be",
-                key=name,
+                f"{asked} {value:g} cannot be",
+                key=asked,
                 advice=f"Give a {wanted}, at most {MOST:,}",
             )
     whole = {name: int(value) for name, value in changes.items() if name != "learning_rate"}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from importlib.util import find_spec
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,6 +16,7 @@ from advisor.advice.evaluation import Evaluation, Evaluator
 from advisor.advice.lattice import AXES, Lattice
 from advisor.advice.storage import keep, open_storage
 from advisor.errors import InputError
+from advisor.runs.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
     import optuna
@@ -33,8 +36,7 @@ SamplerName = Literal["tpe", "gp"]
 
 def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluation | None:
     """Best feasible configuration by trying all of them, or None: the oracle of the search."""
-    feasible = [e for e in map(evaluate, lattice) if e.is_feasible(level)]
-    return max(feasible, key=lambda e: e.value, default=None)
+    return _top(map(evaluate, lattice), level)
 
 
 def search(
@@ -50,7 +52,9 @@ def search(
 ) -> tuple[Evaluation | None, Evaluation]:
     """Find the best feasible configuration.
 
-    A lattice of no more points than trials is tried in full; a larger one is searched.
+    A lattice of no more points than trials is tried in full; a larger one is searched, and then
+    the neighbours of the best are tried until none is better: where few configurations are
+    feasible a sampler alone stops short.
 
     Parameters
     ----------
@@ -59,7 +63,7 @@ def search(
     level : float
         P(stable) wanted.
     trials : int
-        Optuna trials.
+        Optuna trials that the sampler proposes.
     seed : int
     progress : callable
     sampler : {"tpe", "gp"}
@@ -100,7 +104,8 @@ def search(
         trial.set_constraint(STABLE, level - evaluation.stability.probability)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
-            progress("Searching configurations", trial.number / number, f"trial {trial.number}")
+            share = min(1.0, trial.number / number)
+            progress("Searching configurations", share, f"trial {trial.number}")
         return evaluation.value if np.isfinite(evaluation.value) else -evaluation.cost.paid
 
     with warnings.catch_warnings(), open_storage(storage) as kept:
@@ -111,22 +116,51 @@ def search(
         provenance = evaluate.forecaster.posterior.meta.provenance
         study.set_user_attr("provenance", provenance.model_dump())
         study.set_user_attr("objective", evaluate.objective.model_dump())
+
+        def enqueue(settings: Iterable[Hyperparameters]) -> int:
+            places = [
+                {f"{name} (index)": axes[name].index(getattr(one, name)) for name in AXES}
+                for one in settings
+            ]
+            for place in places:
+                study.enqueue_trial(place)
+            return len(places)
+
         if is_small:
-            for settings in lattice:
-                study.enqueue_trial(
-                    {f"{name} (index)": axes[name].index(getattr(settings, name)) for name in AXES}
-                )
+            enqueue(lattice)
         study.optimize(objective, n_trials=number)
+        seen = {e.settings for e in tried}
+        while around := _around(_top(tried, level), lattice, seen):
+            study.optimize(objective, n_trials=enqueue(around))
+            seen.update(around)
         if kept is not None:
             target = evaluate.forecaster.target
             name = f"{target.model} on {target.task}, pilots {provenance.data_sha256[:8]}"
             keep(study, kept, name)
-    feasible = [e for e in tried if e.is_feasible(level)]
-    best = max(feasible, key=lambda e: e.value, default=None)
+    best = _top(tried, level)
     nearest = max(
         tried, key=lambda e: (np.isfinite(e.value), min(e.stability.probability, level), e.reward)
     )
     return best, nearest
+
+
+def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:
+    feasible = [e for e in tried if e.is_feasible(level)]
+    return max(feasible, key=lambda e: e.value, default=None)
+
+
+def _around(
+    best: Evaluation | None, lattice: Lattice, seen: set[Hyperparameters]
+) -> list[Hyperparameters]:
+    """Offered configurations one place away from the best on any of the axes, not tried yet."""
+    if best is None:
+        return []
+    ladders = []
+    for name, choices in lattice.axes.items():
+        at = choices.index(getattr(best.settings, name))
+        ladders.append(choices[max(0, at - 1) : at + 2])
+    near = (lattice.at(place) for place in product(*ladders))  # type: ignore[arg-type]
+    return [one for one in near if one is not None and one not in seen]
 
 
 def _missed(evaluation: Evaluation, goal: float | None) -> float:

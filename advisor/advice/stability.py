@@ -104,7 +104,10 @@ def fluctuation(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray
 def fluctuation_small(
     forecaster: Forecaster, settings: Hyperparameters, level: FloatArray
 ) -> FloatArray:
-    """1 where two standard deviations of the wander are less than a third of the level, else 0.
+    """1 where the wander's standard deviation is less than a third of the level, else 0.
+
+    Judged where the definition judges, at the last step: of two horizons the longer may be the
+    calmer, since the level rises on the way.
 
     Parameters
     ----------

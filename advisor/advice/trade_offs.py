@@ -87,7 +87,7 @@ def trade_offs(
 
 
 def at_equal_completions(
-    evaluate: Evaluator, chosen: Evaluation, goal: float
+    evaluate: Evaluator, chosen: Evaluation, goal: float, devices: int
 ) -> tuple[Alternative, ...]:
     """Half the group for twice the steps, and twice the group for half the steps.
 
@@ -98,14 +98,17 @@ def at_equal_completions(
         What is advised.
     goal : float
         From :func:`advised_goal`.
+    devices : int
+        Completions of a step divide among them.
     """
+    prompts = chosen.settings.prompts_per_step or 1.0
     group, steps = chosen.settings.group_size or 2, chosen.cost.steps
     out = []
     for name, size, length in (
         ("half the group, twice the steps", group / 2, steps * 2),
         ("twice the group, half the steps", group * 2, steps // 2),
     ):
-        if size < LEAST_GROUP or size != int(size) or length < 1:
+        if size < LEAST_GROUP or size != int(size) or length < 1 or prompts * size % devices:
             continue
         longer = Evaluator(evaluate.forecaster, Objective(), Budget(steps=length), evaluate.cost)
         found = longer(chosen.settings.model_copy(update={"group_size": int(size)}))
@@ -131,7 +134,7 @@ def _fastest(
     time = _timer(evaluate, goal)
     own = time(chosen)
     timed = [(time(e), e) for e in feasible]
-    quicker = [(seconds, e) for seconds, e in timed if seconds <= NOTABLY * own]
+    quicker = [(seconds, e) for seconds, e in timed if seconds <= NOTABLY * own < np.inf]
     return min(quicker, key=lambda pair: pair[0])[1] if quicker else None
 
 

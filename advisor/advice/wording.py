@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.advice.cost import completions_trained
 from advisor.runs.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
@@ -24,11 +25,11 @@ INFORMED = {
 
 
 def in_trainer_names(settings: Hyperparameters) -> str:
-    """One line to paste, in TRL's names; numbers as they are, not rounded."""
+    """One line to paste, arguments of TRL's ``GRPOConfig``; numbers as they are, not rounded."""
+    fresh = completions_trained(settings) * (settings.minibatches_per_refresh or 1)
     return (
         f"learning_rate={settings.learning_rate!r}, num_generations={settings.group_size}, "
-        f"num_iterations={settings.epochs_per_refresh}, "
-        f"steps_per_generation={settings.minibatches_per_refresh} x gradient_accumulation_steps"
+        f"num_iterations={settings.epochs_per_refresh}, generation_batch_size={fresh:.0f}"
     )
 
 
@@ -62,15 +63,16 @@ def _count(number: int | None, noun: str, plural: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else plural)
 
 
-def recommendation_text(advice: Recommendation) -> str:
-    """Write the answer, its numbers, its reasons and its limits."""
+def summary_text(advice: Recommendation) -> str:
+    """Write the answer: what to run, how sure that is, what binds, what to beware of."""
     opening = {"recommendation": _advised, "next_pilot": _bound, "infeasible": _infeasible}
     lines = opening[advice.kind](advice)
     if advice.next_pilot is not None:
         pilot = advice.next_pilot
         lines += [
             "",
-            f"Next pilot ({pilot.steps} steps): {in_trainer_names(pilot.settings)}.",
+            f"Next pilot, {pilot.steps} steps:",
+            f"  {in_trainer_names(pilot.settings)}",
             f"  Why: {pilot.reason} It stays stable with probability "
             f"{percent(pilot.stability.probability)} and costs {price(pilot.cost)}.",
         ]
@@ -78,13 +80,27 @@ def recommendation_text(advice: Recommendation) -> str:
     return "\n".join(lines).rstrip()
 
 
+def details_text(advice: Recommendation) -> str:
+    """Write what stands behind the answer: its peak, its evidence, what else could be run."""
+    peak = advice.peak
+    told = ", ".join(
+        f"{INFORMED[name]} {100 * max(share, 0.0):.0f} %" for name, share in advice.informed.items()
+    )
+    return "\n".join(
+        [
+            f"Peak on the way: {peak.mean:.3f} [{peak.lower:.3f}, {peak.upper:.3f}]; runs wander "
+            "round their curve, so the best checkpoint lies above the last.",
+            f"How much is data, not prior: {told}.",
+            *(_others(advice) if advice.kind == "recommendation" else []),
+        ]
+    )
+
+
 def _numbers(advice: Recommendation) -> list[str]:
-    reward, peak, stability = advice.reward, advice.peak, advice.stability
+    reward, stability = advice.reward, advice.stability
     return [
         f"{advice.measure.capitalize()} after {advice.steps} steps: {reward.mean:.3f}, 80 % "
         f"interval [{reward.lower:.3f}, {reward.upper:.3f}] for one run, seed noise included.",
-        f"Its peak on the way: {peak.mean:.3f} [{peak.lower:.3f}, {peak.upper:.3f}]; runs wander "
-        "round their curve, so the best checkpoint lies above the last.",
         f"P(stable to step {advice.steps}) = {percent(stability.probability)} +- "
         f"{100 * stability.error:.1f} % (wanted: {percent(advice.level)}). Its parts: rollouts "
         f"refreshed often enough {percent(stability.refresh)}, learning rate tolerated "
@@ -142,9 +158,10 @@ def _aim(advice: Recommendation) -> str:
     return f"end with the highest reward{risk}"
 
 
-def _row(other: Alternative) -> str:
+def _row(other: Alternative, *, timed: bool = False) -> str:
     settings = other.settings
-    time = "" if other.steps_to_95 is None else f", there by step {other.steps_to_95:.0f}"
+    by = other.steps_to_95
+    time = "" if by is None or not timed else f", 95 % of the advised gain by step {by:.0f}"
     return (
         f"  {other.name}: learning rate {settings.learning_rate:.3g}, group size "
         f"{settings.group_size}, K {settings.refresh_interval}: {other.reward:.3f}, P(stable) "
@@ -156,18 +173,10 @@ def _others(advice: Recommendation) -> list[str]:
     lines = []
     others = (*advice.alternatives, *advice.equal_completions)
     if others:
-        lines += [
-            'Instead ("there": at 95 % of the advised gain):',
-            *(_row(other) for other in others),
-        ]
+        lines += ["Instead:", *(_row(other, timed=True) for other in others)]
     piloted = advice.best_piloted
     more = advice.reward.mean - piloted.reward
-    is_same = piloted.settings.model_dump(
-        include={"learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh"}
-    ) == advice.settings.model_dump(
-        include={"learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh"}
-    )
-    if is_same:
+    if _choice(piloted.settings) == _choice(advice.settings):
         lines.append("The best pilot has these very settings.")
     else:
         lines.append(f"The advice is expected to end {more:+.3f} from the best pilot's settings:")
@@ -176,26 +185,32 @@ def _others(advice: Recommendation) -> list[str]:
     return lines
 
 
+def _choice(settings: Hyperparameters) -> dict[str, object]:
+    return settings.model_dump(
+        include={"learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh"}
+    )
+
+
 def _evidence(advice: Recommendation) -> list[str]:
     failed = (
         f"{advice.collapsed} of them collapsed, which is what bounds the learning rate"
         if advice.collapsed
         else "none of them collapsed, so the bound on the learning rate is the prior's"
     )
-    told = ", ".join(
-        f"{INFORMED[name]} {100 * max(share, 0.0):.0f} %" for name, share in advice.informed.items()
-    )
     share = advice.pilots_cost / max(advice.cost.completions, 1.0)
     lines = [
         f"It rests on {_count(advice.pilots, 'pilot', 's')} of up to "
         f"{advice.longest_pilot:.0f} steps, {_many(advice.pilots_cost, 'completions')} "
         f"({share:.2g} times the run); {failed}.",
-        f"How much is data, not prior: {told}.",
     ]
     if advice.outside is not None:
         lines.append(
-            f"Outside the evidence: {advice.outside}. Learning rates stop at three times the "
-            "largest that survived a pilot."
+            f"Outside the evidence: {advice.outside}."
+            + (
+                " Learning rates stop at three times the largest that survived a pilot."
+                if advice.collapsed < advice.pilots
+                else ""
+            )
         )
     return lines
 
@@ -208,7 +223,6 @@ def _advised(advice: Recommendation) -> list[str]:
         *_numbers(advice),
         f"What limits it: {advice.binding}.",
         *_evidence(advice),
-        *_others(advice),
     ]
 
 

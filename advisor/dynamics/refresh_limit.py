@@ -21,6 +21,10 @@ SHARES = np.linspace(0.0, 1.0, 17)
 LEAST, MOST, POINTS = 1e-4, 1e3, 240
 """Stiffness, per step, that is scanned geometrically: 7 % between neighbours."""
 
+JUMP = 1.2
+"""Ratio of neighbouring limits from which another window of instability opens between them: the
+smaller of the two is then taken."""
+
 HALVINGS = 20
 
 TOLERANCE = 1e-10
@@ -46,10 +50,16 @@ def stiffness_limit(
     -------
     limit : ndarray of shape (...)
         k per optimizer step; ``MOST`` where nothing up to it diverges. Within 2 % of a direct scan,
-        except between two tabulated shares at which another window of instability opens.
+        but too small between two tabulated shares whose limits differ by more than ``JUMP``.
     """
     table = _limits(float(momentum), int(interval), lag_in_cycles(lag, interval))
-    return np.asarray(np.exp(np.interp(np.asarray(uncorrected_share, dtype=float), SHARES, table)))
+    share = np.asarray(uncorrected_share, dtype=float)
+    between = np.interp(share, SHARES, table)
+    above = np.clip(np.searchsorted(SHARES, share), 1, SHARES.size - 1)
+    least = np.minimum(table[above - 1], table[above])
+    is_jump = np.abs(table[above] - table[above - 1]) > np.log(JUMP)
+    # Where the share is tabulated its own limit holds, jump or not.
+    return np.asarray(np.exp(np.where(is_jump & ~np.isin(share, SHARES), least, between)))
 
 
 @lru_cache(maxsize=256)

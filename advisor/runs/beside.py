@@ -14,6 +14,8 @@ from advisor.runs.logged import Logged
 from advisor.runs.raw_run import RawRun
 from advisor.runs.settings import check_settings
 
+OF_ADAM = ("adam_beta1", "beta1")
+
 
 @dataclass(frozen=True)
 class Beside:
@@ -78,6 +80,9 @@ def settings_of(
     derived = own.derive(merged)
     # Deep in a known trainer's settings a common name may mean another thing.
     plain = {key: value for key, value in merged.items() if not (is_known and "." in key)}
+    if derived.facts.get("optimizer") == "sgd":
+        # Trainers list Adam's decay whatever the optimizer is.
+        plain = {key: plain[key] for key in plain if key.rpartition(".")[2] not in OF_ADAM}
     common = generic.derive(plain)
     derived = Derived(
         common.facts | derived.facts, common.arithmetic | derived.arithmetic, derived.assumptions

@@ -130,7 +130,8 @@ class Hyperparameters(BaseModel):
         """
         updates: dict[str, Any] = {}
         assumptions: list[str] = []
-        for name, (value, why) in ASSUMED.items():
+        by_default = ASSUMED | (ASSUMED_OF_SGD if self.optimizer == "sgd" else {})
+        for name, (value, why) in by_default.items():
             if getattr(self, name) is None:
                 updates[name] = value
                 assumptions.append(f"{name} = {value} assumed ({why})")
@@ -155,6 +156,9 @@ ASSUMED: dict[str, tuple[Any, str]] = {
     "adapter": ("full", "no adapter mentioned"),
 }
 """Values that trainers settle by default: name -> (value, why)."""
+
+ASSUMED_OF_SGD: dict[str, tuple[Any, str]] = {"momentum": (0.0, "default of torch's SGD")}
+"""Those that differ with SGD."""
 
 REQUIRED = ("learning_rate", "group_size", "prompts_per_step")
 """Hyperparameters without which a run cannot be fitted, and which no default settles."""

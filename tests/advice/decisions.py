@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from synthetic import made_up
 
@@ -32,11 +31,6 @@ DEADLY = {"hazard.level": 20.0}
 """Nothing on offer outlives even half a pilot."""
 
 UNTIMED = CostModel(source="no pilot logged its step times")
-
-
-def reported(defect: str) -> Any:
-    """Mark a test of what does not hold yet; it fails as soon as it does, and the mark goes."""
-    return pytest.mark.xfail(reason=defect, strict=True)
 
 
 def quiet(stage: str, share: float | None, detail: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import STEADY, UNTIMED, reported, with_runs
+from decisions import STEADY, UNTIMED, with_runs
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Plan, made_up, rising
@@ -107,7 +107,6 @@ def test_share_of_generation_is_assumed_where_epochs_are_all_the_same(epochs, gr
     assert found.trained * training == pytest.approx(0.3 * spent, rel=0.01)
 
 
-@reported("the pull moves both parts alike: beside a fixed time the share is not .7")
 def test_share_of_generation_is_assumed_beside_a_fixed_time():
     # Half of the time at the mean batch is fixed; of the rest, generation is to take 70 %.
     groups = (4, 8, 12)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Plan, made_up
 
-from advisor.advice import Cost, Objective, Stability, recommend
+from advisor.advice import Budget, Cost, Objective, Stability, recommend
 from advisor.advice.answer import _cheapest_equal
 from advisor.advice.evaluation import Evaluation, curve_steps, steps_to_share
 
@@ -75,9 +75,10 @@ def option(group_size, reward, probability):
     return Evaluation(settings, reward, chance, price, reward)
 
 
-def asked(tried, objective=None, bounds=(0.0, 1.0)):
+def asked(tried, objective=None, bounds=(0.0, 1.0), budget=None):
     return SimpleNamespace(
         tried=tried,
+        budget=budget or Budget(steps=100),
         objective=objective or Objective(),
         forecaster=SimpleNamespace(outcome_bounds=bounds),
     )
@@ -102,6 +103,14 @@ def test_cheapest_wins_among_equal_rewards():
     # Of equal price and safety, the higher reward.
     twin = option(16, 0.794, 0.94)
     assert _cheapest_equal(asked([*tried, twin]), best, 0.9, 0.01) is twin
+
+
+def test_what_a_spent_budget_leaves_over_is_no_price():
+    best = option(64, 0.800, 0.95)
+    tried = [best, option(32, 0.795, 0.97), option(16, 0.796, 0.92)]
+    assert _cheapest_equal(asked(tried), best, 0.9, 0.01) is tried[2]
+    spent = asked(tried, budget=Budget(completions=1e5))
+    assert _cheapest_equal(spent, best, 0.9, 0.01) is tried[1]
 
 
 def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():

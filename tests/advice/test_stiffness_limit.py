@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import STEADY, reported
+from decisions import STEADY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +59,6 @@ def test_limit_between_tabulated_shares(momentum, interval, share, lag):
         assert found == pytest.approx(exact, rel=WITHIN)
 
 
-@reported("log limits are interpolated across the opening of a window")
 @pytest.mark.parametrize(
     ("momentum", "interval", "share", "lag"),
     [(0.9, 8, 0.35, 1.0), (0.9, 16, 0.3, 0.0), (0.9, 16, 0.425, 1.0), (0.95, 64, 0.4, 0.0)],

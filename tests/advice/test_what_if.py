@@ -120,8 +120,8 @@ def test_price_is_that_of_the_pilots_or_as_given():
         ({"group_size": 8.5}, "group_size 8.5 cannot be", "group_size"),
         ({"minibatches_per_refresh": 0}, "cannot be", "minibatches_per_refresh"),
         ({"epochs_per_refresh": float("nan")}, "cannot be", "epochs_per_refresh"),
-        ({"steps": 0}, "planned_steps 0 cannot be", "planned_steps"),
-        ({"steps": 10.5}, "planned_steps 10.5 cannot be", "planned_steps"),
+        ({"steps": 0}, "steps 0 cannot be", "steps"),
+        ({"steps": 10.5}, "steps 10.5 cannot be", "steps"),
         (
             {"learning_rate": [1e-4, 2e-4], "group_size": [8, 16, 32]},
             r"do not broadcast: learning_rate \(2,\), group_size \(3,\)",

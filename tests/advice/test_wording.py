@@ -27,7 +27,7 @@ def pasted(line):
         "learning_rate",
         "num_generations",
         "num_iterations",
-        "steps_per_generation",
+        "generation_batch_size",
     ]
     return parsed
 
@@ -37,9 +37,8 @@ def assert_says(line, settings):
     assert float(parsed["learning_rate"]) == settings.learning_rate
     assert int(parsed["num_generations"]) == settings.group_size
     assert int(parsed["num_iterations"]) == settings.epochs_per_refresh
-    assert parsed["steps_per_generation"] == (
-        f"{settings.minibatches_per_refresh} x gradient_accumulation_steps"
-    )
+    fresh = settings.prompts_per_step * settings.group_size * settings.minibatches_per_refresh
+    assert int(parsed["generation_batch_size"]) == fresh
 
 
 def test_first_line_of_an_advice_can_be_pasted(advice):
@@ -55,10 +54,9 @@ def test_nearest_of_an_infeasible_request_can_be_pasted_from_its_second_line(inf
 @pytest.mark.parametrize("kind", ["infeasible", "first_contact"])
 def test_next_pilot_can_be_pasted(kind, request):
     said = request.getfixturevalue(kind)
-    (line,) = [x for x in said.text.splitlines() if x.startswith("Next pilot (")]
-    found = re.fullmatch(r"Next pilot \((\d+) steps\): (.*)\.", line)
-    assert int(found[1]) == said.next_pilot.steps
-    assert_says(found[2], said.next_pilot.settings)
+    lines = said.summary.splitlines()
+    at = lines.index(f"Next pilot, {said.next_pilot.steps} steps:")
+    assert_says(lines[at + 1].strip(), said.next_pilot.settings)
 
 
 @STEADY
@@ -116,7 +114,7 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     assert f"refreshed often enough {percent(chances.refresh)}" in said.text
     assert f"learning rate tolerated {percent(chances.tolerance)}" in said.text
     assert f"fluctuation small {percent(chances.fluctuation)}." in said.text
-    peak = numbers(r"Its peak on the way: ([\d.]+) \[([\d.]+), ([\d.]+)\]", said.text)
+    peak = numbers(r"Peak on the way: ([\d.]+) \[([\d.]+), ([\d.]+)\]", said.text)
     assert peak == pytest.approx([said.peak.mean, said.peak.lower, said.peak.upper], abs=6e-4)
     settings = said.settings
     rate, group, interval = numbers(
@@ -127,7 +125,7 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     assert f"It costs {price(said.cost)}." in said.text
     if said.next_pilot is not None:
         pilot = said.next_pilot
-        assert f"Next pilot ({pilot.steps} steps): {in_trainer_names(pilot.settings)}." in said.text
+        assert in_trainer_names(pilot.settings) in said.text
         sure = stability(forecaster, pilot.settings, pilot.steps)
         assert f"stable with probability {percent(sure.probability)}" in said.text
         assert f"costs {price(pilot.cost)}." in said.text
@@ -141,7 +139,9 @@ def test_every_alternative_stands_in_the_text(advice):
         assert f"group size {other.settings.group_size}, " in line
         assert f": {other.reward:.3f}, P(stable) {percent(other.stability.probability)}" in line
         assert price(other.cost) in line
-        assert (", there by step " in line) == (other.steps_to_95 is not None)
+        assert (", 95 % of the advised gain by step " in line) == (
+            other.steps_to_95 is not None and other in others[:-1]
+        )
 
 
 def test_steps_after_most_of_the_gain_are_priced_in_what_is_known(advice):

@@ -115,11 +115,14 @@ def test_a_note_changes_comments_only(framework, tmp_path):
 
 
 @pytest.mark.parametrize("framework", SCRIPTS)
-@pytest.mark.parametrize("model", ["org/model-1B", "it's $HOME", 'a "b" `c`\nd'])
+@pytest.mark.parametrize("model", ["org/other-1B", "it's $HOME", 'a "b" `c`\nd'])
 def test_a_model_arrives_as_it_was_named(framework, model, tmp_path):
     script = export_config(changed(), STEPS, framework, model=model)
-    words = words_of(script, tmp_path)
+    done = run_script(script, tmp_path, without="MODEL")
+    words = done.stdout.split("\0")
     assert model in [word.removeprefix("actor_rollout_ref.model.path=") for word in words]
+    # Where the environment names another, that one is trained.
+    assert model not in run_script(script, tmp_path).stdout
 
 
 @pytest.mark.parametrize(

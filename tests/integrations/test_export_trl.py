@@ -64,8 +64,10 @@ def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new,
     assert after[factor] == value != before[factor]
 
 
-def test_sgd_keeps_its_momentum():
-    arguments = yaml.safe_load(export_config(changed(optimizer="sgd", momentum=0.8), STEPS, "trl"))
+def test_sgd_keeps_its_momentum(folder):
+    text = export_config(changed(optimizer="sgd", momentum=0.8), STEPS, "trl")
+    assert read_back(text, folder)["momentum"] == 0.8
+    arguments = yaml.safe_load(text)
     assert (arguments["optim"], arguments["optim_args"]) == ("sgd", "momentum=0.8")
     assert "adam_beta1" not in arguments
 

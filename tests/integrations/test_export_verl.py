@@ -82,8 +82,9 @@ def test_variants_come_back(folder):
     assert (lora["adapter"], lora["adapter_rank"]) == ("lora", 16)
     uncorrected = read_back(export_config(changed(**VARIANTS["no ratio"]), STEPS, "verl"), folder)
     assert uncorrected["importance_ratio"] is False
-    plain = read_back(export_config(changed(optimizer="sgd"), STEPS, "verl"), folder)
-    assert plain["optimizer"] == "sgd"
+    sgd = changed(optimizer="sgd", momentum=0.8)
+    plain = read_back(export_config(sgd, STEPS, "verl"), folder)
+    assert (plain["optimizer"], plain["momentum"]) == ("sgd", 0.8)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

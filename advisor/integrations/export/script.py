@@ -39,7 +39,7 @@ def write_script(
 
 
 def given(value: str | None, name: str, what: str) -> str:
-    """Right side of an assignment: a value, or what the caller's environment holds under a name.
+    """Right side of an assignment: what the caller's environment holds under a name, else a value.
 
     Parameters
     ----------
@@ -54,5 +54,5 @@ def given(value: str | None, name: str, what: str) -> str:
     assigned : str
     """
     if value:
-        return shlex.quote(value)
+        return f"${{{name}:-{shlex.quote(value)}}}"
     return f'"${{{name}:?set {name} to {what}}}"'

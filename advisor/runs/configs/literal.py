@@ -14,6 +14,9 @@ NOTHING = ("null", "None")
 """Not ``none``, which is a choice: TRL's ``scale_rewards="none"`` divides by nothing."""
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{0,199}")
+MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
+MOST_VALUES = 16
+"""Of one flag."""
 
 
 def literal(text: str) -> Scalar:
@@ -45,7 +48,7 @@ def parse_overrides(entries: Iterable[object]) -> dict[str, Scalar]:
     ----------
     entries : iterable of object
         ``key=value`` with ``+`` or ``++`` before it; entries that delete (``~key``), choose a
-        package (``key@package``), or are no text are passed over.
+        package (``key@package``), or are no text are passed over. ``key={a:1}`` is ``key.a=1``.
 
     Returns
     -------
@@ -57,8 +60,16 @@ def parse_overrides(entries: Iterable[object]) -> dict[str, Scalar]:
             continue
         key, equals, value = entry.strip().lstrip("+").partition("=")
         if equals and NAME.fullmatch(key.strip()):
-            settings[key.strip()] = literal(value)
+            settings |= _entries(key.strip(), value.strip())
     return settings
+
+
+def _entries(key: str, value: str) -> dict[str, Scalar]:
+    mapping = MAPPING.fullmatch(value)
+    if mapping is None:
+        return {key: literal(value)}
+    pairs = (each.partition(":") for each in mapping.group(1).split(","))
+    return {f"{key}.{literal(name)}": literal(each) for name, colon, each in pairs if colon}
 
 
 def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
@@ -72,8 +83,9 @@ def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
     Returns
     -------
     settings : dict of str to scalar
-        Dashes in names are underscores, as argparse has them; ``--no-x`` without a value switches
-        ``x`` off.
+        Dashes in names are underscores, as argparse has them. Several values of a flag stand under
+        ``x.0`` and ``x.1``, as those of a list do. ``--no-x`` without a value switches ``x`` off,
+        and ``no_x`` on where a program calls it that.
     """
     settings: dict[str, Scalar] = {}
     words = [word for word in arguments if isinstance(word, str)]
@@ -85,16 +97,30 @@ def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
         name = name.replace("-", "_")
         if not NAME.fullmatch(name):
             continue
-        following = words[place + 1] if place + 1 < len(words) else None
         if equals:
             settings[name] = literal(value)
-        elif following is not None and _is_value(following):
-            settings[name] = literal(following)
-        elif name.startswith("no_"):
-            settings[name.removeprefix("no_")] = False
         else:
-            settings[name] = True
+            settings |= _flag(name, words[place + 1 : place + 1 + MOST_VALUES])
     return settings
+
+
+def _flag(name: str, following: Sequence[str]) -> dict[str, Scalar]:
+    """Settings of a flag, from the words behind it."""
+    values: list[Scalar] = []
+    for word in following:
+        if not _is_value(word) or (values and "=" in word):
+            break
+        values.append(literal(word))
+    if not values:
+        off = {name.removeprefix("no_"): False} if name.startswith("no_") else {}
+        return {name: True, **off}
+    if len(values) == 1:
+        return {name: values[0]}
+    listed = {f"{name}.{place}": value for place, value in enumerate(values)}
+    if all(type(value) in (int, float) for value in values):
+        return listed
+    # A word behind the first value may as well be an argument of the program itself.
+    return {name: values[0], **listed}
 
 
 def _is_value(word: str) -> bool:

@@ -54,7 +54,7 @@ class Arguments:
     def see(self, bar: Bar) -> None:
         """Take what the title of a bar tells."""
         self.settings.setdefault("num_episodes" if bar.is_episode else "max_epochs", bar.turns)
-        if bar.is_episode and bar.pairs:  # without a postfix it counts prompts (since 0.9.4)
+        if bar.is_episode and bar.pairs:  # without a postfix it counts prompts (since 0.9.3)
             self.settings["num_rollouts_per_episodes"] = bar.total
 
 

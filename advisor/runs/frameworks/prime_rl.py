@@ -108,6 +108,10 @@ def _take_optimizer(taking: Taking) -> None:
         taking.keep("optimizer", kind.value, f"optimizer {kind.value} ({kind.key})")
     if kind is not None and kind.value == "sgd":
         taking.keep_amount("momentum", _both("optim.momentum", part="trainer"))
+        if "momentum" not in taking.facts:
+            said = "momentum 0.9 (prime-rl's default for SGD)"
+            taking.keep("momentum", 0.9, said)
+            taking.assumptions.append(said)
     elif kind is None or kind.value == "adamw":
         taking.keep_amount("momentum", _both("optim.betas1", part="trainer"))
 

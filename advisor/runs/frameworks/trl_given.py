@@ -55,6 +55,7 @@ NAMES = frozenset(
         "num_generations",
         "num_iterations",
         "optim",
+        "optim_args",
         "per_device_train_batch_size",
         "scale_rewards",
         "seed",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from advisor.runs.frameworks.framework import Derived
+from advisor.runs.frameworks.generic import number
 from advisor.runs.frameworks.trl_batch import set_prompts, set_refresh
 from advisor.runs.frameworks.trl_given import LORA_KIND, LORA_RANK, MODEL, PLANNED, TASK, Given
 
@@ -23,6 +25,11 @@ ADVANTAGE_SCALING = {
     "false": "none",
     "none": "none",
 }
+MOMENTUM = re.compile(r"(?:^|,)momentum=([^,]{1,20})")
+RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})")
+PASSES_ARGUMENTS = (5, 3)
+"""Release of transformers since which ``optim_args`` reach SGD."""
+
 UNCLIPPED = ("sapo", "vespo", "real")
 """Loss types that weigh large importance ratios down without a trust region."""
 
@@ -42,7 +49,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     given = Given(settings)
     _take_over(given)
     _set_logging_steps(given)
-    _set_optimizer(given)
+    # Nested configurations keep the version of transformers that wrote them.
+    _set_optimizer(given, str(settings.get("transformers_version", "")))
     _set_schedule(given)
     _set_trust_region(given)
     _set_adapter(given)
@@ -93,17 +101,42 @@ def _set_logging_steps(given: Given) -> None:
         given.set("logging_steps", steps, f"{found} x {planned}, rounded up = {steps}")
 
 
-def _set_optimizer(given: Given) -> None:
+def _set_optimizer(given: Given, version: str) -> None:
     optim = given.text("optim")
     kind = None
     if optim is not None:
-        kind = next((k for k in ("adamw", "sgd") if k in optim[1].lower()), None)
+        name = optim[1].rpartition(".")[2].lower()
+        # schedule_free_sgd averages weights where SGD has momentum.
+        kind = "adamw" if "adamw" in name else "sgd" if name == "sgd" else None
         if kind is not None:
             given.set("optimizer", kind, f"optimizer {kind} (optim {optim[1]})")
+        elif "sgd" in name:
+            given.assumptions.append(f"optim {name} is none of AdamW and SGD and was left out")
+    if kind == "sgd":
+        _set_momentum_of_sgd(given, version)
     decay = given.number("adam_beta1")
     if decay is None or not 0 <= decay.value < 1 or (optim is not None and kind != "adamw"):
         return
     given.set("momentum", decay.value, f"momentum {decay.value:.12g} (adam_beta1)")
+
+
+def _set_momentum_of_sgd(given: Given, version: str) -> None:
+    arguments = given.text("optim_args")
+    stated = MOMENTUM.search(arguments[1].replace(" ", "")) if arguments is not None else None
+    momentum = number(stated.group(1)) if stated is not None else None
+    if momentum is None:
+        return
+    release = RELEASE.match(version)
+    if release is not None and tuple(map(int, release.groups())) < PASSES_ARGUMENTS:
+        how = f"momentum 0 (transformers {release.group()} keeps optim_args from SGD)"
+        given.set("momentum", 0.0, how)
+        return
+    given.set("momentum", momentum, f"momentum {momentum:g} (optim_args)")
+    if release is None:
+        given.assumptions.append(
+            f"momentum {momentum:g}: transformers is taken to be 5.3 or later; earlier releases "
+            "keep optim_args from SGD"
+        )
 
 
 def _set_schedule(given: Given) -> None:

@@ -15,6 +15,9 @@ SCALED_BY_BATCH = ("reinforce_plus_plus", "reinforce_plus_plus_baseline", "gae")
 NOT_SCALED = ("rloo", "rloo_vectorized", "remax", "opo")
 """Advantage estimators, by what they divide the advantages by."""
 
+OVERRIDE = f"{OPTIM}override_optimizer_config."
+MEGATRONS_MOMENTUM = 0.9
+
 BOTH_SIDES = 0.2
 """verl's clip ratio on either side, where no other is set."""
 
@@ -69,10 +72,26 @@ def _put_optimizer(book: Book) -> None:
             book.assume(f"optimizer {name} is none of AdamW, Adam and SGD and was left out")
         else:
             book.put("optimizer", kind, f"optimizer {kind} ({name})")
-    momenta = book.listed(f"{OPTIM}betas")
+        if kind == "sgd":
+            _put_momentum_of_sgd(book, name)
+            return
+    momenta = book.listed(f"{OVERRIDE}betas") or book.listed(f"{OPTIM}betas")
     decay = literal(momenta[0]) if len(momenta) == 2 else None
     if isinstance(decay, float) and 0 <= decay < 1:
         book.put("momentum", decay, f"momentum {decay:g} (first of betas)")
+
+
+def _put_momentum_of_sgd(book: Book, name: str) -> None:
+    # FSDP takes the name of a class in torch.optim; in lower case only Megatron has it.
+    is_megatron = name == "sgd"
+    key = f"{OVERRIDE}sgd_momentum" if is_megatron else f"{OVERRIDE}momentum"
+    momentum = book.number(key)
+    if momentum is not None:
+        book.take_over("momentum", momentum, key)
+    elif is_megatron:
+        read = f"sgd_momentum {MEGATRONS_MOMENTUM:g} (Megatron's default)"
+        book.assume(f"{read}, which the settings do not state")
+        book.put("momentum", MEGATRONS_MOMENTUM, read)
 
 
 def _put_kl(book: Book) -> None:
