@@ -126,6 +126,7 @@ def test_command_lines_and_overrides() -> None:
     ]
     assert parse_command_line(arguments) == {
         "use_std_normalization": False,
+        "no_use_std_normalization": True,
         "n_grpo_steps": 200,
         "max_steps": -1,
         "resume": True,
@@ -146,6 +147,36 @@ def test_command_lines_and_overrides() -> None:
         False,
         0.5,
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "settings"),
+    [
+        ("--eps_clip_low_high 0.2 0.28 --seed 1", {"eps.0": 0.2, "eps.1": 0.28, "seed": 1}),
+        ("--clip_range -10 10", {"clip_range.0": -10, "clip_range.1": 10}),
+        ("--modules q_proj k_proj", {"modules": "q_proj", "modules.0": "q_proj"}),
+        ("--lr 1e-6 run.yaml", {"lr": 1e-6, "lr.0": 1e-6, "lr.1": "run.yaml"}),
+        ("--lr 1e-6 seed=3", {"lr": 1e-6, "seed": 3}),
+        ("--optim_args momentum=0.9", {"optim_args": "momentum=0.9"}),
+    ],
+)
+def test_several_values_of_a_flag(written: str, settings: dict[str, Any]) -> None:
+    found = parse_command_line(written.replace("eps_clip_low_high", "eps").split())
+    assert found.items() >= settings.items()
+
+
+def test_a_flag_takes_no_more_values_than_a_setting_can_have() -> None:
+    assert len(parse_command_line(["--many", *map(str, range(100_000))])) == 16
+
+
+def test_a_mapping_in_an_override() -> None:
+    entries = ["++a.b={momentum: 0.9,'nesterov':true}", "c={}", "d={e:{f:1}}", "g=${h.i}"]
+    assert parse_overrides(entries) == {
+        "a.b.momentum": 0.9,
+        "a.b.nesterov": True,
+        "d": "{e:{f:1}}",
+        "g": "${h.i}",
+    }
 
 
 @pytest.mark.parametrize(

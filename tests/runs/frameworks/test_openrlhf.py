@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from advisor.runs.configs.literal import parse_command_line
 from advisor.runs.frameworks.framework import Derived
 from advisor.runs.frameworks.openrlhf import FRAMEWORK
 from advisor.runs.table import Table, TableBuilder
@@ -117,6 +118,24 @@ def test_schedule() -> None:
 def test_trust_region(settings: dict[str, Any], expected: tuple[float, float]) -> None:
     facts = FRAMEWORK.derive(settings).facts
     assert (facts.get("clip_low"), facts.get("clip_high")) == expected
+
+
+@pytest.mark.parametrize("prefix", ["", "actor."])
+def test_flags_with_two_values(prefix: str) -> None:
+    betas = "adam.betas" if prefix else "adam_betas"
+    command = f"--{prefix}eps_clip_low_high 0.2 0.28 --{prefix}{betas} 0.8 0.95 --packing_samples"
+    facts = FRAMEWORK.derive({**parse_command_line(command.split()), "eps_clip": 0.1}).facts
+    assert (facts["clip_low"], facts["clip_high"]) == (0.2, 0.28)
+    rate = {"actor.adam.lr": 1e-6}
+    facts = FRAMEWORK.derive({**parse_command_line(command.split()), **rate}).facts
+    assert facts["momentum"] == 0.8
+
+
+def test_a_switch_whose_name_begins_with_no() -> None:
+    settings = parse_command_line(
+        ["--no_advantage_std_norm", "--advantage_estimator", "reinforce_baseline"]
+    )
+    assert FRAMEWORK.derive(settings).facts == {"advantage_scaling": "none"}
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,9 @@ def test_linear_falls_over_the_last_steps_only(decay: int | None, schedule: str 
 def test_optimizers_that_are_not_adam() -> None:
     stated = {"optim.type": "sgd", "optim.momentum": 0.8, "optim.betas1": 0.9}
     assert FRAMEWORK.derive(stated).facts["momentum"] == 0.8
+    unstated = FRAMEWORK.derive({"optim.type": "sgd", "optim.betas1": 0.8})
+    assert unstated.facts["momentum"] == 0.9
+    assert "momentum 0.9 (prime-rl's default for SGD)" in unstated.assumptions
     facts = FRAMEWORK.derive({**stated, "optim.type": "muon"}).facts
     assert "optimizer" not in facts
     assert "momentum" not in facts

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
+from advisor.runs.configs.literal import parse_overrides
 from advisor.runs.frameworks.framework import Derived
 from advisor.runs.frameworks.verl import FRAMEWORK, OBSERVED, observe
 from advisor.runs.frameworks.verl_book import bare_name
@@ -273,6 +274,33 @@ def test_optimizers(name: str, optimizer: str | None) -> None:
 @pytest.mark.parametrize("written", ["[0.95, 0.999]", "(0.95,0.999)"])
 def test_momentum_of_a_list(written: str) -> None:
     assert derive({f"{ACTOR}optim.betas": written}).facts == {"momentum": 0.95}
+
+
+@pytest.mark.parametrize(
+    ("name", "override", "momentum"),
+    [
+        ("SGD", {}, None),
+        ("SGD", {"momentum": 0.8}, 0.8),
+        ("SGD", {"nesterov": True}, None),
+        ("sgd", {}, 0.9),
+        ("sgd", {"sgd_momentum": 0.5}, 0.5),
+        ("AdamW", {"betas.0": 0.7, "betas.1": 0.99}, 0.7),
+        ("AdamW", {"momentum": 0.8}, 0.9),
+    ],
+)
+def test_momentum_by_optimizer(name: str, override: dict[str, Any], momentum: float | None) -> None:
+    further = {f"{ACTOR}optim.override_optimizer_config.{key}": override[key] for key in override}
+    derived = derive({**WHOLE, f"{ACTOR}optim.optimizer": name, **further})
+    assert derived.facts.get("momentum") == momentum
+    is_default = (name, override) == ("sgd", {})
+    assert any("Megatron's default" in line for line in derived.assumptions) == is_default
+
+
+def test_momentum_of_an_override() -> None:
+    optim = f"{ACTOR}optim."
+    written = f"+{optim}override_optimizer_config={{momentum:0.8}}"
+    settings = parse_overrides([f"{optim}optimizer=SGD", written])
+    assert derive(settings).facts == {"optimizer": "sgd", "momentum": 0.8}
 
 
 def test_lora() -> None:

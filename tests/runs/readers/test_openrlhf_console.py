@@ -183,6 +183,41 @@ def test_dicts_come_before_bars(tmp_path: Path) -> None:
     assert table.column("reward").tolist() == [0.125, 0.25, 0.375]
 
 
+def current_postfix(reward: float) -> dict[str, float]:
+    return {"act_loss": 0.01, "reward": reward, "gen_len": 90.0, "act_lr": 5e-07, "grad_norm": 0.3}
+
+
+def current(*, has_dicts: bool, episodes: int = 2, batches: int = 3, prompts: int = 128) -> str:
+    """A console of 0.9.3 and later, in which the bar of an episode counts prompts."""
+    total, step, lines = batches * prompts, 0, []
+    for episode in range(1, episodes + 1):
+        title = f"Episode [{episode}/{episodes}]"
+        lines.append(bar(title, 0, total))
+        for batch in range(batches):
+            lines.append(drawn("Generate samples", [{"prompts_consumed": 128.0}] * 4))
+            step += 1
+            # Micro-batches are drawn from the bar a whole optimizer step at a time.
+            seen = [(1, step / 8 - 0.05), (1, step / 8 + 0.05), (2, step / 8 + 0.05)]
+            inner = [bar("Train epoch [1/1]", n, 2, **current_postfix(each)) for n, each in seen]
+            lines.append("\r".join(inner))
+            if has_dicts:
+                lines.append(step_line(step, step / 8).rstrip())
+            lines.append(bar(title, (batch + 1) * prompts, total))
+    return "".join(f"{RAY}{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("has_dicts", [True, False])
+def test_prompts_that_the_bar_of_an_episode_counts_are_no_steps(
+    tmp_path: Path, has_dicts: bool
+) -> None:
+    logged = read_one(write(tmp_path, current(has_dicts=has_dicts)))
+    assert logged.table.column("global_step").tolist() == [1, 2, 3, 4, 5, 6]
+    expected = [step / 8 for step in range(1, 7)]
+    assert logged.table.column("reward") == pytest.approx(expected, abs=1e-3)
+    assert logged.planned_steps is None
+    assert logged.settings == {"num_episodes": 2, "max_epochs": 1}
+
+
 def test_the_printed_namespace(tmp_path: Path) -> None:
     line = (
         "namespace(actor=namespace(adam=namespace(lr=5e-07, betas=(0.9, 0.95)), optim='adam', "
