@@ -45,6 +45,11 @@ def trailing_mean(values: npt.NDArray[np.float64], window: int) -> npt.NDArray[n
     return np.asarray((total[window:] - total[:-window]) / window)
 
 
+def window_rows(rows: int) -> int:
+    """Rows of the trailing mean in a series of so many."""
+    return max(WINDOW_ROWS, int(np.ceil(WINDOW_SHARE * rows)))
+
+
 def find_collapse(
     step: npt.NDArray[np.float64], reward: npt.NDArray[np.float64], floor: float
 ) -> Collapse:
@@ -72,7 +77,7 @@ def find_collapse(
     """
     kept = np.isfinite(reward)
     step, reward = step[kept], reward[kept] - floor
-    window = max(WINDOW_ROWS, int(np.ceil(WINDOW_SHARE * reward.size)))
+    window = window_rows(reward.size)
     if reward.size < 2 * window:
         level = float(reward.mean()) + floor if reward.size else float("nan")
         return Collapse(unstable=False, onset_step=None, healthy_until=None, best=level, last=level)

@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from advisor._compat import Progress, silent
-from advisor.diagnosis import Collapse, find_collapse
+from advisor.diagnosis import Collapse
+from advisor.diagnosis.fall import find_final_fall
 from advisor.errors import InputError, NotConvergedError
 from advisor.posterior.continued import continued_reward
 from advisor.posterior.families import FAMILIES, SPECTRUM, Family
@@ -241,7 +242,9 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
                 key="id",
                 advice="Read both folders with one read_runs, or give each run another id",
             )
-        verdicts[run.id] = find_collapse(run.step, run.reward, floor)
+        logged = np.isfinite(run.reward)
+        # What noise can do is no collapse: it must not teach that a setting kills.
+        verdicts[run.id], _ = find_final_fall(run.step[logged], run.reward[logged], floor)
     return build_cohort(
         runs,
         {name: verdict.onset_step for name, verdict in verdicts.items()},

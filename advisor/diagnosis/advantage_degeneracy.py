@@ -1,0 +1,149 @@
+"""Advantage degeneracy: groups whose rewards are all equal have no advantage and teach nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import betaln
+
+from advisor.diagnosis.card import Card
+from advisor.diagnosis.knobs import knob
+from advisor.diagnosis.levels import ends, series_of
+from advisor.runs.pilot_run import FloatArray, PilotRun
+
+MODE = "advantage_degeneracy"
+TITLE = "Advantage degeneracy"
+
+SILENT_WARNING, SILENT_FAIL = 0.6, 0.95
+SOLVED = 0.9
+"""Mean reward, as a share of its range, from which silent groups are mostly solved ones."""
+
+UNSOLVED = 0.2
+"""Mean reward, as a share of its range, below which silent groups are mostly failed ones."""
+
+MORE_THAN_MIX = 0.2
+SOURCE = (
+    "ours; expected share E[p^G + (1-p)^G] for Beta-distributed difficulty with the logged mean "
+    "and spread within groups (arXiv:2606.30789 names the mode; theory section 6)"
+)
+NO_SPREAD = 1e-6
+
+
+def advantage_degeneracy(run: PilotRun) -> Card:
+    """Judge the share of silent groups over the last fifth of the run."""
+    silent = silent_share(run)
+    if silent is None:
+        return Card(
+            mode=MODE,
+            title=TITLE,
+            status="NOT APPLICABLE",
+            headline="The log does not tell how many groups had equal rewards.",
+            unknown=(
+                "TRL logs frac_reward_zero_std; elsewhere log the share of groups with zero "
+                "standard deviation.",
+            ),
+        )
+    step, values, what = silent
+    _, last = ends(values)
+    mean, is_unit = _mean_reward(run)
+    expected = expected_silent(run)
+    prompts, group = run.hyperparameters.prompts_per_step, run.hyperparameters.group_size
+    said = []
+    if expected is not None:
+        said.append(f"{expected:.2f} expected for a smooth mix of difficulties")
+    if prompts is not None:
+        said.append(f"{prompts * (1 - last.mean):.1f} of {prompts:g} groups a step teach")
+    for name, text in (("all_right_share", "all right"), ("all_wrong_share", "all wrong")):
+        part = series_of(run, name)
+        if part is not None:
+            said.append(f"{text} {ends(part[1])[1].mean:.2f}")
+    common = {
+        "mode": MODE,
+        "title": TITLE,
+        "number": last.mean,
+        "unit": what,
+        "interval": (max(0.0, last.interval[0]), min(1.0, last.interval[1])),
+        "threshold": SILENT_WARNING,
+        "source": SOURCE,
+        "steps": (float(step[0]), float(step[-1])),
+        "witnesses": tuple(said),
+        "unknown": ()
+        if "all_right_share" in run.series
+        else (
+            "Whether silent groups are all right or all wrong: log both shares (prime-rl and "
+            "Tinker do).",
+        ),
+    }
+    share = f"{100 * last.mean:.0f} % of groups have equal rewards"
+    sizes = f"with {group} completions " if group else ""
+    if last.mean >= SILENT_FAIL and is_unit and mean < UNSOLVED:
+        return Card(
+            **common,
+            status="FAIL",
+            headline=f"{share} and the mean reward is {mean:.2f}: almost nothing is learned.",
+            change=f"Easier prompts, a shaped reward, or a larger {knob(run, 'group_size')}: "
+            "nearly every group fails as a whole.",
+        )
+    if is_unit and mean >= SOLVED:
+        return Card(
+            **common,
+            status="INFO" if last.mean >= SILENT_WARNING else "PASS",
+            headline=f"{share}, at a mean reward of {mean:.2f}: most prompts are solved.",
+            change="Harder prompts would teach more." if last.mean >= SILENT_WARNING else "",
+        )
+    if last.mean >= SILENT_WARNING:
+        is_mixed = expected is not None and last.mean > expected + MORE_THAN_MIX
+        why = (
+            "more than a smooth mix of difficulties explains: completions of a group may be "
+            "copies of each other"
+            if is_mixed
+            else "prompts are too easy or too hard for this group size"
+        )
+        return Card(
+            **common,
+            status="WARNING",
+            headline=f"{share} {sizes}and teach nothing; {why}.",
+            change=f"Filter solved and hopeless prompts, raise {knob(run, 'group_size')}"
+            + (f", or raise {knob(run, 'temperature')}." if is_mixed else "."),
+        )
+    return Card(**common, status="PASS", headline=f"{share}.")
+
+
+def silent_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
+    """Share of silent groups per row: as logged, or rows in which no group had any spread."""
+    logged = series_of(run, "silent_group_share")
+    if logged is not None:
+        return (*logged, "share of groups with equal rewards")
+    spread = series_of(run, "reward_std_within_group")
+    if spread is None:
+        return None
+    step, values = spread
+    return step, (values <= NO_SPREAD).astype(float), "share of rows without any spread"
+
+
+def expected_silent(run: PilotRun) -> float | None:
+    """Expected share of silent groups at the end for Beta-distributed difficulty, or None.
+
+    The mean reward and the variance within groups fix both parameters, for rewards of 0 or 1.
+    """
+    spread = series_of(run, "reward_std_within_group")
+    group = run.hyperparameters.group_size
+    mean, is_unit = _mean_reward(run)
+    if spread is None or not group or group < 2 or not is_unit or not 0 < mean < 1:
+        return None
+    within = ends(spread[1])[1].mean ** 2
+    whole = mean * (1 - mean)
+    if not 0 < within < whole:
+        return None
+    strength = within / (whole - within)
+    a, b = mean * strength, (1 - mean) * strength
+    right, wrong = betaln(a + group, b), betaln(a, b + group)
+    return float(np.exp(right - betaln(a, b)) + np.exp(wrong - betaln(a, b)))
+
+
+def _mean_reward(run: PilotRun) -> tuple[float, bool]:
+    """Mean reward at the end, and whether rewards lie between 0 and 1."""
+    reward = run.reward[np.isfinite(run.reward)]
+    if reward.size < 1:
+        return np.nan, False
+    is_unit = bool(reward.min() >= 0 and reward.max() <= 1)
+    return ends(reward)[1].mean, is_unit

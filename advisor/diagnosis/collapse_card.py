@@ -1,0 +1,120 @@
+"""Collapse: the reward has fallen for good, and noise could not have done it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.diagnosis.card import Card
+from advisor.diagnosis.collapse import LOST_SHARE, find_collapse
+from advisor.diagnosis.fall import SURE, Fall, find_final_fall
+from advisor.diagnosis.knobs import knob
+from advisor.diagnosis.levels import Z95, difference, level, series_of
+from advisor.runs.pilot_run import FloatArray, PilotRun
+
+MODE = "collapse"
+TITLE = "Collapse"
+
+UNSURE = 2.5
+"""Standard errors from which a fall that noise might have done is still shown."""
+
+TIMES = 2.0
+"""Factor by which a witness must have changed across the fall."""
+
+WITNESSES = ("entropy", "completion_length", "truncated_share", "gradient_norm", "kl", "policy_kl")
+
+SOURCE = (
+    "a trailing mean (5 rows or 5 % of the run) more than a third below its best, at the end and "
+    f"for one window before; a fall of {SURE:g} standard errors"
+)
+
+
+def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
+    """Steps and finite rewards that are judged: held-out ones where nothing else was logged."""
+    step, reward = (run.eval_step, run.eval_reward) if run.is_eval_only else (run.step, run.reward)
+    kept = np.isfinite(reward)
+    return step[kept], reward[kept]
+
+
+def floor_of(run: PilotRun) -> float:
+    """Lowest possible reward: as given, else 0 or the lowest one logged."""
+    if run.reward_floor is not None:
+        return run.reward_floor
+    reward = judged_series(run)[1]
+    return min(0.0, float(reward.min())) if reward.size else 0.0
+
+
+def has_collapsed(run: PilotRun) -> bool:
+    """Whether a run is unstable at its end, beyond what noise does."""
+    return find_final_fall(*judged_series(run), floor_of(run))[0].unstable
+
+
+def collapse(run: PilotRun) -> Card:
+    """Judge the reward's last fall."""
+    step, reward = judged_series(run)
+    verdict, fall = find_final_fall(step, reward, floor_of(run))
+    if fall is None:
+        return Card(
+            mode=MODE,
+            title=TITLE,
+            status="NOT APPLICABLE",
+            headline="Too few rewards to see a fall.",
+            unknown=("At least ten rows with a reward are needed.",),
+        )
+    floor = floor_of(run)
+    range_ = max(fall.before - floor, np.finfo(float).tiny)
+    lost = (fall.before - fall.after) / range_
+    interval = (lost - Z95 * fall.error / range_, lost + Z95 * fall.error / range_)
+    common = {
+        "mode": MODE,
+        "title": TITLE,
+        "number": lost,
+        "unit": "share of the reward lost",
+        "interval": interval,
+        "threshold": LOST_SHARE,
+        "source": SOURCE,
+    }
+    if verdict.unstable:
+        return Card(
+            **common,
+            status="FAIL",
+            headline=f"The reward fell from {fall.before:.3g} to {fall.after:.3g} from step "
+            f"{fall.onset_step:.0f} on and did not come back.",
+            steps=(fall.onset_step, float(step[-1])),
+            witnesses=witnesses(run, fall),
+            change=f"Resume from a checkpoint before step {fall.onset_step:.0f} with a third of "
+            f"the {knob(run, 'learning_rate')}; the cards above say what else moved first.",
+        )
+    if find_collapse(step, reward, floor).unstable and fall.z >= UNSURE:
+        return Card(
+            **common,
+            status="WARNING",
+            headline=f"The reward ends lower, {fall.after:.3g} after {fall.before:.3g}, but noise "
+            f"may have done it ({fall.z:.1f} standard errors).",
+            steps=(fall.onset_step, float(step[-1])),
+            change=f"Log on, or raise {knob(run, 'prompts_per_step')}: more completions a step "
+            "tell a fall from noise.",
+        )
+    return Card(
+        **{**common, "number": None, "unit": "", "interval": None},
+        status="PASS",
+        headline=f"No lasting fall in {reward.size} rows.",
+        steps=(float(step[0]), float(step[-1])),
+    )
+
+
+def witnesses(run: PilotRun, fall: Fall) -> tuple[str, ...]:
+    """Other series that changed across a fall by ``TIMES`` or more, with their numbers."""
+    found = []
+    for name in WITNESSES:
+        series = series_of(run, name)
+        if series is None:
+            continue
+        step, values = series
+        before, after = values[step < fall.onset_step], values[step >= fall.onset_step]
+        one, other = level(before[-max(4, before.size // 2) :]), level(after)
+        if not np.isfinite(difference(other, one)) or abs(difference(other, one)) < Z95:
+            continue
+        low, high = sorted([abs(one.mean), abs(other.mean)])
+        if high > TIMES * low:
+            found.append(f"{name.replace('_', ' ')} {one.mean:.3g} -> {other.mean:.3g}")
+    return tuple(found)

@@ -1,0 +1,91 @@
+"""All cards of a run, in the order in which they are to be read."""
+
+from __future__ import annotations
+
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from advisor.diagnosis.advantage_degeneracy import advantage_degeneracy
+from advisor.diagnosis.card import SEVERITY, Card, Status
+from advisor.diagnosis.collapse_card import collapse
+from advisor.diagnosis.dynamical_instability import dynamical_instability
+from advisor.diagnosis.policy_concentration import policy_concentration
+from advisor.diagnosis.reward_hacking import reward_hacking
+from advisor.diagnosis.too_short import too_short
+from advisor.diagnosis.truncation import truncation
+from advisor.runs.pilot_run import PilotRun
+
+MODES = (
+    "reward_hacking",
+    "dynamical_instability",
+    "policy_concentration",
+    "advantage_degeneracy",
+    "truncation",
+    "collapse",
+    "too_short",
+)
+"""Causes before their consequences."""
+
+
+class Diagnosis(BaseModel):
+    """What is wrong with one run.
+
+    Attributes
+    ----------
+    id, path, run : str
+        Its identity; ``run`` is the last part of ``id``, as tables show it.
+    verdict : {"PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"}
+        The worst status among the cards.
+    collapse_step : float or None
+        Logged step at which a lasting fall began.
+    cards : tuple of Card
+        One per mode; the worst first, and among equals causes before consequences.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    path: str
+    run: str
+    verdict: Status
+    collapse_step: float | None
+    cards: tuple[Card, ...]
+
+    def card(self, mode: str) -> Card:
+        """Card of one mode."""
+        return next(card for card in self.cards if card.mode == mode)
+
+
+def diagnose(run: PilotRun, margin: npt.ArrayLike | None = None) -> Diagnosis:
+    """Judge one run by every failure mode.
+
+    Parameters
+    ----------
+    run : PilotRun
+    margin : array_like of shape (draws,), optional
+        Draws of stiffness over the largest that the refresh schedule stands, from a posterior.
+
+    Returns
+    -------
+    diagnosis : Diagnosis
+        A mode that the log cannot show is NOT APPLICABLE, with the key that would show it.
+    """
+    cards = [
+        reward_hacking(run),
+        dynamical_instability(run, margin),
+        policy_concentration(run),
+        advantage_degeneracy(run),
+        truncation(run),
+        collapse(run),
+        too_short(run),
+    ]
+    cards.sort(key=lambda card: (-SEVERITY[card.status], MODES.index(card.mode)))
+    fallen = next(card for card in cards if card.mode == "collapse")
+    return Diagnosis(
+        id=run.id,
+        path=run.path,
+        run=run.id.rsplit("/", 1)[-1],
+        verdict=cards[0].status,
+        collapse_step=fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None,
+        cards=tuple(cards),
+    )

@@ -1,0 +1,195 @@
+"""A fall of the reward: when it began, how far it went, and whether noise could have done it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.diagnosis.collapse import (
+    LOST_SHARE,
+    Collapse,
+    find_collapse,
+    trailing_mean,
+    window_rows,
+)
+from advisor.diagnosis.levels import LEAST_ROWS, inflation
+
+FloatArray = npt.NDArray[np.float64]
+
+SURE = 4.0
+"""Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.4
+and more; falls that the definition alone would see in noise reach 2.9."""
+
+RAMPS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
+"""Lengths of a fall that are tried, in rows."""
+
+GOOD = 0.8
+"""Share of the best window from which another one counts as good."""
+
+BELOW = 1.5
+"""Noise standard deviations below its best level from which a row belongs to the fall."""
+
+MOST_ROWS = 400
+"""Longer series are averaged down before a change point is sought."""
+
+_LEAST = 2
+
+
+class Fall(NamedTuple):
+    """From one level to a lower one.
+
+    Attributes
+    ----------
+    onset_step : float
+        Logged step of the first row below the band in which the reward had been.
+    floor_step : float
+        Logged step at which the lower level is reached.
+    before, after : float
+        Levels in reward units.
+    error : float
+        Standard error of ``before - after``, inflated for autocorrelation.
+    """
+
+    onset_step: float
+    floor_step: float
+    before: float
+    after: float
+    error: float
+
+    @property
+    def z(self) -> float:
+        """The fall in standard errors."""
+        return (self.before - self.after) / max(self.error, np.finfo(float).tiny)
+
+
+def find_fall(
+    step: FloatArray, reward: FloatArray, before_row: int | None = None, floor: float = 0.0
+) -> Fall | None:
+    """Fit a level, a ramp and a lower level to a reward series from its last good stretch on.
+
+    Parameters
+    ----------
+    step, reward : ndarray of shape (rows,)
+        Finite rewards.
+    before_row : int, optional
+        Row before which that stretch is sought [default: anywhere].
+    floor : float
+        Lowest possible reward.
+
+    Returns
+    -------
+    fall : Fall or None
+        None where too few rows follow that stretch. Least squares over onset and length
+        of the ramp, in units of the logged rows.
+    """
+    step, reward, factor = _shortened(step, reward)
+    window = window_rows(reward.size)
+    if reward.size < 2 * window:
+        return None
+    mean = trailing_mean(reward, window)
+    last = mean.size if before_row is None else max(1, before_row // factor - window + 2)
+    mean = mean[: min(last, mean.size)]
+    # A run that was lost and regained may fall from its last good stretch or from all before it.
+    tops = {int(np.argmax(mean)), _last_top(mean - floor)}
+    falls = [_fall_from(step, reward, top, window, float(mean[top])) for top in tops]
+    return max((fall for fall in falls if fall is not None), key=lambda f: f.z, default=None)
+
+
+def _fall_from(
+    step: FloatArray, reward: FloatArray, top: int, window: int, best: float
+) -> Fall | None:
+    """Fall after the window that starts at row ``top`` and has mean ``best``."""
+    # What came long before it belongs to the rise.
+    first = max(0, top - window)
+    tail = reward[first:]
+    found = _ramp(tail)
+    if found is None:
+        return None
+    begin, end, before, after, fitted, spread = found
+    error = spread * inflation(tail - fitted)
+    # The rows before the fall tell the band; those on the floor may not move at all.
+    band = tail[:begin] if begin >= LEAST_ROWS else tail - fitted
+    noise = float(band.std(ddof=1))
+    onset = begin
+    # A slow start of the fall is flatter than the ramp: its rows lie below the band as well.
+    while onset > window and tail[onset - 1] < best - BELOW * noise:
+        onset -= 1
+    floor_row = first + min(end, tail.size - 1)
+    return Fall(float(step[first + onset]), float(step[floor_row]), before, after, error)
+
+
+def find_final_fall(
+    step: FloatArray, reward: FloatArray, floor: float
+) -> tuple[Collapse, Fall | None]:
+    """Verdict of the definition, beyond what noise does, and the fall that it rests on.
+
+    Parameters
+    ----------
+    step, reward : ndarray of shape (rows,)
+        Finite rewards.
+    floor : float
+        Lowest possible reward.
+
+    Returns
+    -------
+    verdict : Collapse
+        Stable where the fall is less than ``SURE`` standard errors.
+    fall : Fall or None
+        Also where it is not sure.
+    """
+    verdict = find_collapse(step, reward, floor)
+    onset = verdict.onset_step
+    before = None if onset is None else int(np.searchsorted(step, onset))
+    fall = find_fall(step, reward, before, floor)
+    if verdict.unstable and (fall is None or fall.z < SURE):
+        stable = {"unstable": False, "onset_step": None, "healthy_until": None}
+        return verdict.model_copy(update=stable), fall
+    return verdict, fall
+
+
+def _last_top(mean: FloatArray) -> int:
+    """Best window of the last good stretch: earlier ones may have been lost and regained."""
+    best = mean.max()
+    end = int(np.flatnonzero(mean >= GOOD * best)[-1]) if best > 0 else int(mean.argmax())
+    lost = np.flatnonzero(mean[:end] < (1 - LOST_SHARE) * best)
+    start = int(lost[-1]) + 1 if lost.size else 0
+    return start + int(np.argmax(mean[start : end + 1]))
+
+
+def _ramp(values: FloatArray) -> tuple[int, int, float, float, FloatArray, float] | None:
+    """Best onset row, end row, levels, fitted values, and error of the difference (white)."""
+    rows = np.arange(values.size)
+    found = None
+    for length in RAMPS:
+        for begin in range(_LEAST, values.size - _LEAST - length):
+            share = np.clip((rows - begin + 1) / (length + 1), 0.0, 1.0)
+            own = 1 - share
+            # Normal equations of two levels, by hand: thousands of them are solved.
+            aa, ab, bb = own @ own, own @ share, share @ share
+            determinant = aa * bb - ab * ab
+            if determinant <= 0:
+                continue
+            ya, yb = own @ values, share @ values
+            before = (bb * ya - ab * yb) / determinant
+            after = (aa * yb - ab * ya) / determinant
+            fitted = before * own + after * share
+            loss = float(((values - fitted) ** 2).sum())
+            if found is None or loss < found[0]:
+                variance = (aa + bb + 2 * ab) / determinant
+                found = (loss, begin, begin + length, before, after, fitted, variance)
+    if found is None:
+        return None
+    loss, begin, end, before, after, fitted, variance = found
+    sigma = np.sqrt(loss / max(1, values.size - 4))
+    return begin, end, float(before), float(after), fitted, float(sigma * np.sqrt(variance))
+
+
+def _shortened(step: FloatArray, reward: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    factor = int(np.ceil(reward.size / MOST_ROWS))
+    if factor <= 1:
+        return step, reward, 1
+    whole = reward.size // factor * factor
+    rows = reward[:whole].reshape(-1, factor).mean(axis=1)
+    return step[:whole:factor], rows, factor

@@ -1,0 +1,90 @@
+"""Levels of a noisy, autocorrelated series, with their errors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.runs.pilot_run import PilotRun
+
+FloatArray = npt.NDArray[np.float64]
+
+Z95 = 1.959964
+"""Two-sided 95 % of a normal distribution."""
+
+MOST_CORRELATION = 0.9
+"""Cap on the lag-one correlation that inflates an error: short series cannot tell more."""
+
+LEAST_ROWS = 4
+"""Rows below which a level has no error worth stating."""
+
+
+class Level(NamedTuple):
+    """Mean of a stretch of a series.
+
+    Attributes
+    ----------
+    mean, error : float
+        Standard error, inflated for autocorrelation; infinite below ``LEAST_ROWS``.
+    """
+
+    mean: float
+    error: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval."""
+        return self.mean - Z95 * self.error, self.mean + Z95 * self.error
+
+
+def level(values: FloatArray) -> Level:
+    """Mean of values and its error.
+
+    Parameters
+    ----------
+    values : ndarray of shape (rows,)
+        Finite.
+    """
+    if values.size < LEAST_ROWS:
+        return Level(float(values.mean()) if values.size else np.nan, np.inf)
+    return Level(
+        float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)) * inflation(values)
+    )
+
+
+def inflation(values: FloatArray) -> float:
+    """Factor by which autocorrelation widens the error of a mean, at least 1."""
+    around = values - values.mean()
+    power = float(around @ around)
+    if power <= 0:
+        return 1.0
+    lag_one = float(np.clip(around[1:] @ around[:-1] / power, 0.0, MOST_CORRELATION))
+    return float(np.sqrt((1 + lag_one) / (1 - lag_one)))
+
+
+def difference(one: Level, other: Level) -> float:
+    """``one - other`` in standard errors; 0 where an error is unknown."""
+    error = np.hypot(one.error, other.error)
+    if not np.isfinite(error):
+        return 0.0
+    gap = one.mean - other.mean
+    return float(np.sign(gap) * np.inf if error == 0 and gap else gap / error if error else 0.0)
+
+
+def series_of(run: PilotRun, name: str) -> tuple[FloatArray, FloatArray] | None:
+    """Steps and finite values of a logged series, or None where fewer than ``LEAST_ROWS`` are."""
+    values = run.series.get(name)
+    if values is None:
+        return None
+    kept = np.isfinite(values)
+    if kept.sum() < LEAST_ROWS:
+        return None
+    return run.step[kept], values[kept]
+
+
+def ends(values: FloatArray, share: float = 0.2) -> tuple[Level, Level]:
+    """Levels of the first and of the last share of a series."""
+    rows = max(LEAST_ROWS, round(share * values.size))
+    return level(values[:rows]), level(values[-rows:])
