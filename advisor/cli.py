@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advisor.advice_cli import export, next_pilot, what_if
-from advisor.flags import WIDE, Debug
+from advisor.diagnose_cli import diagnose
+from advisor.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, pairs
 from advisor.priors_cli import priors_app
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ app = typer.Typer(
         "logs, before the full run is launched."
     ),
     epilog="Exit codes: 0 done, 1 our fault, 2 bad input, 3 infeasible or cannot tell, "
-    "4 not converged.",
+    "4 not converged, 5 a run failed its diagnosis.",
 )
 
 CANNOT_TELL = 3
@@ -76,21 +77,6 @@ def demo(
     )
 
 
-Logs = Annotated[list[Path], typer.Argument(help="Pilot logs, or folders of them.")]
-Sidecar = Annotated[
-    Path | None,
-    typer.Option(help="pilots.toml or .csv with settings that the logs do not hold."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Setting of every pilot, e.g. --set group_size=8. Repeat."),
-]
-Column = Annotated[
-    list[str] | None,
-    typer.Option(help="Column of a table, e.g. --column reward=train/acc. Repeat."),
-]
-
-
 @app.command()
 def inspect(
     logs: Logs,
@@ -118,8 +104,8 @@ def inspect(
     found = survey(
         logs,
         sidecar=sidecar,
-        overrides=_pairs(settings, "--set"),
-        columns=_pairs(column, "--column"),
+        overrides=pairs(settings, "--set"),
+        columns=pairs(column, "--column"),
     )
     if as_json:
         typer.echo(to_json(found))
@@ -137,6 +123,8 @@ def inspect(
             advice=f"Give a folder or file that holds one of: {known_formats()}",
         )
 
+
+app.command("diagnose")(diagnose)
 
 Preset = Annotated[
     str | None,
@@ -184,8 +172,8 @@ def fit(
         runs = read_runs(
             logs,
             sidecar=sidecar,
-            overrides=_pairs(settings, "--set"),
-            columns=_pairs(column, "--column"),
+            overrides=pairs(settings, "--set"),
+            columns=pairs(column, "--column"),
         )
         posterior = fit_runs(
             runs,
@@ -285,8 +273,8 @@ def advise(
         families=_names(families),
         sampling=Sampling(seed=seed),
         sidecar=sidecar,
-        overrides=_pairs(settings, "--set"),
-        columns=_pairs(column, "--column"),
+        overrides=pairs(settings, "--set"),
+        columns=pairs(column, "--column"),
         target={
             "model": model,
             "task": task,
@@ -387,8 +375,8 @@ def backtest(
         runs = read_runs(
             logs,
             sidecar=sidecar,
-            overrides=_pairs(settings, "--set"),
-            columns=_pairs(column, "--column"),
+            overrides=pairs(settings, "--set"),
+            columns=pairs(column, "--column"),
         )
         asked: dict[str, Any] = {
             "priors": priors,
@@ -527,20 +515,6 @@ def _names(families: str | None) -> tuple[str, ...]:
     if families == "all":
         return tuple(FAMILIES)
     return tuple(name.strip() for name in (families or SPECTRUM.name).split(","))
-
-
-def _pairs(values: list[str] | None, flag: str) -> dict[str, str]:
-    from advisor.errors import InputError
-
-    out = {}
-    for value in values or []:
-        key, separator, content = value.partition("=")
-        if not separator or not key or not content:
-            raise InputError(
-                f"'{value}' is no key=value", key=flag, advice=f"Write {flag} name=value"
-            )
-        out[key.strip()] = content.strip()
-    return out
 
 
 def _numbers(text: str | None, flag: str, kind: type) -> tuple[Any, ...] | None:

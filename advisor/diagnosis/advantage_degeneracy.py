@@ -7,7 +7,7 @@ from scipy.special import betaln
 
 from advisor.diagnosis.card import Card
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import ends, series_of
+from advisor.diagnosis.levels import ends, series_of, since
 from advisor.runs.pilot_run import FloatArray, PilotRun
 
 MODE = "advantage_degeneracy"
@@ -19,6 +19,11 @@ SOLVED = 0.9
 
 UNSOLVED = 0.2
 """Mean reward, as a share of its range, below which silent groups are mostly failed ones."""
+
+SILENT_SURE = 0.9
+"""Share from which a run has lost its signal: where that began is where the card begins."""
+
+EVEN = 0.5
 
 MORE_THAN_MIX = 0.2
 SOURCE = (
@@ -64,7 +69,10 @@ def advantage_degeneracy(run: PilotRun) -> Card:
         "interval": (max(0.0, last.interval[0]), min(1.0, last.interval[1])),
         "threshold": SILENT_WARNING,
         "source": SOURCE,
-        "steps": (float(step[0]), float(step[-1])),
+        "steps": (
+            float(step[0]) if last.mean < SILENT_WARNING else since(step, values, SILENT_WARNING),
+            float(step[-1]),
+        ),
         "witnesses": tuple(said),
         "unknown": ()
         if "all_right_share" in run.series
@@ -77,8 +85,9 @@ def advantage_degeneracy(run: PilotRun) -> Card:
     sizes = f"with {group} completions " if group else ""
     if last.mean >= SILENT_FAIL and is_unit and mean < UNSOLVED:
         return Card(
-            **common,
+            **{name: value for name, value in common.items() if name != "steps"},
             status="FAIL",
+            steps=(since(step, values, SILENT_SURE), float(step[-1])),
             headline=f"{share} and the mean reward is {mean:.2f}: almost nothing is learned.",
             change=f"Easier prompts, a shaped reward, or a larger {knob(run, 'group_size')}: "
             "nearly every group fails as a whole.",
@@ -92,10 +101,13 @@ def advantage_degeneracy(run: PilotRun) -> Card:
         )
     if last.mean >= SILENT_WARNING:
         is_mixed = expected is not None and last.mean > expected + MORE_THAN_MIX
+        kind = "most are solved" if is_unit and mean > EVEN else "most fail as a whole"
         why = (
             "more than a smooth mix of difficulties explains: completions of a group may be "
             "copies of each other"
             if is_mixed
+            else f"{kind} (mean reward {mean:.2f})"
+            if is_unit
             else "prompts are too easy or too hard for this group size"
         )
         return Card(

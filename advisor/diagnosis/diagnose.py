@@ -27,6 +27,10 @@ MODES = (
 """Causes before their consequences."""
 
 
+AFTER = "began with or after the collapse: a consequence"
+"""Witness of a card that speaks of what followed the collapse."""
+
+
 class Diagnosis(BaseModel):
     """What is wrong with one run.
 
@@ -79,13 +83,25 @@ def diagnose(run: PilotRun, margin: npt.ArrayLike | None = None) -> Diagnosis:
         collapse(run),
         too_short(run),
     ]
-    cards.sort(key=lambda card: (-SEVERITY[card.status], MODES.index(card.mode)))
     fallen = next(card for card in cards if card.mode == "collapse")
+    onset = fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None
+    cards = [_placed(card, onset) for card in cards]
+    cards.sort(
+        key=lambda card: (-SEVERITY[card.status], AFTER in card.witnesses, MODES.index(card.mode))
+    )
     return Diagnosis(
         id=run.id,
         path=run.path,
         run=run.id.rsplit("/", 1)[-1],
         verdict=cards[0].status,
-        collapse_step=fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None,
+        collapse_step=onset,
         cards=tuple(cards),
     )
+
+
+def _placed(card: Card, onset: float | None) -> Card:
+    """Card with a witness more where what it shows began no earlier than the collapse."""
+    is_bad = SEVERITY[card.status] >= SEVERITY["WARNING"] and card.mode != "collapse"
+    if onset is None or not is_bad or card.steps is None or card.steps[0] < onset:
+        return card
+    return card.model_copy(update={"witnesses": (*card.witnesses, AFTER)})

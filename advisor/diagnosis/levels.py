@@ -84,6 +84,24 @@ def series_of(run: PilotRun, name: str) -> tuple[FloatArray, FloatArray] | None:
     return run.step[kept], values[kept]
 
 
+def since(step: FloatArray, values: FloatArray, limit: float, *, below: bool = False) -> float:
+    """Step from which a running mean stays beyond a limit to the end; the last step if never.
+
+    Parameters
+    ----------
+    step, values : ndarray of shape (rows,)
+    limit : float
+    below : bool
+        Beyond means below.
+    """
+    width = max(LEAST_ROWS, values.size // 20)
+    means = np.convolve(values, np.ones(width) / width, mode="valid")
+    back = np.flatnonzero(means > limit if below else means < limit)
+    if back.size and back[-1] + 1 >= means.size:
+        return float(step[-1])
+    return float(step[back[-1] + 1 if back.size else 0])
+
+
 def ends(values: FloatArray, share: float = 0.2) -> tuple[Level, Level]:
     """Levels of the first and of the last share of a series."""
     rows = max(LEAST_ROWS, round(share * values.size))

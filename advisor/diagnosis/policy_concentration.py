@@ -8,13 +8,13 @@ from advisor.diagnosis.advantage_degeneracy import SOLVED
 from advisor.diagnosis.card import Card
 from advisor.diagnosis.collapse_card import has_collapsed, judged_series
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import difference, ends, series_of
+from advisor.diagnosis.levels import difference, ends, series_of, since
 from advisor.runs.pilot_run import PilotRun
 
 MODE = "policy_concentration"
 TITLE = "Policy concentration"
 
-LEFT_WARNING, LEFT_FAIL = 0.2, 0.05
+LEFT_INFO, LEFT_WARNING, LEFT_FAIL = 0.2, 0.1, 0.05
 """Entropy at the end over that at the start."""
 
 SOURCE = (
@@ -49,7 +49,12 @@ def policy_concentration(run: PilotRun) -> Card:
         "interval": (left - 2 * spread, left + 2 * spread) if np.isfinite(spread) else None,
         "threshold": LEFT_WARNING,
         "source": SOURCE,
-        "steps": (float(step[0]), float(step[-1])),
+        "steps": (
+            since(step, values, LEFT_WARNING * start, below=True)
+            if is_sure and left <= LEFT_WARNING
+            else float(step[0]),
+            float(step[-1]),
+        ),
         "witnesses": _law(run),
         "unknown": ("Whether answers became few: log the number of distinct answers per group.",),
     }
@@ -66,9 +71,10 @@ def policy_concentration(run: PilotRun) -> Card:
             headline=f"{said} while the reward stands still short of its ceiling.",
             change=change,
         )
-    if is_sure and left <= LEFT_WARNING:
-        status = "INFO" if solved else "WARNING"
-        return Card(**common, status=status, headline=f"{said}.", change="" if solved else change)
+    if is_sure and left <= LEFT_WARNING and not solved:
+        return Card(**common, status="WARNING", headline=f"{said}.", change=change)
+    if is_sure and left <= LEFT_INFO:
+        return Card(**common, status="INFO", headline=f"{said}.")
     return Card(**common, status="PASS", headline=f"{said}.")
 
 

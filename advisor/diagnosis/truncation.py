@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.diagnosis.card import Card
 from advisor.diagnosis.collapse_card import has_collapsed
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import FloatArray, difference, ends, series_of
+from advisor.diagnosis.levels import FloatArray, difference, ends, series_of, since
 from advisor.runs.pilot_run import PilotRun
 
 MODE = "truncation"
@@ -45,7 +45,10 @@ def truncation(run: PilotRun) -> Card:
         "interval": (max(0.0, last.interval[0]), min(1.0, last.interval[1])),
         "threshold": SHARE_WARNING,
         "source": SOURCE,
-        "steps": (float(step[0]), float(step[-1])),
+        "steps": (
+            float(step[0]) if last.mean < SHARE_WARNING else since(step, values, SHARE_WARNING),
+            float(step[-1]),
+        ),
         "witnesses": (f"{first.mean:.2f} at the start",),
     }
     said = f"{100 * last.mean:.0f} % of completions end at the limit"
