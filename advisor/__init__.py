@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from advisor.runs import Hyperparameters, PilotRun, read_runs
     from advisor.runs.survey import survey
     from advisor.study import load_study, write_study
+    from advisor.watch import Watch, watch_run
 
 _HOME = {
     "AdvisorError": "advisor.errors",
@@ -48,6 +49,7 @@ _HOME = {
     "Sampling": "advisor.posterior",
     "StudyError": "advisor.errors",
     "Target": "advisor.posterior",
+    "Watch": "advisor.watch",
     "demo_folder": "advisor.demo",
     "draw_all": "advisor.report",
     "export_config": "advisor.integrations.export",
@@ -60,6 +62,7 @@ _HOME = {
     "read_runs": "advisor.runs",
     "recommend": "advisor.advice",
     "survey": "advisor.runs.survey",
+    "watch_run": "advisor.watch",
     "what_if": "advisor.advice",
     "write_report": "advisor.report",
     "write_study": "advisor.study",
@@ -81,6 +84,7 @@ __all__ = [
     "Sampling",
     "StudyError",
     "Target",
+    "Watch",
     "__version__",
     "demo_folder",
     "draw_all",
@@ -94,6 +98,7 @@ __all__ = [
     "read_runs",
     "recommend",
     "survey",
+    "watch_run",
     "what_if",
     "write_report",
     "write_study",

@@ -25,6 +25,10 @@ REPORT_SECONDS = 1.5
 """Between reports of progress: counting the draws takes a tenth of a second of one core."""
 
 
+EQUAL_RATIOS = 1e-9
+"""Spread of log importance ratios below which all draws count alike."""
+
+
 def silent(stage: str, share: float | None, detail: str) -> None:
     """Report no progress."""
 
@@ -230,6 +234,34 @@ def density(values: FloatArray, points: int = 256) -> tuple[FloatArray, FloatArr
 
         grid, heights = array_stats.kde(values, grid_len=points)[:2]
     return np.asarray(grid, dtype=float), np.asarray(heights, dtype=float)
+
+
+def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
+    """Pareto-smoothed importance weights (Vehtari et al., arXiv:1507.02646).
+
+    Parameters
+    ----------
+    log_ratios : ndarray of shape (draws,)
+        Log of target over proposal, up to a constant.
+
+    Returns
+    -------
+    weights : ndarray of shape (draws,)
+        They sum to 1.
+    k : float
+        Shape of the Pareto tail: above .7 the weights cannot be trusted.
+    """
+    if np.ptp(log_ratios) < EQUAL_RATIOS:
+        return np.full(log_ratios.size, 1 / log_ratios.size), 0.0  # no tail to fit
+    arviz = import_arviz()
+    if hasattr(arviz, "psislw"):
+        logs, k = arviz.psislw(np.array(log_ratios))
+    else:
+        from arviz_stats.base import array_stats
+
+        logs, k = array_stats.psislw(np.array(log_ratios))
+    weights = np.exp(np.asarray(logs, dtype=float) - np.max(logs))
+    return weights / weights.sum(), float(k)
 
 
 def versions() -> dict[str, str]:

@@ -14,6 +14,7 @@ from advisor.advice_cli import export, next_pilot, what_if
 from advisor.diagnose_cli import diagnose
 from advisor.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, pairs
 from advisor.priors_cli import priors_app
+from advisor.watch_cli import watch
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
@@ -407,6 +408,7 @@ def backtest(
 app.command("what-if")(what_if)
 app.command("next-pilot")(next_pilot)
 app.command("export")(export)
+app.command("watch")(watch)
 app.add_typer(priors_app, name="priors")
 
 
