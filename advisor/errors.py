@@ -4,6 +4,7 @@
 
     AdvisorError              exit code 1   our fault
     ├── InputError            exit code 2   a file, flag or sidecar: file, row, key, what to do
+    │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
     └── NotConvergedError     exit code 4   the sampler did not converge; no number is given
@@ -12,6 +13,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 
 class AdvisorError(Exception):
@@ -90,6 +92,14 @@ def unwritable(
         key=key,
         advice=f"Choose a {place} you may write to",
     )
+
+
+class RateContradictionError(InputError):
+    """Settings name another learning rate than the log's peak; ``logged`` is that peak."""
+
+    def __init__(self, problem: str, *, logged: float, **where: Any) -> None:
+        super().__init__(problem, **where)
+        self.logged = logged
 
 
 class StudyError(InputError):

@@ -58,9 +58,10 @@ def watch(
     from rich.console import Console
 
     from advisor.errors import InputError
-    from advisor.runs import read_runs
-    from advisor.watch import Look, Watch, follow, look
+    from advisor.watch import Look, Watch, look
+    from advisor.watch.follow import follow
     from advisor.watch.loading import load_posterior
+    from advisor.watch.reading import reader
     from advisor.watch.view import View
 
     with warnings.catch_warnings(record=True) as said:
@@ -69,10 +70,9 @@ def watch(
     for warning in said:
         typer.echo(f"Note: {warning.message}.", err=True)
     watched = Watch(held, target_reward=target_reward, planned_steps=steps, level=level)
-    overrides, columns = pairs(settings, "--set"), pairs(column, "--column")
-
-    def read(path: Path) -> list[PilotRun]:
-        return read_runs(path, sidecar=sidecar, overrides=overrides, columns=columns)
+    read = reader(
+        sidecar=sidecar, overrides=pairs(settings, "--set"), columns=pairs(column, "--column")
+    )
 
     def forecast(run: PilotRun) -> Look:
         if steps is None and run.hyperparameters.planned_steps is None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from advisor.errors import InputError
+from advisor.errors import InputError, RateContradictionError
 from advisor.runs.beside import Beside, place_row
 from advisor.runs.guess import guess
 from advisor.runs.learning_rate import Rates, read_rates
@@ -243,9 +243,10 @@ def _refuse_other_rate(raw: RawRun, rates: Rates, given: Setting | None) -> None
     if rates.is_rising and given.value > logged:
         return  # the log stops within the warm-up: the peak lies ahead of it
     if not np.isclose(given.value, logged, rtol=RATE_TOLERANCE, atol=0.0):
-        raise InputError(
+        raise RateContradictionError(
             f"{given.where} says {given.value:g}, but the learning rate in the log peaks at "
             f"{logged:.3g}",
+            logged=float(logged),
             path=raw.path,
             row=place_row(raw),
             key="learning_rate",

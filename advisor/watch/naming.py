@@ -60,7 +60,7 @@ def named(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
 
 def differences(run: PilotRun, seen: Seen, meta: Meta) -> list[str]:
     """What the reader of a forecast should know about this run."""
-    notes = []
+    notes = list(run.warnings)
     given = run.hyperparameters.learning_rate
     highest = peak_rate(run)
     if given is not None and highest is not None and highest > CHANGED_RATE * given:

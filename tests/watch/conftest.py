@@ -1,0 +1,23 @@
+"""A posterior of made-up draws, and runs that its own laws make."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from synthetic import Plan, made_up
+
+PLAN = Plan(3e-4, 8, 2, steps=100)
+PLANS = (PLAN, Plan(1e-3, 16, 4), Plan(1e-4, 16, 1), Plan(3e-3, 8, 2, collapse=25))
+
+
+@pytest.fixture(scope="session")
+def posterior():
+    return made_up(PLANS, draws=500, width=0.15)
+
+
+@pytest.fixture
+def rows():
+    """Rewards of a healthy run that ends at .8, with the noise of 128 completions."""
+    rng = np.random.default_rng(5)
+    mean = 0.8 - 0.6 * np.exp(-np.arange(PLAN.steps) / 20)
+    return rng.binomial(128, mean) / 128
