@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,24 @@ from pydantic import ValidationError
 
 from advisor._compat import Progress
 from advisor.advice import Recommendation
+from advisor.diagnosis import Diagnosis
+from advisor.diagnosis.text import as_json
 from advisor.errors import InputError, StudyError, unwritable
 from advisor.integrations.export import FRAMEWORKS, export_config
 from advisor.posterior import Posterior
 
 MANIFEST = "manifest.json"
+REPORT = "report.html"
+DIAGNOSES = "diagnosis.json"
 KIND = "grpo-advisor study"
 
 
 def write_study(
-    folder: str | Path, posterior: Posterior, advice: Recommendation, progress: Progress
+    folder: str | Path,
+    posterior: Posterior,
+    advice: Recommendation,
+    progress: Progress,
+    diagnoses: Sequence[Diagnosis] = (),
 ) -> list[Path]:
     """Write a study folder, whole or not at all.
 
@@ -33,6 +41,8 @@ def write_study(
     posterior : Posterior
     advice : Recommendation
     progress : callable
+    diagnoses : sequence of Diagnosis
+        Of the pilots.
 
     Returns
     -------
@@ -52,7 +62,13 @@ def write_study(
         ("Writing the recommendation", lambda at: _write_answer(advice, at)),
         ("Writing the trainer configs", lambda at: _write_configs(advice, at)),
         ("Drawing figures", lambda at: draw_all(posterior, advice, at / "figures")),
-        ("Writing the report", lambda at: write_report(posterior, advice, at / "report.html")),
+        ("Writing the diagnosis", lambda at: _write_diagnoses(diagnoses, at)),
+        (
+            "Writing the report",
+            lambda at: write_report(
+                posterior, advice, at / REPORT, diagnoses=diagnoses, configs=_configs(advice)
+            ),
+        ),
     ]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +121,11 @@ def check_folder(folder: Path) -> None:
             key="--out",
             advice="Move the file, or choose another folder",
         )
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder was written by :func:`write_study`."""
+    return _manifest(folder) is not None
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
@@ -201,14 +222,67 @@ def _write_answer(advice: Recommendation, folder: Path) -> None:
     (folder / "recommendation.txt").write_text(advice.text + "\n", encoding="utf-8")
 
 
-def _write_configs(advice: Recommendation, folder: Path) -> None:
-    """Write a config for every framework that can run the advised settings on one device.
+def load_diagnoses(folder: str | Path) -> list[Diagnosis]:
+    """Diagnoses of the pilots of a study; empty where it holds none."""
+    try:
+        found = json.loads((Path(folder) / DIAGNOSES).read_text(encoding="utf-8"))
+        return [Diagnosis.model_validate(one) for one in found]
+    except (OSError, ValueError):
+        return []
+
+
+def rewrite_report(folder: str | Path, check: Any = None) -> Path:
+    """Write the report of a study anew, in its place.
+
+    Parameters
+    ----------
+    folder : path-like
+    check : tuple of (Info, Figure), optional
+        Forecast check to show with it.
+
+    Raises
+    ------
+    StudyError
+        It is no study, incomplete, or one of another version.
+    InputError
+        The file cannot be written.
+    """
+    from advisor.report import write_report
+
+    posterior, advice = load_study(folder)
+    out = Path(folder) / REPORT
+    try:
+        return write_report(
+            posterior,
+            advice,
+            out,
+            diagnoses=load_diagnoses(folder),
+            configs=_configs(advice),
+            check=check,
+        )
+    except OSError as error:
+        raise unwritable("the report", error, out, "STUDY") from error
+
+
+def _write_diagnoses(diagnoses: Sequence[Diagnosis], folder: Path) -> None:
+    if diagnoses:
+        (folder / DIAGNOSES).write_text(as_json(diagnoses), encoding="utf-8")
+
+
+def _configs(advice: Recommendation) -> dict[str, str]:
+    """Config of every framework that can run the advised settings.
 
     Why another cannot is said by ``advisor export``.
     """
-    for name, framework in FRAMEWORKS.items():
+    found = {}
+    for name in FRAMEWORKS:
         try:
-            text = trainer_config(advice, name)
+            found[name] = trainer_config(advice, name)
         except InputError:
             continue
-        (folder / framework.file_name).write_text(text, encoding="utf-8")
+    return found
+
+
+def _write_configs(advice: Recommendation, folder: Path) -> None:
+    for name, text in _configs(advice).items():
+        (folder / FRAMEWORKS[name].file_name).write_text(text, encoding="utf-8")

@@ -15,6 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.advice import Recommendation
+from advisor.advice.recommendation import TITLES
+from advisor.diagnosis import Diagnosis
+from advisor.diagnosis.diagnose import AFTER
 from advisor.posterior import Posterior
 from advisor.runs import PilotRun
 
@@ -113,6 +116,21 @@ def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
     console.print(table)
 
 
+def print_sick(judged: Sequence[Diagnosis], console: Console) -> None:
+    """Say which pilots show something that their rewards do not: it shapes the answer as well."""
+    for one in judged:
+        causes = [card for card in one.cards if card.status == "FAIL" and card.mode != "collapse"]
+        own = [card for card in causes if AFTER not in card.witnesses]
+        if own:
+            console.print(
+                Text(
+                    f"Note: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "
+                    "shape the answer all the same; leave it out if they are not what is meant."
+                ),
+                soft_wrap=True,
+            )
+
+
 def print_answer(
     advice: Recommendation,
     posterior: Posterior,
@@ -124,11 +142,7 @@ def print_answer(
     """Print the answer, what was assumed, and where everything lies."""
     console = Console(highlight=False)
     first, _, rest = (advice.text if details else advice.summary).partition("\n")
-    title = {
-        "recommendation": "Recommended configuration",
-        "next_pilot": "Run one more pilot first",
-        "infeasible": "No feasible configuration",
-    }[advice.kind]
+    title = TITLES[advice.kind]
     body = Group(Text(first, style="bold"), Text(rest))
     if console.is_terminal:
         console.print(Panel(body, title=title, border_style=COLOURS[advice.kind]))

@@ -57,7 +57,7 @@ def study_of(folder: Path, posterior: Any, **asked: Any) -> Path:
     """Study of a made-up posterior, without its figures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)
-        patch.setattr(advisor.report, "write_report", lambda posterior, advice, path: None)
+        patch.setattr(advisor.report, "write_report", lambda *given, **parts: None)
         write_study(folder, posterior, recommend(posterior, trials=40, **asked), silent)
     return folder
 

@@ -17,9 +17,19 @@ from synthetic import PLANS, made_up
 
 import advisor.report
 from advisor.advice import recommend
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError, StudyError
 from advisor.posterior.posterior import SCHEMA
-from advisor.study import MANIFEST, check_folder, load_study, trainer_config, write_study
+from advisor.runs.pilot_run import PilotRun
+from advisor.study import (
+    MANIFEST,
+    check_folder,
+    load_diagnoses,
+    load_study,
+    rewrite_report,
+    trainer_config,
+    write_study,
+)
 
 CONFIGS = {"trl_config.yaml", "verl_grpo.sh", "openrlhf_grpo.sh"}
 NOTHING_LIVES = {"hazard.level": 2.0}
@@ -61,7 +71,9 @@ def no_drawing(monkeypatch):
     """Figures and report take seconds and are not what is asked here."""
     monkeypatch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)
     monkeypatch.setattr(
-        advisor.report, "write_report", lambda posterior, advice, path: path.write_text("report")
+        advisor.report,
+        "write_report",
+        lambda posterior, advice, path, **parts: path.write_text("report"),
     )
 
 
@@ -307,3 +319,35 @@ def test_trainer_that_cannot_run_it_is_left_out(tmp_path, no_drawing, posterior,
     assert CONFIGS & {path.name for path in files} == {"trl_config.yaml"}
     with pytest.raises(InputError, match="181 optimizer steps"):
         trainer_config(odd, "verl")
+
+
+# Diagnosis and report --------------------------------------------------------------------------
+
+
+def test_diagnosis_of_the_pilots_stands_in_the_study(tmp_path, no_drawing, posterior, advice):
+    run = PilotRun(id="hot", path="hot.csv", step=np.arange(1.0, 41.0),
+                   series={"reward": np.where(np.arange(40) < 20, 0.8, 0.0)})  # fmt: skip
+    judged = [diagnose(run)]
+    assert judged[0].collapse_step is not None
+    write_study(tmp_path / "mine", posterior, advice, silent, judged)
+    assert load_diagnoses(tmp_path / "mine") == judged
+    write_study(tmp_path / "other", posterior, advice, silent)
+    assert load_diagnoses(tmp_path / "other") == []
+
+
+def test_report_is_written_anew(tmp_path, no_drawing, posterior, advice, monkeypatch):
+    study = tmp_path / "mine"
+    write_study(study, posterior, advice, silent)
+    seen = {}
+
+    def noted(own, asked, path, **parts):
+        seen.update(parts, steps=asked.steps)
+        path.write_text("anew")
+        return path
+
+    monkeypatch.setattr(advisor.report, "write_report", noted)
+    assert rewrite_report(study).read_text() == "anew"
+    assert seen["steps"] == advice.steps
+    assert {"trl", "verl"} <= set(seen["configs"])
+    with pytest.raises(StudyError):
+        rewrite_report(tmp_path)

@@ -82,6 +82,12 @@ def summary_text(advice: Recommendation) -> str:
 
 def details_text(advice: Recommendation) -> str:
     """Write what stands behind the answer: its peak, its evidence, what else could be run."""
+    others = _others(advice) if advice.kind == "recommendation" else []
+    return "\n".join([evidence_text(advice), *others])
+
+
+def evidence_text(advice: Recommendation) -> str:
+    """Write the peak of the reward, and how much of the answer is data."""
     peak = advice.peak
     told = ", ".join(
         f"{INFORMED[name]} {100 * max(share, 0.0):.0f} %" for name, share in advice.informed.items()
@@ -91,7 +97,6 @@ def details_text(advice: Recommendation) -> str:
             f"Peak on the way: {peak.mean:.3f} [{peak.lower:.3f}, {peak.upper:.3f}]; runs wander "
             "round their curve, so the best checkpoint lies above the last.",
             f"How much is data, not prior: {told}.",
-            *(_others(advice) if advice.kind == "recommendation" else []),
         ]
     )
 

@@ -251,7 +251,7 @@ def make_advice(
         cautions=(),
         assumptions=posterior.meta.notes,
         devices=1,
-        choices={},
+        choices={"learning_rate": (settings(pilot).learning_rate or 0.0,)},
         priors=posterior.meta.priors.name,
         seed=0,
         provenance=posterior.meta.provenance,
