@@ -23,6 +23,9 @@ DOOMED = 0.9
 SURE = 0.9
 """Probability that little is left to gain from which going on is called waste."""
 
+WORTH_STOPPING = 0.1
+"""Share of the planned steps that must be left for a gain that is made to end a run."""
+
 SURPRISING = 3e-4
 """Probability of rows so low, by the forecast from those before, from which something is said to
 have changed. Chosen on eight healthy tiny-transformer runs at each of two learning rates, where it
@@ -184,7 +187,7 @@ def _rule(
         return "change", "unstable", reason, _gentler(update)
     if failed:
         return "change", "card", _headline(failed[0]), failed[0].change.rstrip(".")
-    if left and update.p_little_left >= SURE:
+    if left >= WORTH_STOPPING * update.planned_steps and update.p_little_left >= SURE:
         reason = (
             f"{percent(update.share_made)} of the gain is made; less than a hundredth of the "
             f"reward range is left with probability {percent(update.p_little_left)}"

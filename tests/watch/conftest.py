@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up
-
-PLAN = Plan(3e-4, 8, 2, steps=100)
-PLANS = (PLAN, Plan(1e-3, 16, 4), Plan(1e-4, 16, 1), Plan(3e-3, 8, 2, collapse=25))
+from synthetic import made_up
+from watched import PLAN, PLANS
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import PLAN
+from watched import PLAN
 
 from advisor.advice.cost import CostModel
 from advisor.diagnosis import Card, Diagnosis, diagnose
@@ -72,7 +72,8 @@ def card(mode, status="FAIL"):
         ({"p_unstable": 0.9}, (), "stop", "doomed"),
         ({"p_little_left": 0.89}, (), "go on", "none"),
         ({"p_little_left": 0.9}, (), "stop", "gained"),
-        ({"p_little_left": 1.0, "step": 140}, (), "go on", "none"),
+        ({"p_little_left": 1.0, "step": 127}, (), "go on", "none"),
+        ({"p_little_left": 1.0, "step": 126}, (), "stop", "gained"),
         ({"p_little_left": 1.0, "p_unstable": 0.5}, (), "change", "unstable"),
         ({"surprise": 2e-4}, (), "change", "surprise"),
         ({"surprise": 4e-4}, (), "go on", "none"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import PLAN
+from watched import PLAN
 
 import advisor
 from advisor.errors import InputError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import PLAN
 from synthetic import Plan, made_up
+from watched import PLAN
 
 from advisor.errors import InputError
 from advisor.posterior import Forecaster, Target

@@ -8,8 +8,8 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import PLAN
 from typer.testing import CliRunner
+from watched import PLAN
 
 from advisor import cli
 from advisor.errors import InputError
