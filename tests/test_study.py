@@ -198,7 +198,7 @@ def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advic
 
 
 def test_failure_half_way_leaves_the_old_study_whole(study, monkeypatch, posterior, advice):
-    def full_disk(posterior: Any, advice: Any, path: Path) -> None:
+    def full_disk(posterior: Any, advice: Any, path: Path, **parts: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)

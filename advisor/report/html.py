@@ -304,7 +304,7 @@ def _figure(name: str, title: str, caption: str, info: Info, figure: Figure) -> 
     if len(data) > MAX_SVG_BYTES:
         data, mime = render(figure, "png", name), "image/png"
     return {
-        "id": name,
+        "id": f"figure-{name}",
         "title": title,
         "caption": f"{caption} {info.note}".rstrip(),
         "alt": info.text,
