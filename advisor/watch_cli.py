@@ -18,6 +18,10 @@ def watch(
     posterior: Annotated[
         Path, typer.Option(help="posterior.nc, or the folder that advisor advise wrote.")
     ],
+    pilots: Annotated[
+        list[Path] | None,
+        typer.Option(help="Logs of the pilots: fit anew with this run where it is due. Repeat."),
+    ] = None,
     target_reward: Annotated[
         float | None, typer.Option(help="Also say how likely this train reward is reached.")
     ] = None,
@@ -58,10 +62,12 @@ def watch(
     from rich.console import Console
 
     from advisor.errors import InputError
+    from advisor.runs import read_runs
     from advisor.watch import Look, Watch, look
     from advisor.watch.follow import follow
     from advisor.watch.loading import load_posterior
     from advisor.watch.reading import reader
+    from advisor.watch.refit import Refitter
     from advisor.watch.view import View
 
     with warnings.catch_warnings(record=True) as said:
@@ -74,14 +80,24 @@ def watch(
         sidecar=sidecar, overrides=pairs(settings, "--set"), columns=pairs(column, "--column")
     )
 
+    refitted = Refitter(read_runs(pilots)) if pilots else None
+
     def forecast(run: PilotRun) -> Look:
+        nonlocal watched
         if steps is None and run.hyperparameters.planned_steps is None:
             watched.planned_steps = planned
+        found = look(watched, run, gpus=gpus)
+        again = refitted(watched, run, found.update) if refitted else None
+        if again is None:
+            return found
+        watched, line = again
+        view.say(line)
         return look(watched, run, gpus=gpus)
 
     last: Look | None = None
     told: set[str] = set()
-    with View(Console(highlight=False), as_json=as_json, is_quiet=quiet) as view:
+    view = View(Console(highlight=False), as_json=as_json, is_quiet=quiet)
+    with view:
         if once:
             found = read(log)
             if len(found) > 1:

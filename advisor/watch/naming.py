@@ -58,14 +58,14 @@ def named(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
     return run.with_updates(task=task, model=model, parameters=size), notes
 
 
-def differences(run: PilotRun, seen: Seen, meta: Meta) -> list[str]:
+def differences(run: PilotRun, seen: Seen, meta: Meta, *, is_fitted: bool) -> list[str]:
     """What the reader of a forecast should know about this run."""
     notes = list(run.warnings)
     given = run.hyperparameters.learning_rate
     highest = peak_rate(run)
     if given is not None and highest is not None and highest > CHANGED_RATE * given:
         notes.append(f"the log shows a learning rate of {highest:g}, the settings {given:g}")
-    if run.id in {pilot.id for pilot in meta.runs}:
+    if not is_fitted and run.id in {pilot.id for pilot in meta.runs}:
         notes.append("a pilot has the same name: if it is this run, its rows count twice")
     if seen.last >= seen.end:
         notes.append("the planned steps are done")

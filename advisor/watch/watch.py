@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from advisor.watch.naming import differences, named
 from advisor.watch.seen import Seen, see
 from advisor.watch.told import band, held_out, interval, latest_mean, lost_rows, rows_before
 from advisor.watch.update import REFIT_ABOVE, Update
-from advisor.watch.weigh import weigh
+from advisor.watch.weigh import Weighed, weigh
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -29,6 +30,9 @@ DRAWS = 1000
 
 RESAMPLED = 1000
 """Equally weighted draws that forecasts are made of."""
+
+FEWER = 3
+"""Of the draws so many times fewer tell whether the latest rows are a surprise."""
 
 LATEST_ROWS = 5
 """Rows that tell where a run is, as for a collapse, and that may surprise."""
@@ -48,6 +52,13 @@ GENTLER = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
 """Shares of the learning rate that are tried where the present one is too high."""
 
 
+class _Base(NamedTuple):
+    """Draws, and what of the run they have seen."""
+
+    forecaster: Forecaster
+    counted: FloatArray | float
+
+
 class Watch:
     """Forecasts of one run from its growing log.
 
@@ -65,6 +76,8 @@ class Watch:
         Population draws that are weighted.
     seed : int
         Of luck and wander.
+    fitted : PilotRun, optional
+        What the posterior has already seen of this run: only later rows count.
     """
 
     def __init__(
@@ -76,6 +89,7 @@ class Watch:
         level: float = 0.9,
         draws: int = DRAWS,
         seed: int = 0,
+        fitted: PilotRun | None = None,
     ) -> None:
         if planned_steps is not None and planned_steps < 1:
             raise InputError(
@@ -98,8 +112,9 @@ class Watch:
         self.level = level
         self.draws = draws
         self.seed = seed
+        self.fitted = fitted
         smoothed_weights(np.arange(10.0))  # ArviZ takes a second to import: not at the first step
-        self._bases: dict[tuple[str, str], tuple[Forecaster, Forecaster]] = {}
+        self._bases: dict[tuple[str, str], tuple[_Base, _Base]] = {}
 
     def update(self, run: PilotRun) -> Update:
         """Weigh the posterior by what a run has logged and forecast its rest.
@@ -132,12 +147,12 @@ class Watch:
         meta = self.posterior.meta
         scale = meta.ceiling - meta.floor
         seen = see(run, meta, planned)
-        notes += differences(run, seen, meta)
+        notes += differences(run, seen, meta, is_fitted=self.fitted is not None)
         base, fewer = self._base(run)
         fall = find_collapse(run.step, run.reward, meta.floor)
-        weighed = weigh(base, seen, has_fallen=fall.unstable, seed=self.seed)
+        weighed = self._weigh(base, seen, has_fallen=fall.unstable)
         draw, luck = weighed.resampled(RESAMPLED)
-        forecaster = RunForecaster(base, luck, draw)
+        forecaster = RunForecaster(base.forecaster, luck, draw)
         ahead = look_ahead(weighed, seen, draw, luck, seed=self.seed)
         latest = latest_mean(run, LATEST_ROWS)
         gentler = None
@@ -178,17 +193,34 @@ class Watch:
             notes=tuple(notes),
         )
 
-    def _base(self, run: PilotRun) -> tuple[Forecaster, Forecaster]:
+    def _weigh(self, base: _Base, seen: Seen, *, has_fallen: bool) -> Weighed:
+        return weigh(
+            base.forecaster, seen, has_fallen=has_fallen, seed=self.seed, counted=base.counted
+        )
+
+    def _base(self, run: PilotRun) -> tuple[_Base, _Base]:
+        """Draws of the run's task and model: those that are weighted, and fewer for a surprise."""
         key = str(run.task), str(run.model)
         if key not in self._bases:
             target = Target(*key, float(run.parameters or 0.0))
-            self._bases[key] = (
-                Forecaster(self.posterior, target, draws=self.draws, seed=self.seed),
-                Forecaster(self.posterior, target, draws=max(1, self.draws // 3), seed=self.seed),
+            many, few = (
+                self._counted(Forecaster(self.posterior, target, draws=draws, seed=self.seed))
+                for draws in (self.draws, max(1, self.draws // FEWER))
             )
+            self._bases[key] = many, few
         return self._bases[key]
 
-    def _surprise(self, base: Forecaster, run: PilotRun, planned: int) -> float | None:
+    def _counted(self, forecaster: Forecaster) -> _Base:
+        """Weigh the rows that the posterior was fitted to, which must not count twice."""
+        if self.fitted is None:
+            return _Base(forecaster, 0.0)
+        run, _ = named(self.fitted, self.posterior.meta)
+        seen = see(run, self.posterior.meta, int(run.step[-1]))
+        fall = find_collapse(run.step, run.reward, self.posterior.meta.floor)
+        weighed = weigh(forecaster, seen, has_fallen=fall.unstable, seed=self.seed)
+        return _Base(forecaster, weighed.log_marginal)
+
+    def _surprise(self, base: _Base, run: PilotRun, planned: int) -> float | None:
         """Probability of latest rows as low as they are, by the rows before."""
         meta = self.posterior.meta
         rows = np.flatnonzero(np.isfinite(run.reward))
@@ -196,7 +228,7 @@ class Watch:
             return None
         latest = rows[-LATEST_ROWS:]
         seen = see(rows_before(run, int(latest[0])), meta, planned)
-        weighed = weigh(base, seen, has_fallen=False, seed=self.seed)
+        weighed = self._weigh(base, seen, has_fallen=False)
         mean = (run.reward[latest].mean() - meta.floor) / (meta.ceiling - meta.floor)
         return surprise(weighed, seen, run.step[latest], float(mean))
 

@@ -28,6 +28,8 @@ class Weighed:
     luck : ndarray of shape (3, copies, draws)
     weight : ndarray of shape (copies, draws)
         They sum to 1.
+    log_marginal : ndarray of shape (draws,)
+        Log of the marginal likelihood of the run under each draw, up to a constant.
     pareto_k : float
         Of the weights of the draws.
     """
@@ -36,6 +38,7 @@ class Weighed:
     residuals: Residuals
     luck: FloatArray
     weight: FloatArray
+    log_marginal: FloatArray
     pareto_k: float
 
     def resampled(self, size: int) -> tuple[IntArray, FloatArray]:
@@ -49,7 +52,14 @@ class Weighed:
         return draw.astype(np.int64), self.luck[:, copy, draw]
 
 
-def weigh(forecaster: Forecaster, seen: Seen, *, has_fallen: bool, seed: int) -> Weighed:
+def weigh(
+    forecaster: Forecaster,
+    seen: Seen,
+    *,
+    has_fallen: bool,
+    seed: int,
+    counted: FloatArray | float = 0.0,
+) -> Weighed:
     """Weigh the draws of a forecaster by the marginal likelihood of a run.
 
     Parameters
@@ -60,6 +70,8 @@ def weigh(forecaster: Forecaster, seen: Seen, *, has_fallen: bool, seed: int) ->
     has_fallen : bool
         Whether the exposure ends in a collapse.
     seed : int
+    counted : ndarray of shape (draws,), optional
+        Log marginal likelihood of those rows of the run that the posterior was fitted to.
 
     Returns
     -------
@@ -74,5 +86,6 @@ def weigh(forecaster: Forecaster, seen: Seen, *, has_fallen: bool, seed: int) ->
     top = log_ratio.max(axis=0)
     within = np.exp(log_ratio - top)
     total = within.sum(axis=0)
-    shared, k = smoothed_weights(top + np.log(total))
-    return Weighed(laws, residuals, own.luck, shared * within / total, k)
+    log_marginal = top + np.log(total)
+    shared, k = smoothed_weights(log_marginal - counted)
+    return Weighed(laws, residuals, own.luck, shared * within / total, log_marginal, k)

@@ -42,7 +42,7 @@ def make(tokenizer, tmp_path):
     from datasets import Dataset
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    def build(reward, callbacks=()):
+    def build(reward, callbacks=(), interval=2, steps=STEPS):
         def rewarded(completions, trainer_state, **_):
             level = reward(trainer_state.global_step)
             return [float(place % 8 < 8 * level) for place in range(len(completions))]
@@ -61,9 +61,9 @@ def make(tokenizer, tmp_path):
                 lr_scheduler_type="constant",
                 per_device_train_batch_size=8,
                 num_generations=4,
-                steps_per_generation=2,
+                steps_per_generation=interval,
                 max_completion_length=4,
-                max_steps=STEPS,
+                max_steps=steps,
                 logging_steps=1,
                 save_strategy="no",
                 disable_tqdm=True,
@@ -124,17 +124,18 @@ def test_attached_it_comes_before_those_that_report(make, posterior):
 
 
 def falling(step):
-    return 0.75 if step < 2 else 0.0
+    return 0.75 if step < 3 else 0.0
 
 
 @pytest.mark.parametrize("stop", [True, False])
 def test_it_stops_a_run_only_where_it_may(make, posterior, stop):
     callback = AdvisorCallback(posterior, task="sort", model="tiny-s", stop=stop)
-    trainer = make(falling, [callback])
+    trainer = make(falling, [callback], interval=1, steps=15)
     with pytest.warns(UserWarning, match="advisor, step"):
         trainer.train()
     assert callback.last.advice.action == "stop"
-    assert (trainer.state.global_step < STEPS) == stop
+    assert callback.last.advice.rule == "fallen"
+    assert (trainer.state.global_step < 15) == stop
 
 
 def test_a_healthy_run_is_not_stopped(make, posterior):
