@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.flags import Debug
+from advisor.flags import Debug, Quiet, noted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +34,7 @@ def what_if(
     steps: Annotated[
         int | None, typer.Option(help=r"Optimizer steps \[default: as advised].")
     ] = None,
+    quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -56,7 +56,7 @@ def what_if(
             key="--refresh-interval",
             advice="Give --minibatches and --epochs, or --refresh-interval alone",
         )
-    posterior, advice = _load(study)
+    posterior, advice = _load(study, quiet=quiet)
     own = advice.settings
     combinations = list(
         product(
@@ -131,6 +131,7 @@ def next_pilot(
     to: Annotated[
         str | None, typer.Option(help="Print its config for trl, verl or openrlhf instead.")
     ] = None,
+    quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -145,7 +146,7 @@ def next_pilot(
     from advisor.errors import InputError
     from advisor.integrations.export import export_config
 
-    posterior, advice = _load(study)
+    posterior, advice = _load(study, quiet=quiet)
     if steps is not None and not 2 <= steps <= advice.steps:
         raise InputError(
             f"a pilot of {steps} steps",
@@ -177,16 +178,11 @@ def next_pilot(
     )
 
 
-def _load(study: Path) -> tuple[Posterior, Recommendation]:
-    """Load a study; what that warns of goes to standard error, without a line of code."""
+def _load(study: Path, *, quiet: bool) -> tuple[Posterior, Recommendation]:
     from advisor.study import load_study
 
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        found = load_study(study)
-    for warning in said:
-        typer.echo(f"Note: {warning.message}.", err=True)
-    return found
+    with noted(quiet=quiet):
+        return load_study(study)
 
 
 def export(
@@ -197,6 +193,7 @@ def export(
         typer.Option(help=r"Devices that share a step \[default: as advised].", min=1),
     ] = None,
     out: Annotated[Path | None, typer.Option(help=r"File to write \[default: print it].")] = None,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Write the advised settings as a trainer's configuration.
@@ -206,7 +203,7 @@ def export(
     from advisor.errors import InputError, unwritable
     from advisor.study import trainer_config
 
-    text = trainer_config(_load(study)[1], to, devices)
+    text = trainer_config(_load(study, quiet=quiet)[1], to, devices)
     if out is None:
         typer.echo(text, nl=False)
         return
@@ -222,4 +219,5 @@ def export(
         ) from error
     except OSError as error:
         raise unwritable("it", error, out, "--out", "file") from error
-    typer.echo(f"Wrote {out}", err=True)
+    if not quiet:
+        typer.echo(f"Wrote {out}", err=True)

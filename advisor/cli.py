@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advisor.advice_cli import export, next_pilot, what_if
+from advisor.compare_cli import compare
 from advisor.diagnose_cli import diagnose
+from advisor.doctor_cli import doctor
 from advisor.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, pairs
 from advisor.priors_cli import priors_app
 from advisor.watch_cli import watch
+from advisor.report_cli import report
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
@@ -29,8 +32,9 @@ app = typer.Typer(
         "Advice on group size, learning rate and refresh interval of a GRPO run, from short pilot "
         "logs, before the full run is launched."
     ),
-    epilog="Exit codes: 0 done, 1 our fault, 2 bad input, 3 infeasible or cannot tell, "
-    "4 not converged, 5 a run failed its diagnosis.",
+    epilog="[bold]Example[/]: advisor demo, then advisor advise runs/ --steps 500 --out study\n\n"
+    "Exit codes: 0 done, 1 our fault, 2 bad input or installation, 3 infeasible or cannot tell, "
+    "4 not converged, 5 something is wrong with a run (diagnose, watch), 130 stopped by Ctrl-C.",
 )
 
 CANNOT_TELL = 3
@@ -89,6 +93,9 @@ def inspect(
         typer.Option("--explain", help="For each run: keys read, and the arithmetic behind K."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Only the runs, not what to add nor what is no log.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Show which runs a folder holds, what was understood, and what to add before a fit.
@@ -114,7 +121,7 @@ def inspect(
         console = Console(highlight=False)
         if not console.is_terminal:
             console.width = WIDE  # nothing to fit into
-        show(found, console)
+        show(found, console, quiet=quiet)
         if explained:
             explain(found, console)
     if not found.runs:
@@ -410,8 +417,11 @@ app.command("next-pilot")(next_pilot)
 app.command("export")(export)
 app.command("watch")(watch)
 app.add_typer(priors_app, name="priors")
+app.command("report")(report)
+app.command("compare")(compare)
 
 
+app.command("doctor")(doctor)
 def _advise(
     logs: Sequence[Path],
     *,

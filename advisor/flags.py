@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="No notes; only the answer.")]
 
 WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
@@ -46,3 +50,16 @@ def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
             )
         out[key.strip()] = content.strip()
     return out
+
+
+@contextmanager
+def noted(*, quiet: bool = False) -> Iterator[None]:
+    """Turn warnings into notes on standard error, without a line of code; or into nothing."""
+    import warnings
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        yield
+    if not quiet:
+        for warning in said:
+            typer.echo(f"Note: {warning.message}.", err=True)

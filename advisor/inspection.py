@@ -90,8 +90,8 @@ def _run(run: PilotRun) -> dict[str, Any]:
     }
 
 
-def show(survey: Survey, console: Console) -> None:
-    """Print the runs, what they lack, and what was not read."""
+def show(survey: Survey, console: Console, *, quiet: bool = False) -> None:
+    """Print the runs and, unless quiet, what they lack and what was not read."""
     copies = sum(run.copy_of is not None for run in survey.runs)
     title = f"{len(survey.runs)} runs" + (f", {copies} of them copies" if copies else "")
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
@@ -107,6 +107,8 @@ def show(survey: Survey, console: Console) -> None:
         table.add_row(*(Text(cell) for cell in _cells(run)))
     if survey.runs:
         console.print(table)
+    if quiet:
+        return
     _show_needs(survey.runs, console)
     _show_unread(survey.unread, console)
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from advisor.flags import WIDE, Debug
+from advisor.flags import WIDE, Debug, Quiet, noted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from advisor.posterior import Posterior
     from advisor.priors import Priors
 
 priors_app = typer.Typer(
@@ -86,6 +85,7 @@ def learn(
             help=r"Preset to start from \[default: the one that the posteriors were fitted under]."
         ),
     ] = None,
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the preset as JSON.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -96,13 +96,15 @@ def learn(
 
     [bold]Example[/]: advisor priors learn study-*/posterior.nc --out team.toml
     """
+    from advisor.posterior import Posterior
     from advisor.posterior.learned_priors import learn_priors, shared_preset
     from advisor.priors import load_priors
     from advisor.priors.text import show_learned
     from advisor.priors.writing import check_preset_file, write_preset
 
     check_preset_file(out)
-    known = [_load(path) for path in posteriors]
+    with noted(quiet=quiet):
+        known = [Posterior.load(path) for path in posteriors]
     start = shared_preset(known) if base is None else load_priors(base)
     learned = learn_priors(known, base=start, name=out.stem if name is None else name)
     write_preset(out, learned)
@@ -116,20 +118,6 @@ def learn(
         soft_wrap=True,
         markup=False,
     )
-
-
-def _load(path: Path) -> Posterior:
-    """Load a posterior; what it warns of goes to standard error, without a line of code."""
-    import warnings
-
-    from advisor.posterior import Posterior
-
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        posterior = Posterior.load(path)
-    for warning in said:
-        typer.echo(f"Note: {warning.message}.", err=True)
-    return posterior
 
 
 def _listed() -> list[dict[str, Any]]:

@@ -60,6 +60,19 @@ class Diagnosis(BaseModel):
         return next(card for card in self.cards if card.mode == mode)
 
 
+    def _repr_html_(self) -> str:
+        """Verdict and cards in short, as notebooks show them."""
+        from advisor.notebook import heading, table, whole
+
+        fall = "" if self.collapse_step is None else f", collapse at step {self.collapse_step:.0f}"
+        return whole(
+            heading(f"{self.id}: {self.verdict}", fall.removeprefix(", ")),
+            table(
+                ["failure mode", "status", "says", "change"],
+                [[card.title, card.status, card.headline, card.change] for card in self.cards],
+            ),
+        )
+
 def diagnose(run: PilotRun, margin: npt.ArrayLike | None = None) -> Diagnosis:
     """Judge one run by every failure mode.
 

@@ -1,14 +1,7 @@
-"""Compile with numba, and keep the machine code on disk for as long as the formulas are the same.
-
-Numba's own cache looks at the file of a function only: it would load old machine code after a
-change of a formula, or of the order of the parameters, in another file. So the folder of the cache
-is named after all of them.
-"""
+"""Compile with numba, and keep the machine code on disk while the formulas are the same."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,23 +9,12 @@ from typing import Any
 
 import numba
 
-SOURCES = ("kernel", "density", "likelihood", "structure", "equations")
-"""Modules of this package that decide the numbers."""
-
-ELSEWHERE = ("dynamics/spectrum.py", "runs/cohort.py")
-"""Modules of other rooms whose constants are compiled in."""
+from advisor.code_cache import check_writable, code_folder
 
 
 def cache_folder() -> Path:
     """Folder of the machine code: in ``NUMBA_CACHE_DIR`` if that is set, else the user's cache."""
-    here = Path(__file__).parent
-    files = [here / f"{name}.py" for name in SOURCES]
-    files += [here.parent / name for name in ELSEWHERE]
-    sha = hashlib.sha256()
-    for file in files:
-        sha.update(file.read_bytes())
-    base = numba.config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "grpo-advisor" / sha.hexdigest()[:16]
+    return code_folder(numba.config.CACHE_DIR, Path(__file__).parents[1])
 
 
 @contextmanager
@@ -46,6 +28,7 @@ def _in(folder: str) -> Iterator[None]:
 
 
 _FOLDER = str(cache_folder())
+check_writable(Path(_FOLDER))  # numba would fail later, and not say what to do
 
 
 def compiled(function: Callable[..., Any]) -> Any:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numba
 import pytest
 
+from advisor.code_cache import ELSEWHERE, SOURCES
 from advisor.posterior import density, kernel, likelihood, machine_code
-from advisor.posterior.machine_code import ELSEWHERE, SOURCES, cache_folder, compiled
+from advisor.posterior.machine_code import cache_folder, compiled
 
 PACKAGE = Path(machine_code.__file__).parents[1]
 FILES = [*(f"posterior/{name}.py" for name in SOURCES), *ELSEWHERE]

@@ -1,0 +1,357 @@
+"""``advisor compare``: two studies or two runs, what differs and what does not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import h5netcdf
+import numpy as np
+import pytest
+from synthetic import PLANS, Plan, made_up, rising
+
+import advisor.report
+from advisor.advice import recommend
+from advisor.cli import main
+from advisor.compare import compare
+from advisor.compare.lines import exact, rounded, told
+from advisor.compare.runs import compare_runs
+from advisor.compare.studies import compare_studies
+from advisor.demo import demo_folder
+from advisor.posterior.storage import META
+from advisor.study import write_study
+
+EVERY = ("Pilots", "Asked", "Priors", "Provenance", "Posterior", "Advice")
+
+
+def answered(posterior, **asked):
+    return posterior, recommend(posterior, trials=30, weigh_pilots=False, **asked)
+
+
+@pytest.fixture(scope="module")
+def base():
+    return answered(made_up())
+
+
+def lines_of(found, title):
+    (section,) = (section for section in found.sections if section.title == title)
+    return {line.name: line for line in section.lines}
+
+
+def differing(found, title):
+    return {name: line for name, line in lines_of(found, title).items() if line.differs}
+
+
+# Studies -----------------------------------------------------------------------------------------
+
+
+def test_a_study_does_not_differ_from_itself(base):
+    found = compare_studies(("a", "b"), base, base)
+    assert not found.differs
+    assert tuple(section.title for section in found.sections) == EVERY
+    shifts = [line.apart for line in lines_of(found, "Posterior").values()]
+    assert len(shifts) > 30
+    assert set(shifts) == {0.0}
+
+
+def test_shift_is_counted_in_posterior_standard_deviations(base):
+    other = answered(made_up(moved={"rate.learning_rate": 1.5}, seed=1))
+    (own, its) = (
+        study[0].flat("rate.learning_rate") for study in (base, answered(made_up(seed=4)))
+    )
+    found = compare_studies(("a", "b"), base, answered(made_up(seed=4)))
+    line = lines_of(found, "Posterior")["rate.learning_rate"]
+    spread = np.sqrt((own.var() + its.var()) / 2)
+    assert line.apart == pytest.approx((its.mean() - own.mean()) / spread)
+    assert line.one["mean"] == pytest.approx(own.mean())
+    assert [line.one["lower"], line.one["upper"]] == pytest.approx(np.quantile(own, [0.1, 0.9]))
+    # What became certain has no common spread; it differs.
+    moved = compare_studies(("a", "b"), base, other)
+    assert "rate.learning_rate" in differing(moved, "Posterior")
+
+
+def test_other_draws_of_the_same_are_no_difference():
+    """Four hundred independent draws each, as the convergence figures say."""
+    independent = {"population": (np.array([1.001]), np.array([400.0]))}
+    one, other = (answered(made_up(seed=seed, diagnostics=independent)) for seed in (11, 12))
+    found = compare_studies(("a", "b"), one, other)
+    names = differing(found, "Posterior")
+    assert len(names) <= 1, list(names)
+    assert differing(found, "Provenance").keys() == {"seed of the sampler"}
+
+
+def test_pilots_are_known_again_and_told_apart(base):
+    longer = [Plan(1e-4, 16, 2, steps=80), *PLANS[1:-1]]
+    found = compare_studies(("a", "b"), base, answered(made_up(longer)))
+    differ = differing(found, "Pilots")
+    assert (differ["pilots"].one, differ["pilots"].other) == (5, 4)
+    assert (differ["run0: steps"].one, differ["run0: steps"].other) == (60.0, 80.0)
+    assert differ["run4"].shown == ("tiny-m on sort, 60 steps", "-")
+    assert not any(name.startswith("run1") for name in differ)
+    assert "run2: collapse_step" in lines_of(found, "Pilots")
+
+
+def test_a_group_that_one_lacks_is_absent_there(base):
+    found = compare_studies(("a", "b"), base, answered(made_up(PLANS[:3])))
+    line = differing(found, "Posterior")["plateau [sort / tiny-m]"]
+    assert line.other is None
+    assert line.shown[1] == "-"
+
+
+def test_requests_and_answers_differ(base):
+    other = base[0], recommend(base[0], trials=30, weigh_pilots=False, steps=90, level=0.8)
+    found = compare_studies(("a", "b"), base, other)
+    asked = differing(found, "Asked")
+    assert (asked["budget steps"].one, asked["budget steps"].other) == (180, 90)
+    assert asked["P(stable) wanted"].shown == ("0.9", "0.8")
+    assert differing(found, "Posterior") == {}
+    advice = differing(found, "Advice")
+    assert advice["steps"].shown == ("180", "90")
+    reward = advice["reward at the last step"]
+    assert reward.apart == pytest.approx(other[1].reward.mean - base[1].reward.mean)
+
+
+def test_priors_and_versions_differ(base):
+    posterior, advice = base
+    meta = posterior.meta
+    entry = meta.priors.rate_group_size.model_copy(update={"sd": 9.0})
+    origin = meta.provenance.model_copy(update={"versions": {"pymc": "99"}, "created": "later"})
+    other = type(posterior)(
+        posterior.draws,
+        posterior.pilots,
+        meta.model_copy(
+            update={
+                "priors": meta.priors.model_copy(update={"rate_group_size": entry}),
+                "provenance": origin,
+            }
+        ),
+    )
+    found = compare_studies(("a", "b"), base, (other, advice))
+    assert differing(found, "Priors").keys() == {"rate_group_size"}
+    assert differing(found, "Priors")["rate_group_size"].other.endswith("+- 9")
+    assert differing(found, "Provenance").keys() == {"pymc"}
+    assert lines_of(found, "Provenance")["fitted"].other == "later"
+
+
+# Runs --------------------------------------------------------------------------------------------
+
+
+def run_of(plan=None, end=0.8, steps=60, noise=0.02, seed=0, **updates):
+    rng = np.random.default_rng(seed)
+    curve = rising(steps, end=end) + noise * rng.standard_normal(steps)
+    return (plan or Plan()).run(curve, **updates)
+
+
+def test_a_run_does_not_differ_from_itself():
+    found = compare_runs(("a", "b"), run_of(), run_of())
+    assert not found.differs
+    assert {section.title for section in found.sections} == {
+        "Settings",
+        "Lengths",
+        "Levels",
+        "Diagnosis",
+    }
+
+
+def test_runs_of_other_settings_lengths_and_levels():
+    other = run_of(Plan(1e-3, 32, 2, 2), end=0.5, steps=90, seed=1)
+    found = compare_runs(("a", "b"), run_of(), other)
+    settings = differing(found, "Settings")
+    assert settings["learning_rate"].shown == ("0.0003", "0.001")
+    assert settings["refresh interval (K)"].shown == ("1", "4")
+    assert "momentum" not in settings
+    assert differing(found, "Lengths")["last step"].shown == ("60", "90")
+    levels = differing(found, "Levels")
+    assert "last reward" in levels
+    assert levels["last reward"].apart < -2
+    assert levels["last reward"].one["mean"] == pytest.approx(0.8, abs=0.02)
+    assert 0 < levels["last reward"].one["error"] < 0.02
+
+
+def test_levels_within_noise_are_no_difference():
+    found = compare_runs(("a", "b"), run_of(noise=0.1), run_of(noise=0.1, seed=3))
+    assert differing(found, "Levels") == {}
+    assert {"first reward", "last reward"} <= lines_of(found, "Levels").keys()
+
+
+def test_few_evaluations_have_no_error():
+    def tested(values):
+        return run_of(eval_step=np.array([0.0, 30.0, 60.0]), eval_reward=np.array(values))
+
+    found = compare_runs(("a", "b"), tested([0.1, 0.5, 0.7]), tested([0.1, 0.5, 0.9]))
+    levels = differing(found, "Levels")
+    assert levels.keys() == {"last held-out reward"}
+    assert levels["last held-out reward"].shown == ("0.700", "0.900")
+    assert levels["last held-out reward"].note == "too few to judge"
+    json.loads(found.to_json())
+
+
+def test_verdicts_differ():
+    fallen = Plan().run(np.r_[rising(40), np.zeros(20)])
+    found = compare_runs(("a", "b"), run_of(), fallen)
+    verdicts = differing(found, "Diagnosis")
+    assert verdicts["verdict"].shown == ("PASS", "FAIL")
+    assert verdicts["Collapse"].shown[1].startswith("FAIL: ")
+    assert 38 <= verdicts["collapse at step"].other <= 43
+
+
+# Lines -------------------------------------------------------------------------------------------
+
+
+def test_what_differs_looks_different():
+    line = exact("x", 0.1234567891, 0.1234567892)
+    assert line.differs
+    assert line.shown[0] != line.shown[1]
+    assert not exact("x", 1.0, 1).differs
+    assert told({"a": 0.5, "b": None}) == "a 0.5, b -"
+    assert told(True) == "yes"
+    assert not rounded("x", 0.12345, 0.12346).differs
+    assert rounded("x", None, 1.0).shown == ("-", "1")
+
+
+# Command -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory, base):
+    folder = tmp_path_factory.mktemp("studies")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(advisor.report, "draw_all", lambda *given, **also: None)
+        patch.setattr(advisor.report, "write_report", lambda *given, **also: None)
+        write_study(folder / "a", *base, lambda *told: None)
+        write_study(folder / "b", *answered(made_up(PLANS[:3], seed=2)), lambda *told: None)
+    return folder
+
+
+@pytest.fixture
+def run(capsys):
+    def once(*arguments, code=0):
+        with pytest.raises(SystemExit) as stopped:
+            main(["compare", *map(str, arguments)])
+        captured = capsys.readouterr()
+        assert (stopped.value.code or 0) == code, captured.err
+        if code:
+            assert captured.out == ""
+            assert captured.err.count("\n") == 1
+        return captured.err if code else captured.out
+
+    return once
+
+
+PILOTS = demo_folder()
+ONE = PILOTS / "s_lr3e-4_g8_k2" / "trainer_state.json"
+OTHER = PILOTS / "s_lr1e-2_g32_k4"
+
+
+def test_only_what_differs_is_shown(run, studies):
+    text = run(studies / "a", studies / "b")
+    assert "run3" in text
+    assert "run1: momentum" not in text
+    assert "The same: " in text
+    everything = run(studies / "a", studies / "b", "--all")
+    assert "run1: momentum" in everything
+    assert "The same: " not in everything
+    assert "\x1b" not in everything
+
+
+def test_a_study_beside_itself_is_one_line(run, studies):
+    lines = run(studies / "a", studies / "a").strip().splitlines()
+    assert len(lines) == 4
+    assert lines[-1].startswith("The same: pilots, asked, priors, provenance, posterior, advice")
+
+
+def test_json_holds_everything(run, studies):
+    found = json.loads(run(studies / "a", studies / "b", "--json"))
+    assert (found["kind"], found["differs"]) == ("studies", True)
+    sections = {section["title"]: section["lines"] for section in found["sections"]}
+    assert tuple(sections) == EVERY
+    line = next(x for x in sections["Posterior"] if x["name"] == "curvature_exponent")
+    assert line.keys() == {"name", "one", "other", "differs", "apart", "note"}
+    assert line["one"].keys() == {"mean", "lower", "upper", "sd"}
+    assert any(not line["differs"] for line in sections["Priors"])
+
+
+def test_runs_by_file_and_by_folder(run):
+    text = run(ONE, OTHER)
+    assert "learning_rate" in text
+    assert "FAIL" in text
+    found = json.loads(run(ONE, OTHER, "--json"))
+    assert (found["kind"], found["one"], found["other"]) == ("runs", str(ONE), str(OTHER))
+
+
+def test_flags_reach_both_runs(run):
+    found = json.loads(run(ONE, OTHER, "--set", "group_size=4", "--json"))
+    (line,) = (x for x in found["sections"][0]["lines"] if x["name"] == "group_size")
+    assert (line["one"], line["other"], line["differs"]) == (4, 4, False)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "words"),
+    [
+        ("study", ONE, ["is no study", "two studies", "two runs"]),
+        (ONE, "study", ["is no study", "two studies", "two runs"]),
+        ("study", PILOTS, ["is no study"]),
+        (ONE, PILOTS, ["12 runs", "one of them", "m_lr1e-4_g16_k1"]),
+        (ONE, "missing", ["missing", "no such file"]),
+        (ONE, "empty", ["no run was found", "no study"]),
+        (ONE, "no log", ["notes.md", "no run was found", "no study"]),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(run, studies, tmp_path, left, right, words):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "no log").mkdir()
+    (tmp_path / "no log" / "notes.md").write_text("nothing")
+    named = {
+        "study": studies / "a",
+        **{name: tmp_path / name for name in ("missing", "empty", "no log")},
+    }
+    message = run(named.get(left, left), named.get(right, right), code=2)
+    assert message.startswith("Error: ")
+    assert all(word in message for word in words), message
+
+
+def test_damaged_study_is_refused(run, studies, tmp_path):
+    study = shutil.copytree(studies / "a", tmp_path / "study")
+    (study / "posterior.nc").unlink()
+    assert "posterior.nc" in run(studies / "a", study, code=2)
+
+
+def test_notes_can_be_silenced(capsys, studies, tmp_path):
+    study = shutil.copytree(studies / "a", tmp_path / "study")
+    with h5netcdf.File(study / "posterior.nc", "a") as file:
+        meta = json.loads(str(file.attrs[META]))
+        meta["provenance"]["package"] = "0.0.1"
+        file.attrs[META] = json.dumps(meta)
+    for flags, told_ in (([], "Note: "), (["--quiet"], "")):
+        with pytest.raises(SystemExit):
+            main(["compare", str(studies / "a"), str(study), *flags])
+        assert capsys.readouterr().err.startswith(told_)
+    assert "0.0.1" not in capsys.readouterr().err
+
+
+def test_names_are_no_markup(run, tmp_path):
+    log = tmp_path / "[red]a" / "metrics.jsonl"
+    log.parent.mkdir()
+    log.write_text("".join(json.dumps({"step": n, "reward": n / 50}) + "\n" for n in range(1, 21)))
+    text = run(log, log, "--set", "model=[bold]m", "--set", "parameters=1e9", "--all")
+    assert "[red]a" in text
+    assert "[bold]m" in text
+
+
+def test_comparing_runs_loads_no_pandas():
+    code = (
+        "import sys\nfrom advisor.cli import main\n"
+        f"try:\n    main(['compare', {str(ONE)!r}, {str(OTHER)!r}])\nexcept SystemExit:\n    pass\n"
+        "heavy = ('pymc', 'arviz', 'optuna', 'matplotlib', 'nutpie', 'numba', 'pandas')\n"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_python_says_the_same(studies):
+    found = compare(studies / "a", str(studies / "b"))
+    assert found.paths == (str(studies / "a"), str(studies / "b"))
+    assert found.differs
