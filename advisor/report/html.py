@@ -146,9 +146,7 @@ def report_html(
     meta, target = posterior.meta, recommendation.target
     explorer = explorer_data(posterior, recommendation)
     script = _asset("forecast.js") + _asset("page.js")
-    paste, _, answer = recommendation.summary.partition("\n")
-    if recommendation.kind != "recommendation":
-        paste, answer = in_trainer_names(recommendation.settings), recommendation.summary
+    paste, answer = _opening(recommendation)
     figures = [
         _figure(name, spec.title, spec.caption, info, spec.draw(info))
         for name, spec in FIGURES.items()
@@ -203,6 +201,7 @@ def report_html(
                 "text": "\n".join(line for card in one.cards for line in card_lines(card)),
             }
             for one in diagnoses
+            if one.verdict != "PASS"
         ],
         pilot=_pilot(recommendation),
         configs=[
@@ -221,6 +220,16 @@ def report_html(
             *meta.provenance.versions.items(),
         ],
     )
+
+
+def _opening(advice: Recommendation) -> tuple[str, str]:
+    """Line to copy, and the answer below it: of the next pilot where that is the answer."""
+    if advice.kind == "recommendation":
+        paste, _, answer = advice.summary.partition("\n")
+        return paste, answer
+    pilot = advice.next_pilot if advice.kind == "next_pilot" else None
+    told = advice.settings if pilot is None else pilot.settings
+    return in_trainer_names(told), advice.summary
 
 
 def _asset(name: str) -> str:
