@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,14 @@ POLL_SECONDS = 0.02
 REPORT_SECONDS = 1.5
 """Between reports of progress: counting the draws takes a tenth of a second of one core."""
 
+RANK_DRAWS, RANK_SIMULATIONS, RANK_BAND = 250, 200, 0.9
+"""Draws of a chain in a rank plot of ArviZ 1.x, and simulations behind its band of what is even."""
 
 EQUAL_RATIOS = 1e-9
 """Spread of log importance ratios below which all draws count alike."""
+
+LEAST_TO_SMOOTH = 25
+"""Draws below which the tail of their weights has fewer than five, too few to fit."""
 
 
 def silent(stage: str, share: float | None, detail: str) -> None:
@@ -236,6 +241,79 @@ def density(values: FloatArray, points: int = 256) -> tuple[FloatArray, FloatArr
     return np.asarray(grid, dtype=float), np.asarray(heights, dtype=float)
 
 
+def draw_ranks(
+    axes: Sequence[Any], draws: Sequence[FloatArray], colors: Sequence[str]
+) -> tuple[str, str]:
+    """Draw ArviZ's rank plot of parameters into axes of one's own.
+
+    Parameters
+    ----------
+    axes : sequence of matplotlib axes
+    draws : sequence of ndarray of shape (chains, draws)
+        Of one parameter each.
+    colors : sequence of str
+        Of the chains.
+
+    Returns
+    -------
+    x, y : str
+        What the axes show: ArviZ 0.23 draws histograms of the ranks, one chain above the other,
+        ArviZ 1.x how far each chain's share of ranks is from even.
+    """
+    arviz = import_arviz()
+    if hasattr(arviz, "plot_posterior"):
+        arviz.plot_rank(
+            {f"p{index}": values for index, values in enumerate(draws)},
+            kind="bars",
+            colors=list(colors),
+            ax=np.array(axes, dtype=object),
+            labels=False,
+            ref_line_kwargs={"color": "#666666", "linewidth": 0.8},
+            bar_kwargs={"alpha": 0.8},
+            show=False,
+        )
+        for own in axes:
+            heights = sorted({round(patch.get_y(), 12) for patch in own.patches})
+            own.set_yticks(heights, [str(1 + chain) for chain in range(len(heights))])
+        return "rank among all draws", "chain"
+    import xarray
+    from arviz_plots import PlotCollection  # type: ignore[import-not-found, unused-ignore]
+
+    # Of near draws, which resemble each other, one will do.
+    named = {
+        f"p{index}": values[:, :: -(-values.shape[1] // RANK_DRAWS)]
+        for index, values in enumerate(draws)
+    }
+    data = arviz.from_dict({"posterior": named})
+    places = {
+        group: xarray.DataTree(xarray.Dataset(dict(zip(named, values, strict=True))))
+        for group, values in {
+            "plot": [xarray.DataArray(np.array(own, dtype=object)) for own in axes],
+            "row_index": [xarray.DataArray(0)] * len(axes),
+            "col_index": [xarray.DataArray(index) for index in range(len(axes))],
+        }.items()
+    }
+    figure = xarray.Dataset({"figure": np.array(axes[0].figure, dtype=object)})
+    collection = PlotCollection(
+        data["posterior"].dataset,
+        xarray.DataTree(figure, children=places),
+        backend="matplotlib",
+        aes={"color": ["chain"], "overlay": ["chain"]},
+        color=list(colors),
+    )
+    off = dict.fromkeys(("xlabel", "title", "remove_axis"), False)
+    arviz.plot_rank(
+        data,
+        plot_collection=collection,
+        envelope_prob=RANK_BAND,
+        method="envelope",
+        thin=False,
+        stats={"ecdf_pit": {"n_simulations": RANK_SIMULATIONS, "rng": np.random.default_rng(0)}},
+        visuals=off,
+    )
+    return "share of all ranks", "chain's share, less even"
+
+
 def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
     """Pareto-smoothed importance weights (Vehtari et al., arXiv:1507.02646).
 
@@ -253,13 +331,17 @@ def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
     """
     if np.ptp(log_ratios) < EQUAL_RATIOS:
         return np.full(log_ratios.size, 1 / log_ratios.size), 0.0  # no tail to fit
+    if log_ratios.size < LEAST_TO_SMOOTH:
+        plain = np.exp(log_ratios - np.max(log_ratios))
+        return plain / plain.sum(), math.inf
     arviz = import_arviz()
     if hasattr(arviz, "psislw"):
         logs, k = arviz.psislw(np.array(log_ratios))
     else:
         from arviz_stats.base import array_stats
 
-        logs, k = array_stats.psislw(np.array(log_ratios))
+        # Since 1.0 it takes the log likelihood that is left out: the ratio with its sign changed.
+        logs, k = array_stats.psislw(-np.asarray(log_ratios))
     weights = np.exp(np.asarray(logs, dtype=float) - np.max(logs))
     return weights / weights.sum(), float(k)
 

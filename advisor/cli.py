@@ -15,6 +15,7 @@ from advisor.compare_cli import compare
 from advisor.diagnose_cli import diagnose
 from advisor.doctor_cli import doctor
 from advisor.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, pairs
+from advisor.plot_cli import plot
 from advisor.priors_cli import priors_app
 from advisor.watch_cli import watch
 from advisor.report_cli import report
@@ -414,6 +415,7 @@ def backtest(
 # Registered here, so that help lists the commands in the order in which they are used.
 app.command("what-if")(what_if)
 app.command("next-pilot")(next_pilot)
+app.command("plot")(plot)
 app.command("export")(export)
 app.command("watch")(watch)
 app.add_typer(priors_app, name="priors")

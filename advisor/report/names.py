@@ -19,9 +19,27 @@ def scientific(value: float) -> str:
     return f"{lead.removesuffix('.0')}e{int(power)}"
 
 
+def quantity(value: float) -> str:
+    """Write a price or a count: plainly where that is short.
+
+    Examples
+    --------
+    >>> quantity(0.05), quantity(20000.0), quantity(3e-5), quantity(2e6)
+    ('0.05', '20,000', '3e-5', '2e6')
+    """
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return scientific(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def level_text(share: float) -> str:
     """Write a probability that somebody chose, unrounded: ``99.5 %``."""
     return f"{100 * share:.3g} %"
+
+
+def share_text(share: float) -> str:
+    """Write a share to the percent: ``64 %``."""
+    return f"{100 * share:.0f} %"
 
 
 def settings_label(settings: Hyperparameters) -> str:

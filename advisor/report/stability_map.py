@@ -83,6 +83,8 @@ class StabilityMap:
         Panel of each pilot; -1 where none has its group size.
     pilot_collapsed, pilot_of_target : ndarray of shape (pilots,), bool
         Whether it collapsed, and whether it trained the target's model on the target's task.
+    other_groups : tuple of int
+        Group sizes offered that have no panel.
     """
 
     learning_rate: FloatArray
@@ -101,6 +103,7 @@ class StabilityMap:
     pilot_panel: IntArray
     pilot_collapsed: npt.NDArray[np.bool_]
     pilot_of_target: npt.NDArray[np.bool_]
+    other_groups: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
@@ -130,9 +133,15 @@ class StabilityMap:
     def note(self) -> str:
         """What the figure leaves out, if anything."""
         hidden = int(np.sum(self.pilot_panel < 0))
-        if not hidden:
-            return ""
-        return f"{hidden} pilot{'s' if hidden > 1 else ''} of other group sizes not drawn."
+        parts = []
+        if self.other_groups:
+            sizes = ", ".join(map(str, self.other_groups))
+            parts.append(f"Also offered, but not drawn: group size {sizes}.")
+        if hidden:
+            parts.append(
+                f"{hidden} pilot{'s' if hidden > 1 else ''} of other group sizes not drawn."
+            )
+        return " ".join(parts)
 
 
 NAMES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}
@@ -154,12 +163,13 @@ def stability_map_info(
     Returns
     -------
     info : StabilityMap
-        The advised group size and its neighbours among those that the default lattice offers.
+        The advised group size and its neighbours among those that could be chosen.
     """
     settings, meta = recommendation.settings, posterior.meta
     lattice = default_lattice(posterior, settings)
     epochs = settings.epochs_per_refresh or 1
-    offered = {*map(int, lattice.axes["group_size"]), settings.group_size or 1}
+    sizes = recommendation.choices.get("group_size", lattice.axes["group_size"])
+    offered = {*map(int, sizes), settings.group_size or 1}
     groups = _around(sorted(offered), settings.group_size)
     pilots = [run.hyperparameters for run in meta.runs]
     pilot_rate = np.array([run["learning_rate"] for run in pilots], dtype=float)
@@ -216,6 +226,7 @@ def stability_map_info(
         ),
         pilot_collapsed=np.array([run.collapse_step is not None for run in meta.runs]),
         pilot_of_target=np.array([(run.task, run.model) == target for run in meta.runs]),
+        other_groups=tuple(sorted(offered - set(groups))),
     )
 
 

@@ -114,7 +114,10 @@ def test_a_pilot_of_a_distant_group_is_left_out_and_counted(build: Build, advise
     posterior = build([Pilot(1e-4, 4), Pilot(3e-4, 128)])
     found = stability_map_info(posterior, advise(posterior, Pilot(1e-4, 4)))
     assert found.pilot_panel.tolist()[1] == -1
-    assert found.note == "1 pilot of other group sizes not drawn."
+    assert found.note == (
+        "Also offered, but not drawn: group size 32, 64, 128, 256. "
+        "1 pilot of other group sizes not drawn."
+    )
 
 
 def test_the_drawing_has_a_titled_panel_per_group_and_names_what_is_beyond(info: Any) -> None:
@@ -199,3 +202,12 @@ def test_the_map_takes_less_than_three_seconds(
     started = time.process_time()
     stability_map_info(posterior, advice)
     assert time.process_time() - started < 3
+
+
+def test_panels_are_the_group_sizes_that_could_be_chosen(
+    posterior: Posterior, advise: Build
+) -> None:
+    advice = advise(posterior).model_copy(update={"choices": {"group_size": (4.0, 8.0)}})
+    found = stability_map_info(posterior, advice)
+    assert found.group_size.tolist() == [4, 8]
+    assert found.other_groups == ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,7 +61,7 @@ def tidy(axes: Axes, *, title: str = "", note: str = "", x: str = "", y: str = "
         fontsize=TITLE,
         color=INK,
         fontweight="bold",
-        pad=NOTE + 10 if note else 6,
+        pad=10 + NOTE + (NOTE + 3) * note.count("\n") if note else 6,
     )
     if note:
         axes.annotate(
@@ -106,7 +106,9 @@ def risk_colors() -> Colormap:
     return LinearSegmentedColormap.from_list("risk", stops)
 
 
-def log_ticks(axis: Axis, low: float, high: float) -> None:
+def log_ticks(
+    axis: Axis, low: float, high: float, write: Callable[[float], str] = scientific
+) -> None:
     """Label a log axis the way learning rates are written: 1e-4, 3e-4, 1e-3.
 
     Parameters
@@ -115,6 +117,8 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
         Already logarithmic.
     low, high : float
         Its limits; decades only where they span more than two and a half.
+    write : callable
+        Text of a tick.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
@@ -125,7 +129,7 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
     stride = max(1, round(span / 6))
     ticks = [lead * 10.0**d for d in decades if d % stride == 0 for lead in leads]
     axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: scientific(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     minor = [lead * 10.0**d for d in decades for lead in range(1, 10)]
     axis.set_minor_locator(FixedLocator([tick for tick in minor if low <= tick <= high]))
     axis.set_minor_formatter(NullFormatter())
