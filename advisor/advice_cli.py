@@ -178,7 +178,7 @@ def next_pilot(
     )
 
 
-def _load(study: Path, *, quiet: bool) -> tuple[Posterior, Recommendation]:
+def _load(study: Path, *, quiet: bool = False) -> tuple[Posterior, Recommendation]:
     from advisor.study import load_study
 
     with noted(quiet=quiet):

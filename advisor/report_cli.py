@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from advisor.flags import Debug
+from advisor.flags import Debug, Quiet, noted
 
 
 def report(
     study: Annotated[Path, typer.Argument(help="Folder that advisor advise or demo wrote.")],
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Write report.html of a study: one file with figures, what-if sliders and configs.
@@ -20,4 +21,6 @@ def report(
     """
     from advisor.study import rewrite_report
 
-    typer.echo(rewrite_report(study))
+    with noted(quiet=quiet):
+        path = rewrite_report(study)
+    typer.echo(path)

@@ -12,10 +12,17 @@ from pydantic import BaseModel, ConfigDict
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.stability import Stability
-from advisor.advice.wording import details_text, summary_text
+from advisor.advice.wording import details_text, percent, summary_text
 from advisor.posterior import Target
 from advisor.posterior.posterior import Provenance
 from advisor.runs.pilot_run import Hyperparameters
+
+TITLES = {
+    "recommendation": "Recommended configuration",
+    "next_pilot": "Run one more pilot first",
+    "infeasible": "No feasible configuration",
+}
+"""What an answer is headed by."""
 
 
 class Interval(BaseModel):
@@ -231,3 +238,21 @@ class Recommendation(BaseModel):
     def to_json(self) -> str:
         """Everything, as JSON."""
         return json.dumps(self.model_dump(mode="json"), indent=2)
+
+    def _repr_html_(self) -> str:
+        """Answer and table, as notebooks show them."""
+        from advisor.notebook import heading, paragraph, table, whole
+
+        frame = self.table
+        rows = []
+        for name, values in zip(frame.index, frame.itertuples(index=False), strict=True):
+            told = dict(zip(frame.columns, values, strict=True))
+            # A probability never rounds to certainty.
+            rows.append([name, *(told | {"P(stable)": percent(told["P(stable)"])}).values()])
+        first, _, rest = self.summary.partition("\n")
+        return whole(
+            heading(TITLES[self.kind]),
+            heading(first),
+            paragraph(rest.strip()),
+            table([str(frame.index.name), *map(str, frame.columns)], rows),
+        )

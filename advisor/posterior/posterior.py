@@ -220,6 +220,33 @@ class Posterior:
             indent=2,
         )
 
+    def _repr_html_(self) -> str:
+        """Table and convergence, as notebooks show them."""
+        from advisor.notebook import heading, paragraph, table, whole
+
+        found, runs = self.convergence, self.meta.runs
+        frame = self.table
+        collapsed = sum(run.collapse_step is not None for run in runs)
+        return whole(
+            heading(
+                "Posterior",
+                f"of {len(runs)} pilots ({collapsed} collapsed), under priors "
+                f"'{self.meta.priors.name}'",
+            ),
+            table(
+                [str(frame.index.name), "mean", f"{100 * INTERVAL:.0f} % from", "to"],
+                [
+                    [name, *values]
+                    for name, values in zip(frame.index, frame.itertuples(index=False), strict=True)
+                ],
+            ),
+            paragraph(
+                f"R-hat at most {found.rhat:.3f}, at least {found.ess:,.0f} effective draws of "
+                f"{found.draws:,}, {100 * found.divergent_share:.2f} % divergent. What the pilots "
+                "tell, in words: print(posterior.text)."
+            ),
+        )
+
     def save(self, path: str | Path) -> None:
         """Write a NetCDF file that ArviZ and :meth:`load` both open."""
         write_netcdf(Path(path), self.draws, self.pilots, self.meta.model_dump_json(), _dims())

@@ -258,6 +258,32 @@ class PilotRun(BaseModel):
         """Train reward per row, shape (rows,), in the log's own units; empty if eval-only."""
         return self.series.get("reward", np.zeros(0))
 
+    def _repr_html_(self) -> str:
+        """Settings, length, ends and warnings, as notebooks show them."""
+        from advisor.notebook import bullets, heading, table, whole
+
+        known = {
+            name: value
+            for name, value in self.hyperparameters.model_dump().items()
+            if value is not None
+        }
+        step, values = (
+            (self.eval_step, self.eval_reward) if self.is_eval_only else (self.step, self.reward)
+        )
+        finite = values[np.isfinite(values)]
+        share = max(1, finite.size // 10)
+        rows = [
+            ["model", self.model],
+            ["task", self.task],
+            *known.items(),
+            ["rows", int(step.size)],
+            ["last step", float(step[-1]) if step.size else None],
+            ["first tenth of rewards", float(finite[:share].mean()) if finite.size else None],
+            ["last tenth of rewards", float(finite[-share:].mean()) if finite.size else None],
+            ["series", ", ".join(sorted(self.series)) or "evaluations only"],
+        ]
+        return whole(heading(self.id, self.path), table(["", ""], rows), bullets(self.warnings))
+
     def with_updates(self, **updates: Any) -> PilotRun:
         """Copy with some attributes replaced, validated again."""
         return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in _FIELDS})

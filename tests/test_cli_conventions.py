@@ -1,0 +1,352 @@
+"""What holds for every command: help, --json, --quiet, colours, exit codes, no tracebacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import advisor.doctor
+import advisor.posterior
+import advisor.priors
+import advisor.runs.survey
+import advisor.study
+import advisor.watch.loading
+from advisor.cli import app, main
+from advisor.demo import demo_folder
+
+LOG = str(demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json")
+ADVISOR = str(Path(sys.executable).with_name("advisor"))
+
+
+def commands(group=None, before=()):
+    """Every command by the words that call it."""
+    found = {}
+    for name, command in (group or typer.main.get_command(app)).commands.items():
+        if hasattr(command, "commands"):
+            found |= commands(command, (*before, name))
+        else:
+            found[(*before, name)] = command
+    return found
+
+
+EVERY = commands()
+WITHOUT_JSON = {
+    ("export",): "what it prints is a config already",
+    ("plot",): "it writes a figure",
+    ("report",): "it writes a page",
+}
+WITHOUT_QUIET = {("priors", "show"): "it prints nothing but the answer"}
+
+
+def flags_of(command):
+    return {flag for parameter in command.params for flag in parameter.opts}
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_every_command_has_the_common_flags(words):
+    flags = flags_of(EVERY[words])
+    assert "--debug" in flags
+    assert ("--json" in flags) == (words not in WITHOUT_JSON)
+    assert ("--quiet" in flags) == (words not in WITHOUT_QUIET)
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_every_command_has_an_example_that_parses(words):
+    (line,) = re.findall(r"\[bold\]Examples?\[/\]: (.*)", EVERY[words].help.replace("\n", " "))
+    examples = [part.strip() for part in line.split(" / ")]
+    assert all(example.startswith("advisor ") for example in examples)
+    for example in examples:
+        given = example.partition(" > ")[0].split()[1:]
+        assert tuple(given[: len(words)]) == words
+        EVERY[words].make_context("advisor", given[len(words) :])  # raises where a flag is none
+    for parameter in EVERY[words].params:
+        assert getattr(parameter, "help", None), f"{parameter.name} is not explained"
+
+
+# Nothing but a sentence --------------------------------------------------------------------------
+
+BROKEN = {
+    ("demo",): (advisor.posterior, "fit", ["--out", "OUT"]),
+    ("inspect",): (advisor.runs.survey, "survey", [LOG]),
+    ("diagnose",): (advisor.runs.survey, "survey", [LOG]),
+    ("fit",): (advisor.posterior, "fit", [LOG, "--out", "OUT"]),
+    ("advise",): (advisor.posterior, "fit", [LOG, "--out", "OUT"]),
+    ("backtest",): (advisor.runs, "read_runs", [LOG]),
+    ("what-if",): (advisor.study, "load_study", ["STUDY"]),
+    ("next-pilot",): (advisor.study, "load_study", ["STUDY"]),
+    ("export",): (advisor.study, "load_study", ["STUDY", "--to", "trl"]),
+    ("plot",): (advisor.study, "load_study", ["STUDY", "stability"]),
+    ("report",): (advisor.study, "load_study", ["STUDY"]),
+    ("compare",): (advisor.study, "is_study", ["STUDY", "STUDY"]),
+    ("watch",): (advisor.watch.loading, "load_posterior", [LOG, "--posterior", "P", "--once"]),
+    ("priors", "show"): (advisor.priors, "load_priors", ["lora"]),
+    ("priors", "learn"): (advisor.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
+    ("doctor",): (advisor.doctor, "examine", []),
+}
+"""What to break inside each command, and arguments with which it gets there."""
+
+
+@pytest.fixture
+def broken(monkeypatch, tmp_path):
+    def broken_command(words):
+        home, name, arguments = BROKEN[words]
+
+        def fail(*given, **also):
+            raise RuntimeError("[bold]boom")
+
+        monkeypatch.setattr(home, name, fail)
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "STUDY").mkdir()
+        (tmp_path / "STUDY" / "manifest.json").write_text("{}")
+        return [*words, *arguments]
+
+    return broken_command
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_a_fault_inside_is_one_sentence_and_exit_code_1(broken, capsys, words):
+    with pytest.raises(SystemExit) as stopped:
+        main(broken(words))
+    captured = capsys.readouterr()
+    assert stopped.value.code == 1
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    assert ".py" not in captured.err
+    last = captured.err.splitlines()[-1]
+    assert last.startswith("Internal error (RuntimeError: [bold]boom). This is our fault")
+    assert "--debug" in last
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_debug_raises(broken, capsys, words):
+    with pytest.raises(RuntimeError, match="boom"):
+        main([*broken(words), "--debug"])
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_an_unknown_flag_is_exit_code_2(capsys, words):
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--no-such-flag"])
+    captured = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert captured.out == ""
+    assert "--no-such-flag" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_interruption_is_no_traceback(monkeypatch, capsys):
+    def interrupted(*given, **also):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(advisor.runs.survey, "survey", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        main(["inspect", LOG])
+    assert stopped.value.code == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_exit_codes_are_those_that_the_code_knows():
+    from advisor import cli, diagnose_cli, doctor_cli, errors, watch_cli
+
+    epilog = str(app.info.epilog)
+    told = dict(re.findall(r"(\d+) ([a-z ]+)", epilog.partition("Exit codes: ")[2]))
+    known = {
+        0,
+        130,
+        errors.AdvisorError.exit_code,
+        errors.InputError.exit_code,
+        errors.CannotTellError.exit_code,
+        errors.NotConvergedError.exit_code,
+        cli.CANNOT_TELL,
+        cli.NOT_CONVERGED,
+        diagnose_cli.FAILED,
+        watch_cli.ALARM,
+        doctor_cli.CANNOT_FIT,
+    }
+    assert {int(code) for code in told} == known
+    assert (errors.AdvisorError.exit_code, told["1"]) == (1, "our fault")
+    assert (errors.InputError.exit_code, told["2"]) == (2, "bad input or installation")
+    assert errors.CannotTellError.exit_code == cli.CANNOT_TELL == 3
+    assert errors.NotConvergedError.exit_code == cli.NOT_CONVERGED == 4
+    assert diagnose_cli.FAILED == watch_cli.ALARM == 5
+
+
+# --json and --quiet ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["inspect", LOG],
+        ["diagnose", LOG],
+        ["compare", LOG, LOG],
+        ["priors", "show"],
+        ["priors", "show", "lora"],
+        ["doctor"],
+    ],
+    ids=" ".join,
+)
+def test_json_is_all_that_is_printed(capsys, words):
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--json"])
+    assert not stopped.value.code
+    captured = capsys.readouterr()
+    json.loads(captured.out, parse_constant=pytest.fail)  # neither NaN nor Infinity
+    assert captured.err == ""
+
+
+def test_quiet_inspect_shows_the_runs_alone(capsys, tmp_path):
+    log = tmp_path / "metrics.jsonl"
+    log.write_text("".join(json.dumps({"step": n, "reward": n / 50}) + "\n" for n in range(1, 21)))
+    (tmp_path / "notes.md").write_text("nothing")
+    told = {}
+    for flags in ((), ("--quiet",)):
+        with pytest.raises(SystemExit):
+            main(["inspect", str(tmp_path), *flags])
+        told[flags] = capsys.readouterr().out
+    assert "can be fitted" in told[()]
+    assert "metrics" in told[("--quiet",)]
+    assert "can be fitted" not in told[("--quiet",)]
+    assert "no log" not in told[("--quiet",)]
+
+
+# Colours -----------------------------------------------------------------------------------------
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-9]")
+CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE")
+} | {"TERM": "xterm-256color"}
+
+
+def on_a_terminal(arguments, **environment):
+    """What a command writes where it believes that a person looks on."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "advisor", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=CLEAN | environment,
+    )
+    os.close(theirs)
+    parts = []
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # Linux's way to say that the other end is closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(ours)
+    process.wait()
+    return b"".join(parts).decode()
+
+
+@pytest.mark.parametrize("words", [["diagnose", LOG], ["doctor"], ["--help"]], ids=" ".join)
+def test_colours_are_for_terminals_that_want_them(words):
+    assert COLOUR.search(on_a_terminal(words))
+    assert not COLOUR.search(on_a_terminal(words, NO_COLOR="1"))
+    piped = subprocess.run(
+        [sys.executable, "-m", "advisor", *words], env=CLEAN, capture_output=True, text=True
+    )
+    assert piped.stdout
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["inspect", LOG, "--explain"],
+        ["compare", LOG, LOG, "--all"],
+        ["priors", "show"],
+        ["priors", "show", "lora"],
+        ["export", "nothing"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_piped_is_coloured(words):
+    piped = subprocess.run(
+        [sys.executable, "-m", "advisor", *words], env=CLEAN, capture_output=True, text=True
+    )
+    assert piped.stdout + piped.stderr
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+# Completion --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [("bash", "complete -o default"), ("zsh", "#compdef advisor"), ("fish", "complete --command")],
+)
+def test_completion_prints_a_script(shell, words):
+    done = subprocess.run(
+        [ADVISOR],
+        env=CLEAN | {"_ADVISOR_COMPLETE": f"source_{shell}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert words in done.stdout
+    assert "_ADVISOR_COMPLETE" in done.stdout
+
+
+def test_show_completion_knows_its_shell(tmp_path):
+    done = subprocess.run(
+        ["bash", "-c", f"{ADVISOR} --show-completion; exit $?"],
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "_advisor_completion" in done.stdout
+
+
+def test_install_completion_writes_where_the_shell_looks(tmp_path):
+    done = subprocess.run(
+        ["bash", "-c", f"{ADVISOR} --install-completion; exit $?"],
+        env=CLEAN | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "bash completion installed" in done.stdout
+    script = tmp_path / ".bash_completions" / "advisor.sh"
+    assert "_advisor_completion" in script.read_text()
+    assert str(script) in (tmp_path / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("advisor ex", {"export"}),
+        ("advisor priors l", {"learn"}),
+        ("advisor export study --dev", {"--devices"}),
+    ],
+)
+def test_completion_completes(typed, expected):
+    words = typed.split()
+    done = subprocess.run(
+        [ADVISOR],
+        env=CLEAN
+        | {
+            "_ADVISOR_COMPLETE": "complete_bash",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(words) - 1),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(done.stdout.split()) == expected

@@ -1,0 +1,157 @@
+"""What a notebook shows: a table of its own, and no name in it is a tag."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from synthetic import PLANS, Plan, made_up, rising
+
+from advisor import notebook
+from advisor.advice import Recommendation, recommend
+from advisor.diagnosis import diagnose
+from advisor.runs.pilot_run import PilotRun
+
+EVIL = "<script>alert('x')</script>&\"<b>"
+KNOWN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
+
+
+class Page(HTMLParser):
+    """Text of a fragment; fails at a tag that is none of ours, or is not closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.text, self.cells, self.rows = [], "", [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        assert tag in KNOWN
+        assert {name for name, _ in attributes} <= {"style"}
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+        if {"th", "td"} & set(self.open):
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return made_up()
+
+
+@pytest.fixture(scope="module")
+def advice(posterior):
+    return recommend(posterior, trials=30, weigh_pilots=False)
+
+
+def test_recommendation_shows_summary_and_table(advice):
+    page = Page(advice._repr_html_())
+    for line in filter(None, advice.summary.splitlines()):
+        assert line in page.text
+    head, *rows = page.rows
+    assert head == ["configuration", *advice.table.columns]
+    assert [row[0] for row in rows] == list(advice.table.index)
+    assert not any(row[head.index("P(stable)")] == "100 %" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [({"level": 0.99999}, "No feasible configuration"), ({}, "Recommended configuration")],
+)
+def test_what_is_no_recommendation_is_headed_so(posterior, asked, title):
+    found = recommend(posterior, trials=30, weigh_pilots=False, **asked)
+    assert Page(found._repr_html_()).text.startswith(title)
+
+
+def test_posterior_shows_table_and_convergence(posterior):
+    page = Page(posterior._repr_html_())
+    assert [row[0] for row in page.rows[1:]] == list(posterior.table.index)
+    mean = posterior.table["mean"].iloc[0]
+    assert page.rows[1][1] == f"{mean:.3g}"
+    assert "of 5 pilots (1 collapsed), under priors 'small_models'" in page.text
+    assert "R-hat at most 1.001, at least 900 effective draws of 400" in page.text
+
+
+def test_diagnosis_shows_verdict_and_cards():
+    judged = diagnose(Plan().run(np.r_[rising(40), np.zeros(20)]))
+    page = Page(judged._repr_html_())
+    assert page.text.startswith(f"run: FAIL collapse at step {judged.collapse_step:.0f}")
+    assert [row[0] for row in page.rows[1:]] == [card.title for card in judged.cards]
+
+
+def test_run_shows_settings_and_ends():
+    run = Plan(learning_rate=3e-4).run(rising(60), warnings=("something is odd",))
+    page = Page(run._repr_html_())
+    rows = dict(row for row in page.rows if len(row) == 2)
+    assert (rows["learning_rate"], rows["group_size"]) == ("0.0003", "8")
+    assert (rows["rows"], rows["last step"]) == ("60", "60")
+    assert rows["last tenth of rewards"] == f"{run.reward[-6:].mean():.3g}"
+    assert "kl_coefficient" not in rows
+    assert "something is odd" in page.text
+
+
+def test_run_of_evaluations_only():
+    run = PilotRun(
+        id="e",
+        path="e.csv",
+        step=np.zeros(0),
+        series={},
+        eval_step=np.array([0.0, 10.0]),
+        eval_reward=np.array([0.1, np.nan]),
+    )
+    rows = dict(row for row in Page(run._repr_html_()).rows if len(row) == 2)
+    assert (rows["rows"], rows["last step"], rows["last tenth of rewards"]) == ("2", "10", "0.1")
+    assert rows["model"] == "–"
+
+
+def test_a_model_called_script_is_text():
+    plans = [Plan(plan.learning_rate, plan.group_size, model=EVIL, task=EVIL) for plan in PLANS]
+    posterior = made_up(plans)
+    advice = recommend(posterior, trials=30, weigh_pilots=False)
+    run = plans[0].run(rising(60), EVIL, warnings=(EVIL,), path=EVIL)
+    for shown in (posterior, advice, run, diagnose(run)):
+        text = shown._repr_html_()
+        assert "<script" not in text
+        assert "<b>" not in text
+        assert EVIL in Page(text).text
+
+
+def test_a_study_of_others_is_text(advice):
+    told = json.loads(advice.to_json())
+    told["cautions"] = [EVIL]
+    told["binding"] = EVIL
+    told["alternatives"] = [{**told["recipes"][0], "name": EVIL}]
+    text = Recommendation.model_validate(told)._repr_html_()
+    assert "<script" not in text
+    assert Page(text).text.count(EVIL) == 3
+
+
+def test_cells():
+    assert [notebook.cell(v) for v in (None, float("nan"), 3, 46080.0, 0.0, 2.1e-4, 0.93214)] == [
+        "–",
+        "–",
+        "3",
+        "46,080",
+        "0",
+        "0.00021",
+        "0.932",
+    ]
+
+
+def test_jupyter_finds_nothing_else(advice, posterior):
+    """HTML beside the plain text is all; a bundle of types would say the same once more."""
+    for shown in (advice, posterior):
+        assert not hasattr(shown, "_repr_mimebundle_")
+        assert not hasattr(shown, "_ipython_canary_method_should_not_exist_")
