@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -88,6 +89,8 @@ class View:
 def as_json(look: Look) -> dict[str, Any]:
     """All numbers of an update as plain objects."""
     told = look.model_dump(mode="json")
+    if not math.isfinite(look.update.pareto_k):
+        told["update"]["pareto_k"] = None  # JSON has no infinity
     told["diagnosis"] = {
         "verdict": look.diagnosis.verdict,
         "cards": [card.model_dump(mode="json") for card in look.diagnosis.cards],

@@ -113,7 +113,9 @@ class Watch:
         self.draws = draws
         self.seed = seed
         self.fitted = fitted
-        smoothed_weights(np.linspace(0.0, 1.0, 100))  # ArviZ takes a second to import: not at the first step
+        smoothed_weights(
+            np.linspace(0.0, 1.0, 100)
+        )  # ArviZ takes a second to import: not at the first step
         self._bases: dict[tuple[str, str], tuple[_Base, _Base]] = {}
 
     def update(self, run: PilotRun) -> Update:

@@ -12,7 +12,7 @@ def test_weights_grow_with_the_ratio():
     ratios = 1.5 * np.random.default_rng(0).standard_normal(500)
     weights, k = smoothed_weights(ratios)
     assert weights.sum() == pytest.approx(1.0)
-    assert k == pytest.approx(0.46, abs=0.01)
+    assert k == pytest.approx(0.46, abs=0.03)
     # Signs differ between ArviZ 0.23 and 1.x: with the wrong one this correlation is negative.
     assert np.corrcoef(weights, np.exp(ratios))[0, 1] > 0.99
 
