@@ -343,7 +343,8 @@ def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
         # Since 1.0 it takes the log likelihood that is left out: the ratio with its sign changed.
         logs, k = array_stats.psislw(-np.asarray(log_ratios))
     weights = np.exp(np.asarray(logs, dtype=float) - np.max(logs))
-    return weights / weights.sum(), float(k)
+    # A tail that ArviZ cannot fit is one that cannot be trusted.
+    return weights / weights.sum(), math.inf if math.isnan(k) else float(k)
 
 
 def versions() -> dict[str, str]:
