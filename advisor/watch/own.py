@@ -131,8 +131,8 @@ class Residuals:
 
     Attributes
     ----------
-    factor, whitening : ndarray of shape (draws, bins, bins)
-        Lower Cholesky factor of the covariance, and its inverse.
+    whitening : ndarray of shape (draws, bins, bins)
+        Inverse of the lower Cholesky factor of the covariance.
     log_determinant : ndarray of shape (draws,)
         Half the logarithm of the covariance's determinant.
     """
@@ -221,7 +221,7 @@ def _mode(laws: Laws, seen: Seen, residuals: Residuals) -> tuple[FloatArray, Flo
     """Mode of the luck, shape (3, draws), and the curvature there, shape (draws, 3, 3)."""
     draws, rows = laws.log_onset.size, seen.reward.size
     luck = np.zeros((3, draws))
-    best = luck
+    best = kept_gradient = luck
     curvature = np.broadcast_to(np.eye(3), (draws, 3, 3))
     lowest = np.full(draws, np.inf)
     damping = np.zeros(draws)
@@ -238,8 +238,6 @@ def _mode(laws: Laws, seen: Seen, residuals: Residuals) -> tuple[FloatArray, Flo
         weight = (DEGREES + rows) / (DEGREES + squares)
         hessian = weight[:, None, None] * np.einsum("idb,jdb->dij", slopes, slopes) + np.eye(3)
         gradient = weight * np.einsum("idb,db->id", slopes, white) + luck
-        if _ == 0:
-            kept_gradient, curvature = gradient, hessian
         lowest = np.where(better, value, lowest)
         best = np.where(better, luck, best)
         curvature = np.where(better[:, None, None], hessian, curvature)
