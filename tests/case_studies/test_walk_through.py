@@ -1,0 +1,76 @@
+"""The walk-through runs from its first cell to its last, and says what its README says."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from advisor.study import load_study
+
+FOLDER = Path(__file__).parents[2] / "case_studies" / "walk_through"
+MOST_SECONDS = 60.0
+"""Of processor time, which other processes on the machine do not lengthen."""
+
+
+def spent():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("walk")
+    before = spent()
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "walk_through.py"), "--quick"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder, done.stdout, spent() - before
+
+
+@pytest.mark.slow
+def test_it_ends_in_a_minute_with_a_config_and_a_study(walked):
+    folder, printed, seconds = walked
+    assert seconds < MOST_SECONDS
+    assert {path.name for path in folder.iterdir()} == {"posterior.nc", "grpo.yaml", "walk-through"}
+    posterior, advice = load_study(folder / "walk-through")
+    config = yaml.safe_load((folder / "grpo.yaml").read_text())
+    assert advice.kind == "recommendation"
+    assert config["learning_rate"] == advice.settings.learning_rate
+    assert config["max_steps"] == advice.steps == 180
+    assert (folder / "walk-through" / "report.html").stat().st_size > 0
+    assert "m_lr3e-3_g8_k2: Collapse." in printed
+    assert "s_lr1e-2_g32_k4: Collapse." in printed
+    for index in posterior.table.index:
+        assert index in printed
+    assert advice.summary.splitlines()[0] in printed
+
+
+@pytest.mark.slow
+def test_ten_times_the_rate_is_as_unsure_as_the_readme_says(walked):
+    rows = re.findall(r"^\d +([\d.e-]+) +([\d.]+) +[\d.]+ +[\d.]+ +([\d.]+)$", walked[1], re.M)
+    assert len(rows) == 3
+    advice = load_study(walked[0] / "walk-through")[1]
+    assert float(rows[0][1]) == pytest.approx(advice.reward.mean, abs=6e-5)
+    assert float(rows[0][2]) > 0.99
+    assert 0.3 < float(rows[2][2]) < 0.75
+
+
+def test_every_cell_has_a_heading_and_the_readme_names_its_calls():
+    text = (FOLDER / "walk_through.py").read_text()
+    code = len(re.findall(r"^# %%$", text, re.M))
+    headings = len(re.findall(r"^# %% \[markdown\]$", text, re.M))
+    assert code == headings == 8
+    readme = (FOLDER / "README.md").read_text()
+    called = set(re.findall(r"\badvisor\.([a-z_]+)\(", text)) - {"demo_folder"}
+    assert called == set(re.findall(r"`advisor\.([a-z_]+)`", readme))
