@@ -105,7 +105,7 @@ def convergence_info(posterior: Posterior) -> Ranks:
 
 def _scalars(draws: Mapping[str, FloatArray], meta: Meta) -> dict[str, FloatArray]:
     """Every parameter alone, by a name that says of what it is; constants left out."""
-    groups = [" on ".join(map(shorten, pair[::-1])) for pair in meta.groups]
+    groups = [" on ".join(shorten(part, 16) for part in pair[::-1]) for pair in meta.groups]
     runs = [shorten(run.id) for run in meta.runs]
     out = {}
     for name, values in draws.items():

@@ -17,7 +17,7 @@ from advisor.posterior import Posterior, Sampling, fit
 from advisor.posterior.continued import continued_reward
 from advisor.priors import Priors
 from advisor.report.names import settings_label, share_text
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import Hyperparameters, PilotRun
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -251,9 +251,10 @@ def _check(
         ]
     )
     own = posterior.pilots["run"] == index
+    summary = posterior.meta.runs[index]
     return Checked(
         run=run.id,
-        label=settings_label(case.seen.hyperparameters),
+        label=settings_label(Hyperparameters.model_validate(summary.hyperparameters)),
         seen_step=posterior.pilots["step"][own],
         seen_reward=posterior.pilots["reward"][own],
         step=np.array([rows.mean() for rows in windows]),
@@ -262,6 +263,6 @@ def _check(
         median=quantiles[:, 1],
         upper=quantiles[:, 2],
         last_seen=float(case.seen.step[-1]),
-        has_collapsed=posterior.meta.runs[index].collapse_step is not None,
+        has_collapsed=summary.collapse_step is not None,
         final=final,
     )

@@ -114,7 +114,7 @@ def _draw_pilots(axes: Axes, info: StabilityMap, panel: int) -> None:
                 axes.plot(
                     info.pilot_rate[here],
                     info.pilot_interval[here],
-                    zorder=5.5,  # a star may stand on a pilot
+                    zorder=4,
                     path_effects=[withStroke(linewidth=4.5, foreground="white")],
                     **look,
                 )

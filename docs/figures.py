@@ -1,0 +1,42 @@
+"""Draw the pictures of the README and of docs/ anew, from the study of ``advisor demo``.
+
+    python docs/figures.py [STUDY]
+
+Without a study the demo is run first (half a minute). The check of forecasts fits once more.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from advisor.demo import demo_folder
+from advisor.report.forecast_check import forecast_check_info
+from advisor.report.gallery import drawings, drawn_check
+from advisor.runs import read_runs
+from advisor.study import load_study
+
+HERE = Path(__file__).parent
+
+
+def main(study: Path) -> None:
+    """Write one SVG per figure beside this file."""
+    posterior, advice = load_study(study)
+    check = forecast_check_info(read_runs([demo_folder()]), priors=posterior.meta.priors)
+    for one in [*drawings(posterior, advice), drawn_check(check)]:
+        path = HERE / f"{one.name}.svg"
+        path.write_bytes(one.rendered("svg"))
+        print(f"{path} {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "study"
+            demo = [sys.executable, "-m", "advisor", "demo", "--quiet", "--out", str(made)]
+            subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
+            main(made)

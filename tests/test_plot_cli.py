@@ -1,0 +1,99 @@
+"""``advisor plot`` as the user of a finished study meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import made_up
+
+import advisor.report
+from advisor.advice import recommend
+from advisor.cli import main
+from advisor.report import FIGURES
+from advisor.study import write_study
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plot") / "study"
+    posterior = made_up()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(advisor.report, "draw_all", lambda *_, **__: None)
+        patch.setattr(advisor.report, "write_report", lambda *_, **__: None)
+        advice = recommend(posterior, trials=40)
+        write_study(folder, posterior, advice, lambda *_: None)
+    return folder
+
+
+@pytest.fixture
+def plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
+    """Run the command in an empty folder; its exit code and what it said."""
+    monkeypatch.chdir(tmp_path)
+
+    def once(*arguments: object) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["plot", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), " ".join((out + err).split())
+
+    return once
+
+
+def test_one_figure_in_the_format_asked_for(study: Path, plot: Any, tmp_path: Path) -> None:
+    starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    for kind, start in starts.items():
+        assert plot(study, "exponents", "--format", kind)[0] == 0
+        assert (tmp_path / f"exponents.{kind}").read_bytes().startswith(start)
+    assert plot(study, "frontier", "--out", "new/folder/f.svg")[0] == 0
+    assert (tmp_path / "new/folder/f.svg").read_bytes().startswith(b"<?xml")
+    assert plot(study, "frontier")[0] == 0
+    assert (tmp_path / "frontier.png").is_file()
+
+
+def test_all_go_into_a_folder(study: Path, plot: Any, tmp_path: Path) -> None:
+    code, said = plot(study, "all", "--format", "svg", "--out", "pictures")
+    assert code == 0
+    found = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert found == {f"{name}.svg" for name in FIGURES}
+    assert all(f"pictures/{name}" in said for name in found)
+
+
+def test_nothing_is_overwritten(study: Path, plot: Any, tmp_path: Path) -> None:
+    (tmp_path / "figures").mkdir()
+    kept = tmp_path / "figures" / "exponents.png"
+    kept.write_text("mine")
+    code, said = plot(study, "all")
+    assert code == 2
+    assert "nothing was overwritten" in said
+    assert [path.name for path in kept.parent.iterdir()] == ["exponents.png"]
+    assert kept.read_text() == "mine"
+    assert plot(study, "exponents", "--out", kept)[0] == 2
+
+
+def test_what_is_unknown_is_told_with_what_is_known(study: Path, plot: Any) -> None:
+    code, said = plot(study, "pie")
+    assert code == 2
+    assert all(name in said for name in (*FIGURES, "forecast_check", "all"))
+    code, said = plot(study, "exponents", "--format", "bmp")
+    assert (code, "png, svg, pdf" in said) == (2, True)
+    assert plot(study, "exponents", "--out", "x.bmp")[0] == 2
+
+
+def test_the_check_needs_the_pilots_of_the_study(study: Path, plot: Any, tmp_path: Path) -> None:
+    code, said = plot(study, "forecast_check")
+    assert code == 2
+    assert "--pilots" in said
+    assert plot(study, "exponents", "--pilots", tmp_path)[0] == 2
+    rows = "\n".join(f'{{"step": {step}, "reward": {step / 50}}}' for step in range(1, 40))
+    (tmp_path / "stranger.jsonl").write_text(rows)
+    code, said = plot(study, "forecast_check", "--quiet", "--pilots", "stranger.jsonl")
+    assert code == 2
+    assert "none of these runs is a pilot of the study" in said
+
+
+def test_help_shows_an_example(plot: Any) -> None:
+    code, said = plot("--help")
+    assert code == 0
+    assert "advisor plot study" in said
