@@ -16,7 +16,7 @@ from advisor.report.names import shorten
 
 FloatArray = npt.NDArray[np.float64]
 
-MAX_PANELS = 6
+MAX_PANELS = 3
 
 DERIVED = ("start", "is_oscillator")
 """Not sampled: the same as another parameter, or a constant."""

@@ -151,6 +151,7 @@ class Drawn:
         """
         if kind not in self._rendered:
             self._rendered[kind] = render(self.figure, kind, self.name)
+            self.figure.set_layout_engine("none")  # laid out once is enough
         return self._rendered[kind]
 
 
