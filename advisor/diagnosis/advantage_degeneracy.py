@@ -25,6 +25,9 @@ SILENT_SURE = 0.9
 
 EVEN = 0.5
 
+FEWEST = 10
+"""Rewards below which a run is too young to fail."""
+
 MORE_THAN_MIX = 0.2
 SOURCE = (
     "ours; expected share E[p^G + (1-p)^G] for Beta-distributed difficulty with the logged mean "
@@ -49,8 +52,9 @@ def advantage_degeneracy(run: PilotRun) -> Card:
         )
     step, values, what = silent
     _, last = ends(values)
-    mean, is_unit = _mean_reward(run)
+    mean, is_unit = share_of_range(run, run.reward)
     expected = expected_silent(run)
+    is_young = np.isfinite(run.reward).sum() < FEWEST
     prompts, group = run.hyperparameters.prompts_per_step, run.hyperparameters.group_size
     said = []
     if expected is not None:
@@ -83,7 +87,7 @@ def advantage_degeneracy(run: PilotRun) -> Card:
     }
     share = f"{100 * last.mean:.0f} % of groups have equal rewards"
     sizes = f"with {group} completions " if group else ""
-    if last.mean >= SILENT_FAIL and is_unit and mean < UNSOLVED:
+    if last.mean >= SILENT_FAIL and is_unit and mean < UNSOLVED and not is_young:
         return Card(
             **{name: value for name, value in common.items() if name != "steps"},
             status="FAIL",
@@ -139,10 +143,10 @@ def expected_silent(run: PilotRun) -> float | None:
     """
     spread = series_of(run, "reward_std_within_group")
     group = run.hyperparameters.group_size
-    mean, is_unit = _mean_reward(run)
+    mean, is_unit = share_of_range(run, run.reward)
     if spread is None or not group or group < 2 or not is_unit or not 0 < mean < 1:
         return None
-    within = ends(spread[1])[1].mean ** 2
+    within = (ends(spread[1])[1].mean / _bounds(run)[1]) ** 2
     whole = mean * (1 - mean)
     if not 0 < within < whole:
         return None
@@ -152,10 +156,22 @@ def expected_silent(run: PilotRun) -> float | None:
     return float(np.exp(right - betaln(a, b)) + np.exp(wrong - betaln(a, b)))
 
 
-def _mean_reward(run: PilotRun) -> tuple[float, bool]:
-    """Mean reward at the end, and whether rewards lie between 0 and 1."""
-    reward = run.reward[np.isfinite(run.reward)]
-    if reward.size < 1:
+def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:
+    """Mean reward at the end as a share of its range, and whether that range is known.
+
+    It is where the run says so, and where rewards lie between 0 and 1.
+    """
+    low, width = _bounds(run)
+    shares = (reward[np.isfinite(reward)] - low) / width
+    if shares.size < 1:
         return np.nan, False
-    is_unit = bool(reward.min() >= 0 and reward.max() <= 1)
-    return ends(reward)[1].mean, is_unit
+    slack = 1e-9
+    return ends(shares)[1].mean, bool(shares.min() >= -slack and shares.max() <= 1 + slack)
+
+
+def _bounds(run: PilotRun) -> tuple[float, float]:
+    """Floor and width of the reward's range: as given, else 0 and 1."""
+    low, high = run.reward_floor, run.reward_ceiling
+    if low is None or high is None or not low < high:
+        return 0.0, 1.0
+    return low, high - low

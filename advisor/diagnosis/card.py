@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
@@ -59,3 +60,15 @@ class Card(BaseModel):
     witnesses: tuple[str, ...] = ()
     change: str = ""
     unknown: tuple[str, ...] = ()
+
+    @field_validator("number")
+    @classmethod
+    def _number_is_finite(cls, number: float | None) -> float | None:
+        return number if number is not None and math.isfinite(number) else None
+
+    @field_validator("interval")
+    @classmethod
+    def _interval_is_finite(
+        cls, interval: tuple[float, float] | None
+    ) -> tuple[float, float] | None:
+        return interval if interval is not None and all(map(math.isfinite, interval)) else None

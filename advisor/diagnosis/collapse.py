@@ -39,10 +39,26 @@ class Collapse(BaseModel):
     last: float
 
 
+LARGEST, LEAST = 1e100, 1e-100
+"""Magnitudes beyond which a number is cut, and below which it is zero: squares stay finite."""
+
+
+def tamed(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Values whose squares and sums neither overflow nor vanish; what is not finite is NaN."""
+    values = np.asarray(values, dtype=float)
+    kept = np.where(np.isfinite(values), values, np.nan)
+    return np.where(np.abs(kept) < LEAST, 0.0, np.clip(kept, -LARGEST, LARGEST))
+
+
 def trailing_mean(values: npt.NDArray[np.float64], window: int) -> npt.NDArray[np.float64]:
     """Mean over the last ``window`` values, shape (n - window + 1,)."""
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    return np.asarray((total[window:] - total[:-window]) / window)
+    rows = values.size
+    blocks = np.pad(values, (0, -rows % window)).reshape(-1, window)
+    # Sums within blocks only: a huge value drowns its own windows, not those after it.
+    ahead = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].ravel()[: rows - window + 1]
+    behind = np.cumsum(blocks, axis=1).ravel()[window - 1 : rows]
+    is_whole = np.arange(ahead.size) % window == 0
+    return np.asarray(np.where(is_whole, ahead, ahead + behind) / window)
 
 
 def window_rows(rows: int) -> int:
@@ -67,7 +83,7 @@ def find_collapse(
     Returns
     -------
     collapse : Collapse
-        With fewer rows than two windows nothing is called unstable.
+        With fewer rows than two windows, or never above the floor, nothing is called unstable.
 
     Examples
     --------
@@ -76,14 +92,15 @@ def find_collapse(
     23.0
     """
     kept = np.isfinite(reward)
-    step, reward = step[kept], reward[kept] - floor
+    floor = float(tamed(floor))
+    step, reward = step[kept], tamed(reward[kept]) - floor
     window = window_rows(reward.size)
     if reward.size < 2 * window:
         level = float(reward.mean()) + floor if reward.size else float("nan")
         return Collapse(unstable=False, onset_step=None, healthy_until=None, best=level, last=level)
     mean = trailing_mean(reward, window)
     best = np.maximum.accumulate(mean)
-    low = mean < (1 - LOST_SHARE) * best
+    low = (mean < (1 - LOST_SHARE) * best) & (best > 0)
     unstable = bool(low[-(window + 1) :].all())
     onset = healthy_until = None
     if unstable:

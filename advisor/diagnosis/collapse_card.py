@@ -6,16 +6,13 @@ import numpy as np
 
 from advisor.diagnosis.card import Card
 from advisor.diagnosis.collapse import LOST_SHARE, find_collapse
-from advisor.diagnosis.fall import SURE, Fall, find_final_fall
+from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_final_fall
 from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import Z95, difference, level, series_of
 from advisor.runs.pilot_run import FloatArray, PilotRun
 
 MODE = "collapse"
 TITLE = "Collapse"
-
-UNSURE = 2.5
-"""Standard errors from which a fall that noise might have done is still shown."""
 
 TIMES = 2.0
 """Factor by which a witness must have changed across the fall."""
@@ -36,10 +33,13 @@ def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
 
 
 def floor_of(run: PilotRun) -> float:
-    """Lowest possible reward: as given, else 0 or the lowest one logged."""
-    if run.reward_floor is not None:
-        return run.reward_floor
-    reward = judged_series(run)[1]
+    """Lowest possible reward: as given, else 0 or the lowest one logged.
+
+    A floor that no reward lies above is no floor.
+    """
+    given, reward = run.reward_floor, judged_series(run)[1]
+    if given is not None and (not reward.size or reward.max() > given):
+        return given
     return min(0.0, float(reward.min())) if reward.size else 0.0
 
 
@@ -61,9 +61,9 @@ def collapse(run: PilotRun) -> Card:
             unknown=("At least ten rows with a reward are needed.",),
         )
     floor = floor_of(run)
-    range_ = max(fall.before - floor, np.finfo(float).tiny)
-    lost = (fall.before - fall.after) / range_
-    interval = (lost - Z95 * fall.error / range_, lost + Z95 * fall.error / range_)
+    range_ = fall.before - floor if fall.before > floor else np.inf
+    lost, error = (fall.before - fall.after) / range_, fall.error / range_
+    interval = (lost - Z95 * error, lost + Z95 * error)
     common = {
         "mode": MODE,
         "title": TITLE,

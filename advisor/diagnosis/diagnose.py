@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.diagnosis.advantage_degeneracy import advantage_degeneracy
 from advisor.diagnosis.card import SEVERITY, Card, Status
+from advisor.diagnosis.collapse import tamed
 from advisor.diagnosis.collapse_card import collapse
 from advisor.diagnosis.dynamical_instability import dynamical_instability
 from advisor.diagnosis.policy_concentration import policy_concentration
@@ -59,7 +60,6 @@ class Diagnosis(BaseModel):
         """Card of one mode."""
         return next(card for card in self.cards if card.mode == mode)
 
-
     def _repr_html_(self) -> str:
         """Verdict and cards in short, as notebooks show them."""
         from advisor.notebook import heading, table, whole
@@ -72,6 +72,7 @@ class Diagnosis(BaseModel):
                 [[card.title, card.status, card.headline, card.change] for card in self.cards],
             ),
         )
+
 
 def diagnose(run: PilotRun, margin: npt.ArrayLike | None = None) -> Diagnosis:
     """Judge one run by every failure mode.
@@ -87,6 +88,7 @@ def diagnose(run: PilotRun, margin: npt.ArrayLike | None = None) -> Diagnosis:
     diagnosis : Diagnosis
         A mode that the log cannot show is NOT APPLICABLE, with the key that would show it.
     """
+    run = _tamed(run)
     cards = [
         reward_hacking(run),
         dynamical_instability(run, margin),
@@ -109,6 +111,19 @@ def diagnose(run: PilotRun, margin: npt.ArrayLike | None = None) -> Diagnosis:
         verdict=cards[0].status,
         collapse_step=onset,
         cards=tuple(cards),
+    )
+
+
+def _tamed(run: PilotRun) -> PilotRun:
+    """Run whose numbers can be squared and summed."""
+    bounds = {name: getattr(run, name) for name in ("reward_floor", "reward_ceiling")}
+    return run.model_copy(
+        update={
+            "series": {name: tamed(values) for name, values in run.series.items()},
+            "parts": {name: tamed(values) for name, values in run.parts.items()},
+            "eval_reward": tamed(run.eval_reward),
+            **{name: at if at is None else float(tamed(at)) for name, at in bounds.items()},
+        }
     )
 
 

@@ -8,10 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.diagnosis.card import Card
+from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.collapse_card import has_collapsed
 from advisor.diagnosis.fall import SURE
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import difference, level, series_of
+from advisor.diagnosis.levels import (
+    ROUNDING,
+    FloatArray,
+    as_normal,
+    lag_one,
+    level,
+    series_of,
+    widening,
+)
 from advisor.diagnosis.oscillation import find_oscillation
 from advisor.runs.pilot_run import PilotRun
 
@@ -66,7 +75,8 @@ def dynamical_instability(run: PilotRun, margin: npt.ArrayLike | None = None) ->
     grown = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     swing = None if run.is_eval_only else find_oscillation(run.step, run.reward)
     seen = [name for name in TIMES if series_of(run, name) is not None]
-    draws = None if margin is None else np.asarray(margin, dtype=float)
+    draws = None if margin is None else np.ravel(np.asarray(margin, dtype=float))
+    draws = None if draws is None or not np.isfinite(draws).any() else draws[np.isfinite(draws)]
     said = [str(growth) for growth in grown]
     if swing is not None:
         said.append(
@@ -136,20 +146,32 @@ def find_growth(run: PilotRun, name: str) -> Growth | None:
     width = max(4, round(SHARE * values.size))
     if values.size < 2 * width:
         return None
-    means = np.convolve(values, np.ones(width) / width, mode="valid")
+    means = trailing_mean(values, width)
     calm_at = int(np.argmin(np.where(means > 0, means, np.inf)[: -width or None]))
     # A policy that starts wild calms down first: what counts is what comes after the calm.
     high_at = calm_at + int(np.argmax(means[calm_at:]))
-    calm, high = level(values[calm_at : calm_at + width]), level(values[high_at : high_at + width])
+    quiet, wild = values[calm_at : calm_at + width], values[high_at : high_at + width]
+    calm, high = level(quiet), level(wild)
     if not calm.mean > 0 or high.mean < LEAST.get(name, 0.0):
         return None
     started = level(values[:width]).mean
     is_grown = high.mean >= TIMES[name] * calm.mean and high.mean >= 1.5 * started
-    if not is_grown or difference(high, calm) < SURE:
+    if not is_grown or _certainty(quiet, wild) < SURE:
         return None
     limit = 0.5 * (calm.mean + high.mean)
     above = np.flatnonzero(values[calm_at : high_at + width] > limit)
     return Growth(name, calm.mean, high.mean, float(step[calm_at + above[0]]))
+
+
+def _certainty(quiet: FloatArray, wild: FloatArray) -> float:
+    """Growth from one stretch to another in standard errors."""
+    rest = np.concatenate([quiet - quiet.mean(), wild - wild.mean()])
+    found = lag_one(rest)
+    widened = widening(found + (2 + 4 * max(found, 0.0)) / rest.size)
+    error = float(np.hypot(quiet.std(ddof=1), wild.std(ddof=1))) / np.sqrt(quiet.size) * widened
+    error = max(error, ROUNDING * float(np.abs(wild).max()))
+    freedom = max(1.0, (rest.size - 2) / widened**2)
+    return as_normal(float(wild.mean() - quiet.mean()) / error, freedom)
 
 
 def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:

@@ -14,13 +14,16 @@ from advisor.diagnosis.collapse import (
     trailing_mean,
     window_rows,
 )
-from advisor.diagnosis.levels import LEAST_ROWS, inflation
+from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, as_normal, lag_one, widening
 
 FloatArray = npt.NDArray[np.float64]
 
 SURE = 4.0
-"""Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.4
-and more; falls that the definition alone would see in noise reach 2.9."""
+"""Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.2
+and more; falls that the definition alone would see in noise reach 2.8."""
+
+UNSURE = 2.5
+"""Standard errors from which a fall that noise might have done is still shown."""
 
 RAMPS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 """Lengths of a fall that are tried, in rows."""
@@ -34,7 +37,12 @@ BELOW = 1.5
 MOST_ROWS = 400
 """Longer series are averaged down before a change point is sought."""
 
+DEAD = 0.05
+"""Share of the level before a fall at or below which rows count as dead."""
+
 _LEAST = 2
+_FITTED = 4
+"""What a ramp is fitted with: two levels, onset, length."""
 
 
 class Fall(NamedTuple):
@@ -50,6 +58,8 @@ class Fall(NamedTuple):
         Levels in reward units.
     error : float
         Standard error of ``before - after``, inflated for autocorrelation.
+    freedom : float
+        Degrees of freedom behind it.
     """
 
     onset_step: float
@@ -57,11 +67,13 @@ class Fall(NamedTuple):
     before: float
     after: float
     error: float
+    freedom: float
 
     @property
     def z(self) -> float:
-        """The fall in standard errors."""
-        return (self.before - self.after) / max(self.error, np.finfo(float).tiny)
+        """The fall in standard errors of a normal variable that is as rare."""
+        ratio = (self.before - self.after) / self.error if self.error > 0 else 0.0
+        return as_normal(ratio, self.freedom)
 
 
 def find_fall(
@@ -93,12 +105,12 @@ def find_fall(
     mean = mean[: min(last, mean.size)]
     # A run that was lost and regained may fall from its last good stretch or from all before it.
     tops = {int(np.argmax(mean)), _last_top(mean - floor)}
-    falls = [_fall_from(step, reward, top, window, float(mean[top])) for top in tops]
+    falls = [_fall_from(step, reward, top, window, float(mean[top]), floor) for top in tops]
     return max((fall for fall in falls if fall is not None), key=lambda f: f.z, default=None)
 
 
 def _fall_from(
-    step: FloatArray, reward: FloatArray, top: int, window: int, best: float
+    step: FloatArray, reward: FloatArray, top: int, window: int, best: float, floor: float
 ) -> Fall | None:
     """Fall after the window that starts at row ``top`` and has mean ``best``."""
     # What came long before it belongs to the rise.
@@ -108,7 +120,14 @@ def _fall_from(
     if found is None:
         return None
     begin, end, before, after, fitted, spread = found
-    error = spread * inflation(tail - fitted)
+    error, freedom = spread * widening(lag_one(tail - fitted)), np.inf
+    dead = floor + DEAD * (before - floor)
+    if after > dead or bool((reward[: first + end] <= dead).any()):
+        # Noise wanders so: what is fitted to it hides correlation, and few rows bound it badly.
+        correlation = _correlation(reward[:first], tail - fitted, window)
+        error = spread * widening(correlation)
+        freedom = max(1.0, (tail.size - _FITTED) / widening(correlation) ** 2)
+    error = max(error, ROUNDING * float(np.abs(tail).max()))
     # The rows before the fall tell the band; those on the floor may not move at all.
     band = tail[:begin] if begin >= LEAST_ROWS else tail - fitted
     noise = float(band.std(ddof=1))
@@ -117,7 +136,21 @@ def _fall_from(
     while onset > window and tail[onset - 1] < best - BELOW * noise:
         onset -= 1
     floor_row = first + min(end, tail.size - 1)
-    return Fall(float(step[first + onset]), float(step[floor_row]), before, after, error)
+    return Fall(float(step[first + onset]), float(step[floor_row]), before, after, error, freedom)
+
+
+def _correlation(earlier: FloatArray, rest: FloatArray, window: int) -> float:
+    """Lag-one correlation of the rows of a fall, or of all rows where it is more; bias removed."""
+    rows, found = rest.size, lag_one(rest)
+    width = min(2 * window, (earlier.size - 1) // 2 * 2) | 1
+    if earlier.size >= 2 * LEAST_ROWS and width <= earlier.size:
+        padded = np.pad(earlier, width // 2, mode="reflect")
+        wander = earlier - trailing_mean(padded, width)
+        power = float(wander @ wander + rest @ rest)
+        both = float(wander[1:] @ wander[:-1] + rest[1:] @ rest[:-1]) / power if power > 0 else 0.0
+        if both > found:
+            rows, found = rows + earlier.size, both
+    return found + (2 + 4 * max(found, 0.0)) / rows
 
 
 def find_final_fall(
@@ -182,7 +215,7 @@ def _ramp(values: FloatArray) -> tuple[int, int, float, float, FloatArray, float
     if found is None:
         return None
     loss, begin, end, before, after, fitted, variance = found
-    sigma = np.sqrt(loss / max(1, values.size - 4))
+    sigma = np.sqrt(loss / max(1, values.size - _FITTED))
     return begin, end, float(before), float(after), fitted, float(sigma * np.sqrt(variance))
 
 

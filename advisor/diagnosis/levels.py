@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri, stdtr
 
+from advisor.diagnosis.collapse import trailing_mean
 from advisor.runs.pilot_run import PilotRun
 
 FloatArray = npt.NDArray[np.float64]
@@ -19,6 +21,9 @@ MOST_CORRELATION = 0.9
 
 LEAST_ROWS = 4
 """Rows below which a level has no error worth stating."""
+
+ROUNDING = 1e-12
+"""Relative error that any level has: a constant must not differ from itself by its last digit."""
 
 
 class Level(NamedTuple):
@@ -49,19 +54,33 @@ def level(values: FloatArray) -> Level:
     """
     if values.size < LEAST_ROWS:
         return Level(float(values.mean()) if values.size else np.nan, np.inf)
-    return Level(
-        float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)) * inflation(values)
-    )
+    error = float(values.std(ddof=1) / np.sqrt(values.size)) * inflation(values)
+    return Level(float(values.mean()), max(error, ROUNDING * float(np.abs(values).max())))
 
 
 def inflation(values: FloatArray) -> float:
     """Factor by which autocorrelation widens the error of a mean, at least 1."""
+    return widening(lag_one(values))
+
+
+def lag_one(values: FloatArray) -> float:
+    """Correlation of neighbours; 0 where nothing varies."""
     around = values - values.mean()
-    power = float(around @ around)
-    if power <= 0:
-        return 1.0
-    lag_one = float(np.clip(around[1:] @ around[:-1] / power, 0.0, MOST_CORRELATION))
-    return float(np.sqrt((1 + lag_one) / (1 - lag_one)))
+    # Dot products of long vectors start threads, which costs more than it saves.
+    power = float((around**2).sum())
+    return float((around[1:] * around[:-1]).sum()) / power if power > 0 else 0.0
+
+
+def widening(correlation: float) -> float:
+    """Factor by which such a correlation of neighbours widens the error of a mean, at least 1."""
+    kept = float(np.clip(correlation, 0.0, MOST_CORRELATION))
+    return float(np.sqrt((1 + kept) / (1 - kept)))
+
+
+def as_normal(ratio: float, freedom: float) -> float:
+    """Standard errors of a normal variable as rare as a ratio with so many degrees of freedom."""
+    tail = max(float(stdtr(freedom, -abs(ratio))), np.finfo(float).tiny)
+    return float(np.sign(ratio) * -ndtri(tail))
 
 
 def difference(one: Level, other: Level) -> float:
@@ -95,7 +114,7 @@ def since(step: FloatArray, values: FloatArray, limit: float, *, below: bool = F
         Beyond means below.
     """
     width = max(LEAST_ROWS, values.size // 20)
-    means = np.convolve(values, np.ones(width) / width, mode="valid")
+    means = trailing_mean(values, width)
     back = np.flatnonzero(means > limit if below else means < limit)
     if back.size and back[-1] + 1 >= means.size:
         return float(step[-1])

@@ -7,13 +7,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.diagnosis.collapse import trailing_mean
+
 FloatArray = npt.NDArray[np.float64]
 
 FEWEST_ROWS = 40
 FEWEST_CYCLES = 4
+FEWEST_OTHERS = 3
 LEAST_ROWS_A_CYCLE = 4
 RARE = 1e-4
 """Chance that noise of the same colour has so high a peak anywhere."""
+
+SMALLEST = 1e-9
+"""Swing, as a share of the largest reward, below which there is nothing but rounding."""
 
 
 class Oscillation(NamedTuple):
@@ -42,8 +48,9 @@ def find_oscillation(step: FloatArray, reward: FloatArray) -> Oscillation | None
     Returns
     -------
     oscillation : Oscillation or None
-        None where there are too few rows or no peak is rarer than ``RARE``. The trend is a
-        straight line plus an exponential rise, taken off by a wide running mean.
+        None where there are too few rows or no peak is rarer than ``RARE``. The trend is taken
+        off by a wide running mean. A peak is compared with the mean of the other frequencies but
+        its neighbours, into which it leaks; in noise that ratio follows an F distribution.
     """
     kept = np.isfinite(reward)
     values, times = reward[kept], step[kept]
@@ -51,20 +58,25 @@ def find_oscillation(step: FloatArray, reward: FloatArray) -> Oscillation | None
         return None
     width = values.size // FEWEST_CYCLES | 1
     padded = np.pad(values, width // 2, mode="reflect")
-    rest = values - np.convolve(padded, np.ones(width) / width, mode="valid")
+    rest = values - trailing_mean(padded, width)
     rest = rest - rest.mean()
+    largest = float(np.abs(rest).max())
+    if largest <= SMALLEST * float(np.abs(values).max()):
+        return None
+    rest = rest / largest
     power = np.abs(np.fft.rfft(rest)) ** 2
     frequency = np.fft.rfftfreq(values.size)
-    lag_one = float(np.clip(rest[1:] @ rest[:-1] / max(rest @ rest, 1e-300), 0.0, 0.95))
+    lag_one = float(np.clip(rest[1:] @ rest[:-1] / (rest @ rest), 0.0, 0.95))
     noise = 1 / (1 - 2 * lag_one * np.cos(2 * np.pi * frequency) + lag_one**2)
     looked = (frequency >= FEWEST_CYCLES / values.size) & (frequency <= 1 / LEAST_ROWS_A_CYCLE)
-    if not looked.any() or not power[looked].any():
-        return None
     scaled = power[looked] / noise[looked]
-    # The median of an exponential variable is ln 2 of its mean, and does not feel the peak.
-    scaled = scaled / (np.median(scaled) / np.log(2))
     top = int(np.argmax(scaled))
-    chance = float(-np.expm1(looked.sum() * np.log1p(-np.exp(-scaled[top]))))
+    others = np.delete(scaled, np.arange(max(0, top - 1), min(scaled.size, top + 2)))
+    if scaled[top] <= 0 or others.size < FEWEST_OTHERS:
+        return None
+    # (1 + x / k)^-k is the tail of F(2, 2 k); any of the frequencies could have been the peak.
+    share = others.sum() / (others.sum() + scaled[top])
+    chance = float(min(1.0, scaled.size * share**others.size))
     if chance > RARE:
         return None
     spacing = float(np.median(np.diff(times)))

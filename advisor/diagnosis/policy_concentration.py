@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.diagnosis.advantage_degeneracy import SOLVED
+from advisor.diagnosis.advantage_degeneracy import SOLVED, share_of_range
 from advisor.diagnosis.card import Card
 from advisor.diagnosis.collapse_card import has_collapsed, judged_series
 from advisor.diagnosis.knobs import knob
@@ -23,6 +23,9 @@ SOURCE = (
 )
 LEAST_ROWS = 12
 
+MOST_NATS, MOST_REWARD, SMALLEST = 30.0, 1e9, 1e-9
+"""Entropy and reward beyond which no law is fitted, and the relative change below which."""
+
 
 def policy_concentration(run: PilotRun) -> Card:
     """Judge the entropy of the last fifth of the run against that of its first tenth."""
@@ -37,7 +40,16 @@ def policy_concentration(run: PilotRun) -> Card:
         )
     step, values = found
     first, last = ends(values, 0.1)[0], ends(values)[1]
-    start = max(first.mean, np.finfo(float).tiny)
+    if first.mean <= 0 or last.mean < 0:
+        return Card(
+            mode=MODE,
+            title=TITLE,
+            status="NOT APPLICABLE",
+            headline=f"What is logged as entropy is no entropy: {first.mean:.3g} at the start, "
+            f"{last.mean:.3g} at the end.",
+            unknown=("Log the entropy of the policy in nats, with its own sign.",),
+        )
+    start = first.mean
     left = last.mean / start
     spread = float(np.hypot(last.error / start, left * first.error / start))
     is_sure = difference(first, last) > 2
@@ -63,7 +75,7 @@ def policy_concentration(run: PilotRun) -> Card:
         f"{knob(run, 'learning_rate')}; what is not sampled cannot be learned."
     )
     reward = judged_series(run)[1]
-    solved = bool(reward.size and reward.max() <= 1 and ends(reward)[1].mean >= SOLVED)
+    solved = share_of_range(run, reward)[0] >= SOLVED
     if is_sure and left <= LEFT_FAIL and not solved and (_stalled(run) or has_collapsed(run)):
         return Card(
             **common,
@@ -93,8 +105,10 @@ def _law(run: PilotRun) -> tuple[str, ...]:
     kept = np.isfinite(entropy) & np.isfinite(run.reward)
     if kept.sum() < LEAST_ROWS:
         return ()
+    if np.abs(entropy[kept]).max() > MOST_NATS or np.abs(run.reward[kept]).max() > MOST_REWARD:
+        return ()
     power, reward = np.exp(entropy[kept]), run.reward[kept]
-    if power.std() <= 0 or reward.std() <= 0:
+    if np.ptp(power) <= 0 or np.ptp(reward) <= SMALLEST * np.abs(reward).max():
         return ()
     slope, top = np.polyfit(power, reward, 1)
     fitted = float(np.corrcoef(power, reward)[0, 1] ** 2)

@@ -8,17 +8,25 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.diagnosis.card import Card
-from advisor.diagnosis.fall import SURE
+from advisor.diagnosis.collapse import trailing_mean
+from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_fall
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import Level, difference, ends, level, series_of
+from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
 from advisor.runs.pilot_run import FloatArray, PilotRun
 
 MODE = "reward_hacking"
 TITLE = "Reward hacking"
 
 FEWEST_EVALUATIONS = 6
+
+MANY = 20
+"""Values from which the correlation of neighbours can be told; fewer lie far apart."""
+
 UP = 3.0
 """Standard errors by which the train reward must rise."""
+
+SMALLEST = 1e-9
+"""Change, as a share of the largest value, below which a series does not move."""
 
 NOTED, LOST = 0.1, 1 / 3
 """Share of its best that the meant quantity must lose for a WARNING, and for a FAIL."""
@@ -33,28 +41,32 @@ SOURCE = "ours: train reward up by 3 standard errors, held-out reward or meant p
 
 
 class Parting(NamedTuple):
-    """Two series that part: the one meant, and since when."""
+    """A series that falls while the train reward does not.
+
+    Attributes
+    ----------
+    name : str
+    fall : Fall
+    floor : float
+        Its lowest possible value.
+    """
 
     name: str
-    before: Level
-    after: Level
-    since: float
-
-    @property
-    def z(self) -> float:
-        """Fall of the meant one in standard errors."""
-        return difference(self.before, self.after)
+    fall: Fall
+    floor: float
 
     @property
     def lost(self) -> float:
         """Share of its best that it lost."""
-        return 1 - self.after.mean / self.before.mean if self.before.mean > 0 else 0.0
+        before = self.fall.before - self.floor
+        return (self.fall.before - self.fall.after) / before if before > 0 else 0.0
 
 
 def reward_hacking(run: PilotRun) -> Card:
     """Set the train reward against held-out rewards and against its own parts."""
-    has_evaluations = run.eval_step.size >= FEWEST_EVALUATIONS and not run.is_eval_only
-    parts = {name: values for name, values in run.parts.items() if np.isfinite(values).sum() >= 20}
+    evaluations = np.isfinite(run.eval_reward).sum()
+    has_evaluations = evaluations >= FEWEST_EVALUATIONS and not run.is_eval_only
+    parts = {n: values for n, values in run.parts.items() if np.isfinite(values).sum() >= MANY}
     if not has_evaluations and len(parts) < 2:
         return Card(
             mode=MODE,
@@ -66,6 +78,8 @@ def reward_hacking(run: PilotRun) -> Card:
                 "reward function: train reward alone cannot show it.",
             ),
         )
+    times = np.concatenate([run.step, run.eval_step])
+    span = (float(times.min()), float(times.max()))
     found: list[Parting] = []
     number: float | None = None
     unit = ""
@@ -73,14 +87,15 @@ def reward_hacking(run: PilotRun) -> Card:
         slope = coupling(run)
         if slope is not None:
             number, unit = slope, "held-out gain per unit of train gain, last half"
-        parted = _parting("held-out reward", run.eval_step, run.eval_reward)
-        if parted is not None and _moved_since(run.step, run.reward, parted.since) > -UP:
+        floor = 0.0 if run.reward_floor is None else run.reward_floor
+        parted = _parting("held-out reward", run.eval_step, run.eval_reward, floor)
+        if parted is not None and _moved_since(run, parted.fall.onset_step, -UP):
             found.append(parted)
     for name, values in parts.items():
-        parted = _parting(name, run.step, values)
-        if parted is not None and _moved_since(run.step, run.reward, parted.since) > UP:
+        parted = _parting(name, run.step, values, 0.0)
+        if parted is not None and _moved_since(run, parted.fall.onset_step, UP):
             found.append(parted)
-    sure = [p for p in found if p.z >= SURE and p.lost >= NOTED]
+    sure = [p for p in found if p.fall.z >= SURE and p.lost >= NOTED]
     meant = [p for p in sure if p.name == "held-out reward" or _is_meant(p.name)]
     common = {
         "mode": MODE,
@@ -93,15 +108,28 @@ def reward_hacking(run: PilotRun) -> Card:
         "unknown": () if has_evaluations else ("Held-out rewards would settle it.",),
     }
     if meant or sure:
-        worst = max(meant or sure, key=lambda one: one.z)
+        worst = max(meant or sure, key=lambda one: one.fall.z)
+        fall = worst.fall
         return Card(
             **common,
             status="FAIL" if meant and worst.lost >= LOST else "WARNING",
-            headline=f"{worst.name} fell from {worst.before.mean:.3g} to {worst.after.mean:.3g} "
-            f"from step {worst.since:.0f} on while the train reward did not.",
-            steps=(worst.since, float(run.step[-1])),
+            headline=f"{worst.name} fell from {fall.before:.3g} to {fall.after:.3g} "
+            f"from step {fall.onset_step:.0f} on while the train reward did not.",
+            steps=(fall.onset_step, span[1]),
             change=f"Mend or reweigh the reward; meanwhile raise {knob(run, 'kl_coefficient')} "
-            f"and stop at step {worst.since:.0f}.",
+            f"and stop at step {fall.onset_step:.0f}.",
+        )
+    unsure = [p for p in found if p.fall.z >= UNSURE and p.lost >= LOST and p not in sure]
+    if any(p.name == "held-out reward" for p in unsure):
+        fall = unsure[0].fall
+        return Card(
+            **common,
+            status="WARNING",
+            headline=f"{unsure[0].name} ends lower, {fall.after:.3g} after {fall.before:.3g}, "
+            "while the train reward does not, but noise may have done it "
+            f"({fall.z:.1f} standard errors).",
+            steps=(fall.onset_step, span[1]),
+            change="Evaluate more often, or on more prompts: a fall is then told from noise.",
         )
     stuck = _stuck(run, parts)
     if stuck is not None:
@@ -109,7 +137,7 @@ def reward_hacking(run: PilotRun) -> Card:
             **common,
             status="WARNING",
             headline=f"The train reward rose, but {stuck} never moved.",
-            steps=(float(run.step[0]), float(run.step[-1])),
+            steps=span,
             change=f"Check that '{stuck}' can be reached; what rises may be a proxy.",
         )
     return Card(
@@ -118,7 +146,7 @@ def reward_hacking(run: PilotRun) -> Card:
         headline="Train reward and "
         + ("held-out reward" if has_evaluations else "its parts")
         + " move together.",
-        steps=(float(run.step[0]), float(run.step[-1])),
+        steps=span,
     )
 
 
@@ -128,16 +156,22 @@ def coupling(run: PilotRun) -> float | None:
     Returns
     -------
     slope : float or None
-        Ratio of the errors from differences of neighbours; None where neither moves.
+        Ratio of the errors from differences of neighbours; None where one does not move.
     """
-    kept = np.isfinite(run.reward)
-    size = max(1, kept.sum() // (2 * run.eval_step.size))
-    smooth = np.convolve(run.reward[kept], np.ones(size) / size, mode="same")
-    train = np.interp(run.eval_step, run.step[kept], smooth)
-    half = run.eval_step.size // 2
-    x, y = train[half:], run.eval_reward[half:]
-    if x.size < 3:
+    kept, seen = np.isfinite(run.reward), np.isfinite(run.eval_reward)
+    times, held_out = run.eval_step[seen], run.eval_reward[seen]
+    half = times.size // 2
+    if times.size - half < 3 or not kept.any():
         return None
+    size = max(1, int(kept.sum()) // (2 * times.size))
+    # The middle of each mean; one of an even number of rows lies half a row late.
+    smooth, middles = trailing_mean(run.reward[kept], size), run.step[kept][size // 2 :]
+    x = np.interp(times, middles[: smooth.size], smooth)[half:]
+    y = held_out[half:]
+    unit_x, unit_y = float(np.abs(x).max()), float(np.abs(y).max())
+    if np.ptp(x) <= SMALLEST * unit_x or np.ptp(y) <= SMALLEST * unit_y:
+        return None
+    x, y = x / unit_x, y / unit_y
     noise = [float(np.mean(np.diff(v) ** 2) / 2) for v in (x, y)]
     xx, yy = float(np.var(x)), float(np.var(y))
     xy = float(np.mean((x - x.mean()) * (y - y.mean())))
@@ -145,40 +179,47 @@ def coupling(run: PilotRun) -> float | None:
         return None
     ratio = noise[1] / noise[0]
     gap = yy - ratio * xx
-    return float((gap + np.sqrt(gap**2 + 4 * ratio * xy**2)) / (2 * xy))
+    slope = (gap + np.sqrt(gap**2 + 4 * ratio * xy**2)) / (2 * xy)
+    return float(slope) * (unit_y / unit_x)
 
 
-def _parting(name: str, step: FloatArray, values: FloatArray) -> Parting | None:
-    """Best stretch of a series against its end, where the end comes after it."""
+def _parting(name: str, step: FloatArray, values: FloatArray, floor: float) -> Parting | None:
+    """Last fall of a series, or None where it has none."""
     kept = np.isfinite(values)
-    step, values = step[kept], values[kept]
+    find = find_fall if kept.sum() >= MANY else _sparse_fall
+    fall = find(step[kept], values[kept], floor=floor)
+    return None if fall is None else Parting(name, fall, floor)
+
+
+def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> Fall | None:
+    """Best stretch of a few independent values, a fifth of them, against their end."""
     width = max(3, values.size // 5)
     if values.size < 2 * width:
         return None
-    means = np.convolve(values, np.ones(width) / width, mode="valid")
-    top = int(np.argmax(means[: -width or None]))
-    if top + width > values.size - width:
-        return None
-    best, end = level_of(values[top : top + width]), level_of(values[-width:])
-    return Parting(name, best, end, float(step[top + width - 1]))
+    top = int(np.argmax(trailing_mean(values, width)[:-width]))
+    best, end = values[top : top + width], values[-width:]
+    # Three values alone say little about their noise: bends of what led up to them say more.
+    bends = np.diff(values[: top + width], 2)
+    own, other = 2 * (width - 1), bends.size / 2
+    squares = ((best - best.mean()) ** 2).sum() + ((end - end.mean()) ** 2).sum()
+    squares += other * (bends**2).mean() / 6 if bends.size else 0.0
+    error = np.sqrt(squares / (own + other) * 2 / width)
+    error = max(float(error), ROUNDING * float(np.abs(values).max()))
+    before, after = float(best.mean()), float(end.mean())
+    low = np.flatnonzero(values[top + width :] < (before + after) / 2)
+    onset = float(step[top + width + (int(low[0]) if low.size else 0)])
+    return Fall(onset, float(step[-width]), before, after, error, own + other)
 
 
-def level_of(values: FloatArray) -> Level:
-    """Level of a stretch that may have three values only."""
-    if values.size >= 4:
-        return level(values)
-    return Level(float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)))
-
-
-def _moved_since(step: FloatArray, reward: FloatArray, since: float) -> float:
-    """Rise of the train reward from a step on, in standard errors."""
-    kept = np.isfinite(reward)
-    around = reward[kept][step[kept] <= since]
-    after = reward[kept][step[kept] > since]
-    if around.size < 4 or after.size < 4:
-        return 0.0
-    size = max(4, min(around.size, after.size) // 3)
-    return difference(level(after[-size:]), level(around[-size:]))
+def _moved_since(run: PilotRun, since: float, least: float) -> bool:
+    """Whether the train reward moved by more than so many standard errors from a step on."""
+    kept = np.isfinite(run.reward)
+    step, reward = run.step[kept], run.reward[kept]
+    around, after = reward[step <= since], reward[step > since]
+    size = max(LEAST_ROWS, min(around.size, after.size) // 3)
+    if min(around.size, after.size) < LEAST_ROWS:
+        return False
+    return difference(level(after[-size:]), level(around[-size:])) > least
 
 
 def _is_meant(name: str) -> bool:
