@@ -120,7 +120,21 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         else:
             entry |= _delays(own)
         table[case] = entry
-    return {"cause after step": CAUSE, "steps": STEPS, "table": table, "runs": rows}
+    return {"cause after step": CAUSE, "steps": STEPS, "table": table, "runs": condensed(rows)}
+
+
+def condensed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What is kept of each run: where an alarm began, ended and by which rule."""
+    kept = []
+    for row in rows:
+        spells: list[list[Any]] = []
+        for look in row["seen"]:
+            if look["alarm"] and spells and spells[-1][1:] == [look["step"] - 1, look["rule"]]:
+                spells[-1][1] = look["step"]
+            elif look["alarm"]:
+                spells.append([look["step"], look["step"], look["rule"]])
+        kept.append({"case": row["case"], "seed": row["seed"], "alarms from, to, by": spells})
+    return kept
 
 
 def _delays(own: list[list[dict[str, Any]]]) -> dict[str, Any]:
