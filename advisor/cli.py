@@ -17,8 +17,8 @@ from advisor.doctor_cli import doctor
 from advisor.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, pairs
 from advisor.plot_cli import plot
 from advisor.priors_cli import priors_app
-from advisor.watch_cli import watch
 from advisor.report_cli import report
+from advisor.watch_cli import watch
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
@@ -93,10 +93,10 @@ def inspect(
         bool,
         typer.Option("--explain", help="For each run: keys read, and the arithmetic behind K."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Only the runs, not what to add nor what is no log.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     debug: Debug = False,
 ) -> None:
     """Show which runs a folder holds, what was understood, and what to add before a fit.
@@ -417,13 +417,13 @@ app.command("what-if")(what_if)
 app.command("next-pilot")(next_pilot)
 app.command("plot")(plot)
 app.command("export")(export)
-app.command("watch")(watch)
-app.add_typer(priors_app, name="priors")
 app.command("report")(report)
 app.command("compare")(compare)
-
-
+app.command("watch")(watch)
+app.add_typer(priors_app, name="priors")
 app.command("doctor")(doctor)
+
+
 def _advise(
     logs: Sequence[Path],
     *,
