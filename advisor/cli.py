@@ -445,10 +445,11 @@ def _advise(
     from advisor.advice.cost import check_time
     from advisor.advice.lattice import check_choices
     from advisor.advice.target import largest_target
+    from advisor.diagnosis import diagnose as judge
     from advisor.posterior import fit
     from advisor.runs import read_runs
     from advisor.study import check_folder, write_study
-    from advisor.terminal import Reporter, print_answer, print_runs
+    from advisor.terminal import Reporter, print_answer, print_runs, print_sick
 
     choices = choices or {}
     check_folder(out)
@@ -463,8 +464,10 @@ def _advise(
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, sidecar=sidecar, overrides=overrides, columns=columns)
+        judged = [judge(run) for run in runs]
         if not quiet:
             print_runs(runs, progress.console)
+            print_sick(judged, progress.console)
         posterior = fit(
             runs, priors=priors, families=families, sampling=sampling, progress=progress
         )
@@ -477,7 +480,7 @@ def _advise(
             progress=progress,
             **choices,
         )
-        files = write_study(out, posterior, advice, progress)
+        files = write_study(out, posterior, advice, progress, judged)
     if as_json:
         typer.echo(advice.to_json())
     else:

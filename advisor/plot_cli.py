@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,8 +60,7 @@ def plot(
     / advisor plot study all --out figures
     """
     from advisor.errors import InputError
-    from advisor.report.forecast_check import forecast_check_info
-    from advisor.report.gallery import FIGURES, FORECAST_CHECK, check_format, drawings, drawn_check
+    from advisor.report.gallery import FIGURES, FORECAST_CHECK, check_format, drawings
 
     known = (*FIGURES, FORECAST_CHECK, ALL)
     if name not in known:
@@ -95,27 +94,41 @@ def plot(
     posterior, advice = load(study, quiet=quiet)
     drawn = drawings(posterior, advice, [one for one in names if one in FIGURES])
     if pilots:
-        from advisor.posterior import Sampling
-        from advisor.runs import read_runs
-        from advisor.terminal import Reporter
-
-        with Reporter(quiet=quiet) as progress:
-            progress("Reading logs", None, "")
-            runs = read_runs(
-                pilots,
-                sidecar=sidecar,
-                overrides=pairs(settings, "--set"),
-                columns=pairs(column, "--column"),
-            )
-            info = forecast_check_info(
-                _own(runs, posterior, pilots),
-                priors=posterior.meta.priors,
-                sampling=Sampling(seed=seed),
-                progress=progress,
-            )
-        drawn.append(drawn_check(info))
+        overrides, columns = pairs(settings, "--set"), pairs(column, "--column")
+        drawn.append(
+            check_of(posterior, pilots, sidecar, overrides, columns, seed=seed, quiet=quiet)
+        )
     for one in drawn:
         _write(one, files[one.name], chosen)
+
+
+def check_of(
+    posterior: Posterior,
+    pilots: Sequence[Path],
+    sidecar: Path | None,
+    overrides: Mapping[str, str],
+    columns: Mapping[str, str],
+    *,
+    seed: int,
+    quiet: bool,
+) -> Drawn:
+    """Fit the first half of a study's pilots and draw what became of the forecasts."""
+    from advisor.posterior import Sampling
+    from advisor.report.forecast_check import forecast_check_info
+    from advisor.report.gallery import drawn_check
+    from advisor.runs import read_runs
+    from advisor.terminal import Reporter
+
+    with Reporter(quiet=quiet) as progress:
+        progress("Reading logs", None, "")
+        runs = read_runs(pilots, sidecar=sidecar, overrides=overrides, columns=columns)
+        info = forecast_check_info(
+            _own(runs, posterior, pilots),
+            priors=posterior.meta.priors,
+            sampling=Sampling(seed=seed),
+            progress=progress,
+        )
+    return drawn_check(info)
 
 
 def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[Path]) -> list[PilotRun]:

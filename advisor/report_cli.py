@@ -7,20 +7,39 @@ from typing import Annotated
 
 import typer
 
-from advisor.flags import Debug, Quiet, noted
+from advisor.advice_cli import Study
+from advisor.flags import Column, Debug, Settings, Sidecar, pairs
 
 
 def report(
-    study: Annotated[Path, typer.Argument(help="Folder that advisor advise or demo wrote.")],
-    quiet: Quiet = False,
+    study: Study,
+    pilots: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The study's pilot logs: adds a check of forecasts, which takes as long as a fit."
+        ),
+    ] = None,
+    sidecar: Sidecar = None,
+    settings: Settings = None,
+    column: Column = None,
+    seed: Annotated[int, typer.Option(help="Of the sampler of the check.", min=0)] = 1,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     debug: Debug = False,
 ) -> None:
     """Write report.html of a study: one file with figures, what-if sliders and configs.
 
-    Open it in any browser; it needs no network. [bold]Example[/]: advisor report study
-    """
-    from advisor.study import rewrite_report
+    It opens in any browser, without a network.
 
-    with noted(quiet=quiet):
-        path = rewrite_report(study)
-    typer.echo(path)
+    [bold]Example[/]: advisor report study --pilots runs/
+    """
+    from advisor.plot_cli import check_of
+    from advisor.study import load_study, rewrite_report
+
+    more = []
+    if pilots:
+        posterior, _ = load_study(study)
+        overrides, columns = pairs(settings, "--set"), pairs(column, "--column")
+        more.append(
+            check_of(posterior, pilots, sidecar, overrides, columns, seed=seed, quiet=quiet)
+        )
+    typer.echo(rewrite_report(study, more))

@@ -6,8 +6,9 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -18,6 +19,9 @@ from advisor.diagnosis.text import as_json
 from advisor.errors import InputError, StudyError, unwritable
 from advisor.integrations.export import FRAMEWORKS, export_config
 from advisor.posterior import Posterior
+
+if TYPE_CHECKING:
+    from advisor.report.gallery import Drawn
 
 MANIFEST = "manifest.json"
 REPORT = "report.html"
@@ -53,20 +57,26 @@ def write_study(
     InputError
         The folder exists and is no study, or cannot be written.
     """
-    from advisor.report import draw_all, write_report
+    from advisor.report import draw_all, drawings, write_report
 
+    drawn = cache(lambda: drawings(posterior, advice))
     out = Path(folder)
     check_folder(out)
     steps: list[tuple[str, Callable[[Path], object]]] = [
         ("Saving the posterior", lambda at: posterior.save(at / "posterior.nc")),
         ("Writing the recommendation", lambda at: _write_answer(advice, at)),
         ("Writing the trainer configs", lambda at: _write_configs(advice, at)),
-        ("Drawing figures", lambda at: draw_all(posterior, advice, at / "figures")),
+        ("Drawing figures", lambda at: draw_all(posterior, advice, at / "figures", drawn=drawn())),
         ("Writing the diagnosis", lambda at: _write_diagnoses(diagnoses, at)),
         (
             "Writing the report",
             lambda at: write_report(
-                posterior, advice, at / REPORT, diagnoses=diagnoses, configs=_configs(advice)
+                posterior,
+                advice,
+                at / REPORT,
+                diagnoses=diagnoses,
+                configs=_configs(advice),
+                drawn=drawn(),
             ),
         ),
     ]
@@ -231,14 +241,14 @@ def load_diagnoses(folder: str | Path) -> list[Diagnosis]:
         return []
 
 
-def rewrite_report(folder: str | Path, check: Any = None) -> Path:
+def rewrite_report(folder: str | Path, more: Sequence[Drawn] = ()) -> Path:
     """Write the report of a study anew, in its place.
 
     Parameters
     ----------
     folder : path-like
-    check : tuple of (Info, Figure), optional
-        Forecast check to show with it.
+    more : sequence of Drawn
+        Figures besides those that every report shows: the check of forecasts.
 
     Raises
     ------
@@ -247,7 +257,7 @@ def rewrite_report(folder: str | Path, check: Any = None) -> Path:
     InputError
         The file cannot be written.
     """
-    from advisor.report import write_report
+    from advisor.report import drawings, write_report
 
     posterior, advice = load_study(folder)
     out = Path(folder) / REPORT
@@ -258,7 +268,7 @@ def rewrite_report(folder: str | Path, check: Any = None) -> Path:
             out,
             diagnoses=load_diagnoses(folder),
             configs=_configs(advice),
-            check=check,
+            drawn=[*drawings(posterior, advice), *more],
         )
     except OSError as error:
         raise unwritable("the report", error, out, "STUDY") from error

@@ -56,7 +56,7 @@ def silent(stage: str, share: float | None, detail: str) -> None:
 def study_of(folder: Path, posterior: Any, **asked: Any) -> Path:
     """Study of a made-up posterior, without its figures."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)
+        patch.setattr(advisor.report, "draw_all", lambda *given, **more: None)
         patch.setattr(advisor.report, "write_report", lambda *given, **parts: None)
         write_study(folder, posterior, recommend(posterior, trials=40, **asked), silent)
     return folder

@@ -267,7 +267,7 @@ def test_a_request_that_the_pilots_contradict_is_refused(ask, fitted, flags, wor
 def test_what_no_configuration_reaches_is_exit_code_3(
     tmp_path, capsys, monkeypatch, fitted, flags, words
 ):
-    monkeypatch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)
+    monkeypatch.setattr(advisor.report, "draw_all", lambda *given, **more: None)
     monkeypatch.setattr(advisor.report, "write_report", lambda *given, **parts: None)
     with pytest.raises(SystemExit) as stopped:
         main(["advise", str(demo_folder()), "--out", str(tmp_path / "study"), "--quiet", *flags])

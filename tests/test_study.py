@@ -69,7 +69,7 @@ def study(written, tmp_path):
 @pytest.fixture
 def no_drawing(monkeypatch):
     """Figures and report take seconds and are not what is asked here."""
-    monkeypatch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)
+    monkeypatch.setattr(advisor.report, "draw_all", lambda *given, **more: None)
     monkeypatch.setattr(
         advisor.report,
         "write_report",
@@ -201,7 +201,7 @@ def test_failure_half_way_leaves_the_old_study_whole(study, monkeypatch, posteri
     def full_disk(posterior: Any, advice: Any, path: Path, **parts: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(advisor.report, "draw_all", lambda posterior, advice, folder: None)
+    monkeypatch.setattr(advisor.report, "draw_all", lambda *given, **more: None)
     monkeypatch.setattr(advisor.report, "write_report", full_disk)
     before = contents(study)
     with pytest.raises(InputError, match="No space left on device"):

@@ -18,14 +18,12 @@ from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import card_lines, worst
 from advisor.posterior import Posterior
 from advisor.report.explorer import explorer_data
-from advisor.report.gallery import FIGURES, render
+from advisor.report.gallery import drawings
 from advisor.report.names import scientific
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from advisor.advice import Recommendation
-    from advisor.report.gallery import Info
+    from advisor.report.gallery import Drawn
 
 MAX_SVG_BYTES = 1_000_000
 """A larger drawing goes into the page as pixels, to keep the page below 5 MB."""
@@ -118,7 +116,7 @@ def report_html(
     *,
     diagnoses: Sequence[Diagnosis] = (),
     configs: Mapping[str, str] | None = None,
-    check: tuple[Info, Figure] | None = None,
+    drawn: Sequence[Drawn] | None = None,
 ) -> str:
     """Return the page that :func:`write_report` writes.
 
@@ -130,8 +128,8 @@ def report_html(
         Of the pilots.
     configs : mapping of str to str, optional
         Trainer -> text of its configuration.
-    check : tuple of (Info, Figure), optional
-        The forecast check, which needs the pilots' logs.
+    drawn : sequence of Drawn, optional
+        Figures in their order, the decision first [default: all that need no logs].
     """
     import jinja2
     from markupsafe import Markup
@@ -147,11 +145,7 @@ def report_html(
     explorer = explorer_data(posterior, recommendation)
     script = _asset("forecast.js") + _asset("page.js")
     paste, answer = _opening(recommendation)
-    figures = [
-        _figure(name, spec.title, spec.caption, info, spec.draw(info))
-        for name, spec in FIGURES.items()
-        for info in [spec.info(posterior, recommendation)]
-    ]
+    figures = [_figure(one) for one in drawn or drawings(posterior, recommendation)]
     return environment.get_template("report.html.j2").render(
         title=TITLES[recommendation.kind],
         kind=recommendation.kind,
@@ -179,14 +173,6 @@ def report_html(
         recommended=_table(recommendation.table),
         details=evidence_text(recommendation),
         figures=figures,
-        check=None
-        if check is None
-        else _figure(
-            "forecast-check",
-            "Would the forecast have been right?",
-            "Fitted on the first half of every pilot, judged on the second.",
-            *check,
-        ),
         learned=_table(posterior.table),
         verdicts={
             "columns": ["run", "verdict", "collapse at step", "says"],
@@ -308,15 +294,15 @@ def _step(step: float | None) -> str:
     return "" if step is None else f"{step:.0f}"
 
 
-def _figure(name: str, title: str, caption: str, info: Info, figure: Figure) -> dict[str, str]:
-    data, mime = render(figure, "svg", name), "image/svg+xml"
+def _figure(one: Drawn) -> dict[str, str]:
+    data, mime = one.rendered("svg"), "image/svg+xml"
     if len(data) > MAX_SVG_BYTES:
-        data, mime = render(figure, "png", name), "image/png"
+        data, mime = one.rendered("png"), "image/png"
     return {
-        "id": f"figure-{name}",
-        "title": title,
-        "caption": f"{caption} {info.note}".rstrip(),
-        "alt": info.text,
+        "id": f"figure-{one.name}",
+        "title": one.title,
+        "caption": f"{one.caption} {one.note}".rstrip(),
+        "alt": one.text,
         "source": f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}",
     }
 

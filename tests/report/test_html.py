@@ -14,7 +14,7 @@ import pytest
 
 from advisor.advice import Recommendation
 from advisor.posterior import Posterior
-from advisor.report import html, report_html, write_report
+from advisor.report import FIGURES, html, report_html, write_report
 
 from .conftest import Pilot
 
@@ -55,7 +55,7 @@ def text(posterior: Posterior, advice: Recommendation) -> str:
 def test_the_answer_comes_first_and_all_parts_follow(text: str, advice: Recommendation) -> None:
     page = Page(text)
     assert page.texts["h1"] == ["Advised GRPO settings"]
-    drawn = [spec.title for spec in html.FIGURES.values()]
+    drawn = [spec.title for spec in FIGURES.values()]
     assert page.texts["h2"] == [
         "Answer",
         drawn[0],
@@ -92,8 +92,7 @@ def test_it_is_one_small_page_that_asks_nobody(text: str) -> None:
     )
     told = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
     assert policy == (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{told}'"
+        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{told}'"
     )
 
 
@@ -106,7 +105,7 @@ def test_it_reads_on_a_phone_in_the_dark_and_aloud(text: str) -> None:
     assert "prefers-color-scheme: dark" in text
     assert "max-width" in text
     images = [values for tag, values in page.tags if tag == "img"]
-    assert len(images) == tags.count("figure") == tags.count("figcaption") == len(html.FIGURES)
+    assert len(images) == tags.count("figure") == tags.count("figcaption") == len(FIGURES)
     assert all(len(image["alt"] or "") > 60 for image in images)
     ids = [values["id"] for _, values in page.tags if "id" in values]
     assert len(ids) == len(set(ids))
@@ -138,7 +137,7 @@ def test_a_script_for_a_name_comes_out_as_text(build: Build, advise: Build) -> N
     page = Page(text)
     tags = [tag for tag, _ in page.tags]
     assert tags.count("script") == 2
-    assert tags.count("img") == len(html.FIGURES)
+    assert tags.count("img") == len(FIGURES)
     assert not any(key.startswith("on") for _, values in page.tags for key in values)
     assert any(name in line for line in page.texts["p"])
     assert any(name in (values.get("alt") or "") for _, values in page.tags)
