@@ -128,11 +128,11 @@ def condensed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept = []
     for row in rows:
         spells: list[list[Any]] = []
-        for look in row["seen"]:
-            if look["alarm"] and spells and spells[-1][1:] == [look["step"] - 1, look["rule"]]:
-                spells[-1][1] = look["step"]
-            elif look["alarm"]:
-                spells.append([look["step"], look["step"], look["rule"]])
+        for seen in row["seen"]:
+            if seen["alarm"] and spells and spells[-1][1:] == [seen["step"] - 1, seen["rule"]]:
+                spells[-1][1] = seen["step"]
+            elif seen["alarm"]:
+                spells.append([seen["step"], seen["step"], seen["rule"]])
         kept.append({"case": row["case"], "seed": row["seed"], "alarms from, to, by": spells})
     return kept
 
