@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from advisor.advice_cli import Study
-from advisor.flags import Column, Debug, Settings, Sidecar, pairs
+from advisor.flags import Column, Debug, Settings, Sidecar, noted, pairs
 
 
 def report(
@@ -36,10 +36,12 @@ def report(
     from advisor.study import load_study, rewrite_report
 
     more = []
-    if pilots:
+    with noted(quiet=quiet):
         posterior, _ = load_study(study)
+    if pilots:
         overrides, columns = pairs(settings, "--set"), pairs(column, "--column")
         more.append(
             check_of(posterior, pilots, sidecar, overrides, columns, seed=seed, quiet=quiet)
         )
-    typer.echo(rewrite_report(study, more))
+    with noted(quiet=True):  # said above
+        typer.echo(rewrite_report(study, more))

@@ -73,15 +73,17 @@ def trade_offs(
     feasible = [e for e in good if e.is_feasible(level)]
     out = []
     cheaper = [e for e in feasible if e.cost.paid <= NOTABLY * chosen.cost.paid]
-    if cheaper:
-        best = min(cheaper, key=lambda e: (e.cost.paid, -e.reward))
-        out.append(as_alternative("cheaper", evaluate, best, goal))
+    least = min(cheaper, key=lambda e: (e.cost.paid, -e.reward), default=None)
+    if least is not None:
+        out.append(as_alternative("cheaper", evaluate, least, goal))
     safer = [e for e in good if e.stability.probability >= chosen.stability.probability + SAFER]
     if safer:
         best = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward))
         out.append(as_alternative("safer", evaluate, best, goal))
     faster = _fastest(evaluate, feasible, chosen, goal)
-    if faster is not None:
+    if faster is not None and faster is least:
+        out[0] = out[0].model_copy(update={"name": "cheaper and faster"})
+    elif faster is not None:
         out.append(as_alternative("faster", evaluate, faster, goal))
     return tuple(out)
 
