@@ -88,7 +88,7 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
     from rich.text import Text
 
     from advisor.diagnosis.card import SEVERITY
-    from advisor.diagnosis.text import card_lines, worst
+    from advisor.diagnosis.text import card_lines, printable, worst
 
     table = Table(header_style="bold", box=SIMPLE)
     for name in ("run", "verdict", "collapse at step", "says"):
@@ -96,7 +96,7 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
     for one in found:
         step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
         verdict = Text(one.verdict, style=COLOURS.get(one.verdict, ""))
-        table.add_row(Text(one.id), verdict, step, Text(worst(one)))
+        table.add_row(Text(printable(one.id)), verdict, step, Text(worst(one)))
     console.print(table)
     if not with_cards:
         return
@@ -104,7 +104,7 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
     for one in found:
         shown = [card for card in one.cards if SEVERITY[card.status] >= least]
         if shown and len(found) > 1:
-            console.print(Text(f"\n{one.id}", style="bold"))
+            console.print(Text(f"\n{printable(one.id)}", style="bold"))
         for card in shown:
             head, *rest = card_lines(card)
             console.print(Text(head, style=COLOURS.get(card.status, "")), soft_wrap=True)

@@ -82,7 +82,7 @@ def collapse(run: PilotRun) -> Card:
             steps=(fall.onset_step, float(step[-1])),
             witnesses=witnesses(run, fall),
             change=f"Resume from a checkpoint before step {fall.onset_step:.0f} with a third of "
-            f"the {knob(run, 'learning_rate')}; the cards above say what else moved first.",
+            f"the {knob(run, 'learning_rate')}; other cards say what else moved.",
         )
     if find_collapse(step, reward, floor).unstable and fall.z >= UNSURE:
         return Card(

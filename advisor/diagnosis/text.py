@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from advisor.diagnosis.card import SEVERITY, Card
@@ -21,7 +22,7 @@ def worst(diagnosis: Diagnosis) -> str:
         return "nothing wrong"
     named = sorted(bad, key=lambda card: (-SEVERITY[card.status], card.mode != "collapse"))
     more = f" (+{len(bad) - 1})" if len(bad) > 1 else ""
-    return f"{named[0].title}: {named[0].headline}{more}"
+    return printable(f"{named[0].title}: {named[0].headline}{more}")
 
 
 def card_lines(card: Card) -> list[str]:
@@ -39,7 +40,7 @@ def card_lines(card: Card) -> list[str]:
     if card.change:
         lines.append(f"  change: {card.change}")
     lines += [f"  cannot tell: {line}" for line in card.unknown]
-    return lines
+    return [printable(line) for line in lines]
 
 
 def as_markdown(found: Sequence[Diagnosis]) -> str:
@@ -47,17 +48,28 @@ def as_markdown(found: Sequence[Diagnosis]) -> str:
     rows = ["| run | verdict | collapse at step | says |", "|---|---|---|---|"]
     for one in found:
         step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
-        rows.append(f"| {_cell(one.id)} | {one.verdict} | {step} | {_cell(worst(one))} |")
+        rows.append(f"| {plain(one.id)} | {one.verdict} | {step} | {plain(worst(one))} |")
     for one in found:
         shown = [c for c in one.cards if SEVERITY[c.status] >= SEVERITY["WARNING"]]
         if shown:
-            rows += ["", f"## {_cell(one.id)}"]
+            rows += ["", f"## {plain(one.id)}"]
         for card in shown:
             head, *rest = card_lines(card)
-            rows += ["", f"**{head}**", "", *(f"- {line.strip()}" for line in rest)]
+            rows += ["", f"**{plain(head)}**", "", *(f"- {plain(line.strip())}" for line in rest)]
     return "\n".join(rows) + "\n"
 
 
-def _cell(text: str) -> str:
-    """Text that neither ends a cell nor opens a tag."""
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+_MARKS = re.compile(r"[\\`*|~$#]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:])")
+"""What Markdown might read as more than text; an underscore between letters is none."""
+
+
+def printable(text: str) -> str:
+    """Text without line ends and control characters, which would steer a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it is: no tag, cell, link, emphasis or formula."""
+    line = " ".join(printable(text).split())
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKS.sub(r"\\\g<0>", line)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.diagnosis import Card, Diagnosis
+from advisor.diagnosis.collapse import tamed
 from advisor.errors import InputError
 from advisor.runs.pilot_run import PilotRun
 
@@ -97,13 +98,14 @@ def symptom_info(run: PilotRun, diagnosis: Diagnosis, mode: str) -> Symptom:
         if values is None or not np.isfinite(values).any():
             continue
         traces = [_trace(name, run.step, values)]
-        if name == "reward" and run.eval_step.size:
-            traces.append(Trace("held-out reward", run.eval_step, run.eval_reward, True))
+        if name == "reward" and np.isfinite(run.eval_reward).any():
+            traces.append(_held_out(run))
         panels.append(tuple(traces))
     if run.is_eval_only and "reward" in SERIES[mode]:
-        panels.append((Trace("held-out reward", run.eval_step, run.eval_reward, True),))
-    if mode == "reward_hacking" and run.parts:
-        panels.insert(1, tuple(_trace(name, run.step, v) for name, v in run.parts.items()))
+        panels.insert(0, (_held_out(run),))
+    parts = {name: values for name, values in run.parts.items() if np.isfinite(values).any()}
+    if mode == "reward_hacking" and parts:
+        panels.insert(1, tuple(_trace(name, run.step, v) for name, v in parts.items()))
     if not panels:
         raise InputError(f"the log holds no series of '{mode}'", path=run.path)
     unit = "batch of rollouts" if run.step_unit == "refresh" else "optimizer step"
@@ -115,4 +117,9 @@ def symptom_info(run: PilotRun, diagnosis: Diagnosis, mode: str) -> Symptom:
 def _trace(name: str, step: FloatArray, values: FloatArray) -> Trace:
     kept = np.isfinite(values)
     unit = f" ({UNITS[name]})" if name in UNITS else ""
-    return Trace(name.replace("_", " ") + unit, step[kept], values[kept])
+    return Trace(name.replace("_", " ") + unit, step[kept], tamed(values[kept]))
+
+
+def _held_out(run: PilotRun) -> Trace:
+    kept = np.isfinite(run.eval_reward)
+    return Trace("held-out reward", run.eval_step[kept], tamed(run.eval_reward[kept]), True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +34,7 @@ def draw_symptom(info: Symptom) -> Figure:
             x=info.step_unit if index == count - 1 else "",
             y=panel[0].name if len(panel) == 1 else "reward" if is_first else "parts",
         )
-        for colour, trace in zip(COLOURS, panel, strict=False):
+        for colour, trace in zip(cycle(COLOURS), panel, strict=False):
             _draw(own, trace, colour, is_named=len(panel) > 1)
         wash = WASHES.get(info.card.status)
         if wash is not None and info.card.steps is not None:
