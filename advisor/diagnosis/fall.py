@@ -193,30 +193,49 @@ def _last_top(mean: FloatArray) -> int:
 
 def _ramp(values: FloatArray) -> tuple[int, int, float, float, FloatArray, float] | None:
     """Best onset row, end row, levels, fitted values, and error of the difference (white)."""
-    rows = np.arange(values.size)
-    found = None
+    rows = values.size
+    around = values - values.mean()
+    total = np.concatenate([[0.0], np.cumsum(around)])
+    best, choices = np.inf, []
     for length in RAMPS:
-        for begin in range(_LEAST, values.size - _LEAST - length):
-            share = np.clip((rows - begin + 1) / (length + 1), 0.0, 1.0)
-            own = 1 - share
-            # Normal equations of two levels, by hand: thousands of them are solved.
-            aa, ab, bb = own @ own, own @ share, share @ share
-            determinant = aa * bb - ab * ab
-            if determinant <= 0:
-                continue
-            ya, yb = own @ values, share @ values
-            before = (bb * ya - ab * yb) / determinant
-            after = (aa * yb - ab * ya) / determinant
-            fitted = before * own + after * share
-            loss = float(((values - fitted) ** 2).sum())
-            if found is None or loss < found[0]:
-                variance = (aa + bb + 2 * ab) / determinant
-                found = (loss, begin, begin + length, before, after, fitted, variance)
-    if found is None:
-        return None
-    loss, begin, end, before, after, fitted, variance = found
-    sigma = np.sqrt(loss / max(1, values.size - _FITTED))
-    return begin, end, float(before), float(after), fitted, float(sigma * np.sqrt(variance))
+        begin = np.arange(_LEAST, rows - _LEAST - length)
+        if not begin.size:
+            break
+        share = np.arange(1, length + 1) / (length + 1)
+        # Normal equations of two levels for every onset at once; the ramp belongs to both.
+        aa = begin + ((1 - share) ** 2).sum()
+        bb = rows - begin - length + (share**2).sum()
+        ab = float((share * (1 - share)).sum())
+        inside = np.convolve(around, share[::-1], "valid")[begin] if length else 0.0
+        yb = total[-1] - total[begin + length] + inside
+        ya = total[-1] - yb
+        gain = (bb * ya**2 - 2 * ab * ya * yb + aa * yb**2) / (aa * bb - ab**2)
+        choices.append((length, gain))
+        best = min(best, -float(gain.max()))
+    # Of equally good ones the shortest and first: what is left over is rounding.
+    slack = ROUNDING * float((around**2).sum())
+    for length, gain in choices:
+        close = np.flatnonzero(-gain <= best + slack)
+        if close.size:
+            return _fitted(values, _LEAST + int(close[0]), length)
+    return None
+
+
+def _fitted(
+    values: FloatArray, begin: int, length: int
+) -> tuple[int, int, float, float, FloatArray, float]:
+    """Least squares of two levels for one onset and length."""
+    share = np.clip((np.arange(values.size) - begin + 1) / (length + 1), 0.0, 1.0)
+    own = 1 - share
+    aa, ab, bb = float(own @ own), float(own @ share), float(share @ share)
+    ya, yb = float(own @ values), float(share @ values)
+    determinant = aa * bb - ab * ab
+    before = (bb * ya - ab * yb) / determinant
+    after = (aa * yb - ab * ya) / determinant
+    fitted = before * own + after * share
+    sigma = np.sqrt(float(((values - fitted) ** 2).sum()) / max(1, values.size - _FITTED))
+    variance = (aa + bb + 2 * ab) / determinant
+    return begin, begin + length, before, after, fitted, float(sigma * np.sqrt(variance))
 
 
 def _shortened(step: FloatArray, reward: FloatArray) -> tuple[FloatArray, FloatArray, int]:

@@ -49,11 +49,14 @@ class Parting(NamedTuple):
     fall : Fall
     floor : float
         Its lowest possible value.
+    healthy_until : float
+        Last step of the series before the fall began.
     """
 
     name: str
     fall: Fall
     floor: float
+    healthy_until: float
 
     @property
     def lost(self) -> float:
@@ -89,11 +92,11 @@ def reward_hacking(run: PilotRun) -> Card:
             number, unit = slope, "held-out gain per unit of train gain, last half"
         floor = 0.0 if run.reward_floor is None else run.reward_floor
         parted = _parting("held-out reward", run.eval_step, run.eval_reward, floor)
-        if parted is not None and _moved_since(run, parted.fall.onset_step, -UP):
+        if parted is not None and _moved_since(run, parted.healthy_until, -UP):
             found.append(parted)
     for name, values in parts.items():
         parted = _parting(name, run.step, values, 0.0)
-        if parted is not None and _moved_since(run, parted.fall.onset_step, UP):
+        if parted is not None and _moved_since(run, parted.healthy_until, UP):
             found.append(parted)
     sure = [p for p in found if p.fall.z >= SURE and p.lost >= NOTED]
     meant = [p for p in sure if p.name == "held-out reward" or _is_meant(p.name)]
@@ -188,7 +191,10 @@ def _parting(name: str, step: FloatArray, values: FloatArray, floor: float) -> P
     kept = np.isfinite(values)
     find = find_fall if kept.sum() >= MANY else _sparse_fall
     fall = find(step[kept], values[kept], floor=floor)
-    return None if fall is None else Parting(name, fall, floor)
+    if fall is None:
+        return None
+    before = step[kept][step[kept] < fall.onset_step]
+    return Parting(name, fall, floor, float(before[-1]) if before.size else fall.onset_step)
 
 
 def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> Fall | None:

@@ -1,0 +1,124 @@
+"""Advantage degeneracy: silent groups, and whether their prompts are solved or hopeless."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_runs import FEW, make, noise, rising
+
+from advisor.diagnosis.advantage_degeneracy import advantage_degeneracy, expected_silent
+
+ROWS = 60
+
+
+def judge(silent, reward, **given_):
+    return advantage_degeneracy(
+        make(np.full(ROWS, reward), silent_group_share=np.full(ROWS, silent), **given_)
+    )
+
+
+@pytest.mark.parametrize(
+    ("silent", "reward", "status"),
+    [
+        (0.99, 0.02, "FAIL"),
+        (0.9, 0.02, "WARNING"),
+        (0.99, 0.5, "WARNING"),
+        (0.7, 0.5, "WARNING"),
+        (0.99, 0.97, "INFO"),
+        (0.3, 0.97, "PASS"),
+        (0.3, 0.5, "PASS"),
+        (0.99, 7.0, "WARNING"),  # no range known: neither solved nor hopeless
+    ],
+)
+def test_by_share_and_reward(silent, reward, status):
+    card = judge(silent, reward)
+    assert card.status == status
+    assert card.number == pytest.approx(silent)
+    assert 0 <= card.interval[0] <= card.interval[1] <= 1
+
+
+def test_too_young_to_fail():
+    young = {"silent_group_share": np.ones(9)}
+    assert advantage_degeneracy(make(np.zeros(9), **young)).status == "WARNING"
+    assert advantage_degeneracy(make(np.zeros(10), silent_group_share=np.ones(10))).status == "FAIL"
+
+
+def test_a_known_range_counts():
+    tenfold = {"reward_floor": 0.0, "reward_ceiling": 10.0}
+    assert judge(0.99, 0.5, **tenfold).status == "FAIL"
+    assert judge(0.99, 9.5, **tenfold).status == "INFO"
+    minus = {"reward_floor": -1.0, "reward_ceiling": 1.0}
+    assert judge(0.99, -0.95, **minus).status == "FAIL"
+    # Rewards outside their range: it is not believed.
+    assert judge(0.99, -2.0, **minus).status == "WARNING"
+
+
+def test_begins_where_it_began():
+    silent = np.where(np.arange(ROWS) < 30, 0.2, 1.0)
+    card = advantage_degeneracy(make(np.full(ROWS, 0.01), silent_group_share=silent))
+    assert card.status == "FAIL"
+    assert card.steps == (pytest.approx(31, abs=4), 60)
+
+
+def test_rows_without_spread_stand_in_for_the_share():
+    card = advantage_degeneracy(make(np.zeros(ROWS), reward_std_within_group=np.zeros(ROWS)))
+    assert card.status == "FAIL"
+    assert card.unit == "share of rows without any spread"
+    assert advantage_degeneracy(make(np.zeros(ROWS))).status == "NOT APPLICABLE"
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.5, 2.0), (8.0, 3.0)])
+@pytest.mark.parametrize("group", [4, 16])
+def test_expected_share_is_that_of_the_mix(a, b, group):
+    rng = np.random.default_rng([9, group])
+    chance = rng.beta(a, b, 400_000)
+    wanted = np.mean(chance**group + (1 - chance) ** group)
+    mean, within = chance.mean(), np.sqrt(np.mean(chance * (1 - chance)))
+    run = make(np.full(ROWS, mean), reward_std_within_group=np.full(ROWS, within), group_size=group)
+    assert expected_silent(run) == pytest.approx(wanted, rel=0.02)
+    # In other units it is the same share.
+    other = make(
+        np.full(ROWS, 5 * mean - 1),
+        reward_std_within_group=np.full(ROWS, 5 * within),
+        group_size=group,
+        reward_floor=-1.0,
+        reward_ceiling=4.0,
+    )
+    assert expected_silent(other) == pytest.approx(wanted, rel=0.02)
+
+
+@FEW
+@given(
+    mean=st.floats(0, 1),
+    spread=st.floats(0, 1),
+    group=st.sampled_from([1, 2, 64]),
+)
+def test_expected_share_is_a_share_or_unknown(mean, spread, group):
+    run = make(np.full(ROWS, mean), reward_std_within_group=np.full(ROWS, spread), group_size=group)
+    found = expected_silent(run)
+    assert found is None or 0 <= found <= 1
+
+
+def test_copies_in_groups_are_told_apart():
+    spread = np.full(ROWS, 0.3)
+    share = 0.7 + 0.01 * noise(1, ROWS)
+    run = make(
+        np.full(ROWS, 0.5), silent_group_share=share, reward_std_within_group=spread, group_size=16
+    )
+    assert "copies" in advantage_degeneracy(run).headline or expected_silent(run) > 0.5
+
+
+def test_groups_that_teach_are_counted():
+    card = advantage_degeneracy(
+        make(
+            rising(ROWS),
+            silent_group_share=np.full(ROWS, 0.75),
+            prompts_per_step=32,
+            all_right_share=np.full(ROWS, 0.5),
+        )
+    )
+    assert "8.0 of 32 groups a step teach" in card.witnesses
+    assert "all right 0.50" in card.witnesses
+    assert card.unknown == ()

@@ -1,0 +1,74 @@
+"""The collapse card: FAIL, WARNING, PASS, and what it says beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
+
+from advisor.diagnosis.collapse_card import collapse, floor_of, has_collapsed
+
+
+def test_a_collapse_fails_with_its_levels_and_step():
+    card = collapse(make(falling(60, 30) + 0.02 * noise(1, 60)))
+    assert card.status == "FAIL"
+    assert card.steps[0] == pytest.approx(31, abs=2)
+    assert card.steps[1] == 60
+    assert card.number == pytest.approx(0.94, abs=0.03)
+    assert card.interval[0] < card.number < card.interval[1] < 1.1
+    assert "from 0.8" in card.headline
+    assert "learning rate" in card.change
+
+
+def test_healthy_and_short_runs():
+    card = collapse(make(rising(60)))
+    assert (card.status, card.number, card.steps) == ("PASS", None, (1, 60))
+    assert collapse(make(rising(9))).status == "NOT APPLICABLE"
+    assert collapse(make(np.full(60, np.nan))).status == "NOT APPLICABLE"
+
+
+def test_a_fall_that_noise_might_have_done_is_a_warning():
+    cards = [collapse(make(np.maximum(0, 0.3 + 0.2 * noise(s, 40, 0.6)))) for s in range(60)]
+    warned = [card for card in cards if card.status == "WARNING"]
+    assert warned
+    assert all("standard errors" in card.headline for card in warned)
+
+
+def test_held_out_rewards_are_judged_where_there_are_no_others():
+    run = make(evals=falling(40, 20) + 0.02 * noise(1, 40), every=25)
+    card = collapse(run)
+    assert card.status == "FAIL"
+    assert card.steps[0] == pytest.approx(525, abs=50)
+    assert has_collapsed(run)
+
+
+def test_other_series_that_moved_are_witnesses():
+    entropy = np.where(np.arange(60) < 30, 0.3, 3.0) + 0.02 * noise(2, 60)
+    kl = 0.01 + 0.001 * noise(3, 60)
+    card = collapse(make(falling(60, 30) + 0.02 * noise(1, 60), entropy=entropy, kl=kl))
+    assert [line.split()[0] for line in card.witnesses] == ["entropy"]
+
+
+def test_floor_is_as_given_unless_rewards_say_otherwise():
+    assert floor_of(make(rising(20), reward_floor=-1.0)) == -1.0
+    assert floor_of(make(rising(20))) == 0.0
+    assert floor_of(make(rising(20) - 5)) == pytest.approx(-4.8)
+    # A floor that no reward lies above is none.
+    assert floor_of(make(rising(20) - 5, reward_floor=0.0)) == pytest.approx(-4.8)
+    assert floor_of(make(np.full(5, np.nan))) == 0.0
+
+
+def test_negative_rewards_collapse_too():
+    run = make(falling(60, 30, -1.0, -5.0) + 0.1 * noise(1, 60))
+    assert collapse(run).status == "FAIL"
+    assert collapse(make(run.reward, reward_floor=0.0)).status == "FAIL"
+    assert collapse(make(rising(60, -5.0, -1.0))).status == "PASS"
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_noise_and_a_slow_rise_do_not_fail(colour):
+    def fails(seed):
+        mean = rising(60, 0.3, 0.5, 0.6) if seed % 2 else 0.3
+        return has_collapsed(make(np.maximum(0, mean + 0.1 * noise(seed, 60, COLOURS[colour]))))
+
+    assert rate(fails) <= MOST_FALSE

@@ -1,0 +1,116 @@
+"""Dynamical instability: blow-ups of entropy, gradient and mismatch, and the refresh margin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
+
+from advisor.diagnosis.dynamical_instability import TIMES, dynamical_instability, find_growth
+
+ROWS = 100
+GROWN = np.clip((np.arange(ROWS) - 60) / 10, 0, 1)
+
+
+def blown_up(low, high, seed=1):
+    return (low + (high - low) * GROWN) * np.exp(0.1 * noise(seed, ROWS))
+
+
+def wild(seed, correlation=0.0):
+    """Series that wander by their own size and do not grow."""
+    levels = {
+        "entropy": 1.0,
+        "gradient_norm": 0.3,
+        "mismatch_kl": 0.02,
+        "policy_kl": 0.05,
+        "clip_share": 0.1,
+    }
+    return {
+        name: mean * np.exp(0.5 * noise(10 * seed + n, ROWS, correlation))
+        for n, (name, mean) in enumerate(levels.items())
+    }
+
+
+def test_growth_worked_out_by_hand():
+    found = find_growth(make(rising(ROWS), entropy=blown_up(0.3, 4.0)), "entropy")
+    assert found.calm == pytest.approx(0.3, rel=0.1)
+    assert found.high == pytest.approx(4.0, rel=0.1)
+    assert found.since == pytest.approx(66, abs=3)
+    assert str(found).startswith("entropy 0.29 -> 4.17 from step 66")
+
+
+def test_one_series_warns_and_beside_a_collapse_it_fails():
+    entropy = blown_up(0.3, 4.0)
+    healthy = dynamical_instability(make(rising(ROWS), entropy=entropy))
+    assert healthy.status == "WARNING"
+    assert healthy.steps[0] == pytest.approx(66, abs=3)
+    fallen = falling(ROWS, 70) + 0.02 * noise(2, ROWS)
+    assert dynamical_instability(make(fallen, entropy=entropy)).status == "FAIL"
+    assert dynamical_instability(make(fallen, entropy=np.full(ROWS, 0.3))).status == "PASS"
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_every_series_has_its_own_factor(name):
+    low = 0.3
+    assert find_growth(make(rising(ROWS), **{name: blown_up(low, 1.5 * TIMES[name] * low)}), name)
+    less = make(rising(ROWS), **{name: blown_up(low, 0.7 * TIMES[name] * low)})
+    assert find_growth(less, name) is None
+
+
+def test_small_levels_are_harmless():
+    run = make(rising(ROWS), entropy=blown_up(0.01, 0.3), clip_share=blown_up(1e-4, 0.05))
+    assert dynamical_instability(run).status == "PASS"
+
+
+def test_a_wild_start_is_no_growth():
+    calming = 3.0 * np.exp(-np.arange(ROWS) / 10) + 0.3
+    assert find_growth(make(rising(ROWS), entropy=calming), "entropy") is None
+
+
+@pytest.mark.parametrize("values", [np.zeros(ROWS), -np.ones(ROWS), np.full(ROWS, np.nan)])
+def test_what_has_no_level_has_no_growth(values):
+    assert find_growth(make(rising(ROWS), entropy=values), "entropy") is None
+
+
+def test_the_refresh_margin():
+    run = make(rising(ROWS), entropy=np.full(ROWS, 0.3))
+    card = dynamical_instability(run, margin=[1.5, 2.0, 0.5])
+    assert (card.status, card.number) == ("WARNING", pytest.approx(2 / 3))
+    assert dynamical_instability(run, margin=[0.1, 0.2]).status == "PASS"
+    assert dynamical_instability(run, margin=[0.1, np.nan]).number == 0.0
+    # Without one finite draw there is no margin.
+    assert dynamical_instability(run, margin=[np.nan]) == dynamical_instability(run)
+    assert dynamical_instability(run, margin=[]) == dynamical_instability(run)
+
+
+def test_a_swing_of_the_reward_is_told():
+    reward = 0.5 + 0.2 * np.sin(2 * np.pi * np.arange(ROWS) / 8) + 0.03 * noise(1, ROWS)
+    card = dynamical_instability(make(reward))
+    assert card.status == "INFO"
+    assert "period of 8 steps" in card.headline
+
+
+def test_nothing_logged():
+    card = dynamical_instability(make(rising(ROWS)))
+    assert card.status == "NOT APPLICABLE"
+    assert any("entropy" in line for line in card.unknown)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_noise_does_not_fail(colour):
+    def statuses(seed):
+        reward = np.maximum(0, 0.3 + 0.1 * noise(seed, ROWS, COLOURS[colour]))
+        return dynamical_instability(make(reward, **wild(seed, COLOURS[colour]))).status
+
+    found = [statuses(seed) for seed in range(200)]
+    assert found.count("FAIL") <= MOST_FALSE * 200
+    assert found.count("WARNING") <= 0.05 * 200
+
+
+def test_a_blow_up_in_the_same_noise_is_found():
+    def is_found(seed):
+        series = {name: values * (1 + 30 * GROWN) for name, values in wild(seed, 0.6).items()}
+        reward = falling(ROWS, 70, 0.6, 0.02) + 0.05 * noise(seed, ROWS)
+        return dynamical_instability(make(np.maximum(0, reward), **series)).status == "FAIL"
+
+    assert rate(is_found, range(60)) >= 0.95

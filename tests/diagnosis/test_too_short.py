@@ -1,0 +1,48 @@
+"""Too short to tell: rows, and whether the reward moved beyond its noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_runs import make, noise, rate, rising
+
+from advisor.diagnosis.too_short import too_short
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 9])
+def test_few_rows_warn(rows):
+    card = too_short(make(rising(rows) if rows else np.zeros(0)))
+    assert (card.status, card.number) == ("WARNING", rows)
+    assert card.headline.startswith(f"{rows} rows")
+
+
+def test_rows_without_a_reward_do_not_count():
+    reward = np.where(np.arange(40) < 9, 0.5, np.nan)
+    assert too_short(make(reward)).number == 9
+
+
+def test_a_rise_passes():
+    card = too_short(make(rising(40) + 0.02 * noise(1, 40)))
+    assert card.status == "PASS"
+    assert "moved from 0.3" in card.headline
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3])
+def test_a_constant_did_not_move(value):
+    card = too_short(make(np.full(300, value)))
+    assert (card.status, card.number) == ("INFO", pytest.approx(0.0, abs=1e-9))
+
+
+def test_noise_seldom_moves():
+    # At 95 %, one in twenty does; short ends of correlated rows cost a little more.
+    assert rate(lambda s: too_short(make(noise(s, 200))).status == "PASS") <= 0.1
+    assert rate(lambda s: too_short(make(noise(s, 200, 0.6))).status == "PASS") <= 0.15
+
+
+def test_a_rise_in_the_same_noise_is_seen():
+    moved = [too_short(make(2 * rising(200, 0, 2) + noise(s, 200))).status for s in range(60)]
+    assert moved.count("PASS") >= 57
+
+
+def test_evaluations_alone_count():
+    assert too_short(make(evals=rising(40) + 0.01 * noise(1, 40))).status == "PASS"
