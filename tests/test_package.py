@@ -75,7 +75,7 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path)
     assert first.startswith("learning_rate=")
     check_study(tmp_path / "study")
     for question, answer in (
-        (["what-if", "study", "--group-size", "8"], "group size 8"),
+        (["what-if", "study", "--group-size", "8"], "K (mini-batches x epochs)"),
         (["export", "study", "--to", "verl"], "rollout.n="),
     ):
         asked = subprocess.run(

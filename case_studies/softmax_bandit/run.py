@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from bandit import Bandit, Plan, softmax, train
+from simulator import Bandit, Plan, softmax, train
 
 import advisor
 from advisor.dynamics import oscillatory_onset, stiffness_limit

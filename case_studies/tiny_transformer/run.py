@@ -128,7 +128,7 @@ def main() -> int:
             run = Run("sort", "s", GrpoConfig(steps=5, minibatches_per_refresh=2))
             execute(run, Path(folder) / run.name, base)
     elif options.command == "pretrain":
-        for task in TASKS.values():
+        for task in (TASKS["sort"], TASKS["mod"]):
             for size in ("s", "m"):
                 started = time.perf_counter()
                 pretrain(task, size)

@@ -29,26 +29,32 @@ class Task:
 
     Parameters
     ----------
-    name : {"sort", "mod"}
-        Sort five digits, or add two numbers modulo 97.
+    name : {"sort", "mod", "reverse", "running"}
+        Sort five digits, add two numbers modulo 97, reverse five digits, or give their running sums
+        modulo 10.
     """
 
     name: str
 
     @property
+    def is_modular(self) -> bool:
+        """Whether prompts are two numbers rather than five digits."""
+        return self.name == "mod"
+
+    @property
     def number_of_prompts(self) -> int:
         """Count of distinct prompts, held-out ones included."""
-        return 10**5 if self.name == "sort" else MODULUS**2
+        return MODULUS**2 if self.is_modular else 10**5
 
     @property
     def number_held_out(self) -> int:
         """Count of the prompts kept for evaluation."""
-        return 4096 if self.name == "sort" else 1024
+        return 1024 if self.is_modular else 4096
 
     @property
     def prompt_length(self) -> int:
         """Tokens of a prompt, the delimiters included."""
-        return 7 if self.name == "sort" else 6
+        return 6 if self.is_modular else 7
 
     def draw(self, count: int, generator: torch.Generator, held_out: bool = False) -> Tensor:
         """Draw prompt indices with replacement.
@@ -73,7 +79,7 @@ class Task:
 
     def _digits(self, index: Tensor) -> Tensor:
         """Return the digits that a prompt shows, shape (n, 5) or (n, 4)."""
-        if self.name == "sort":
+        if not self.is_modular:
             return index[:, None] // 10 ** torch.arange(4, -1, -1) % 10
         first, second = index // MODULUS, index % MODULUS
         return torch.stack([first // 10, first % 10, second // 10, second % 10], dim=1)
@@ -88,6 +94,10 @@ class Task:
         """Digits of the right answers, shape (n, 5) or (n, 2)."""
         if self.name == "sort":
             return self._digits(index).sort(dim=1).values
+        if self.name == "reverse":
+            return self._digits(index).flip(1)
+        if self.name == "running":
+            return self._digits(index).cumsum(dim=1) % 10
         total = (index // MODULUS + index % MODULUS) % MODULUS
         return torch.stack([total // 10, total % 10], dim=1)
 
@@ -117,7 +127,7 @@ class Task:
         Unequal prompts matter: they give silent groups and a spread of learning speeds, as
         prompt sets of real runs do.
         """
-        offset = -3.2 if self.name == "sort" else -2.2
+        offset = -2.2 if self.is_modular else -3.2
         return torch.sigmoid(0.28 * self._digits(index)[:, 0].float() + offset)
 
     def demonstrations(self, index: Tensor, generator: torch.Generator) -> Tensor:
@@ -163,4 +173,4 @@ def _terminated(digits: Tensor) -> Tensor:
     return torch.cat([digits, digits.new_full((len(digits), 1), EOS)], dim=1)
 
 
-TASKS = {name: Task(name) for name in ("sort", "mod")}
+TASKS = {name: Task(name) for name in ("sort", "mod", "reverse", "running")}

@@ -33,7 +33,12 @@ def weighed(request):
     tried = [evaluate(settings) for settings in lattice]
     chosen = max((e for e in tried if e.is_feasible(LEVEL)), key=lambda e: e.value)
     goal = advised_goal(evaluate.forecaster, evaluate.planned(chosen.settings), STEPS)
-    named = {other.name: other for other in trade_offs(evaluate, chosen, LEVEL, goal)}
+    # One that is both is named once.
+    named = {
+        name: other
+        for other in trade_offs(evaluate, chosen, LEVEL, goal)
+        for name in other.name.split(" and ")
+    }
     return evaluate, tried, chosen, goal, named
 
 

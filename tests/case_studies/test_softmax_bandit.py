@@ -18,10 +18,10 @@ FOLDER = Path(__file__).parents[2] / "case_studies" / "softmax_bandit"
 def study() -> Any:
     sys.path.insert(0, str(FOLDER))
     try:
-        import bandit
+        import simulator
     finally:
         sys.path.remove(str(FOLDER))
-    return bandit
+    return simulator
 
 
 def test_sampled_gradient_is_the_expected_one_on_average(study: Any) -> None:
