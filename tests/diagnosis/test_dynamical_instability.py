@@ -107,6 +107,19 @@ def test_noise_does_not_fail(colour):
     assert found.count("WARNING") <= 0.05 * 200
 
 
+def test_six_wild_rows_are_no_calm():
+    # A stretch of six correlated rows tells little of its own error: taken at its word, every
+    # third log of five such series would warn.
+    def warns(seed):
+        series = {
+            name: level * np.exp(0.8 * noise(10 * seed + n, 40, 0.6))
+            for n, (name, level) in enumerate([("gradient_norm", 0.3), ("mismatch_kl", 0.02)])
+        }
+        return dynamical_instability(make(rising(40), **series)).status != "PASS"
+
+    assert rate(warns) <= 0.05
+
+
 def test_a_blow_up_in_the_same_noise_is_found():
     def is_found(seed):
         series = {name: values * (1 + 30 * GROWN) for name, values in wild(seed, 0.6).items()}

@@ -66,6 +66,11 @@ def test_a_constant_has_no_swing(value):
     assert search(np.full(80, value)) is None
 
 
+def test_rounding_has_no_swing():
+    assert search(1.0 + swing(80, 8, 1e-12)) is None
+    assert search(1.0 + swing(80, 8, 1e-6)) is not None
+
+
 def test_a_pure_swing_is_found():
     assert search(swing(200, 8)).period == pytest.approx(8)
 

@@ -34,6 +34,7 @@ def test_a_rise_fails_beside_a_collapse_only():
     # What was cut all along did not make it fall.
     always = truncation(make(fallen, truncated_share=cut(0)))
     assert always.status == "WARNING"
+    assert truncation(make(fallen, truncated_share=cut(40, before=0.75))).status == "WARNING"
 
 
 def test_length_beside_its_limit_will_do():

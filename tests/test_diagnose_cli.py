@@ -1,0 +1,268 @@
+"""`advisor diagnose`: exit codes, JSON, Markdown, figures, and what it does not load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from advisor.cli import app
+from advisor.diagnosis import MODES
+
+RUNNER = CliRunner()
+HEAVY = ("pymc", "pytensor", "arviz", "optuna", "matplotlib", "nutpie", "numba")
+
+
+def write(path, **columns):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = zip(*columns.values(), strict=True)
+    lines = (
+        json.dumps({"step": step, **dict(zip(columns, map(float, row), strict=True))})
+        for step, row in enumerate(rows, 1)
+    )
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def wiggle(rows, seed=1):
+    return 0.02 * np.random.default_rng(seed).normal(size=rows)
+
+
+def healthy(rows=60):
+    return 0.8 - 0.5 * np.exp(-np.arange(rows) / 15) + wiggle(rows)
+
+
+def fallen(rows=60, onset=30):
+    return np.where(np.arange(rows) < onset, 0.8, 0.05) + wiggle(rows)
+
+
+def run(*arguments):
+    return RUNNER.invoke(app, ["diagnose", *map(str, arguments)])
+
+
+def in_process(*arguments):
+    """As a user's shell sees it: messages and exit codes of `main`."""
+    command = [sys.executable, "-m", "advisor", "diagnose", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    write(tmp_path / "good.jsonl", reward=healthy(), entropy=np.full(60, 0.5))
+    write(tmp_path / "bad.jsonl", reward=fallen(), entropy=np.full(60, 0.5))
+    (tmp_path / "notes.md").write_text("nothing")
+    return tmp_path
+
+
+def test_a_healthy_run_ends_with_0(tmp_path):
+    done = run(write(tmp_path / "good.jsonl", reward=healthy()))
+    assert done.exit_code == 0, done.output
+    assert "nothing wrong" in done.output
+    assert "NOT APPLICABLE  Reward hacking" in done.output
+    assert "\x1b" not in done.output
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",), ("--markdown",), ("--quiet",)])
+def test_a_run_that_fails_ends_with_5(mixed, flags):
+    assert run(mixed, *flags).exit_code == 5
+    assert run(mixed / "good.jsonl", *flags).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("notes.md", "nothing here"),
+        ("metrics.jsonl", '{"step": 1, "reward": 0.5}\n{"step": 2, "reward": 0.6}\n'),
+        ("metrics.jsonl", '{"step": 1, "reward": NaN}\n' * 3),
+    ],
+)
+def test_a_folder_without_a_run_is_bad_input(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    done = in_process(tmp_path)
+    assert done.returncode == 2
+    assert "no run was found" in done.stderr
+    assert name in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_other_bad_input(tmp_path, mixed):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    assert in_process(tmp_path / "empty").returncode == 2
+    assert in_process(tmp_path / "gone").returncode == 2
+    assert in_process(mixed, "--set", "nothing").returncode == 2
+    unwritable = in_process(mixed, "--figures", tmp_path / "file")
+    assert unwritable.returncode == 2
+    assert "--figures" in unwritable.stderr
+
+
+def test_json_is_a_list_of_diagnoses(mixed):
+    done = run(mixed, "--json")
+    found = {one["run"]: one for one in json.loads(done.stdout)}
+    assert set(found) == {"good", "bad"}
+    for name, one in found.items():
+        assert set(one) == {"id", "path", "run", "verdict", "collapse_step", "cards"}
+        assert one["path"] == str(mixed / f"{name}.jsonl")
+        assert {card["mode"] for card in one["cards"]} == set(MODES)
+        assert set(one["cards"][0]) >= {"title", "status", "headline", "number", "unknown"}
+    assert found["good"]["verdict"] == "PASS"
+    assert found["good"]["collapse_step"] is None
+    assert found["bad"]["verdict"] == "FAIL"
+    assert found["bad"]["collapse_step"] == pytest.approx(31, abs=2)
+
+
+def test_many_runs_show_what_fails(mixed):
+    output = run(mixed).output
+    assert "FAIL  Collapse" in output
+    assert "PASS  Collapse" not in output
+    assert "--markdown or --json" in output
+    assert "FAIL  Collapse" not in run(mixed, "--quiet").output
+
+
+def test_names_are_text_in_markdown(tmp_path):
+    write(tmp_path / "<b>_x_.jsonl", reward=fallen())
+    output = run(tmp_path, "--markdown").output
+    assert r"| &lt;b&gt;\_x\_ | FAIL | 3" in output
+    assert "<" not in output
+
+
+def test_a_name_does_not_steer_the_terminal(tmp_path):
+    write(tmp_path / "a\x1b[31mred [bold]x[/].jsonl", reward=fallen())
+    output = run(tmp_path).output
+    assert "\x1b" not in output
+    assert "[bold]x[/]" in output
+
+
+def test_a_log_that_cannot_be_read_is_said_beside(mixed):
+    (mixed / "broken.jsonl").write_text('{"step": 1, "reward": 0.1}\nx\n{"step": 2}\n')
+    done = run(mixed, "--json")
+    assert done.exit_code == 5
+    assert len(json.loads(done.stdout)) == 2
+    assert "Not read" in done.stderr
+    assert "broken.jsonl" in done.stderr
+    assert "notes.md" not in done.stderr
+
+
+# Figures ---------------------------------------------------------------------------------------
+
+
+def test_figures_are_readable(mixed, tmp_path):
+    from matplotlib.image import imread
+
+    done = run(mixed, "--quiet", "--figures", tmp_path / "new" / "figures")
+    assert done.exit_code == 5, done.output
+    files = sorted(path.name for path in (tmp_path / "new" / "figures").iterdir())
+    modes = ("collapse", "dynamical_instability", "policy_concentration", "too_short")
+    assert files == [f"{n:03d}-{mode}.png" for n in (1, 2) for mode in modes]
+    image = imread(tmp_path / "new" / "figures" / "001-collapse.png")
+    assert min(image.shape[:2]) > 300
+    assert np.ptp(image[..., :3]) > 0.9
+    # Vermillion marks what the card of the sick run speaks of, and nothing in that of the other.
+    tint = [
+        np.mean(_reddish(tmp_path / "new" / "figures" / f"{n:03d}-collapse.png")) for n in (1, 2)
+    ]
+    assert tint[0] > 0.1
+    assert tint[1] < 0.01
+
+
+def _reddish(path):
+    from matplotlib.image import imread
+
+    image = imread(path)
+    return image[..., 0] - image[..., 2] > 0.03
+
+
+def test_figures_of_one_run_have_plain_names(tmp_path):
+    columns = {
+        "reward": np.linspace(0, 3, 60) + wiggle(60),
+        "rewards/correct|<b>$x$": fallen() + 0.01,
+        **{f"rewards/form_{n}": np.linspace(0, 1, 60) for n in range(8)},
+    }
+    done = run(write(tmp_path / "run.jsonl", **columns), "--quiet", "--figures", tmp_path / "f")
+    assert done.exit_code == 5, done.output
+    names = {path.name for path in (tmp_path / "f").iterdir()}
+    assert names == {"collapse.png", "reward_hacking.png", "too_short.png"}
+
+
+def test_figures_of_huge_numbers(tmp_path):
+    huge = write(
+        tmp_path / "run.jsonl",
+        reward=np.where(np.arange(60) == 50, 1e300, healthy()),
+        entropy=np.full(60, 1e300),
+        grad_norm=np.full(60, 1e308),
+    )
+    done = run(huge, "--quiet", "--figures", tmp_path / "f")
+    assert done.exit_code == 0, done.output
+    assert len(list((tmp_path / "f").iterdir())) == 4
+
+
+def test_figures_of_evaluations_alone(tmp_path):
+    rows = [{"step": 10 * n, "eval_reward": float(v)} for n, v in enumerate(fallen(40, 20), 1)]
+    log = tmp_path / "run.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run(log, "--quiet", "--figures", tmp_path / "f")
+    assert done.exit_code == 5, done.output
+    assert {path.name for path in (tmp_path / "f").iterdir()} == {"collapse.png", "too_short.png"}
+
+
+# Numbers as logs hold them ---------------------------------------------------------------------
+
+
+def test_steps_with_gaps_and_rows_without_rewards(tmp_path):
+    log = tmp_path / "run.jsonl"
+    rows = [{"step": 50 * n, "reward": float(v)} for n, v in enumerate(fallen(), 1)]
+    rows += [{"step": 50 * n + 25, "entropy": 0.5} for n in range(1, 60)]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = json.loads(run(log, "--json").stdout)[0]
+    assert found["collapse_step"] == pytest.approx(1550, abs=100)
+
+
+def test_columns_of_nothing_are_not_applicable(tmp_path):
+    log = write(tmp_path / "run.jsonl", reward=healthy(), entropy=np.full(60, np.nan))
+    done = run(log, "--json")
+    assert done.exit_code == 0
+    cards = {card["mode"]: card for card in json.loads(done.stdout)[0]["cards"]}
+    assert cards["policy_concentration"]["status"] == "NOT APPLICABLE"
+
+
+def test_negative_rewards(tmp_path):
+    down = write(tmp_path / "down.jsonl", reward=4 * fallen() - 5)
+    up = write(tmp_path / "up.jsonl", reward=4 * healthy() - 5)
+    assert run(down).exit_code == 5
+    assert run(up).exit_code == 0
+
+
+# What it needs ---------------------------------------------------------------------------------
+
+
+def test_it_needs_no_sampler_and_no_plotting(mixed):
+    code = (
+        "import sys\nfrom advisor.cli import main\n"
+        f"try:\n    main(['diagnose', {str(mixed)!r}])\nexcept SystemExit as end:\n"
+        "    assert end.code == 5, end.code\n"
+        f"loaded = set({HEAVY!r}) & set(sys.modules)\n"
+        "sys.exit(str(loaded) if loaded else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "FAIL" in done.stdout
+
+
+def test_one_run_takes_no_time(tmp_path):
+    columns = {name: healthy(1000) for name in ("reward", "entropy", "grad_norm", "kl")}
+    log = write(tmp_path / "run.jsonl", **columns)
+    taken = []
+    for _ in range(3):  # other work on the same cores is not ours
+        started = time.perf_counter()
+        done = in_process(log, "--json")
+        taken.append(time.perf_counter() - started)
+        assert done.returncode == 0, done.stderr
+    assert min(taken) < 2
