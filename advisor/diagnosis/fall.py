@@ -122,7 +122,8 @@ def _fall_from(
     begin, end, before, after, fitted, spread = found
     error, freedom = spread * widening(lag_one(tail - fitted)), np.inf
     dead = floor + DEAD * (before - floor)
-    if after > dead or bool((reward[: first + end] <= dead).any()):
+    since_good = reward[_first_good(reward, window, best, floor) : first + end]
+    if after > dead or bool((since_good <= dead).any()):
         # Noise wanders so: what is fitted to it hides correlation, and few rows bound it badly.
         correlation = _correlation(reward[:first], tail - fitted, window)
         error = spread * widening(correlation)
@@ -137,6 +138,13 @@ def _fall_from(
         onset -= 1
     floor_row = first + min(end, tail.size - 1)
     return Fall(float(step[first + onset]), float(step[floor_row]), before, after, error, freedom)
+
+
+def _first_good(reward: FloatArray, window: int, best: float, floor: float) -> int:
+    """First row of the earliest good window: a run that starts at the floor has died of nothing."""
+    mean = trailing_mean(reward, window) - floor
+    good = np.flatnonzero(mean >= GOOD * (best - floor))
+    return int(good[0]) if good.size else 0
 
 
 def _correlation(earlier: FloatArray, rest: FloatArray, window: int) -> float:
