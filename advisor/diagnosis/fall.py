@@ -19,8 +19,8 @@ from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, as_normal, lag_one, w
 FloatArray = npt.NDArray[np.float64]
 
 SURE = 4.0
-"""Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.2
-and more; falls that the definition alone would see in noise reach 2.8."""
+"""Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.3
+and more, falls that the definition alone would see in noise 2.8."""
 
 UNSURE = 2.5
 """Standard errors from which a fall that noise might have done is still shown."""
@@ -39,6 +39,9 @@ MOST_ROWS = 400
 
 DEAD = 0.05
 """Share of the level before a fall at or below which rows count as dead."""
+
+SPARSE = 0.05
+"""Share of dead rows in good times from which the reward is taken for sparse."""
 
 _LEAST = 2
 _FITTED = 4
@@ -123,7 +126,7 @@ def _fall_from(
     error, freedom = spread * widening(lag_one(tail - fitted)), np.inf
     dead = floor + DEAD * (before - floor)
     since_good = reward[_first_good(reward, window, best, floor) : first + end]
-    if after > dead or bool((since_good <= dead).any()):
+    if after > dead or int((since_good <= dead).sum()) > SPARSE * since_good.size:
         # Noise wanders so: what is fitted to it hides correlation, and few rows bound it badly.
         correlation = _correlation(reward[:first], tail - fitted, window)
         error = spread * widening(correlation)

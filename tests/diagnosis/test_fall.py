@@ -155,6 +155,16 @@ def test_what_falls_dead_needs_no_small_noise():
     assert rate(lambda seed: is_found(seed, 3), range(60)) < found / 2
 
 
+@pytest.mark.parametrize("top", [12, 30])
+@pytest.mark.parametrize("start", [0.0, 0.02])
+def test_a_run_that_began_at_nothing_may_fall_to_nothing(start, top):
+    # A steep rise fits no level; what it leaves over is no noise.
+    climb = np.concatenate([np.full(5, start), np.linspace(start, 0.8, top), np.zeros(25)])
+    verdict, fall = judge(climb)
+    assert verdict.unstable
+    assert fall.onset_step == pytest.approx(top + 6, abs=3)
+
+
 def test_sparse_rewards_are_often_nothing():
     # One answer in twenty is right, 16 a row: half the rows are 0 without any collapse.
     def is_called(seed):
