@@ -153,7 +153,8 @@ def expected_silent(run: PilotRun) -> float | None:
     strength = within / (whole - within)
     a, b = mean * strength, (1 - mean) * strength
     right, wrong = betaln(a + group, b), betaln(a, b + group)
-    return float(np.exp(right - betaln(a, b)) + np.exp(wrong - betaln(a, b)))
+    share = np.exp(right - betaln(a, b)) + np.exp(wrong - betaln(a, b))
+    return float(min(share, 1.0))  # beyond it by rounding alone
 
 
 def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:
