@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, pairs
+from advisor.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, noted, pairs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +29,12 @@ def diagnose(
     column: Column = None,
     figures: Annotated[
         Path | None, typer.Option(help="Folder for one figure per failure mode and run.")
+    ] = None,
+    posterior: Annotated[
+        Path | None,
+        typer.Option(
+            help="posterior.nc or a study: also judge how near its refresh limit a run is."
+        ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -62,7 +68,15 @@ def diagnose(
             path=", ".join(str(path) for path in logs[:3]),
             advice=f"Give a folder or file that holds one of: {known_formats()}",
         )
-    judged = [judge(run) for run in found.runs]
+    if posterior is None:
+        judged = [judge(run) for run in found.runs]
+    else:
+        from advisor.advice.margin import refresh_margin
+        from advisor.watch.loading import load_posterior
+
+        with noted(quiet=quiet):
+            known, _ = load_posterior(posterior)
+        judged = [judge(run, refresh_margin(known, run)) for run in found.runs]
     if figures is not None:
         _draw(found.runs, judged, figures)
     if as_json:

@@ -184,5 +184,5 @@ def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
             "with vllm_importance_sampling_correction)."
         )
     if not has_margin:
-        lines.append("The refresh margin needs a fitted posterior (advisor watch --posterior).")
+        lines.append("The refresh margin needs a fitted posterior (diagnose --posterior).")
     return tuple(lines)
