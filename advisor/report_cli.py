@@ -36,12 +36,12 @@ def report(
     from advisor.study import load_study, rewrite_report
 
     more = []
-    with noted(quiet=quiet):
-        posterior, _ = load_study(study)
     if pilots:
+        with noted(quiet=quiet):
+            posterior, _ = load_study(study)
         overrides, columns = pairs(settings, "--set"), pairs(column, "--column")
         more.append(
             check_of(posterior, pilots, sidecar, overrides, columns, seed=seed, quiet=quiet)
         )
-    with noted(quiet=True):  # said above
+    with noted(quiet=quiet or bool(pilots)):  # said above
         typer.echo(rewrite_report(study, more))

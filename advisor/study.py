@@ -60,12 +60,13 @@ def write_study(
     from advisor.report import draw_all, drawings, write_report
 
     drawn = cache(lambda: drawings(posterior, advice))
+    configs = _configs(advice)
     out = Path(folder)
     check_folder(out)
     steps: list[tuple[str, Callable[[Path], object]]] = [
         ("Saving the posterior", lambda at: posterior.save(at / "posterior.nc")),
         ("Writing the recommendation", lambda at: _write_answer(advice, at)),
-        ("Writing the trainer configs", lambda at: _write_configs(advice, at)),
+        ("Writing the trainer configs", lambda at: _write_configs(configs, at)),
         ("Drawing figures", lambda at: draw_all(posterior, advice, at / "figures", drawn=drawn())),
         ("Writing the diagnosis", lambda at: _write_diagnoses(diagnoses, at)),
         (
@@ -75,7 +76,7 @@ def write_study(
                 advice,
                 at / REPORT,
                 diagnoses=diagnoses,
-                configs=_configs(advice),
+                configs=configs,
                 drawn=drawn(),
             ),
         ),
@@ -293,6 +294,6 @@ def _configs(advice: Recommendation) -> dict[str, str]:
     return found
 
 
-def _write_configs(advice: Recommendation, folder: Path) -> None:
-    for name, text in _configs(advice).items():
+def _write_configs(configs: dict[str, str], folder: Path) -> None:
+    for name, text in configs.items():
         (folder / FRAMEWORKS[name].file_name).write_text(text, encoding="utf-8")

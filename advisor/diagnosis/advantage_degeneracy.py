@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betaln
 
-from advisor.diagnosis.card import Card
+from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import ends, series_of, since
+from advisor.diagnosis.levels import ends, series_of, since, steps_above
 from advisor.runs.pilot_run import FloatArray, PilotRun
 
 MODE = "advantage_degeneracy"
@@ -40,15 +40,12 @@ def advantage_degeneracy(run: PilotRun) -> Card:
     """Judge the share of silent groups over the last fifth of the run."""
     silent = silent_share(run)
     if silent is None:
-        return Card(
-            mode=MODE,
-            title=TITLE,
-            status="NOT APPLICABLE",
-            headline="The log does not tell how many groups had equal rewards.",
-            unknown=(
-                "TRL logs frac_reward_zero_std; elsewhere log the share of groups with zero "
-                "standard deviation.",
-            ),
+        return not_applicable(
+            MODE,
+            TITLE,
+            "The log does not tell how many groups had equal rewards.",
+            "TRL logs frac_reward_zero_std; elsewhere log the share of groups with zero "
+            "standard deviation.",
         )
     step, values, what = silent
     _, last = ends(values)
@@ -70,13 +67,10 @@ def advantage_degeneracy(run: PilotRun) -> Card:
         "title": TITLE,
         "number": last.mean,
         "unit": what,
-        "interval": (max(0.0, last.interval[0]), min(1.0, last.interval[1])),
+        "interval": last.share_interval,
         "threshold": SILENT_WARNING,
         "source": SOURCE,
-        "steps": (
-            float(step[0]) if last.mean < SILENT_WARNING else since(step, values, SILENT_WARNING),
-            float(step[-1]),
-        ),
+        "steps": steps_above(step, values, last, SILENT_WARNING),
         "witnesses": tuple(said),
         "unknown": ()
         if "all_right_share" in run.series
@@ -89,9 +83,8 @@ def advantage_degeneracy(run: PilotRun) -> Card:
     sizes = f"with {group} completions " if group else ""
     if last.mean >= SILENT_FAIL and is_unit and mean < UNSOLVED and not is_young:
         return Card(
-            **{name: value for name, value in common.items() if name != "steps"},
+            **{**common, "steps": (since(step, values, SILENT_SURE), float(step[-1]))},
             status="FAIL",
-            steps=(since(step, values, SILENT_SURE), float(step[-1])),
             headline=f"{share} and the mean reward is {mean:.2f}: almost nothing is learned.",
             change=f"Easier prompts, a shaped reward, or a larger {knob(run, 'group_size')}: "
             "nearly every group fails as a whole.",

@@ -72,3 +72,10 @@ class Card(BaseModel):
         cls, interval: tuple[float, float] | None
     ) -> tuple[float, float] | None:
         return interval if interval is not None and all(map(math.isfinite, interval)) else None
+
+
+def not_applicable(mode: str, title: str, headline: str, unknown: str) -> Card:
+    """Card of a mode that the log cannot show; ``unknown`` names the key that would."""
+    return Card(
+        mode=mode, title=title, status="NOT APPLICABLE", headline=headline, unknown=(unknown,)
+    )

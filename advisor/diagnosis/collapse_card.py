@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.diagnosis.card import Card
+from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse import LOST_SHARE, find_collapse
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_final_fall
 from advisor.diagnosis.knobs import knob
@@ -51,16 +51,15 @@ def has_collapsed(run: PilotRun) -> bool:
 def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
     step, reward = judged_series(run)
-    verdict, fall = find_final_fall(step, reward, floor_of(run))
-    if fall is None:
-        return Card(
-            mode=MODE,
-            title=TITLE,
-            status="NOT APPLICABLE",
-            headline="Too few rewards to see a fall.",
-            unknown=("At least ten rows with a reward are needed.",),
-        )
     floor = floor_of(run)
+    verdict, fall = find_final_fall(step, reward, floor)
+    if fall is None:
+        return not_applicable(
+            MODE,
+            TITLE,
+            "Too few rewards to see a fall.",
+            "At least ten rows with a reward are needed.",
+        )
     range_ = fall.before - floor if fall.before > floor else np.inf
     lost, error = (fall.before - fall.after) / range_, fall.error / range_
     interval = (lost - Z95 * error, lost + Z95 * error)

@@ -43,6 +43,12 @@ class Level(NamedTuple):
         """95 % interval."""
         return self.mean - Z95 * self.error, self.mean + Z95 * self.error
 
+    @property
+    def share_interval(self) -> tuple[float, float]:
+        """95 % interval of a share, which lies in [0, 1]."""
+        lower, upper = self.interval
+        return max(0.0, lower), min(1.0, upper)
+
 
 def level(values: FloatArray) -> Level:
     """Mean of values and its error.
@@ -119,6 +125,14 @@ def since(step: FloatArray, values: FloatArray, limit: float, *, below: bool = F
     if back.size and back[-1] + 1 >= means.size:
         return float(step[-1])
     return float(step[back[-1] + 1 if back.size else 0])
+
+
+def steps_above(
+    step: FloatArray, values: FloatArray, last: Level, limit: float
+) -> tuple[float, float]:
+    """First and last step that a verdict on a share speaks of: since it rose, or all of them."""
+    first = float(step[0]) if last.mean < limit else since(step, values, limit)
+    return first, float(step[-1])
 
 
 def ends(values: FloatArray, share: float = 0.2) -> tuple[Level, Level]:

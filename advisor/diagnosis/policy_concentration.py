@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.diagnosis.advantage_degeneracy import SOLVED, share_of_range
-from advisor.diagnosis.card import Card
+from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse_card import has_collapsed, judged_series
 from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import difference, ends, series_of, since
@@ -31,23 +31,21 @@ def policy_concentration(run: PilotRun) -> Card:
     """Judge the entropy of the last fifth of the run against that of its first tenth."""
     found = series_of(run, "entropy")
     if found is None:
-        return Card(
-            mode=MODE,
-            title=TITLE,
-            status="NOT APPLICABLE",
-            headline="The log holds no entropy.",
-            unknown=("TRL and OpenRLHF log entropy; verl logs actor/entropy.",),
+        return not_applicable(
+            MODE,
+            TITLE,
+            "The log holds no entropy.",
+            "TRL and OpenRLHF log entropy; verl logs actor/entropy.",
         )
     step, values = found
     first, last = ends(values, 0.1)[0], ends(values)[1]
     if first.mean <= 0 or last.mean < 0:
-        return Card(
-            mode=MODE,
-            title=TITLE,
-            status="NOT APPLICABLE",
-            headline=f"What is logged as entropy is no entropy: {first.mean:.3g} at the start, "
+        return not_applicable(
+            MODE,
+            TITLE,
+            f"What is logged as entropy is no entropy: {first.mean:.3g} at the start, "
             f"{last.mean:.3g} at the end.",
-            unknown=("Log the entropy of the policy in nats, with its own sign.",),
+            "Log the entropy of the policy in nats, with its own sign.",
         )
     start = first.mean
     left = last.mean / start

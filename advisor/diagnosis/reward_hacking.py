@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.diagnosis.card import Card
+from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_fall
 from advisor.diagnosis.knobs import knob
@@ -71,15 +71,12 @@ def reward_hacking(run: PilotRun) -> Card:
     has_evaluations = evaluations >= FEWEST_EVALUATIONS and not run.is_eval_only
     parts = {n: values for n, values in run.parts.items() if np.isfinite(values).sum() >= MANY}
     if not has_evaluations and len(parts) < 2:
-        return Card(
-            mode=MODE,
-            title=TITLE,
-            status="NOT APPLICABLE",
-            headline="Nothing to set the train reward against.",
-            unknown=(
-                "Evaluate on held-out prompts (eval_strategy, trainer.test_freq) or log each "
-                "reward function: train reward alone cannot show it.",
-            ),
+        return not_applicable(
+            MODE,
+            TITLE,
+            "Nothing to set the train reward against.",
+            "Evaluate on held-out prompts (eval_strategy, trainer.test_freq) or log each "
+            "reward function: train reward alone cannot show it.",
         )
     times = np.concatenate([run.step, run.eval_step])
     span = (float(times.min()), float(times.max()))

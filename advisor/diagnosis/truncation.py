@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from advisor.diagnosis.card import Card
+from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse_card import has_collapsed
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import FloatArray, difference, ends, series_of, since
+from advisor.diagnosis.levels import FloatArray, difference, ends, series_of, steps_above
 from advisor.runs.pilot_run import PilotRun
 
 MODE = "truncation"
@@ -24,15 +24,12 @@ def truncation(run: PilotRun) -> Card:
     """Judge the share of completions cut at the limit, over the last fifth of the run."""
     found = _share(run)
     if found is None:
-        return Card(
-            mode=MODE,
-            title=TITLE,
-            status="NOT APPLICABLE",
-            headline="The log does not tell how many completions were cut.",
-            unknown=(
-                "TRL logs completions/clipped_ratio, verl response_length/clip_ratio; completion "
-                "length beside max_completion_length would do.",
-            ),
+        return not_applicable(
+            MODE,
+            TITLE,
+            "The log does not tell how many completions were cut.",
+            "TRL logs completions/clipped_ratio, verl response_length/clip_ratio; completion "
+            "length beside max_completion_length would do.",
         )
     step, values, what = found
     first, last = ends(values)
@@ -42,13 +39,10 @@ def truncation(run: PilotRun) -> Card:
         "title": TITLE,
         "number": last.mean,
         "unit": what,
-        "interval": (max(0.0, last.interval[0]), min(1.0, last.interval[1])),
+        "interval": last.share_interval,
         "threshold": SHARE_WARNING,
         "source": SOURCE,
-        "steps": (
-            float(step[0]) if last.mean < SHARE_WARNING else since(step, values, SHARE_WARNING),
-            float(step[-1]),
-        ),
+        "steps": steps_above(step, values, last, SHARE_WARNING),
         "witnesses": (f"{first.mean:.2f} at the start",),
     }
     said = f"{100 * last.mean:.0f} % of completions end at the limit"
