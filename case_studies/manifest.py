@@ -1,0 +1,67 @@
+"""What a result of a case study rests on: command, versions, hashes, seeds, checks."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import advisor
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = ("numpy", "scipy", "pymc", "nutpie", "arviz", "optuna", "torch", "transformers", "trl")
+
+
+def manifest(
+    script: Path, *, seeds: object, checks: Mapping[str, bool], inputs: Iterable[Path] = ()
+) -> dict[str, Any]:
+    """Describe a result so that another machine can make it again and see what differs.
+
+    Parameters
+    ----------
+    script : Path
+        The study's ``run.py``; every Python file beside it is hashed too.
+    seeds : object
+        Seeds, or their number, as the study counts them.
+    checks : mapping of str to bool
+        What the study's answer claims, in a sentence each -> whether this result bears it out.
+    inputs : iterable of Path
+        Files that were read.
+
+    Returns
+    -------
+    manifest : dict
+        Hashes are the first 16 digits of SHA-256; ``advisor_code`` is over all of the package.
+    """
+    folder = script.resolve().parent
+    return {
+        "command": " ".join(
+            ["python", folder.relative_to(ROOT).joinpath(script.name).as_posix(), *sys.argv[1:]]
+        ),
+        "python": platform.python_version(),
+        "advisor": advisor.__version__,
+        "advisor_code": _hash(sorted((ROOT / "advisor").rglob("*.py"))),
+        "libraries": {name: at for name in LIBRARIES if (at := _version(name)) is not None},
+        "code": {path.name: _hash([path]) for path in sorted(folder.glob("*.py"))},
+        "inputs": {path.name: _hash([path]) for path in sorted(inputs)},
+        "seeds": seeds,
+        "checks": dict(checks),
+    }
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
