@@ -1,9 +1,9 @@
-"""Advice for a model 4 and 22 times as large as any that was piloted.
+"""Pilots on small models only, advice for models 10 and 30 times as large, and what came of it.
 
-python case_studies/size_transfer/run.py      # a quarter of an hour on two cores; resumable
+python case_studies/size_transfer/run.py [--seeds 2] [--workers 2] [--quick]
 
-Sorting. Pilots of 40 steps on the small model, and on the small and the middle one; advice for the
-large one (600 k parameters), where five learning rates are really trained at group size 16, K = 1.
+Advice is asked for before any of the runs that judge it is made. Training runs are kept in the
+closed loop's .cache and not repeated: an interrupted command goes on where it was.
 """
 
 from __future__ import annotations
@@ -11,111 +11,130 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "closed_loop"))
+for folder in (HERE, HERE.parent, HERE.parent / "closed_loop"):
+    sys.path.insert(0, str(folder))
 
-import numpy as np  # noqa: E402
 import run as loop  # noqa: E402
 import torch  # noqa: E402
+from ask import advised, exponents  # noqa: E402
+from figure import draw  # noqa: E402
+from manifest import manifest  # noqa: E402
+from measure import checks, judged, measured, table  # noqa: E402
+from plan import QUICK, Job, Plan, quick_base  # noqa: E402
 
-from advisor.advice import recommend  # noqa: E402
-from advisor.advice.cost import CostModel  # noqa: E402
 from advisor.diagnosis import diagnose  # noqa: E402
-from advisor.posterior import Target  # noqa: E402
-
-TASK, LARGE = "sort", "l"
-RATES = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
-CHOICES = [(rate, 16, 1) for rate in RATES]
 
 
-def outcome(rate: float) -> dict[str, Any]:
-    """Full run of the large model."""
+def train(job: Job) -> loop.Trained:
+    """Make one run, or take it from the cache."""
     torch.set_num_threads(1)
-    run = loop.trained(TASK, LARGE, (rate, 16, 1), 0, loop.STEPS)
-    fallen = diagnose(loop.as_runs([run])[0]).collapse_step
+    return loop.trained(*job)
+
+
+def trained(jobs: list[Job], workers: int) -> Iterator[loop.Trained]:
+    """Make runs in order, saying how far it is."""
+    started, pool = time.perf_counter(), None
+    if workers > 1:
+        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    for done, run in enumerate((pool.map if pool else map)(train, jobs), start=1):
+        task, size, place, seed, steps = jobs[done - 1]
+        spent = time.perf_counter() - started
+        say = f"{done}/{len(jobs)} {task} {size} {place} seed {seed}, {steps} steps ({spent:.0f} s)"
+        print(say, file=sys.stderr, flush=True)
+        yield run
+    if pool:
+        pool.shutdown()
+
+
+def described(job: Job, run: loop.Trained) -> dict[str, Any]:
+    """What the study keeps of a full run."""
     return {
-        "learning_rate": rate,
-        "final": run.final,
-        "collapse_step": fallen,
-        "seconds": run.seconds,
+        "task": job[0],
+        "size": job[1],
         "parameters": run.row["params"],
+        "learning_rate": job[2][0],
+        "seed": job[3],
+        "base": run.row["base_acc"],
+        "final": run.final,
+        "collapse_step": diagnose(loop.as_runs([run])[0]).collapse_step,
+        "seconds": run.seconds,
+        "reward": run.row["reward"],
     }
 
 
-def pilots(sizes: tuple[str, ...], seed: int) -> list[loop.Trained]:
-    """Eight pilots, shared out among the sizes."""
-    places = random.Random(f"{TASK} {seed}").sample(loop.PILOT_GRID, loop.PILOTS)
-    return [
-        loop.trained(TASK, sizes[at % len(sizes)], place, 100 + seed, loop.CUT)
-        for at, place in enumerate(places)
+def study(plan: Plan, workers: int) -> dict[str, Any]:
+    """Pilots, then advice, then the runs that judge it."""
+    for task in plan.tasks:
+        for size in plan.sizes:
+            print(f"base of {task} {size}", file=sys.stderr, flush=True)
+            loop.pretrain(loop.TASKS[task], size)
+    asked = [
+        (task, sizes, draw)
+        for sizes in plan.pilot_sets
+        for task in plan.tasks
+        for draw in range(1, plan.draws + 1)
     ]
-
-
-def advised(sizes: tuple[str, ...], seed: int, parameters: float) -> dict[str, Any]:
-    """Advice for the large model, and what it rests on."""
-    rows = pilots(sizes, seed)
-    posterior = loop.fitted(loop.as_runs(rows), seed)
-    if posterior is None:
-        return {"sizes": sizes, "seed": seed, "learning_rate": None}
-    found = recommend(
-        posterior,
-        target=Target(TASK, f"tiny-{LARGE}", parameters),
-        steps=loop.STEPS,
-        choose_from=[loop.settings(place) for place in CHOICES],
-        indifference=0.0,
-        weigh_pilots=True,
-        cost=CostModel(source="not asked"),
-        trials=len(CHOICES),
-    )
-    exponent = np.quantile(posterior.flat("curvature_exponent"), [0.1, 0.5, 0.9])
+    jobs = list(dict.fromkeys(job for one in asked for job in plan.pilot_jobs(*one)))
+    pilots = dict(zip(jobs, trained(jobs, workers), strict=True))
+    started, advice = time.perf_counter(), []
+    for one in asked:
+        advice += advised(plan, *one, [pilots[job] for job in plan.pilot_jobs(*one)])
+        spent = time.perf_counter() - started
+        print(f"advice {one} ({spent:.0f} s)", file=sys.stderr, flush=True)
+    pooled = {}
+    for sizes in plan.pilot_sets:
+        own = [job for one in asked if one[1] == sizes for job in plan.pilot_jobs(*one)]
+        posterior = loop.fitted(loop.as_runs([pilots[job] for job in own]), 0)
+        pooled["+".join(sizes)] = exponents(posterior) | {"pilots": len(own)}
+    spent = time.perf_counter() - started
+    jobs = plan.full_jobs()
+    runs = [described(*both) for both in zip(jobs, trained(jobs, workers), strict=True)]
+    own = measured(runs)
+    for run in runs:
+        del run["reward"]
+    told = [judged(one, runs) for one in advice]
     return {
-        "sizes": sizes,
-        "seed": seed,
-        "learning_rate": found.settings.learning_rate,
-        "kind": found.kind,
-        "p_stable": found.stability.probability,
-        "reward": found.reward.model_dump(),
-        "outside": found.outside,
-        "cautions": list(found.cautions),
-        "curvature_exponent": exponent.round(3).tolist(),
-        "best_pilot_rate": float(
-            rows[int(np.argmax([row.seen for row in rows]))].row["lr"]
+        "runs": runs,
+        "advice": told,
+        "by_pilots_and_target": table(told),
+        "exponents": {"learned_from_all_pilots": pooled, "measured_on_full_runs": own},
+        "advice_seconds": round(spent),
+        "core_seconds_of_training": round(
+            sum(run["seconds"] for run in runs) + sum(run.seconds for run in pilots.values())
         ),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
-    """Train the large model, ask, and compare."""
+    """Run all, write and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2, help="full runs per learning rate")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--quick", action="store_true", help="one task, tiny runs, no cache")
     parser.add_argument("--out", type=Path, default=HERE / "size_transfer.json")
     asked = parser.parse_args()
-    loop.pretrain(loop.TASKS[TASK], LARGE)
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as executor:
-        runs = list(executor.map(outcome, RATES))
-    parameters = float(runs[0]["parameters"])
-    final = {run["learning_rate"]: run["final"] for run in runs}
-    told = []
-    for sizes in (("s",), ("s", "m")):
-        for seed in range(1, asked.seeds + 1):
-            one = advised(sizes, seed, parameters)
-            if one["learning_rate"] is not None:
-                one["final"] = final[one["learning_rate"]]
-                one["regret"] = max(final.values()) - one["final"]
-                nearest = min(RATES, key=lambda r: abs(np.log(r / one["best_pilot_rate"])))
-                one["regret_of_best_pilot"] = max(final.values()) - final[nearest]
-            told.append(one)
-    result = {"runs": runs, "advice": told}
-    asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    for row in (*runs, *told):
-        print(row)
+    plan, workers = replace(Plan(), seeds=asked.seeds), asked.workers
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.quick:
+            plan, workers = QUICK, 1
+            loop.CACHE = Path(folder)
+            loop.pretrain = quick_base
+        found = study(plan, workers)
+    found["manifest"] = manifest(Path(__file__), seeds=plan.seeds, checks=checks(found))
+    asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    draw(found, asked.out.with_suffix(".svg"))
+    print(json.dumps({"table": found["by_pilots_and_target"], **found["manifest"]["checks"]}))
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ WARMUP_STEPS = 100
 SEED = 1
 # Adding modulo 97 takes longer to learn than sorting does.
 STEPS = {
-    "sort": {"s": 1200, "m": 700, "l": 500},
-    "mod": {"s": 3000, "m": 2000, "l": 1500},
-    "reverse": {"s": 1200, "m": 700, "l": 500},
-    "running": {"s": 3000, "m": 2000, "l": 1500},
+    "sort": {"xs": 1500, "s": 1200, "m": 700, "ml": 600, "l": 500, "xl": 450},
+    "mod": {"xs": 4000, "s": 3000, "m": 2000, "ml": 1600, "l": 1500, "xl": 1200},
+    "reverse": {"xs": 1500, "s": 1200, "m": 700, "ml": 500, "l": 500, "xl": 400},
+    "running": {"xs": 3000, "s": 3000, "m": 2000, "ml": 1000, "l": 1500, "xl": 600},
 }
-LEARNING_RATE = {"s": 3e-3, "m": 2e-3, "l": 1e-3}
+LEARNING_RATE = {"xs": 4e-3, "s": 3e-3, "m": 2e-3, "ml": 1e-3, "l": 1e-3, "xl": 1e-3}
 
 
 def pretrain(task: Task, size: str, steps: int | None = None) -> Transformer:
@@ -30,7 +30,7 @@ def pretrain(task: Task, size: str, steps: int | None = None) -> Transformer:
     ----------
     task : Task
         Source of the demonstrations.
-    size : {"s", "m", "l"}
+    size : str
         Model size.
     steps : int, optional
         Train this many steps and leave the cache alone.

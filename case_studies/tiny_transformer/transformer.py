@@ -9,7 +9,14 @@ from tasks import CONTEXT_LENGTH, EOS, PAD, VOCABULARY_SIZE
 from torch import Tensor, nn
 from torch.nn import functional
 
-SIZES = {"s": (32, 2), "m": (64, 2), "l": (128, 3)}  # width, layers
+SIZES = {
+    "xs": (16, 2),
+    "s": (32, 2),
+    "m": (64, 2),
+    "ml": (112, 2),
+    "l": (128, 3),
+    "xl": (128, 4),
+}  # width, layers
 HEAD_WIDTH = 16
 
 Cache = tuple[Tensor, Tensor]
@@ -55,7 +62,7 @@ class Transformer(nn.Module):
 
     Parameters
     ----------
-    size : {"s", "m", "l"}
+    size : str
         Key of `SIZES`.
     seed : int
         Seed of the initial weights.

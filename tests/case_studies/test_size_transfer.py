@@ -1,0 +1,158 @@
+"""Size transfer: its own estimates by hand, its checks on answers made up, and one tiny study."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "case_studies" / "size_transfer"
+
+
+@pytest.fixture(scope="module")
+def measure() -> Any:
+    # Not by sys.path: other studies have modules of these names too.
+    spec = importlib.util.spec_from_file_location("size_transfer_measure", FOLDER / "measure.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def full_run(rate: float, final: float, **updates: Any) -> dict[str, Any]:
+    own = {"task": "sort", "size": "m", "parameters": 1e5, "seed": 0, "base": 0.1}
+    return own | {"learning_rate": rate, "final": final, "reward": [0.1] * 20} | updates
+
+
+def answer(**updates: Any) -> dict[str, Any]:
+    own = {
+        "task": "sort",
+        "pilots": "xs+s",
+        "draw": 1,
+        "target": "m",
+        "factor": 10.0,
+        "kind": "recommendation",
+        "learning_rate": 1e-3,
+        "best_pilot_rate": 2e-4,
+        "reward": {"mean": 0.6, "lower": 0.4, "upper": 0.8},
+        "says_outside": True,
+        "says_not_piloted": True,
+    }
+    return own | updates
+
+
+RUNS = [full_run(1e-4, 0.9), full_run(1e-4, 0.7, seed=1), full_run(1e-3, 0.5)]
+
+
+def result(measure: Any, *advice: dict[str, Any]) -> dict[str, Any]:
+    told = [measure.judged(one, RUNS) for one in advice]
+    return {
+        "advice": told,
+        "exponents": {
+            "learned_from_all_pilots": {
+                "s": {"curvature_exponent": [5.0, 6.0, 7.0]},
+                "xs+s": {"curvature_exponent": [0.1, 0.4, 0.7]},
+            },
+            "measured_on_full_runs": {"speed": {"pooled": [0.4, 0.5, 0.6]}},
+        },
+    }
+
+
+def test_regret_is_against_the_best_mean_of_its_target(measure: Any) -> None:
+    told = measure.judged(answer(), [*RUNS, full_run(3e-4, 1.0, size="xl")])
+    assert told["regret"] == pytest.approx(0.3)
+    assert told["regret_of_best_pilot"] == 0
+    assert told["regret_at_random"] == pytest.approx(0.15)
+    assert (told["failed"], told["inside"], told["warned"]) == (True, True, True)
+
+
+def test_a_request_without_an_answer_counts(measure: Any) -> None:
+    silent = {"task": "sort", "target": "m", "kind": "no fit", "best_pilot_rate": 1e-4}
+    told = measure.judged(silent, RUNS)
+    assert told["warned"]
+    assert "regret" not in told
+    found = result(measure, answer()) | {"advice": [told]}
+    assert not measure.checks(found)["every request was answered"]
+
+
+def test_a_failure_without_a_warning_fails_the_check(measure: Any) -> None:
+    name = "every failed advice had said that the model was not piloted, or worse"
+    outside = "every failed advice had called itself outside the evidence"
+    warned, silent = answer(), answer(says_outside=False, says_not_piloted=False)
+    harmless = silent | {"learning_rate": 1e-4}
+    assert measure.checks(result(measure, warned, harmless))[name]
+    assert not measure.checks(result(measure, warned, silent))[name]
+    quiet = answer(says_outside=False)
+    assert measure.checks(result(measure, quiet))[name]
+    assert not measure.checks(result(measure, quiet))[outside]
+    (cell,) = measure.table(result(measure, warned, silent)["advice"])
+    assert (cell["n"], cell["failed"], cell["failed_and_silent"]) == (2, 2, 1)
+
+
+def test_a_learned_exponent_is_held_against_the_measured_one(measure: Any) -> None:
+    name = "the 80 % interval of every exponent learned from two sizes holds the measured one"
+    found = result(measure, answer())
+    assert measure.checks(found)[name]
+    found["exponents"]["measured_on_full_runs"]["speed"]["pooled"] = [0.7, 0.8, 0.9]
+    assert not measure.checks(found)[name]
+    found["exponents"]["measured_on_full_runs"]["speed"]["pooled"] = None
+    assert not measure.checks(found)[name]
+
+
+def test_the_best_rate_is_the_top_of_a_parabola(measure: Any) -> None:
+    top = 2e-4
+    finals = {r: 0.9 - 0.1 * math.log(r / top) ** 2 for r in (3e-5, 1e-4, 3e-4, 1e-3)}
+    assert measure.best_rate(finals) == pytest.approx(top)
+    assert measure.best_rate({1e-4: 0.9, 3e-4: 0.5, 1e-3: 0.1}) == 1e-4
+
+
+def test_the_speed_of_an_exponential_is_its_rate(measure: Any) -> None:
+    steps = np.arange(100)
+    for rate in (0.01, 0.05):
+        rewards = 1 - 0.9 * np.exp(-rate * steps)
+        assert measure.speed(rewards, 0.1) == pytest.approx(rate, rel=0.05)
+    assert measure.speed([0.1] * 100, 0.1) is None
+
+
+def test_slope_within_groups(measure: Any) -> None:
+    x = np.arange(6.0)
+    jumbled = np.random.default_rng(0).normal(0, 0.01, 6)
+    points = [("a", *both) for both in zip(x, 2 * x + jumbled, strict=True)]
+    points += [("b", *both) for both in zip(x, 2 * x - 50 + jumbled, strict=True)]
+    low, estimate, high = measure.slope(points)
+    assert low < estimate < high
+    assert estimate == pytest.approx(2, abs=0.02)
+    assert measure.slope(points[:2]) is None
+
+
+def test_a_tiny_study_from_pilots_to_figure(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    out = tmp_path / "found.json"
+    done = subprocess.run(
+        [sys.executable, FOLDER / "run.py", "--quick", "--out", out],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"found.json", "found.svg"}
+    found = json.loads(out.read_text(encoding="utf-8"))
+    finals = {run["learning_rate"]: run["final"] for run in found["runs"] if run["size"] == "m"}
+    assert len(finals) == 2
+    (told,) = found["advice"]
+    assert told["regret"] == pytest.approx(max(finals.values()) - told["final"], abs=1e-4)
+    # The target is four times the larger pilot: not far, but not piloted either.
+    assert told["says_not_piloted"]
+    assert not told["says_outside"]
+    learned = found["exponents"]["learned_from_all_pilots"]["xs+s"]["curvature_exponent"]
+    assert learned == sorted(learned)
+    assert found["manifest"]["checks"]["every request was answered"]
