@@ -1,175 +1,157 @@
 """Does the refresh threshold show in a network? Uncorrected GRPO through the predicted limit.
 
-python case_studies/refresh_threshold/run.py [--seeds 3]       # six minutes on two cores
+python case_studies/refresh_threshold/run.py [--workers 1]       # forty minutes of one core
+python case_studies/refresh_threshold/run.py --quick --out quick.json
 
 Pilots are on policy (K = 1) and say nothing of staleness; from them alone the posterior tells how
-likely the refresh map is to diverge at K steps per refresh without an importance ratio. Then such
-runs are made, and the same with the ratio. Finished runs are kept in .cache.
+likely the refresh map is to diverge at K steps per refresh, or at a lag, without an importance
+ratio. Then such runs are made, and the same with the ratio, under AdamW and under SGD with
+momentum. The stiffest mode is also measured without any curve, by Hessian-vector products. Finished
+runs are kept in .cache.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
-import platform
 import sys
-import tempfile
 import time
-import warnings
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tiny_transformer"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tiny_transformer")]
 
 import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from config import GrpoConfig  # noqa: E402
-from pretrain import pretrain  # noqa: E402
-from records import Run  # noqa: E402
-from table import train_row  # noqa: E402
-from tasks import TASKS  # noqa: E402
+from drawing import draw  # noqa: E402
+from job import effective_rate  # noqa: E402
+from manifest import manifest  # noqa: E402
+from measuring import measured  # noqa: E402
+from plan import QUICK, SETUPS, Setup  # noqa: E402
+from stiffness import Looks, limit, stiffest_of, stiffness  # noqa: E402
+from training import made  # noqa: E402
+from verdict import Rows, band, cells_of, posterior_of, reliability  # noqa: E402
 
-import advisor  # noqa: E402
-from advisor.advice.margin import refresh_margin  # noqa: E402
-from advisor.diagnosis import diagnose  # noqa: E402
-from advisor.posterior import Sampling, fit  # noqa: E402
-from advisor.runs import read_runs  # noqa: E402
-from advisor.runs.pilot_run import PilotRun  # noqa: E402
+from advisor.posterior import Sampling  # noqa: E402
 
-CACHE = HERE / ".cache"
-TASK, SIZE, STEPS, PILOT_STEPS, GROUP, PROMPTS = "sort", "s", 256, 60, 8, 16
-RATES, INTERVALS = (3e-4, 1e-3), (1, 4, 16, 32, 64, 128)
-PILOTS = [
-    (rate, group, seed) for rate, group in itertools.product((1e-4, 3e-4, 1e-3), (8, 16))
-    for seed in (50,)
-] + [(3e-4, 8, 51), (1e-3, 8, 51)]  # fmt: skip
-
-Job = tuple[float, int, int, bool, int, int]
-"""Learning rate, group size, refresh interval, importance ratio, seed, steps."""
+HASTY = 60
+"""Steps of pre-training for ``--quick``."""
 
 
-def made(job: Job) -> dict[str, Any]:
-    """Train a run, or take it from the cache."""
-    torch.set_num_threads(1)
-    rate, group, interval, ratio, seed, steps = job
-    path = CACHE / f"{rate:g}_{group}_{interval}_{ratio:d}_{seed}_{steps}.json"
-    if path.exists():
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    config = GrpoConfig(
-        rate, group, PROMPTS, interval, 1, importance_ratio=ratio, steps=steps, seed=seed
-    )
-    row = train_row(Run(TASK, SIZE, config), pretrain(TASKS[TASK], SIZE))
-    CACHE.mkdir(exist_ok=True)
-    path.write_text(json.dumps(row), encoding="utf-8")
-    return row
+@contextmanager
+def workers(count: int) -> Iterator[Any]:
+    """Yield a ``map``; with one worker nothing is started."""
+    if count == 1:
+        yield map
+        return
+    executor: Executor
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as executor:
+        yield executor.map
 
 
-def as_runs(rows: list[dict[str, Any]]) -> list[PilotRun]:
-    """Read rows as anybody's logs are read."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "runs.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return read_runs([path])
-
-
-def draw(cells: list[dict[str, Any]], path: Path) -> None:
-    """Draw what is left of the on-policy reward against the predicted margin without a ratio."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    axes = figure.subplots()
-    uncorrected = {
-        (c["learning_rate"], c["interval"]): c["stiffness_over_limit"]
-        for c in cells
-        if not c["importance_ratio"]
+def studied(
+    setup: Setup, rows: Rows, looks: Looks, seeds: int, sampling: Sampling
+) -> dict[str, Any]:
+    """All that the result says of one setup."""
+    posterior = posterior_of(setup, rows, sampling)
+    cells = cells_of(setup, posterior, rows, seeds)
+    found = [stiffness(setup, rate, posterior, looks, cells) for rate in setup.rates]
+    uncorrected = [cell for cell in cells if not cell["importance_ratio"]]
+    stale = [cell for cell in uncorrected if (cell["interval"], cell["lag"]) != (1, 0)]
+    by_products = [{**cell, "p_diverges": cell["p_by_products"]} for cell in stale]
+    prior = posterior.meta.priors.log_stiffness_ratio.sd
+    normal = np.abs(np.random.default_rng(0).standard_normal(100_000))
+    return {
+        "name": setup.name,
+        "optimizer": setup.optimizer,
+        "task": setup.task,
+        "size": setup.size,
+        "steps": setup.steps,
+        "pilots": len(setup.pilots()),
+        "prior_stiffness_ratio": band(np.exp(prior * normal)),
+        "stiffness": found,
+        "held": [
+            {
+                "interval": at.interval,
+                "seed": at.seed,
+                "step": look["step"],
+                "stiffness_over_limit": effective_rate(at)
+                * stiffest_of(setup, look)["whole"]
+                / limit(at.interval, 0),
+            }
+            for at, seen in looks.items()
+            if at.interval > 1
+            for look in seen
+        ],
+        "without_ratio": reliability(stale),
+        "without_ratio_by_products": reliability(by_products),
+        "with_ratio": reliability([c for c in cells if c["importance_ratio"]]),
+        "cells": cells,
     }
-    for rate, colour in zip(RATES, ("#0072B2", "#D55E00"), strict=True):
-        for ratio, style in ((False, "o-"), (True, "s--")):
-            own = [c for c in cells if (c["learning_rate"], c["importance_ratio"]) == (rate, ratio)]
-            axes.semilogx(
-                [uncorrected[rate, c["interval"]] for c in own],
-                [c["final"] / c["on_policy"] for c in own],
-                style,
-                color=colour,
-                fillstyle="none" if ratio else "full",
-                label=f"learning rate {rate:g}, {'with' if ratio else 'without'} a ratio",
-            )
-    axes.axvline(1, color="#666666", lw=1)
-    axes.axhline(2 / 3, color="#c4c4c4", lw=1, ls="--")
-    axes.set(
-        xlabel="stiffness over its limit without a ratio, from on-policy pilots",
-        ylabel="final reward over that on policy",
-    )
-    axes.legend(frameon=False, fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
+
+
+def checks(found: list[dict[str, Any]]) -> dict[str, bool]:
+    """What the README claims."""
+    pilots = [s["without_ratio"]["brier"] for s in found]
+    share = [s["without_ratio"]["brier_of_the_share"] for s in found]
+    products = [s["without_ratio_by_products"]["brier"] for s in found]
+    ratios = [fit["ratio_by_products"][0] for s in found for fit in s["stiffness"]]
+    lost = [
+        [c["lost_a_third"] for c in s["cells"] if c["importance_ratio"] and c["lag"]] for s in found
+    ]
+    return {
+        "forecasts from on-policy pilots beat the share of lost runs": all(
+            np.less(pilots, share).tolist()
+        ),
+        "the stiffest mode by products exceeds three times the fitted one": min(ratios) > 3,
+        "the fitted mode foretells lost runs better than the stiffest": all(
+            np.less(pilots, products).tolist()
+        ),
+        "the ratio does not remove the threshold in every setup": any(sum(n) > 0 for n in lost),
+    }
 
 
 def main() -> None:
     """Make pilots and runs, fit the pilots, set forecast beside outcome."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=HERE / "refresh_threshold.json")
+    parser.add_argument("--quick", action="store_true", help="tiny, writes to --out alone")
     asked = parser.parse_args()
     started = time.perf_counter()
-    pilots: list[Job] = [(r, g, 1, True, seed, PILOT_STEPS) for r, g, seed in PILOTS]
-    cells = list(itertools.product(RATES, INTERVALS, (False, True)))
-    jobs: list[Job] = [
-        (rate, GROUP, interval, ratio, seed, STEPS)
-        for seed in range(1, asked.seeds + 1)
-        for rate, interval, ratio in cells
-    ]
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as executor:
-        rows = list(executor.map(made, pilots + jobs))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        posterior = fit(as_runs(rows[: len(pilots)]), sampling=Sampling(seed=1))
-    by_job = dict(zip(jobs, rows[len(pilots) :], strict=True))
-    best = {
-        rate: float(np.mean([by_job[j]["final_eval"] for j in jobs if j[0] == rate and j[2] == 1]))
-        for rate in RATES
-    }
-    found = []
-    for rate, interval, ratio in cells:
-        own = [by_job[j] for j in jobs if (j[0], j[2], j[3]) == (rate, interval, ratio)]
-        runs = as_runs(own)
-        margin = refresh_margin(posterior, runs[0])
-        assert margin is not None
-        finals = [row["final_eval"] for row in own]
-        found.append(
-            {
-                "learning_rate": rate,
-                "interval": interval,
-                "importance_ratio": ratio,
-                "stiffness_over_limit": float(np.median(margin)),
-                "p_diverges": float((margin >= 1).mean()),
-                "collapsed": sum(diagnose(run).collapse_step is not None for run in runs),
-                "lost_a_third": sum(value < 2 / 3 * best[rate] for value in finals),
-                "runs": len(own),
-                "final": round(float(np.mean(finals)), 4),
-                "spread": round(float(np.std(finals)), 4),
-                "on_policy": round(best[rate], 4),
-            }
+    setups, seeds = (QUICK, 1) if asked.quick else (SETUPS, asked.seeds)
+    hasty = HASTY if asked.quick else None
+    jobs = [job for setup in setups for job in (*setup.pilots(), *setup.sweeps(seeds))]
+    probes = [probe for setup in setups for probe in setup.probed(min(seeds, 2))]
+    with workers(asked.workers) as mapped:
+        rows = dict(zip(jobs, mapped(made, jobs, [hasty] * len(jobs)), strict=True))
+        seen = list(mapped(measured, *zip(*probes, strict=True), [hasty] * len(probes)))
+    looks = {job: found for (job, _), found in zip(probes, seen, strict=True)}
+    sampling = Sampling(seed=1)
+    found = [
+        studied(
+            setup,
+            rows,
+            {job: at for job, at in looks.items() if job.optimizer == setup.optimizer},
+            seeds,
+            sampling,
         )
+        for setup in setups
+    ]
     result = {
-        "cells": found,
-        "manifest": {
-            "advisor": advisor.__version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-            "steps": STEPS,
-            "seeds": asked.seeds,
-            "wall_seconds": round(time.perf_counter() - started),
-        },
+        "setups": found,
+        "manifest": manifest(Path(__file__), seeds=seeds, checks=checks(found)),
+        "wall_seconds": round(time.perf_counter() - started),
     }
     asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     draw(found, asked.out.with_suffix(".svg"))
-    for cell in found:
-        print(cell)
+    print(json.dumps(result["manifest"]["checks"], indent=1))
 
 
 if __name__ == "__main__":

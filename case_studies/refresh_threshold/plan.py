@@ -1,0 +1,140 @@
+"""Which runs the study makes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+from job import Job
+
+GROUP = 8
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One optimizer on one task: its pilots and its sweeps.
+
+    Attributes
+    ----------
+    optimizer, task, size : str
+    pilot_rates : tuple of float
+        Each is piloted on policy at two group sizes, all but the first once more. None: the pilots
+        of the trainer's own folder are taken.
+    rates : tuple of float
+        Of the sweeps.
+    intervals : tuple of int
+        K at lag 0, for every rate.
+    lags : tuple of tuple of int
+        Lags at K = 1, one tuple per rate: they bracket the predicted limit.
+    looks : tuple of int
+        Steps of the on-policy runs at which the curvature is measured.
+    held : tuple of int
+        K of runs without a ratio whose curvature is measured too, at ``late``.
+    late : tuple of int
+        Multiples of every ``held``, so that the samples are about to be renewed.
+    steps, pilot_steps : int
+        Length of runs and of pilots.
+    """
+
+    optimizer: str
+    task: str
+    size: str
+    pilot_rates: tuple[float, ...]
+    rates: tuple[float, ...]
+    intervals: tuple[int, ...]
+    lags: tuple[tuple[int, ...], ...]
+    looks: tuple[int, ...] = (8, 32, 96, 256)
+    held: tuple[int, ...] = (4, 16, 64)
+    late: tuple[int, ...] = (128, 256)
+    steps: int = 256
+    pilot_steps: int = 60
+
+    @property
+    def name(self) -> str:
+        """For tables and figures."""
+        return f"{self.optimizer}, {self.task}"
+
+    def job(self, rate: float, seed: int, **changed: Any) -> Job:
+        """Make a job of this setup; on policy with a ratio unless said otherwise."""
+        values = {"group": GROUP, "interval": 1, "ratio": True, "steps": self.steps, **changed}
+        return Job(
+            rate,
+            seed=seed,
+            optimizer=self.optimizer,
+            task=self.task,
+            size=self.size,
+            **values,
+        )
+
+    def pilots(self) -> list[Job]:
+        """On policy, short."""
+        grid = [(r, g, 50) for r, g in itertools.product(self.pilot_rates, (8, 16))]
+        again = [(r, 8, 51) for r in self.pilot_rates[1:]]
+        return [self.job(r, s, group=g, steps=self.pilot_steps) for r, g, s in grid + again]
+
+    def cells(self) -> list[tuple[float, int, int, bool]]:
+        """Learning rate, refresh interval, lag and ratio of every cell of the sweeps."""
+        places = [(r, k, 0) for r, k in itertools.product(self.rates, self.intervals)]
+        places += [(r, 1, a) for r, lags in zip(self.rates, self.lags, strict=True) for a in lags]
+        return [(*place, ratio) for ratio in (False, True) for place in places]
+
+    def probed(self, seeds: int) -> list[tuple[Job, tuple[int, ...]]]:
+        """Runs whose curvature is measured, and when: on policy, and held at the lower rate."""
+        calm = [
+            (self.job(rate, seed), self.looks)
+            for seed in range(1, seeds + 1)
+            for rate in self.rates
+        ]
+        stale = [
+            (self.job(self.rates[0], 1, interval=interval, ratio=False), self.late)
+            for interval in self.held
+        ]
+        return calm + stale
+
+    def sweeps(self, seeds: int) -> list[Job]:
+        """Every cell with every seed."""
+        return [
+            self.job(rate, seed, interval=interval, lag=lag, ratio=ratio)
+            for seed in range(1, seeds + 1)
+            for rate, interval, lag, ratio in self.cells()
+        ]
+
+
+SETUPS = (
+    Setup(
+        "adamw",
+        "sort",
+        "s",
+        (1e-4, 3e-4, 1e-3),
+        (3e-4, 1e-3),
+        (1, 4, 16, 32, 64, 128),
+        ((8, 16, 32, 64), (1, 2, 4, 8, 16)),
+    ),
+    Setup(
+        "sgd",
+        "sort",
+        "s",
+        (1e-3, 3e-3, 1e-2),
+        (3e-3, 1e-2),
+        (1, 4, 16, 32, 64),
+        ((8, 16, 32, 64), (2, 4, 8, 16)),
+    ),
+)
+
+QUICK = (
+    Setup(
+        "adamw",
+        "sort",
+        "s",
+        (),
+        (2e-3,),
+        (1, 8),
+        ((4,),),
+        looks=(4, 24),
+        held=(8,),
+        late=(24,),
+        steps=24,
+    ),
+)
+"""Small enough for every change to be tried; says nothing."""

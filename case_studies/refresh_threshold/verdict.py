@@ -1,0 +1,107 @@
+"""What on-policy pilots foretold and what the runs did."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from job import Job, as_runs
+from plan import Setup
+
+from advisor.advice.margin import refresh_margin
+from advisor.diagnosis import diagnose
+from advisor.posterior import Posterior, Sampling, fit
+from advisor.runs import read_runs
+
+BAND = (0.1, 0.5, 0.9)
+PILOTS = Path(__file__).resolve().parent.parent / "tiny_transformer" / "pilots"
+Rows = dict[Job, dict[str, Any]]
+
+
+def posterior_of(setup: Setup, rows: Rows, sampling: Sampling) -> Posterior:
+    """Fit the pilots of a setup, and nothing else."""
+    jobs = setup.pilots()
+    pilots = as_runs(jobs, [rows[job] for job in jobs]) if jobs else read_runs([PILOTS])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(pilots, sampling=sampling)
+
+
+def cells_of(setup: Setup, posterior: Posterior, rows: Rows, seeds: int) -> list[dict[str, Any]]:
+    """Forecast and outcome of every cell of a setup."""
+    jobs = setup.sweeps(seeds)
+    best = {
+        rate: float(
+            np.mean(
+                [
+                    rows[job]["final_eval"]
+                    for job in jobs
+                    if job.rate == rate and (job.interval, job.lag) == (1, 0)
+                ]
+            )
+        )
+        for rate in setup.rates
+    }
+    found = []
+    for rate, interval, lag, ratio in setup.cells():
+        own = [
+            job
+            for job in jobs
+            if (job.rate, job.interval, job.lag, job.ratio) == (rate, interval, lag, ratio)
+        ]
+        runs = as_runs(own, [rows[job] for job in own])
+        known = runs[0].hyperparameters
+        assert (known.lag, known.optimizer) == (lag, setup.optimizer)
+        margin = refresh_margin(posterior, runs[0])
+        assert margin is not None
+        finals = [rows[job]["final_eval"] for job in own]
+        found.append(
+            {
+                "learning_rate": rate,
+                "interval": interval,
+                "lag": lag,
+                "importance_ratio": ratio,
+                "stiffness_over_limit": float(np.median(margin)),
+                "p_diverges": float((margin >= 1).mean()),
+                "collapsed": sum(diagnose(run).collapse_step is not None for run in runs),
+                "lost_a_third": sum(value < 2 / 3 * best[rate] for value in finals),
+                "runs": len(own),
+                "final": round(float(np.mean(finals)), 4),
+                "spread": round(float(np.std(finals)), 4),
+                "on_policy": round(best[rate], 4),
+            }
+        )
+    return found
+
+
+def reliability(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """Forecast probabilities of cells against the share of their runs that was lost."""
+    chance = np.array([cell["p_diverges"] for cell in cells])
+    runs = np.array([cell["runs"] for cell in cells])
+    lost = np.array([cell["lost_a_third"] for cell in cells])
+    edges = (0.0, 0.1, 0.5, 0.9, 1.0 + 1e-9)
+    bins = []
+    for low, high in itertools.pairwise(edges):
+        inside = (chance >= low) & (chance < high)
+        if inside.any():
+            bins.append(
+                {
+                    "from": low,
+                    "to": round(high, 6),
+                    "forecast": float(np.average(chance[inside], weights=runs[inside])),
+                    "lost": int(lost[inside].sum()),
+                    "runs": int(runs[inside].sum()),
+                }
+            )
+    share = lost.sum() / runs.sum()
+    score = float((lost * (1 - chance) ** 2 + (runs - lost) * chance**2).sum() / runs.sum())
+    return {"bins": bins, "brier": score, "brier_of_the_share": float(share * (1 - share))}
+
+
+def band(values: npt.ArrayLike) -> list[float]:
+    """10, 50 and 90 % quantiles."""
+    return [float(value) for value in np.quantile(np.asarray(values, dtype=float), BAND)]
