@@ -55,6 +55,7 @@ def advised(
                 steps=plan.steps,
                 choose_from=choices,
                 indifference=0.0,
+                weigh_pilots=False,
                 cost=CostModel(source="not asked"),
                 trials=len(choices),
             )

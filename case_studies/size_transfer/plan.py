@@ -46,11 +46,12 @@ class Plan:
         ]
 
     def full_jobs(self) -> list[Job]:
-        """Full runs of every size, one seed after the other so that a part of them is balanced."""
+        """Full runs of the targets, and one of each other size for what moves with size."""
         return [
             (task, size, (rate, self.group, 1), seed, self.steps)
             for seed in range(self.seeds)
             for size in self.sizes
+            if seed == 0 or size in self.targets
             for task in self.tasks
             for rate in self.rates
         ]

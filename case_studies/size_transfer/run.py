@@ -119,7 +119,7 @@ def study(plan: Plan, workers: int) -> dict[str, Any]:
 def main() -> None:
     """Run all, write and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=2, help="full runs per learning rate")
+    parser.add_argument("--seeds", type=int, default=2, help="full runs per rate of a target")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--quick", action="store_true", help="one task, tiny runs, no cache")
     parser.add_argument("--out", type=Path, default=HERE / "size_transfer.json")
