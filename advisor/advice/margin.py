@@ -1,4 +1,4 @@
-"""How near a run that is there stands to its refresh limit, under a posterior."""
+"""How near a run that is there stands to its refresh limit, and how damped, under a posterior."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice.stability import stiffness_left
+from advisor.dynamics import coefficients, damping_ratio
 from advisor.posterior import Forecaster, Posterior, Target
-from advisor.runs.pilot_run import REQUIRED, PilotRun
+from advisor.runs.pilot_run import REQUIRED, Hyperparameters, PilotRun
 
 FloatArray = npt.NDArray[np.float64]
+
+CLOSED_FORM = 0.25
+"""Stiffness times uncorrected age below which the closed form holds (theory section 3)."""
 
 
 def refresh_margin(posterior: Posterior, run: PilotRun) -> FloatArray | None:
@@ -26,13 +30,45 @@ def refresh_margin(posterior: Posterior, run: PilotRun) -> FloatArray | None:
         The refresh map diverges at 1 and above (theory section 4, arXiv:2606.30789). None where the
         posterior holds no pilot of the run's model and task, or a setting is not known.
     """
+    known = _known(posterior, run)
+    if known is None:
+        return None
+    forecaster, settings = known
+    ratio = np.exp(forecaster.log_stiffness_ratio)
+    return np.asarray(stiffness_left(forecaster, settings) * ratio)
+
+
+def stiffest_damping(posterior: Posterior, run: PilotRun) -> FloatArray | None:
+    """Damping ratio of the stiffest mode at the run's settings.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    run : PilotRun
+
+    Returns
+    -------
+    damping : ndarray of shape (draws,) or None
+        Above 1 overdamped, below it the mode oscillates (theory section 3, arXiv:2606.30789); NaN
+        in draws so stale that the closed form does not hold. Whether the oscillation dies out is
+        told by the refresh map alone. None as in :func:`refresh_margin`.
+    """
+    known = _known(posterior, run)
+    if known is None:
+        return None
+    forecaster, settings = known
+    stiffness = forecaster.law_stiffness(settings) * np.exp(forecaster.log_stiffness_ratio)
+    share, age = forecaster.uncorrected_share(settings), settings.mean_age or 0.0
+    ratio = damping_ratio(coefficients(stiffness, settings.momentum or 0.0, age, share))
+    return np.where(share * stiffness * age < CLOSED_FORM, ratio, np.nan)
+
+
+def _known(posterior: Posterior, run: PilotRun) -> tuple[Forecaster, Hyperparameters] | None:
     group = (run.task or "", run.model or "")
     if group not in posterior.meta.groups:
         return None
     if any(getattr(run.hyperparameters, name) is None for name in REQUIRED):
         return None
     size = posterior.meta.group_parameters[posterior.meta.groups.index(group)]
-    forecaster = Forecaster(posterior, Target(group[0], group[1], size))
     settings, _ = run.hyperparameters.completed()
-    ratio = np.exp(forecaster.log_stiffness_ratio)
-    return np.asarray(stiffness_left(forecaster, settings) * ratio)
+    return Forecaster(posterior, Target(group[0], group[1], size)), settings

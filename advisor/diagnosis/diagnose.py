@@ -74,14 +74,19 @@ class Diagnosis(BaseModel):
         )
 
 
-def diagnose(run: PilotRun, margin: npt.ArrayLike | None = None) -> Diagnosis:
+def diagnose(
+    run: PilotRun,
+    margin: npt.ArrayLike | None = None,
+    damping: npt.ArrayLike | None = None,
+) -> Diagnosis:
     """Judge one run by every failure mode.
 
     Parameters
     ----------
     run : PilotRun
-    margin : array_like of shape (draws,), optional
-        Draws of stiffness over the largest that the refresh schedule stands, from a posterior.
+    margin, damping : array_like of shape (draws,), optional
+        Draws from a posterior (`advisor.advice.margin`): stiffness over the largest that the
+        refresh schedule stands, and the damping ratio of the stiffest mode.
 
     Returns
     -------
@@ -91,7 +96,7 @@ def diagnose(run: PilotRun, margin: npt.ArrayLike | None = None) -> Diagnosis:
     run = _tamed(run)
     cards = [
         reward_hacking(run),
-        dynamical_instability(run, margin),
+        dynamical_instability(run, margin, damping),
         policy_concentration(run),
         advantage_degeneracy(run),
         truncation(run),

@@ -2,103 +2,79 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
+from advisor.diagnosis.blow_up import TIMES, Growth, find_growth
 from advisor.diagnosis.card import Card
-from advisor.diagnosis.collapse import trailing_mean
-from advisor.diagnosis.collapse_card import has_collapsed
-from advisor.diagnosis.fall import SURE
+from advisor.diagnosis.collapse_card import floor_of, has_collapsed, judged_series
+from advisor.diagnosis.fall import find_final_fall
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import (
-    ROUNDING,
-    FloatArray,
-    as_normal,
-    lag_one,
-    level,
-    series_of,
-    widening,
-)
+from advisor.diagnosis.levels import FloatArray, Level, ends, series_of
 from advisor.diagnosis.oscillation import find_oscillation
+from advisor.diagnosis.refresh_pattern import alternation, find_drift
+from advisor.diagnosis.slowing import find_slowing
 from advisor.runs.pilot_run import PilotRun
 
 MODE = "dynamical_instability"
 TITLE = "Dynamical instability"
 
-TIMES = {
-    "entropy": 3.0,
-    "gradient_norm": 5.0,
-    "mismatch_kl": 10.0,
-    "policy_kl": 10.0,
-    "clip_share": 5.0,
-}
-"""Growth over the calmest stretch that counts as a blow-up."""
+FEW_EFFECTIVE = 0.3
+"""Effective sample size of the importance weights, as a share, below which verl warns."""
 
-LEAST = {"entropy": 0.5, "mismatch_kl": 0.01, "policy_kl": 0.05, "clip_share": 0.1}
-"""Level below which growth is harmless, whatever its factor (nats; share)."""
-
-SHARE = 0.15
-"""Share of the run over which a level is taken."""
+DRIFTING = ("reward", "gradient_norm")
+"""Series that are folded at the refresh interval; the clip share grows within any refresh."""
 
 SOURCE = (
     "ours, read off the labelled runs: three times the calmest entropy and half a nat, five "
-    "times the gradient norm, ten times the mismatch; clip shares above .1 are verl's own warning"
+    "times the gradient norm, ten times the mismatch; clip shares above .1 and effective sample "
+    "sizes below .3 are verl's own warnings"
 )
 
 
-class Growth(NamedTuple):
-    """A series that rose from its calmest stretch."""
-
-    name: str
-    calm: float
-    high: float
-    since: float
-
-    def __str__(self) -> str:
-        """Name, both levels, and the step."""
-        name = self.name.replace("_", " ")
-        return f"{name} {self.calm:.3g} -> {self.high:.3g} from step {self.since:.0f}"
-
-
-def dynamical_instability(run: PilotRun, margin: npt.ArrayLike | None = None) -> Card:
-    """Judge blow-ups and oscillation, and the refresh margin where draws of it are given.
+def dynamical_instability(
+    run: PilotRun,
+    margin: npt.ArrayLike | None = None,
+    damping: npt.ArrayLike | None = None,
+) -> Card:
+    """Judge blow-ups, swings and importance weights; margin and damping where draws are given.
 
     Parameters
     ----------
     run : PilotRun
     margin : array_like of shape (draws,), optional
         Stiffness over the largest that the refresh schedule stands
-        (`advisor.advice.stability.stiffness_left`); above 1 the refresh map diverges.
+        (`advisor.advice.margin.refresh_margin`); above 1 the refresh map diverges.
+    damping : array_like of shape (draws,), optional
+        Damping ratio of the stiffest mode (`advisor.advice.margin.stiffest_damping`); NaN where
+        the closed form does not hold.
     """
     grown = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
-    swing = None if run.is_eval_only else find_oscillation(run.step, run.reward)
-    seen = [name for name in TIMES if series_of(run, name) is not None]
-    draws = None if margin is None else np.ravel(np.asarray(margin, dtype=float))
-    draws = None if draws is None or not np.isfinite(draws).any() else draws[np.isfinite(draws)]
-    said = [str(growth) for growth in grown]
-    if swing is not None:
-        said.append(
-            f"reward swings with a period of {swing.period:.0f} steps "
-            f"(chance of so strong a peak in noise {swing.chance:.0e})"
-        )
+    few = _effective_samples(run)
+    signs = [] if run.is_eval_only else _signs(run)
+    seen = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]
+    draws = _finite(margin)
     diverging = 0.0 if draws is None else float((draws >= 1).mean())
-    number, unit = (None, "") if not grown else (grown[0].high / grown[0].calm, "growth")
+    number, unit, threshold = _judged(grown, few, None if draws is None else diverging)
+    said = [str(growth) for growth in grown]
+    if few is not None and few.interval[1] < FEW_EFFECTIVE:
+        said.append(f"importance weights leave {few.mean:.2g} of the samples effective")
+    bad = len(said)
+    said += signs
     if draws is not None:
-        number, unit = diverging, "P(refresh map diverges)"
         said.append(f"stiffness is {np.median(draws):.2g} of what the refresh interval stands")
+        said.append(_damping(_finite(damping)))
     common = {
         "mode": MODE,
         "title": TITLE,
         "number": number,
         "unit": unit,
-        "threshold": 0.5 if draws is not None else TIMES[grown[0].name] if grown else None,
+        "threshold": threshold,
         "source": SOURCE,
         "witnesses": tuple(said),
         "unknown": _unknown(run, draws is not None),
     }
-    if not seen and swing is None and draws is None:
+    if not seen and not signs and draws is None:
         return Card(
             **common,
             status="NOT APPLICABLE",
@@ -111,25 +87,19 @@ def dynamical_instability(run: PilotRun, margin: npt.ArrayLike | None = None) ->
         f"{knob(run, 'clip')} lower."
     )
     span = None if not grown else (min(g.since for g in grown), float(run.step[-1]))
-    # One series may wander; two, or one beside a collapse, do not.
-    if len(grown) >= 2 or (grown and has_collapsed(run)) or diverging > 0.5:
+    if bad or diverging > 0.5:
+        # One series may wander; one beside a collapse does not.
         return Card(
             **common,
             status="FAIL" if grown and has_collapsed(run) else "WARNING",
-            headline=(said[0] if grown else "The refresh map diverges under the posterior")
-            + (f", with {len(said) - 1} more" if len(said) > 1 else "")
+            headline=(_capital(said[0]) if bad else "The refresh map diverges under the posterior")
+            + (f", with {bad - 1} more" if bad > 1 else "")
             + ".",
             steps=span,
             change=change,
         )
-    if grown or swing is not None:
-        return Card(
-            **common,
-            status="WARNING" if grown else "INFO",
-            headline=f"{said[0][0].upper()}{said[0][1:]}.",
-            steps=span,
-            change=change if grown else "",
-        )
+    if signs:
+        return Card(**common, status="INFO", headline=f"{_capital(signs[0])}.")
     return Card(
         **common,
         status="PASS",
@@ -137,41 +107,83 @@ def dynamical_instability(run: PilotRun, margin: npt.ArrayLike | None = None) ->
     )
 
 
-def find_growth(run: PilotRun, name: str) -> Growth | None:
-    """Growth of a series from its calmest stretch to the highest one after it, beyond noise."""
-    found = series_of(run, name)
-    if found is None:
-        return None
-    step, values = found
-    width = max(4, round(SHARE * values.size))
-    if values.size < 2 * width:
-        return None
-    means = trailing_mean(values, width)
-    calm_at = int(np.argmin(np.where(means > 0, means, np.inf)[: -width or None]))
-    # A policy that starts wild calms down first: what counts is what comes after the calm.
-    high_at = calm_at + int(np.argmax(means[calm_at:]))
-    quiet, wild = values[calm_at : calm_at + width], values[high_at : high_at + width]
-    calm, high = level(quiet), level(wild)
-    if not calm.mean > 0 or high.mean < LEAST.get(name, 0.0):
-        return None
-    started = level(values[:width]).mean
-    is_grown = high.mean >= TIMES[name] * calm.mean and high.mean >= 1.5 * started
-    if not is_grown or _certainty(quiet, wild) < SURE:
-        return None
-    limit = 0.5 * (calm.mean + high.mean)
-    above = np.flatnonzero(values[calm_at : high_at + width] > limit)
-    return Growth(name, calm.mean, high.mean, float(step[calm_at + above[0]]))
+def _signs(run: PilotRun) -> list[str]:
+    """What the reward and the refreshes show of themselves: worth knowing, no verdict."""
+    said = []
+    step, reward = judged_series(run)
+    swing = find_oscillation(run.step, run.reward)
+    if swing is not None:
+        said.append(
+            f"reward swings with a period of {swing.period:.0f} steps "
+            f"(chance of so strong a peak in noise {swing.chance:.0e})"
+        )
+    chance = alternation(run)
+    if chance is not None:
+        said.append(
+            "rewards of successive refreshes alternate, as near a flip of the refresh map "
+            f"(chance in noise {chance:.0e})"
+        )
+    verdict, fall = find_final_fall(step, reward, floor_of(run))
+    before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
+    slowing = find_slowing(before)
+    if slowing is not None:
+        said.append(
+            "variance and autocorrelation of the reward rise together (p "
+            f"{slowing.chance:.3f} against surrogates); no forecast of a collapse rests on it"
+        )
+    for name in DRIFTING:
+        drift = find_drift(run, name)
+        if drift is not None:
+            said.append(
+                f"{name.replace('_', ' ')} depends on the position within a refresh of "
+                f"{drift.interval} steps: {drift.first:.3g} at its first, {drift.last:.3g} at its "
+                f"last (chance in noise {drift.chance:.0e})"
+            )
+    return said
 
 
-def _certainty(quiet: FloatArray, wild: FloatArray) -> float:
-    """Growth from one stretch to another in standard errors."""
-    rest = np.concatenate([quiet - quiet.mean(), wild - wild.mean()])
-    found = lag_one(rest)
-    widened = widening(found + (2 + 4 * max(found, 0.0)) / rest.size)
-    error = float(np.hypot(quiet.std(ddof=1), wild.std(ddof=1))) / np.sqrt(quiet.size) * widened
-    error = max(error, ROUNDING * float(np.abs(wild).max()))
-    freedom = max(1.0, (rest.size - 2) / widened**2)
-    return as_normal(float(wild.mean() - quiet.mean()) / error, freedom)
+def _effective_samples(run: PilotRun) -> Level | None:
+    """Effective share of the last fifth; None where it is not logged, or as a count."""
+    found = series_of(run, "importance_ess")
+    if found is None or found[1].max() > 1 or found[1].min() < 0:
+        return None
+    return ends(found[1])[1]
+
+
+def _judged(
+    grown: list[Growth], few: Level | None, diverging: float | None
+) -> tuple[float | None, str, float | None]:
+    """Number, unit and threshold of what weighs most."""
+    if diverging is not None:
+        return diverging, "P(refresh map diverges)", 0.5
+    if grown:
+        return grown[0].high / grown[0].calm, "growth", TIMES[grown[0].name]
+    if few is not None:
+        return few.mean, "effective share of the samples", FEW_EFFECTIVE
+    return None, "", None
+
+
+def _finite(draws: npt.ArrayLike | None) -> FloatArray | None:
+    """Finite draws, or None where there is none."""
+    if draws is None:
+        return None
+    flat = np.ravel(np.asarray(draws, dtype=float))
+    kept = flat[np.isfinite(flat)]
+    return kept if kept.size else None
+
+
+def _damping(draws: FloatArray | None) -> str:
+    if draws is None:
+        return "damping ratio: samples are too stale for the closed form, the refresh map decides"
+    low, middle, high = np.quantile(draws, [0.1, 0.5, 0.9])
+    return (
+        f"damping ratio of the stiffest mode {middle:.2g} (80 % interval {low:.2g} to {high:.2g}): "
+        f"it oscillates with probability {(draws < 1).mean():.2f}"
+    )
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
@@ -183,6 +195,11 @@ def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
             "Mismatch of sampler and trainer is not logged (TRL: sampling/sampling_logp_difference "
             "with vllm_importance_sampling_correction)."
         )
+    if "importance_ess" not in run.series:
+        lines.append(
+            "Effective sample size of the importance weights is not logged "
+            "(verl: rollout_corr/rollout_is_eff_sample_size)."
+        )
     if not has_margin:
-        lines.append("The refresh margin needs a fitted posterior (diagnose --posterior).")
+        lines.append("Refresh margin and damping need a fitted posterior (diagnose --posterior).")
     return tuple(lines)

@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse import trailing_mean
+from advisor.diagnosis.coupling import Coupling, couplings
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_fall
 from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
@@ -24,9 +25,6 @@ MANY = 20
 
 UP = 3.0
 """Standard errors by which the train reward must rise."""
-
-SMALLEST = 1e-9
-"""Change, as a share of the largest value, below which a series does not move."""
 
 NOTED, LOST = 0.1, 1 / 3
 """Share of its best that the meant quantity must lose for a WARNING, and for a FAIL."""
@@ -81,12 +79,9 @@ def reward_hacking(run: PilotRun) -> Card:
     times = np.concatenate([run.step, run.eval_step])
     span = (float(times.min()), float(times.max()))
     found: list[Parting] = []
-    number: float | None = None
-    unit = ""
+    slopes = couplings(run) if has_evaluations else []
+    last = slopes[-1] if slopes else None
     if has_evaluations:
-        slope = coupling(run)
-        if slope is not None:
-            number, unit = slope, "held-out gain per unit of train gain, last half"
         floor = 0.0 if run.reward_floor is None else run.reward_floor
         parted = _parting("held-out reward", run.eval_step, run.eval_reward, floor)
         if parted is not None and _moved_since(run, parted.healthy_until, -UP):
@@ -100,11 +95,12 @@ def reward_hacking(run: PilotRun) -> Card:
     common = {
         "mode": MODE,
         "title": TITLE,
-        "number": number,
-        "unit": unit,
-        "threshold": 0.0 if number is not None else None,
+        "number": None if last is None else last.slope,
+        "unit": "" if last is None else "held-out gain per unit of train gain, last half",
+        "interval": None if last is None else last.interval,
+        "threshold": None if last is None else 0.0,
         "source": SOURCE,
-        "witnesses": _witnesses(run),
+        "witnesses": (*_turned(slopes), *_witnesses(run)),
         "unknown": () if has_evaluations else ("Held-out rewards would settle it.",),
     }
     if meant or sure:
@@ -140,6 +136,14 @@ def reward_hacking(run: PilotRun) -> Card:
             steps=span,
             change=f"Check that '{stuck}' can be reached; what rises may be a proxy.",
         )
+    if last is not None and _is_parted(run, last):
+        return Card(
+            **common,
+            status="INFO",
+            headline="Held-out reward goes down as the train reward rises in steps "
+            f"{last.first_step:.0f} to {last.last_step:.0f}, by too little to call it a fall.",
+            steps=(last.first_step, last.last_step),
+        )
     return Card(
         **common,
         status="PASS",
@@ -148,39 +152,6 @@ def reward_hacking(run: PilotRun) -> Card:
         + " move together.",
         steps=span,
     )
-
-
-def coupling(run: PilotRun) -> float | None:
-    """Slope of held-out on train reward over the last half, with errors in both (Deming).
-
-    Returns
-    -------
-    slope : float or None
-        Ratio of the errors from differences of neighbours; None where one does not move.
-    """
-    kept, seen = np.isfinite(run.reward), np.isfinite(run.eval_reward)
-    times, held_out = run.eval_step[seen], run.eval_reward[seen]
-    half = times.size // 2
-    if times.size - half < 3 or not kept.any():
-        return None
-    size = max(1, int(kept.sum()) // (2 * times.size))
-    # The middle of each mean; one of an even number of rows lies half a row late.
-    smooth, middles = trailing_mean(run.reward[kept], size), run.step[kept][size // 2 :]
-    x = np.interp(times, middles[: smooth.size], smooth)[half:]
-    y = held_out[half:]
-    unit_x, unit_y = float(np.abs(x).max()), float(np.abs(y).max())
-    if np.ptp(x) <= SMALLEST * unit_x or np.ptp(y) <= SMALLEST * unit_y:
-        return None
-    x, y = x / unit_x, y / unit_y
-    noise = [float(np.mean(np.diff(v) ** 2) / 2) for v in (x, y)]
-    xx, yy = float(np.var(x)), float(np.var(y))
-    xy = float(np.mean((x - x.mean()) * (y - y.mean())))
-    if xy == 0 or noise[0] <= 0:
-        return None
-    ratio = noise[1] / noise[0]
-    gap = yy - ratio * xx
-    slope = (gap + np.sqrt(gap**2 + 4 * ratio * xy**2)) / (2 * xy)
-    return float(slope) * (unit_y / unit_x)
 
 
 def _parting(name: str, step: FloatArray, values: FloatArray, floor: float) -> Parting | None:
@@ -223,6 +194,30 @@ def _moved_since(run: PilotRun, since: float, least: float) -> bool:
     if min(around.size, after.size) < LEAST_ROWS:
         return False
     return difference(level(after[-size:]), level(around[-size:])) > least
+
+
+def _is_parted(run: PilotRun, last: Coupling) -> bool:
+    """Whether the train reward rises over a window in which the slope is surely negative."""
+    if last.interval is None or last.interval[1] >= 0:
+        return False
+    own = run.reward[(run.step >= last.first_step) & (run.step <= last.last_step)]
+    own = own[np.isfinite(own)]
+    return own.size >= 2 * LEAST_ROWS and difference(*ends(own, 1 / 3)[::-1]) > UP
+
+
+def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
+    """First window with a surely positive slope, and first one after it with a negative one."""
+    up = next((one for one in slopes if one.interval and one.interval[0] > 0), None)
+    if up is None:
+        return ()
+    later = slopes[slopes.index(up) + 1 :]
+    down = next((one for one in later if one.interval and one.interval[1] < 0), None)
+    if down is None:
+        return ()
+    return (
+        f"coupling {up.slope:.2g} in steps {up.first_step:.0f} to {up.last_step:.0f}, "
+        f"{down.slope:.2g} in steps {down.first_step:.0f} to {down.last_step:.0f}",
+    )
 
 
 def _is_meant(name: str) -> bool:

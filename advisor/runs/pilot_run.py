@@ -28,6 +28,8 @@ SERIES = (
     "step_time_seconds",
     "policy_kl",
     "mismatch_kl",
+    "importance_ess",
+    "distinct_answers",
     "all_right_share",
     "all_wrong_share",
     "loss",

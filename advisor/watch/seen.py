@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from advisor.diagnosis import find_collapse
+from advisor.diagnosis.collapse import Collapse
+from advisor.diagnosis.fall import find_final_fall
 from advisor.dynamics import cumulative_clock, policy_steps
 from advisor.errors import InputError
 from advisor.posterior.equations import clock_polynomial
@@ -27,6 +28,8 @@ class Seen:
     ----------
     settings : Hyperparameters
         Completed, at the highest learning rate logged so far.
+    fall : Collapse
+        Whether it has fallen for good so far, by more than noise does.
     reward, step : ndarray of shape (bins,)
         Mean reward as a share of floor to ceiling, and mean optimizer step.
     noise : tuple of ndarray of shape (bins,)
@@ -44,6 +47,7 @@ class Seen:
     """
 
     settings: Hyperparameters
+    fall: Collapse
     reward: FloatArray
     step: FloatArray
     noise: tuple[FloatArray, FloatArray, FloatArray]
@@ -96,7 +100,8 @@ def see(run: PilotRun, meta: Meta, planned_steps: int) -> Seen:
     own = run.with_updates(
         hyperparameters=settings, reward_floor=meta.floor, reward_ceiling=meta.ceiling
     )
-    fall = find_collapse(run.step, run.reward, meta.floor)
+    kept = np.isfinite(run.reward)
+    fall, _ = find_final_fall(run.step[kept], run.reward[kept], meta.floor)
     # A collapse is claimed so that a beginning without any gain is not refused; of what depends on
     # it only the exposure up to that step is used.
     cohort = build_cohort(
@@ -111,6 +116,7 @@ def see(run: PilotRun, meta: Meta, planned_steps: int) -> Seen:
     table = np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
     return Seen(
         settings=completed,
+        fall=fall,
         reward=cohort.reward,
         step=cohort.step,
         noise=(cohort.noise_known, cohort.noise_per_completion, cohort.noise_per_prompt),

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor._compat import smoothed_weights
-from advisor.diagnosis import find_collapse
 from advisor.errors import InputError
 from advisor.posterior import Forecaster, Posterior, Target
 from advisor.posterior.continued import AFTER_COLLAPSE_SPREAD, JEFFREYS
@@ -151,7 +150,7 @@ class Watch:
         seen = see(run, meta, planned)
         notes += differences(run, seen, meta, is_fitted=self.fitted is not None)
         base, fewer = self._base(run)
-        fall = find_collapse(run.step, run.reward, meta.floor)
+        fall = seen.fall
         weighed = self._weigh(base, seen, has_fallen=fall.unstable)
         draw, luck = weighed.resampled(RESAMPLED)
         forecaster = RunForecaster(base.forecaster, luck, draw)
@@ -218,8 +217,7 @@ class Watch:
             return _Base(forecaster, 0.0)
         run, _ = named(self.fitted, self.posterior.meta)
         seen = see(run, self.posterior.meta, int(run.step[-1]))
-        fall = find_collapse(run.step, run.reward, self.posterior.meta.floor)
-        weighed = weigh(forecaster, seen, has_fallen=fall.unstable, seed=self.seed)
+        weighed = weigh(forecaster, seen, has_fallen=seen.fall.unstable, seed=self.seed)
         return _Base(forecaster, weighed.log_marginal)
 
     def _surprise(self, base: _Base, run: PilotRun, planned: int) -> float | None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from synthetic import Plan, made_up
 
-from advisor.advice.margin import refresh_margin
+from advisor.advice.margin import refresh_margin, stiffest_damping
 from advisor.advice.stability import refresh_contracts
 from advisor.diagnosis import diagnose
+from advisor.dynamics import oscillatory_onset
 from advisor.posterior import Forecaster, Target
 
 STIFF = {"log_slope": 0.0, "uncorrected_log_odds": 20.0}
@@ -30,6 +31,7 @@ def test_margin_is_that_of_the_advice():
 def test_unknown_models_and_settings_have_none():
     posterior, run = made_up(), a_run()
     assert refresh_margin(posterior, run.with_updates(model="another")) is None
+    assert stiffest_damping(posterior, run.with_updates(model="another")) is None
     unknown = run.hyperparameters.model_copy(update={"group_size": None})
     assert refresh_margin(posterior, run.with_updates(hyperparameters=unknown)) is None
 
@@ -42,3 +44,28 @@ def test_card_tells_what_diverges(minibatches):
     assert card.unit == "P(refresh map diverges)"
     assert card.number == pytest.approx((margin >= 1).mean())
     assert (card.status == "WARNING") == (minibatches == 64)
+
+
+def test_damping_is_one_at_the_onset_of_oscillation():
+    posterior, run = made_up(), a_run()
+    size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
+    forecaster = Forecaster(posterior, Target(run.task, run.model, size))
+    settings = run.hyperparameters.completed()[0]
+    stiffest = forecaster.law_stiffness(settings) * np.exp(forecaster.log_stiffness_ratio)
+    damping = stiffest_damping(posterior, run)
+    onset = oscillatory_onset(settings.momentum)
+    # The onset is that of the discrete recursion, the ratio that of the closed form.
+    assert (damping[stiffest < 0.9 * onset] > 1).all()
+    assert (damping[stiffest > 1.1 * onset] < 1).all()
+
+
+def test_staleness_takes_damping_away_and_then_the_closed_form_ends():
+    uncorrected = {"uncorrected_log_odds": 20.0}
+    fresh = stiffest_damping(made_up(moved=uncorrected), a_run(minibatches=1, ratio=False))
+    stale = stiffest_damping(made_up(moved=uncorrected), a_run(minibatches=16, ratio=False))
+    known = np.isfinite(stale)
+    assert np.isfinite(fresh).all()
+    assert 0 < known.sum() < known.size
+    assert (stale[known] < fresh[known]).all()
+    card = diagnose(a_run(), [0.1], stale).card("dynamical_instability")
+    assert any(line.startswith("damping ratio of the stiffest mode") for line in card.witnesses)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.diagnosis.dynamical_instability import TIMES, dynamical_instability, find_growth
+from advisor.diagnosis.blow_up import TIMES, find_growth
+from advisor.diagnosis.dynamical_instability import dynamical_instability
 
 ROWS = 100
 GROWN = np.clip((np.arange(ROWS) - 60) / 10, 0, 1)
@@ -81,6 +82,33 @@ def test_the_refresh_margin():
     # Without one finite draw there is no margin.
     assert dynamical_instability(run, margin=[np.nan]) == dynamical_instability(run)
     assert dynamical_instability(run, margin=[]) == dynamical_instability(run)
+
+
+def test_the_damping_ratio():
+    run = make(rising(ROWS), entropy=np.full(ROWS, 0.3))
+    card = dynamical_instability(run, margin=[0.1, 0.2], damping=[2.0, 3.0, 0.5, np.nan])
+    assert card.status == "PASS"
+    assert "damping ratio of the stiffest mode 2 " in card.witnesses[-1]
+    assert card.witnesses[-1].endswith("it oscillates with probability 0.33")
+    stale = dynamical_instability(run, margin=[0.1, 0.2], damping=[np.nan, np.nan])
+    assert "too stale for the closed form" in stale.witnesses[-1]
+
+
+def test_few_effective_samples_warn():
+    def card(level, **given):
+        share = level * np.exp(0.05 * noise(1, ROWS))
+        return dynamical_instability(make(rising(ROWS), importance_ess=share, **given))
+
+    assert (card(0.1).status, card(0.1).number) == ("WARNING", pytest.approx(0.1, rel=0.1))
+    assert "importance weights leave 0.1" in card(0.1).witnesses[0]
+    assert card(0.6).status == "PASS"
+    # A count tells no share.
+    assert card(40.0).number is None
+    # A level that noise may have moved below the limit is none.
+    near = 0.29 + 0.05 * noise(2, ROWS)
+    assert dynamical_instability(make(rising(ROWS), importance_ess=near)).status == "PASS"
+    missing = dynamical_instability(make(rising(ROWS))).unknown
+    assert any("rollout_is_eff_sample_size" in line for line in missing)
 
 
 def test_a_swing_of_the_reward_is_told():

@@ -76,3 +76,39 @@ def test_a_loss_in_the_same_noise_is_found():
         return policy_concentration(make(STALLED, entropy=wild)).status == "FAIL"
 
     assert rate(fails, range(60)) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "status"), [(6.0, 1.05, "FAIL"), (6.0, 1.4, "WARNING"), (6.0, 4.0, "PASS")]
+)
+def test_distinct_answers_speak_without_entropy(start, end, status):
+    answers = np.linspace(start, end, 40).tolist() + [end] * 60 + 0.02 * noise(5, ROWS)
+    card = policy_concentration(make(STALLED, distinct_answers=answers))
+    assert card.status == status
+    assert f"Distinct answers per group went from {start:.2g}"[:36] in card.headline
+    assert card.number == pytest.approx((end - 1) / (start - 1), abs=0.08)
+    assert card.unknown == ()
+
+
+def test_of_two_series_the_one_that_lost_more_is_judged():
+    few = np.where(np.arange(ROWS) < 40, 6.0, 1.02) + 0.005 * noise(5, ROWS)
+    card = policy_concentration(make(STALLED, entropy=entropy(0.5), distinct_answers=few))
+    assert card.status == "FAIL"
+    assert card.headline.startswith("Distinct answers")
+    assert card.witnesses[0].startswith("Entropy went from")
+    many = policy_concentration(
+        make(STALLED, entropy=entropy(0.02), distinct_answers=6 + 0.1 * noise(5, ROWS))
+    )
+    assert many.headline.startswith("Entropy")
+    assert many.witnesses[0].startswith("Distinct answers")
+
+
+def test_shares_of_distinct_answers_know_the_group():
+    share = np.where(np.arange(ROWS) < 40, 0.8, 0.13) + 0.002 * noise(5, ROWS)
+    assert policy_concentration(make(STALLED, distinct_answers=share)).number > 0.1
+    known = policy_concentration(make(STALLED, distinct_answers=share, group_size=8))
+    assert known.number == pytest.approx(0.005 / 0.675, abs=0.005)
+    assert known.status == "FAIL"
+    # All answers of a group alike throughout: nothing is there that could fall.
+    alike = make(STALLED, distinct_answers=np.full(ROWS, 0.125), group_size=8)
+    assert policy_concentration(alike).status == "NOT APPLICABLE"

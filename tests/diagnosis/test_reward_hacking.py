@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.diagnosis.reward_hacking import coupling, reward_hacking
+from advisor.diagnosis.reward_hacking import reward_hacking
 
 TRAIN = rising(120, 0.3, 0.9) + 0.02 * noise(1, 120)
 
@@ -98,16 +98,22 @@ def test_a_loss_is_counted_from_the_floor():
     assert reward_hacking(moved).status == "FAIL"
 
 
-def test_coupling_is_the_slope_with_errors_in_both():
-    train = np.linspace(0.2, 0.8, 200)
-    for slope in (0.5, 1.0, -2.0):
-        held_out = 0.3 + slope * train[4::10] + 0.001 * noise(5, 20)
-        run = make(train + 0.01 * noise(6, 200), evals=held_out).with_updates(
-            eval_step=np.arange(5.0, 200, 10)
-        )
-        assert coupling(run) == pytest.approx(slope, rel=0.1)
-    assert coupling(make(np.ones(200), evals=held_out)) is None
-    assert coupling(make(train, evals=np.ones(20))) is None
+def parted(seed, size, slope=-0.5):
+    """Train reward rises; held-out reward rises with it, and half-way turns."""
+    train = np.linspace(0.3, 0.9, 120)
+    held_out = np.where(np.arange(120) < 60, train, train[60] + slope * (train - train[60]))
+    return make(
+        train + size * noise(seed, 120), evals=held_out[4::6] + size * noise(seed, 20), every=6
+    )
+
+
+def test_a_slope_that_turns_is_told_before_it_is_a_fall():
+    cards = [reward_hacking(parted(seed, 0.02, -0.2)) for seed in range(40)]
+    assert sum(card.status == "INFO" for card in cards) >= 20
+    assert all(card.number < 0.2 for card in cards)
+    assert sum(card.witnesses[0].startswith("coupling") for card in cards if card.witnesses) >= 20
+    straight = [reward_hacking(parted(seed, 0.02, 1.0)) for seed in range(200)]
+    assert sum(card.status != "PASS" for card in straight) <= MOST_FALSE * 200
 
 
 @pytest.mark.parametrize("evaluations", [6, 12, 30])

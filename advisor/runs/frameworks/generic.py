@@ -120,6 +120,8 @@ FRAMEWORK = Framework(
         ),
         "step_time_seconds": ("step_time", "time/step", "time/total"),
         "policy_kl": ("approx_kl", "ppo_kl"),
+        "importance_ess": ("importance_ess", "rollout_is_eff_sample_size"),
+        "distinct_answers": ("distinct_answers", "unique_answers"),
         "loss": ("loss", "training loss", "policy_loss", "pg_loss"),
         "tokens": ("num_tokens",),
     },

@@ -130,6 +130,10 @@ FRAMEWORK = Framework(
         "step_time_seconds": ("timing_s/step", "perf/time_per_step"),
         "policy_kl": ("actor/ppo_kl",),
         "mismatch_kl": ("rollout_corr/kl", "mismatch/mismatch_kl", "rollout_corr/k3_kl"),
+        "importance_ess": (
+            "rollout_corr/rollout_is_eff_sample_size",
+            "mismatch/rollout_is_eff_sample_size",
+        ),
         "loss": ("actor/pg_loss",),
     },
     parts=(
