@@ -27,8 +27,8 @@ def refresh_margin(posterior: Posterior, run: PilotRun) -> FloatArray | None:
     Returns
     -------
     margin : ndarray of shape (draws,) or None
-        The refresh map diverges at 1 and above (theory section 4, arXiv:2606.30789). None where the
-        posterior holds no pilot of the run's model and task, or a setting is not known.
+        The refresh map diverges at 1 and above (theory section 4, arXiv:2606.30789). None where no
+        pilot trained the run's task, or a setting or the size of the model is not known.
     """
     known = _known(posterior, run)
     if known is None:
@@ -64,11 +64,12 @@ def stiffest_damping(posterior: Posterior, run: PilotRun) -> FloatArray | None:
 
 
 def _known(posterior: Posterior, run: PilotRun) -> tuple[Forecaster, Hyperparameters] | None:
-    group = (run.task or "", run.model or "")
-    if group not in posterior.meta.groups:
+    meta, group = posterior.meta, (run.task or "", run.model or "")
+    is_piloted = group in meta.groups
+    size = meta.group_parameters[meta.groups.index(group)] if is_piloted else run.parameters
+    if size is None or group[0] not in meta.tasks:
         return None
     if any(getattr(run.hyperparameters, name) is None for name in REQUIRED):
         return None
-    size = posterior.meta.group_parameters[posterior.meta.groups.index(group)]
     settings, _ = run.hyperparameters.completed()
     return Forecaster(posterior, Target(group[0], group[1], size)), settings

@@ -19,13 +19,14 @@ def named(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
     Returns
     -------
     run : PilotRun
-        With task, model and parameters.
+        With task, model and parameters; a model that no pilot trained keeps its own.
     notes : list of str
 
     Raises
     ------
     InputError
-        The posterior holds no such task and model, or several that it could be.
+        The posterior holds no such task, several models that the run could be, or the run is of
+        a new model of unknown size.
     """
     groups = meta.groups
     held = ", ".join(f"{model} on {task}" for task, model in groups)
@@ -34,6 +35,8 @@ def named(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
         for task, model in groups
         if run.task in (None, task) and run.model in (None, model)
     ]
+    if not left and run.model is not None and _task(run, meta) is not None:
+        return _new_model(run, str(_task(run, meta)))
     if not left:
         raise InputError(
             f"no pilot trained {run.model or 'a model without a name'} on "
@@ -56,6 +59,26 @@ def named(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
         notes.append(f"taken for {model} on {task}, the only one the posterior holds")
     size = meta.group_parameters[groups.index((task, model))]
     return run.with_updates(task=task, model=model, parameters=size), notes
+
+
+def _task(run: PilotRun, meta: Meta) -> str | None:
+    """Return the run's task where pilots trained it, or the only one that they trained."""
+    if run.task is None:
+        return meta.tasks[0] if len(meta.tasks) == 1 else None
+    return run.task if run.task in meta.tasks else None
+
+
+def _new_model(run: PilotRun, task: str) -> tuple[PilotRun, list[str]]:
+    """Run of a model that no pilot trained: the size places it among those that were."""
+    if run.parameters is None:
+        raise InputError(
+            f"no pilot trained {run.model} on {task}, and its size is not known",
+            path=run.path,
+            key="parameters",
+            advice="Give --set parameters=..., or --set model=... if it has another name there",
+        )
+    note = f"no pilot trained {run.model}: its forecast rests on the other models and its own rows"
+    return run.with_updates(task=task), [note]
 
 
 def differences(run: PilotRun, seen: Seen, meta: Meta, *, is_fitted: bool) -> list[str]:

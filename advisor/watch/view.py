@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -40,7 +41,7 @@ class View:
         self.as_json = as_json
         self.is_quiet = is_quiet
         self._live: Live | None = None
-        self._notes: list[str] = []
+        self._noted: set[str] = set()
         if console.is_terminal and not as_json:
             self._live = Live(console=console, auto_refresh=False)
 
@@ -78,6 +79,10 @@ class View:
         elif self._live is not None:
             self._live.update(panel(look, rewards), refresh=True)
         else:
+            for note in look.update.notes:
+                if note not in self._noted:
+                    print(f"Note: {note}.", file=sys.stderr)
+                    self._noted.add(note)
             self._print(line(look))
 
     def _print(self, text: str) -> None:

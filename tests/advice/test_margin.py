@@ -30,8 +30,9 @@ def test_margin_is_that_of_the_advice():
 
 def test_unknown_models_and_settings_have_none():
     posterior, run = made_up(), a_run()
-    assert refresh_margin(posterior, run.with_updates(model="another")) is None
-    assert stiffest_damping(posterior, run.with_updates(model="another")) is None
+    for nobody in ({"task": "another"}, {"model": "another", "parameters": None}):
+        assert refresh_margin(posterior, run.with_updates(**nobody)) is None
+        assert stiffest_damping(posterior, run.with_updates(**nobody)) is None
     unknown = run.hyperparameters.model_copy(update={"group_size": None})
     assert refresh_margin(posterior, run.with_updates(hyperparameters=unknown)) is None
 
@@ -44,6 +45,13 @@ def test_card_tells_what_diverges(minibatches):
     assert card.unit == "P(refresh map diverges)"
     assert card.number == pytest.approx((margin >= 1).mean())
     assert (card.status == "WARNING") == (minibatches == 64)
+
+
+def test_a_model_of_known_size_that_no_pilot_trained_has_a_wider_one():
+    posterior, run = made_up(), a_run(minibatches=4)
+    own = np.log(refresh_margin(posterior, run))
+    new = np.log(refresh_margin(posterior, run.with_updates(model="another", parameters=1e6)))
+    assert new.std() > own.std()
 
 
 def test_damping_is_one_at_the_onset_of_oscillation():

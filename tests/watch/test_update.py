@@ -168,7 +168,7 @@ def test_a_beginning_without_gain_is_no_error(posterior):
     ("run", "says"),
     [
         (Plan(task="chess").run([0.1, 0.2, 0.3]), "tiny-s on sort"),
-        (Plan(model="huge").run([0.1, 0.2, 0.3]), "tiny-s on sort"),
+        (Plan(model="huge", parameters=None).run([0.1, 0.2, 0.3]), "--set parameters"),
         (PLAN.run([1.0, 20.0, 30.0]), "bounds"),
         (PLAN.run([np.nan, np.nan, np.nan]), "finite"),
         (Plan(group_size=None).run([0.1, 0.2, 0.3]), "group size"),
@@ -187,6 +187,22 @@ def test_a_run_without_names_is_taken_for_the_only_one(posterior):
     several = made_up(draws=20)
     with pytest.raises(InputError, match="--set task"):
         Watch(several, planned_steps=END).update(run)
+
+
+def test_a_larger_model_than_any_pilot_is_forecast_and_learned_from():
+    # Pilots on small models, the run on a large one: what the advice is for.
+    several = made_up(draws=400)
+    plan = Plan(3e-4, 8, 2, steps=100, model="large", parameters=1e7)
+    watch = Watch(several, planned_steps=END)
+    few = watch.update(plan.run(np.linspace(0.2, 0.25, 6)))
+    many = watch.update(plan.run(np.linspace(0.2, 0.6, 60)))
+    assert "no pilot trained large" in few.notes[0]
+    assert (few.model, few.task) == ("large", several.meta.tasks[0])
+    assert many.final.high - many.final.low < few.final.high - few.final.low
+    assert many.final.high > 0.55
+    # A model of the pilots' own knows more from the beginning.
+    known = watch.update(Plan(3e-4, 8, 2, steps=100).run(np.linspace(0.2, 0.25, 6)))
+    assert known.final.high - known.final.low < few.final.high - few.final.low
 
 
 def test_the_length_must_be_known(posterior, rows):

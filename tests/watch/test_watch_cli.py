@@ -50,6 +50,15 @@ def test_one_update_is_one_line(log, saved):
     assert "Go on" in line
 
 
+def test_notes_are_said_once_and_beside_the_updates(log, saved):
+    new = ["--set", "model=large", "--set", "parameters=1e7"]
+    done = run(log, "--posterior", saved, "--once", "--steps", 100, *new)
+    assert done.exit_code == 0
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("step 60 of 100")
+    assert done.stderr.count("no pilot trained large") == 1
+
+
 def test_json_holds_everything(log, saved):
     done = run(log, "--posterior", saved, "--once", "--steps", 100, "--json")
     told = json.loads(done.stdout)
