@@ -12,6 +12,7 @@ from advisor.diagnosis import Card, Diagnosis, diagnose
 from advisor.posterior import Posterior, Target
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.step_time import seconds_per_step
+from advisor.watch.naming import named
 from advisor.watch.update import Update
 from advisor.watch.watch import LATEST_ROWS, Watch
 
@@ -230,6 +231,5 @@ def _price(posterior: Posterior, update: Update, run: PilotRun, gpus: int) -> Co
     own = seconds_per_step(run)
     if own is not None:
         return CostModel(fixed=own, gpus=gpus, source="step times of the run itself")
-    index = posterior.meta.groups.index((update.task, update.model))
-    size = posterior.meta.group_parameters[index]
+    size = named(run, posterior.meta)[0].parameters or 0.0
     return learn_cost(posterior, Target(update.task, update.model, size), gpus=gpus)
