@@ -238,6 +238,38 @@ def test_negative_rewards(tmp_path):
     assert run(up).exit_code == 0
 
 
+# What single trainers log -----------------------------------------------------------------------
+
+
+def test_effective_sample_size_of_a_verl_console(tmp_path):
+    lines = (
+        f"step:{step} - actor/entropy:0.3 - critic/score/mean:{reward}"
+        f" - training/global_step:{step} - rollout_corr/rollout_is_eff_sample_size:{ess}"
+        " - response_length/mean:90.5\n"
+        for step, (reward, ess) in enumerate(
+            zip(healthy(), np.linspace(0.9, 0.05, 60), strict=True), 1
+        )
+    )
+    (tmp_path / "train.log").write_text("".join(lines))
+    done = run(tmp_path / "train.log", "--json")
+    assert done.exit_code == 0, done.output
+    cards = {card["mode"]: card for card in json.loads(done.stdout)[0]["cards"]}
+    card = cards["dynamical_instability"]
+    assert card["status"] == "WARNING"
+    assert "of the samples effective" in card["headline"]
+    assert "actor_rollout_ref.actor.optim.lr" in card["change"]
+
+
+def test_distinct_answers_of_an_own_loop(tmp_path):
+    answers = np.where(np.arange(60) < 20, 6.0, 1.05) + 0.02 * wiggle(60)
+    log = write(tmp_path / "run.jsonl", reward=0.4 + wiggle(60), distinct_answers=answers)
+    done = run(log, "--json")
+    assert done.exit_code == 5, done.output
+    cards = {card["mode"]: card for card in json.loads(done.stdout)[0]["cards"]}
+    assert cards["policy_concentration"]["status"] == "FAIL"
+    assert cards["policy_concentration"]["headline"].startswith("Distinct answers per group")
+
+
 # What it needs ---------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from simulate import PATHOLOGIES, simulate
 
-from advisor.diagnosis import MODES, diagnose
+from advisor.diagnosis import MODES, Diagnosis, diagnose
 from advisor.diagnosis.collapse import find_collapse
 from advisor.diagnosis.collapse_card import floor_of, judged_series
 from advisor.diagnosis.fall import SURE, find_final_fall
@@ -32,6 +32,15 @@ LOOKED_AT = 20
 """Simulated seeds below this one were looked at while the thresholds were chosen."""
 
 FLAGGED = ("WARNING", "FAIL")
+
+SIGNS = {
+    "swing": "swings with a period",
+    "alternation": "refreshes alternate",
+    "slowing": "rise together",
+    "drift along the refresh": "depends on the position",
+    "coupling turned": "coupling ",
+}
+"""What a card only tells, without a verdict -> words by which its witness is known."""
 
 
 def wilson(count: int, total: int) -> list[float]:
@@ -74,6 +83,12 @@ def _match(runs: list[PilotRun], row: dict[str, str], path: Path) -> PilotRun:
     )
 
 
+def signs_of(found: Diagnosis) -> list[str]:
+    """Signs that the cards tell."""
+    said = [line for card in found.cards for line in card.witnesses]
+    return [name for name, words in SIGNS.items() if any(words in line for line in said)]
+
+
 def strength(run: PilotRun) -> float | None:
     """Standard errors of a fall that the definition alone sees; None where it sees none."""
     step, reward = judged_series(run)
@@ -89,11 +104,13 @@ def on_real(folder: Path) -> dict[str, Any]:
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     by_mode: dict[str, dict[str, Counter[str]]] = {mode: defaultdict(Counter) for mode in MODES}
     collapses, slowest = [], 0.0
+    signs: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         started = time.perf_counter()
         found = diagnose(row["run"])
         slowest = max(slowest, time.perf_counter() - started)
         verdicts[row["verdict"]][found.verdict] += 1
+        signs[row["verdict"]].update(signs_of(found))
         for card in found.cards:
             by_mode[card.mode][row["verdict"]][card.status] += 1
         row["fail"], row["found"] = found.verdict == "FAIL", found.collapse_step
@@ -126,6 +143,7 @@ def on_real(folder: Path) -> dict[str, Any]:
             mode: {label: dict(c) for label, c in sorted(counts.items())}
             for mode, counts in by_mode.items()
         },
+        "signs": {label: dict(count) for label, count in sorted(signs.items())},
         "collapses": collapses,
         "recall": [len(hits), len(visible), *wilson(len(hits), len(visible))],
         "onset_within_10": [len(close), len(visible)],
@@ -183,15 +201,18 @@ def on_simulated(seeds: range) -> dict[str, Any]:
     """Which modes are flagged in which simulated pathology."""
     flagged: dict[str, Counter[str]] = {name: Counter() for name in PATHOLOGIES}
     failed: Counter[str] = Counter()
+    signs: dict[str, Counter[str]] = {name: Counter() for name in PATHOLOGIES}
     for name in PATHOLOGIES:
         for seed in seeds:
             found = diagnose(simulate(name, seed))
             failed[name] += found.verdict == "FAIL"
+            signs[name].update(signs_of(found))
             for card in found.cards:
                 flagged[name][card.mode] += card.status in FLAGGED
     return {
         "seeds": [seeds.start, seeds.stop - 1],
         "flagged": {name: {mode: count[mode] for mode in MODES} for name, count in flagged.items()},
+        "signs": {name: dict(count) for name, count in signs.items()},
         "failed": {name: failed[name] for name in PATHOLOGIES},
         "recovered": {
             name: [flagged[name][name], len(seeds), *wilson(flagged[name][name], len(seeds))]

@@ -16,6 +16,7 @@ def test_every_series_and_fact_is_read(write_state):
     assert run.id == "x"
     np.testing.assert_array_equal(run.step, np.arange(1, 21))
     absent = {"kl", "policy_kl", "mismatch_kl", "all_right_share", "all_wrong_share", "tokens"}
+    absent |= {"importance_ess", "distinct_answers"}
     assert set(run.series) == set(SERIES) - absent
     np.testing.assert_array_equal(run.parts["exact"], run.reward)
     assert run.hyperparameters.learning_rate == pytest.approx(3e-4)
