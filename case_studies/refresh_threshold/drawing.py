@@ -37,7 +37,7 @@ def _outcomes(axes: Any, setups: list[dict[str, Any]]) -> None:
             for c in setup["cells"]
             if not c["importance_ratio"]
         }
-        for cell in setup["cells"]:
+        for cell in filter(lambda c: c["clipped"], setup["cells"]):
             place = (cell["learning_rate"], cell["interval"], cell["lag"])
             axes.semilogx(
                 max(margins[place], LEAST_MARGIN),
@@ -64,7 +64,7 @@ def _ratios(axes: Any, setups: list[dict[str, Any]]) -> None:
     low, middle, high = setups[0]["prior_stiffness_ratio"]
     axes.axvspan(low, high, color="#e6e6e6", lw=0)
     axes.axvline(middle, color="#999999", lw=1)
-    axes.text(middle, -0.6, "prior", fontsize=7, color="#555555")
+    axes.text(middle, -0.7, "prior", fontsize=7, color="#555555", ha="center")
     names, row = [], 0
     for setup in setups:
         for fit in setup["stiffness"]:
@@ -81,6 +81,6 @@ def _ratios(axes: Any, setups: list[dict[str, Any]]) -> None:
                 names.append("by Hessian-vector products")
                 row += 1
     axes.set_xscale("log")
-    axes.set_yticks(range(row), names, fontsize=6)
+    axes.set_yticks(range(row), names, fontsize=7)
     axes.invert_yaxis()
     axes.set(xlabel="stiffest mode over the fitted one")

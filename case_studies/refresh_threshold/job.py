@@ -15,6 +15,7 @@ from advisor.runs.pilot_run import PilotRun
 
 CACHE = Path(__file__).resolve().parent / ".cache"
 PROMPTS, MOMENTUM = 16, 0.9
+UNCLIPPED = {"clip_low": 1.0, "clip_high": 1e9}  # no ratio is negative, none as large as this
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Job:
     seed, steps : int
     optimizer : {"adamw", "sgd"}
     task, size : str
+    clipped : bool
+        Whether the ratio is, to 1 +- .2.
     """
 
     rate: float
@@ -44,6 +47,7 @@ class Job:
     optimizer: str = "adamw"
     task: str = "sort"
     size: str = "s"
+    clipped: bool = True
 
     @property
     def config(self) -> GrpoConfig:
@@ -57,6 +61,7 @@ class Job:
             momentum=MOMENTUM,
             optimizer=self.optimizer,
             importance_ratio=self.ratio,
+            **({} if self.clipped else UNCLIPPED),
             steps=self.steps,
             seed=self.seed,
         )
@@ -68,6 +73,7 @@ class Job:
             f"{self.rate:g}_{self.group}_{self.interval}_{self.ratio:d}_{self.seed}_{self.steps}",
             *([f"lag{self.lag}"] if self.lag else []),
             *([self.optimizer] if self.optimizer != "adamw" else []),
+            *([] if self.clipped else ["unclipped"]),
             *([f"{self.task}-{self.size}"] if (self.task, self.size) != ("sort", "s") else []),
         ]
         return CACHE / f"{'_'.join(named)}.json"

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from job import Job
 
 GROUP = 8
+
+
+class Cell(NamedTuple):
+    """Place of a sweep; fields as in `Job`."""
+
+    rate: float
+    interval: int
+    lag: int
+    ratio: bool
+    clipped: bool = True
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,8 @@ class Setup:
         K at lag 0, for every rate.
     lags : tuple of tuple of int
         Lags at K = 1, one tuple per rate: they bracket the predicted limit.
+    unclipped : tuple of tuple of (float, int, int)
+        Rate, K and lag of cells that are also made with a ratio without clipping.
     looks : tuple of int
         Steps of the on-policy runs at which the curvature is measured.
     held : tuple of int
@@ -44,6 +56,7 @@ class Setup:
     rates: tuple[float, ...]
     intervals: tuple[int, ...]
     lags: tuple[tuple[int, ...], ...]
+    unclipped: tuple[tuple[float, int, int], ...] = ()
     looks: tuple[int, ...] = (8, 32, 96, 256)
     held: tuple[int, ...] = (4, 16, 64)
     late: tuple[int, ...] = (128, 256)
@@ -67,17 +80,22 @@ class Setup:
             **values,
         )
 
+    def owns(self, job: Job) -> bool:
+        """Whether a job is one of this setup's."""
+        return (job.optimizer, job.task, job.size) == (self.optimizer, self.task, self.size)
+
     def pilots(self) -> list[Job]:
         """On policy, short."""
         grid = [(r, g, 50) for r, g in itertools.product(self.pilot_rates, (8, 16))]
         again = [(r, 8, 51) for r in self.pilot_rates[1:]]
         return [self.job(r, s, group=g, steps=self.pilot_steps) for r, g, s in grid + again]
 
-    def cells(self) -> list[tuple[float, int, int, bool]]:
-        """Learning rate, refresh interval, lag and ratio of every cell of the sweeps."""
+    def cells(self) -> list[Cell]:
+        """Every cell of the sweeps."""
         places = [(r, k, 0) for r, k in itertools.product(self.rates, self.intervals)]
         places += [(r, 1, a) for r, lags in zip(self.rates, self.lags, strict=True) for a in lags]
-        return [(*place, ratio) for ratio in (False, True) for place in places]
+        found = [Cell(*place, ratio) for ratio in (False, True) for place in places]
+        return found + [Cell(*place, True, clipped=False) for place in self.unclipped]
 
     def probed(self, seeds: int) -> list[tuple[Job, tuple[int, ...]]]:
         """Runs whose curvature is measured, and when: on policy, and held at the lower rate."""
@@ -95,9 +113,9 @@ class Setup:
     def sweeps(self, seeds: int) -> list[Job]:
         """Every cell with every seed."""
         return [
-            self.job(rate, seed, interval=interval, lag=lag, ratio=ratio)
+            self.job(**cell._asdict(), seed=seed)
             for seed in range(1, seeds + 1)
-            for rate, interval, lag, ratio in self.cells()
+            for cell in self.cells()
         ]
 
 
@@ -110,6 +128,7 @@ SETUPS = (
         (3e-4, 1e-3),
         (1, 4, 16, 32, 64, 128),
         ((8, 16, 32, 64), (1, 2, 4, 8, 16)),
+        unclipped=((1e-3, 16, 0), (1e-3, 32, 0), (1e-3, 1, 16)),
     ),
     Setup(
         "sgd",
@@ -119,6 +138,18 @@ SETUPS = (
         (3e-3, 1e-2),
         (1, 4, 16, 32, 64),
         ((8, 16, 32, 64), (2, 4, 8, 16)),
+        unclipped=((3e-3, 1, 16), (3e-3, 1, 32), (1e-2, 4, 0), (1e-2, 16, 0), (1e-2, 1, 4)),
+    ),
+    Setup(
+        "adamw",
+        "running",
+        "s",
+        (1e-4, 3e-4, 1e-3),
+        (3e-4, 1e-3),
+        (1, 4, 16, 64),
+        ((), ()),
+        looks=(32, 256),
+        held=(),
     ),
 )
 
@@ -131,6 +162,7 @@ QUICK = (
         (2e-3,),
         (1, 8),
         ((4,),),
+        unclipped=((2e-3, 8, 0),),
         looks=(4, 24),
         held=(8,),
         late=(24,),

@@ -73,9 +73,14 @@ def stiffness(
     job = setup.job(rate, 1)
     draws = fitted(setup, posterior, job)
     own = [c for c in cells if c["learning_rate"] == rate and not c["importance_ratio"]]
+    kinds = {
+        "K": [c for c in own if c["lag"] == 0],
+        "lag": [c for c in own if c["interval"] == 1],
+    }
     needed = {
-        "K": implied([c for c in own if c["lag"] == 0], float(np.median(draws))),
-        "lag": implied([c for c in own if c["interval"] == 1], float(np.median(draws))),
+        kind: implied(along, float(np.median(draws)))
+        for kind, along in kinds.items()
+        if len(along) > 1
     }
     on_policy = [
         {
@@ -91,8 +96,9 @@ def stiffness(
     whole = effective_rate(job) * np.array([look["whole"] for look in on_policy])
     pulling = effective_rate(job) * np.array([look["along_gradient"] for look in on_policy])
     for cell in own:
-        share = whole >= limit(cell["interval"], cell["lag"])
-        cell["p_by_products"] = float(share.mean())
+        most = limit(cell["interval"], cell["lag"])
+        cell["p_one_mode"] = float((draws >= most).mean())
+        cell["p_by_products"] = float((whole >= most).mean())
     return {
         "learning_rate": rate,
         "fitted": band(draws),

@@ -47,40 +47,43 @@ def cells_of(setup: Setup, posterior: Posterior, rows: Rows, seeds: int) -> list
         for rate in setup.rates
     }
     found = []
-    for rate, interval, lag, ratio in setup.cells():
-        own = [
-            job
-            for job in jobs
-            if (job.rate, job.interval, job.lag, job.ratio) == (rate, interval, lag, ratio)
-        ]
+    for cell in setup.cells():
+        own = [setup.job(**cell._asdict(), seed=seed) for seed in range(1, seeds + 1)]
         runs = as_runs(own, [rows[job] for job in own])
         known = runs[0].hyperparameters
-        assert (known.lag, known.optimizer) == (lag, setup.optimizer)
+        assert (known.lag, known.optimizer) == (cell.lag, setup.optimizer)
         margin = refresh_margin(posterior, runs[0])
         assert margin is not None
         finals = [rows[job]["final_eval"] for job in own]
         found.append(
             {
-                "learning_rate": rate,
-                "interval": interval,
-                "lag": lag,
-                "importance_ratio": ratio,
+                "learning_rate": cell.rate,
+                "interval": cell.interval,
+                "lag": cell.lag,
+                "importance_ratio": cell.ratio,
+                "clipped": cell.clipped,
                 "stiffness_over_limit": float(np.median(margin)),
                 "p_diverges": float((margin >= 1).mean()),
                 "collapsed": sum(diagnose(run).collapse_step is not None for run in runs),
-                "lost_a_third": sum(value < 2 / 3 * best[rate] for value in finals),
+                "lost_a_third": sum(value < 2 / 3 * best[cell.rate] for value in finals),
                 "runs": len(own),
                 "final": round(float(np.mean(finals)), 4),
                 "spread": round(float(np.std(finals)), 4),
-                "on_policy": round(best[rate], 4),
+                "largest_gradient": float(np.median([_largest(rows[job]) for job in own])),
+                "on_policy": round(best[cell.rate], 4),
             }
         )
     return found
 
 
-def reliability(cells: list[dict[str, Any]]) -> dict[str, Any]:
+def _largest(row: dict[str, Any]) -> float:
+    """Largest norm of a gradient in a run; infinite where one was not finite."""
+    return max(np.inf if norm is None else norm for norm in row["grad_norm"])
+
+
+def reliability(cells: list[dict[str, Any]], forecast: str = "p_diverges") -> dict[str, Any]:
     """Forecast probabilities of cells against the share of their runs that was lost."""
-    chance = np.array([cell["p_diverges"] for cell in cells])
+    chance = np.array([cell[forecast] for cell in cells])
     runs = np.array([cell["runs"] for cell in cells])
     lost = np.array([cell["lost_a_third"] for cell in cells])
     edges = (0.0, 0.1, 0.5, 0.9, 1.0 + 1e-9)
