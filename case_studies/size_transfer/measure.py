@@ -1,4 +1,4 @@
-"""What the full runs say: regret of advice, and how speed and best rate really move with size."""
+"""How speed and best learning rate really move with size: our own estimate from full runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ import numpy as np
 from scipy import stats
 
 Row = dict[str, Any]
-
-FAILURE = 0.05
-"""Regret from which advice has failed; set before any advice was seen."""
 
 SLOW_RATE = 1e-4
 """Learning rate at which speeds are compared: every size rises and none is hot."""
@@ -93,11 +90,11 @@ def measured(runs: Sequence[Row]) -> dict[str, Any]:
         found = speed(run["reward"], run["base"])
         if run["learning_rate"] == SLOW_RATE and found is not None:
             speeds.append((run["task"], math.log(run["parameters"]), math.log(found)))
-    sizes = {(run["task"], run["size"], run["seed"]): run["parameters"] for run in runs}
-    for (task, size, seed), parameters in sizes.items():
-        rate = best_rate(means([run for run in runs if run["seed"] == seed], task, size))
+    sizes = {(run["task"], run["size"]): run["parameters"] for run in runs}
+    for (task, size), parameters in sizes.items():
+        rate = best_rate(means(runs, task, size))
         best.append((task, math.log(parameters), math.log(rate)))
-        places.append({"task": task, "size": size, "seed": seed, "best_rate": float(f"{rate:.3g}")})
+        places.append({"task": task, "size": size, "best_rate": float(f"{rate:.3g}")})
     tasks = dict.fromkeys(run["task"] for run in runs)
     return {
         name: {
@@ -106,92 +103,3 @@ def measured(runs: Sequence[Row]) -> dict[str, Any]:
         }
         for name, points in (("speed", speeds), ("best_rate", best))
     } | {"best_rates": places}
-
-
-def judged(advice: Row, runs: Sequence[Row]) -> Row:
-    """Set a piece of advice beside what came of it."""
-    final = means(runs, advice["task"], advice["target"])
-    top = max(final.values())
-    near = min(final, key=lambda rate: abs(math.log(rate / advice["best_pilot_rate"])))
-    out = advice | {
-        "regret_of_best_pilot": round(top - final[near], 4),
-        "regret_at_random": round(top - float(np.mean(list(final.values()))), 4),
-        "warned": advice.get("says_outside", False)
-        or advice.get("says_not_piloted", False)
-        or advice["kind"] != "recommendation",
-    }
-    if advice.get("learning_rate") is None:
-        return out
-    got, said = final[advice["learning_rate"]], advice["reward"]
-    return out | {
-        "final": round(got, 4),
-        "regret": round(top - got, 4),
-        "failed": top - got > FAILURE,
-        "inside": said["lower"] <= got <= said["upper"],
-    }
-
-
-def table(advice: Sequence[Row]) -> list[Row]:
-    """Regret and warnings by pilots and target."""
-    cells: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for one in advice:
-        if "regret" in one:
-            cells[one["pilots"], one["target"]].append(one)
-    return [
-        {
-            "pilots": pilots,
-            "target": target,
-            "factor": own[0]["factor"],
-            "n": len(own),
-            "regret_mean": _mean(own, "regret"),
-            "regret_worst": max(one["regret"] for one in own),
-            "regret_of_best_pilot": _mean(own, "regret_of_best_pilot"),
-            "regret_at_random": _mean(own, "regret_at_random"),
-            "inside_80": sum(one["inside"] for one in own),
-            "failed": sum(one["failed"] for one in own),
-            "says_outside": sum(one["says_outside"] for one in own),
-            "says_not_piloted": sum(one["says_not_piloted"] for one in own),
-            "no_recommendation": sum(one["kind"] != "recommendation" for one in own),
-            "failed_and_says_outside": sum(one["failed"] and one["says_outside"] for one in own),
-            "failed_and_silent": sum(one["failed"] and not one["warned"] for one in own),
-        }
-        for (pilots, target), own in cells.items()
-    ]
-
-
-def checks(found: Row) -> dict[str, bool]:
-    """What the study hopes for, each of which can fail."""
-    told = [one for one in found["advice"] if "regret" in one]
-    far = [one for one in told if one["factor"] >= 10]
-    failed = [one for one in told if one["failed"]]
-    learned = found["exponents"]["learned_from_all_pilots"]
-    truth = found["exponents"]["measured_on_full_runs"]["speed"]["pooled"]
-    held = [
-        own["curvature_exponent"][0] <= truth[1] <= own["curvature_exponent"][2]
-        for pilots, own in learned.items()
-        if truth and own["curvature_exponent"] and "+" in pilots
-    ]
-    return {
-        "every request was answered": len(told) == len(found["advice"]),
-        "every failed advice had said that the model was not piloted, or worse": all(
-            one["warned"] for one in failed
-        ),
-        "every failed advice had called itself outside the evidence": all(
-            one["says_outside"] for one in failed
-        ),
-        "all advice for ten times the largest pilot and more says outside the evidence": all(
-            one["says_outside"] for one in far
-        ),
-        "mean regret is below that of the best pilot's rate": _mean(told, "regret")
-        < _mean(told, "regret_of_best_pilot"),
-        "advice failed nowhere": not failed,
-        "the 80 % interval of every exponent learned from two sizes holds the measured one": bool(
-            held
-        )
-        and all(held),
-        "80 % intervals of the final reward hold at least 70 %": _mean(told, "inside") >= 0.7,
-    }
-
-
-def _mean(rows: Sequence[Row], name: str) -> float:
-    return round(float(np.mean([row[name] for row in rows])), 4) if rows else math.nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import run as loop
@@ -15,6 +16,9 @@ from transformer import Transformer
 
 Job = tuple[str, str, loop.Place, int, int]
 """Task, size, configuration, seed, steps."""
+
+REPEATED = 3
+"""Learning rates of a target that get all the seeds."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,26 @@ class Plan:
         ]
 
     def full_jobs(self) -> list[Job]:
-        """Full runs of the targets, and one of each other size for what moves with size."""
+        """One full run per rate of every size; the piloted sizes show what moves with size."""
         return [
-            (task, size, (rate, self.group, 1), seed, self.steps)
-            for seed in range(self.seeds)
+            (task, size, (rate, self.group, 1), 0, self.steps)
             for size in self.sizes
-            if seed == 0 or size in self.targets
             for task in self.tasks
             for rate in self.rates
+        ]
+
+    def repeated(self, runs: Sequence[loop.Trained]) -> list[Job]:
+        """Other seeds of a target's best rates: between the others no second seed can decide."""
+        done = sorted(zip(self.full_jobs(), runs, strict=True), key=lambda both: -both[1].final)
+        ranked = [job for job, _ in done]
+        return [
+            (task, size, place, seed, self.steps)
+            for seed in range(1, self.seeds)
+            for own_size in self.targets
+            for own_task in self.tasks
+            for task, size, place, *_ in [job for job in ranked if job[:2] == (own_task, own_size)][
+                :REPEATED
+            ]
         ]
 
 

@@ -29,8 +29,9 @@ import run as loop  # noqa: E402
 import torch  # noqa: E402
 from ask import advised, exponents  # noqa: E402
 from figure import draw  # noqa: E402
+from judge import by_warning, checks, judged, table  # noqa: E402
 from manifest import manifest  # noqa: E402
-from measure import checks, judged, measured, table  # noqa: E402
+from measure import measured  # noqa: E402
 from plan import QUICK, Job, Plan, quick_base  # noqa: E402
 
 from advisor.diagnosis import diagnose  # noqa: E402
@@ -94,12 +95,18 @@ def study(plan: Plan, workers: int) -> dict[str, Any]:
         print(f"advice {one} ({spent:.0f} s)", file=sys.stderr, flush=True)
     pooled = {}
     for sizes in plan.pilot_sets:
-        own = [job for one in asked if one[1] == sizes for job in plan.pilot_jobs(*one)]
+        # One draw: a fit of all 72 pilots takes many minutes.
+        own = [job for task in plan.tasks for job in plan.pilot_jobs(task, sizes, 1)]
         posterior = loop.fitted(loop.as_runs([pilots[job] for job in own]), 0)
         pooled["+".join(sizes)] = exponents(posterior) | {"pilots": len(own)}
+        spent = time.perf_counter() - started
+        print(f"all tasks {sizes} ({spent:.0f} s)", file=sys.stderr, flush=True)
     spent = time.perf_counter() - started
     jobs = plan.full_jobs()
-    runs = [described(*both) for both in zip(jobs, trained(jobs, workers), strict=True)]
+    full = list(trained(jobs, workers))
+    again = plan.repeated(full)
+    full += trained(again, workers)
+    runs = [described(*both) for both in zip(jobs + again, full, strict=True)]
     own = measured(runs)
     for run in runs:
         del run["reward"]
@@ -108,7 +115,16 @@ def study(plan: Plan, workers: int) -> dict[str, Any]:
         "runs": runs,
         "advice": told,
         "by_pilots_and_target": table(told),
-        "exponents": {"learned_from_all_pilots": pooled, "measured_on_full_runs": own},
+        "by_warning": by_warning(told),
+        "exponents": {
+            "learned_by_task": [
+                {name: one[name] for name in ("task", "pilots", "draw", "curvature_exponent")}
+                for one in told
+                if one["target"] == plan.targets[0]
+            ],
+            "learned_on_all_tasks": pooled,
+            "measured_on_full_runs": own,
+        },
         "advice_seconds": round(spent),
         "core_seconds_of_training": round(
             sum(run["seconds"] for run in runs) + sum(run.seconds for run in pilots.values())
@@ -119,7 +135,7 @@ def study(plan: Plan, workers: int) -> dict[str, Any]:
 def main() -> None:
     """Run all, write and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=2, help="full runs per rate of a target")
+    parser.add_argument("--seeds", type=int, default=2, help="of the best rates of a target")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--quick", action="store_true", help="one task, tiny runs, no cache")
     parser.add_argument("--out", type=Path, default=HERE / "size_transfer.json")

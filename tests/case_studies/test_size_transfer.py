@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import math
 import subprocess
@@ -16,19 +16,26 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "case_studies" / "size_transfer"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def beside() -> Any:
+    sys.path.insert(0, str(FOLDER))
+    yield
+    sys.path.remove(str(FOLDER))
+
+
 @pytest.fixture(scope="module")
-def measure() -> Any:
-    # Not by sys.path: other studies have modules of these names too.
-    spec = importlib.util.spec_from_file_location("size_transfer_measure", FOLDER / "measure.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def measure(beside: None) -> Any:
+    return importlib.import_module("measure")
+
+
+@pytest.fixture(scope="module")
+def judge(beside: None) -> Any:
+    return importlib.import_module("judge")
 
 
 def full_run(rate: float, final: float, **updates: Any) -> dict[str, Any]:
     own = {"task": "sort", "size": "m", "parameters": 1e5, "seed": 0, "base": 0.1}
+    own |= {"collapse_step": None}
     return own | {"learning_rate": rate, "final": final, "reward": [0.1] * 20} | updates
 
 
@@ -52,12 +59,12 @@ def answer(**updates: Any) -> dict[str, Any]:
 RUNS = [full_run(1e-4, 0.9), full_run(1e-4, 0.7, seed=1), full_run(1e-3, 0.5)]
 
 
-def result(measure: Any, *advice: dict[str, Any]) -> dict[str, Any]:
-    told = [measure.judged(one, RUNS) for one in advice]
+def result(judge: Any, *advice: dict[str, Any]) -> dict[str, Any]:
+    told = [judge.judged(one, RUNS) for one in advice]
     return {
         "advice": told,
         "exponents": {
-            "learned_from_all_pilots": {
+            "learned_on_all_tasks": {
                 "s": {"curvature_exponent": [5.0, 6.0, 7.0]},
                 "xs+s": {"curvature_exponent": [0.1, 0.4, 0.7]},
             },
@@ -66,45 +73,54 @@ def result(measure: Any, *advice: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_regret_is_against_the_best_mean_of_its_target(measure: Any) -> None:
-    told = measure.judged(answer(), [*RUNS, full_run(3e-4, 1.0, size="xl")])
+def test_regret_is_against_the_best_mean_of_its_target(judge: Any) -> None:
+    told = judge.judged(answer(), [*RUNS, full_run(3e-4, 1.0, size="xl")])
     assert told["regret"] == pytest.approx(0.3)
     assert told["regret_of_best_pilot"] == 0
     assert told["regret_at_random"] == pytest.approx(0.15)
     assert (told["failed"], told["inside"], told["warned"]) == (True, True, True)
 
 
-def test_a_request_without_an_answer_counts(measure: Any) -> None:
+def test_a_request_without_an_answer_counts(judge: Any) -> None:
     silent = {"task": "sort", "target": "m", "kind": "no fit", "best_pilot_rate": 1e-4}
-    told = measure.judged(silent, RUNS)
+    told = judge.judged(silent, RUNS)
     assert told["warned"]
     assert "regret" not in told
-    found = result(measure, answer()) | {"advice": [told]}
-    assert not measure.checks(found)["every request was answered"]
+    found = result(judge, answer()) | {"advice": [told]}
+    assert not judge.checks(found)["every request was answered"]
 
 
-def test_a_failure_without_a_warning_fails_the_check(measure: Any) -> None:
+def test_a_failure_without_a_warning_fails_the_check(judge: Any) -> None:
     name = "every failed advice had said that the model was not piloted, or worse"
     outside = "every failed advice had called itself outside the evidence"
     warned, silent = answer(), answer(says_outside=False, says_not_piloted=False)
     harmless = silent | {"learning_rate": 1e-4}
-    assert measure.checks(result(measure, warned, harmless))[name]
-    assert not measure.checks(result(measure, warned, silent))[name]
+    assert judge.checks(result(judge, warned, harmless))[name]
+    assert not judge.checks(result(judge, warned, silent))[name]
     quiet = answer(says_outside=False)
-    assert measure.checks(result(measure, quiet))[name]
-    assert not measure.checks(result(measure, quiet))[outside]
-    (cell,) = measure.table(result(measure, warned, silent)["advice"])
+    assert judge.checks(result(judge, quiet))[name]
+    assert not judge.checks(result(judge, quiet))[outside]
+    (cell,) = judge.table(result(judge, warned, silent)["advice"])
     assert (cell["n"], cell["failed"], cell["failed_and_silent"]) == (2, 2, 1)
 
 
-def test_a_learned_exponent_is_held_against_the_measured_one(measure: Any) -> None:
+def test_a_collapse_is_a_failure_whatever_its_reward(judge: Any) -> None:
+    runs = [*RUNS, full_run(3e-4, 0.8, collapse_step=70.0)]
+    told = judge.judged(answer(learning_rate=3e-4), runs)
+    assert told["regret"] < judge.FAILURE
+    assert told["failed"]
+    outside, inside = judge.by_warning([told, judge.judged(answer(says_outside=False), RUNS)])
+    assert (outside["n"], outside["collapsed"], inside["n"], inside["collapsed"]) == (1, 1, 1, 0)
+
+
+def test_a_learned_exponent_is_held_against_the_measured_one(judge: Any) -> None:
     name = "the 80 % interval of every exponent learned from two sizes holds the measured one"
-    found = result(measure, answer())
-    assert measure.checks(found)[name]
+    found = result(judge, answer())
+    assert judge.checks(found)[name]
     found["exponents"]["measured_on_full_runs"]["speed"]["pooled"] = [0.7, 0.8, 0.9]
-    assert not measure.checks(found)[name]
+    assert not judge.checks(found)[name]
     found["exponents"]["measured_on_full_runs"]["speed"]["pooled"] = None
-    assert not measure.checks(found)[name]
+    assert not judge.checks(found)[name]
 
 
 def test_the_best_rate_is_the_top_of_a_parabola(measure: Any) -> None:
@@ -153,6 +169,6 @@ def test_a_tiny_study_from_pilots_to_figure(tmp_path: Path) -> None:
     # The target is four times the larger pilot: not far, but not piloted either.
     assert told["says_not_piloted"]
     assert not told["says_outside"]
-    learned = found["exponents"]["learned_from_all_pilots"]["xs+s"]["curvature_exponent"]
+    learned = found["exponents"]["learned_on_all_tasks"]["xs+s"]["curvature_exponent"]
     assert learned == sorted(learned)
     assert found["manifest"]["checks"]["every request was answered"]
