@@ -1,10 +1,9 @@
-"""Public logs: how well the closed form fits whole runs, and why that says little.
+"""What the advisor says on public runs: fits, forecasts, diagnoses, instability, refresh schedules.
 
-python case_studies/public_logs/run.py FOLDER      # logs with an INDEX.tsv; half a minute
+python case_studies/public_logs/run.py FOLDER    # logs with an INDEX.tsv; ten minutes
+python case_studies/public_logs/run.py --quick   # the demo's pilots in their place; half a minute
 
-For every run: R² of the overdamped closed form fitted to all of it, of the same fit to noise of the
-same colour, and the error of its forecast from the first quarter. Results only: the logs stay
-where they are.
+Results only: the logs stay where they are.
 """
 
 from __future__ import annotations
@@ -12,153 +11,105 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from scipy.optimize import least_squares
-
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "diagnose"))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from run import labelled  # noqa: E402
+from cited import BACKTEST, DIAGNOSE, diagnoses, forecasts  # noqa: E402
+from closed_form import closed_form  # noqa: E402
+from drawing import draw  # noqa: E402
+from left_out import leave_one_out  # noqa: E402
+from manifest import manifest  # noqa: E402
+from off_policy import EVERY, SWEEP, boundary  # noqa: E402
+from sources import askable, demo, public  # noqa: E402
 
-from advisor.backtest.curves import CURVES  # noqa: E402
-from advisor.diagnosis import diagnose  # noqa: E402
-from advisor.diagnosis.levels import lag_one  # noqa: E402
-from advisor.runs.pilot_run import PilotRun  # noqa: E402
-
-FloatArray = npt.NDArray[np.float64]
-LEAST_ROWS, BINS, SEEN, SURROGATES = 40, 20, 0.25, 10
-CURVE = CURVES["exponential"]
-
-
-def fitted(time: FloatArray, reward: FloatArray) -> FloatArray:
-    """Least-squares parameters: start, plateau and log timescale; rewards scaled to [0, 1]."""
-    bounds = (
-        [0.0, 0.0, *(b[1] for b in CURVE.more)],
-        [1.0, 1.0, *(b[2] for b in CURVE.more)],
-    )
-    best = None
-    for plateau in (0.4, 0.9):
-        for rate in CURVE.more[0][0]:
-            guess = np.clip([reward[0], plateau, rate], np.add(bounds[0], 1e-6), 1 - 1e-6)
-            found = least_squares(
-                lambda theta: CURVE.value(theta, time) - reward, guess, bounds=bounds
-            )
-            if best is None or found.cost < best.cost:
-                best = found
-    assert best is not None
-    return np.asarray(best.x)
+QUICK_DRAWS = 2000
 
 
-def binned(values: FloatArray) -> FloatArray:
-    """Means of at most ``BINS`` stretches."""
-    return np.array([part.mean() for part in np.array_split(values, min(BINS, values.size))])
+def studied(folder: Path | None) -> dict[str, Any]:
+    """Every part, on public runs or, without a folder, on the demo's pilots."""
+    rows = demo() if folder is None else public(folder)
+    kept, why = askable(rows)
+    found: dict[str, Any] = {
+        "closed_form": closed_form(rows),
+        "forecasts": forecasts(),
+        "diagnoses": diagnoses(),
+        "asked": {
+            "runs": len(rows),
+            "askable": len(kept),
+            "not_askable": why,
+            "collapsed": sum(row.label == "collapse" for row in rows),
+            "collapsed_askable": sum(row.label == "collapse" for row in kept),
+        },
+    }
+    if folder is None:
+        found["instability"] = leave_one_out(kept, draws=QUICK_DRAWS)
+        found["off_policy"] = boundary(kept, only=("first half of every run",))
+        return found
+    found["instability"] = leave_one_out(kept)
+    found["off_policy"] = boundary([row for row in kept if SWEEP in row.id])
+    return found
 
 
-def explained(values: FloatArray, curve: FloatArray) -> float:
-    """Share of the variance that a curve explains."""
-    total = float(((values - values.mean()) ** 2).sum())
-    return float("nan") if total <= 0 else 1 - float(((values - curve) ** 2).sum()) / total
-
-
-def fit_of(reward: FloatArray) -> tuple[float, float]:
-    """R² of the curve on rows and on bin means, rewards scaled."""
-    time = np.arange(1, reward.size + 1) / reward.size
-    theta = fitted(binned(time), binned(reward))
-    rows = explained(reward, CURVE.value(theta, time))
-    return rows, explained(binned(reward), CURVE.value(theta, binned(time)))
-
-
-def surrogate(reward: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Noise without a trend, of the run's own spread and lag-one correlation."""
-    correlation = min(max(lag_one(reward - reward.mean()), 0.0), 0.95)
-    noise = rng.standard_normal(reward.size)
-    for row in range(1, reward.size):
-        noise[row] = correlation * noise[row - 1] + np.sqrt(1 - correlation**2) * noise[row]
-    return np.clip(reward.mean() + reward.std() * noise, 0.0, 1.0)
-
-
-def judged(run: PilotRun) -> dict[str, Any] | None:
-    """Fit, control and forecast of one run; None where it is too short or does not move."""
-    reward = run.reward[np.isfinite(run.reward)]
-    if reward.size < LEAST_ROWS or np.ptp(reward) <= 0:
-        return None
-    low = min(0.0, float(reward.min()))
-    high = max(1.0, float(reward.max())) if low >= 0 else float(reward.max())
-    scaled = (reward - low) / (high - low)
-    rows, bins = fit_of(scaled)
-    rng = np.random.default_rng(reward.size)
-    noise = [fit_of(surrogate(scaled, rng))[1] for _ in range(SURROGATES)]
-    seen = max(8, round(SEEN * scaled.size))
-    time = np.arange(1, scaled.size + 1) / seen
-    theta = fitted(binned(time[:seen]), binned(scaled[:seen]))
-    tail = max(1, scaled.size // 10)
-    forecast = float(CURVE.value(theta, time[-tail:]).mean())
+def checks(found: dict[str, Any]) -> dict[str, bool]:
+    """Sentences of the answer, and whether this result bears them out."""
+    scores = found["instability"]["scores"]
+    law = scores["hazard law"]["brier_less_base_rate"]
+    answers = [
+        own
+        for name, said in found["off_policy"]["said"].items()
+        for own in said.values()
+        if "stable" in own and name != EVERY
+    ]
+    form = found["closed_form"]
     return {
-        "rows": int(reward.size),
-        "r2_rows": round(rows, 3),
-        "r2_bins": round(bins, 3),
-        "r2_bins_of_noise": round(float(np.median(noise)), 3),
-        "forecast_error": round(abs(forecast - float(scaled[-tail:].mean())), 3),
-        "last_value_error": round(
-            abs(float(scaled[max(0, seen - tail) : seen].mean() - scaled[-tail:].mean())), 3
+        "R² of whole runs says next to nothing of the forecast's error": abs(
+            form["rank_correlation_of_r2_and_error"]
+        )
+        < 0.3,
+        "a curve fitted to one run's quarter is no better than its last value": form["all"][
+            "forecast_error"
+        ]
+        >= form["all"]["last_value_error"],
+        "the settings beat the base rate by no more than chance": law[1] <= 0 <= law[2],
+        "P(stable) of a collapsed schedule is above one half unless its collapse was seen": all(
+            own["collapsed_below_half"][0] == 0 for own in answers
         ),
     }
 
 
 def main() -> None:
-    """Judge every run, print a table by model and group size, write the result."""
+    """Run every part, write the result and the figure, print a summary."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path, default=HERE / "public_logs.json")
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, default=HERE)
     asked = parser.parse_args()
-    runs: list[dict[str, Any]] = []
+    if asked.quick == (asked.folder is not None):
+        parser.error("give either a folder of logs or --quick")
+    started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for row in labelled(asked.folder):
-            found = judged(row["run"])
-            if found is not None:
-                group = row["group_size"]
-                runs.append(
-                    {
-                        "id": row["id"],
-                        "model": row["model"].split(" (")[0],
-                        "group_size": int(group) if group.isdigit() else None,
-                        "label": row["verdict"],
-                        "verdict": diagnose(row["run"]).verdict,
-                        **found,
-                    }
-                )
-    cells: dict[str, list[dict[str, Any]]] = {}
-    for run in runs:
-        size = run["group_size"]
-        kind = "unknown" if size is None else "at most 4" if size <= 4 else "8 and more"
-        cells.setdefault(f"{run['model']}, group size {kind}", []).append(run)
-
-    def middle(own: list[dict[str, Any]], name: str) -> float:
-        return round(float(np.nanmedian([run[name] for run in own])), 3)
-
-    names = ("r2_rows", "r2_bins", "r2_bins_of_noise", "forecast_error", "last_value_error")
-    table = {
-        cell: {"runs": len(own), **{name: middle(own, name) for name in names}}
-        for cell, own in sorted(cells.items(), key=lambda pair: -len(pair[1]))
-    }
-    alive = [run for run in runs if run["label"] not in ("collapse", "decline")]
-    pairs = np.array([[run["r2_bins"], run["forecast_error"]] for run in alive])
-    pairs = pairs[np.isfinite(pairs).all(axis=1)]
-    ranks = pairs.argsort(axis=0).argsort(axis=0)
-    result = {
-        "all": {"runs": len(runs), **{name: middle(runs, name) for name in names}},
-        "rank_correlation_of_r2_and_error": round(float(np.corrcoef(ranks.T)[0, 1]), 3),
-        "by_cell": table,
-        "runs": runs,
-    }
-    asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps({k: v for k, v in result.items() if k != "runs"}, indent=1))
+        found = studied(asked.folder)
+    inputs = [BACKTEST, DIAGNOSE]
+    if asked.folder is not None:
+        inputs += [asked.folder / "INDEX.tsv", HERE.parent / "diagnose" / "labels.csv"]
+        # The command as written down must not tell where the logs lay.
+        sys.argv[sys.argv.index(str(asked.folder))] = "FOLDER"
+    found["manifest"] = manifest(
+        Path(__file__).resolve(), seeds=0, checks=checks(found), inputs=inputs
+    )
+    found["seconds"] = round(time.perf_counter() - started)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    (asked.out / "public_logs.json").write_text(text + "\n", encoding="utf-8")
+    draw(found, asked.out / "public_logs.svg")
+    print(json.dumps(found["manifest"]["checks"], indent=1, ensure_ascii=False))
+    print(f"{found['seconds']} s")
 
 
 if __name__ == "__main__":
