@@ -61,6 +61,8 @@ def table(advice: Sequence[Row]) -> list[Row]:
             "n": len(own),
             "regret_mean": _mean(own, "regret"),
             "regret_worst": max(one["regret"] for one in own),
+            "p_stable": _mean(own, "p_stable"),
+            "collapsed": sum(one["collapsed"] for one in own),
             "regret_of_best_pilot": _mean(own, "regret_of_best_pilot"),
             "regret_at_random": _mean(own, "regret_at_random"),
             "inside_80": sum(one["inside"] for one in own),
@@ -124,6 +126,10 @@ def checks(found: Row) -> dict[str, bool]:
             held
         )
         and all(held),
+        "no more runs collapsed than P(stable) allowed, five in a hundred aside": _mean(
+            told, "collapsed"
+        )
+        <= 1.05 - _mean(told, "p_stable"),
         "80 % intervals of the final reward hold at least 70 %": _mean(told, "inside") >= 0.7,
     }
 

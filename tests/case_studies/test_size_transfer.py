@@ -49,6 +49,7 @@ def answer(**updates: Any) -> dict[str, Any]:
         "kind": "recommendation",
         "learning_rate": 1e-3,
         "best_pilot_rate": 2e-4,
+        "p_stable": 0.95,
         "reward": {"mean": 0.6, "lower": 0.4, "upper": 0.8},
         "says_outside": True,
         "says_not_piloted": True,
