@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Plan:
     schedule: str | None = None
     warmup: int | None = None
     ratio: bool | None = None
+    optimizer: Literal["adamw", "sgd"] | None = None
     logging: int = 1
     collapse: int | None = None
 
@@ -55,6 +56,7 @@ class Plan:
             warmup_steps=self.warmup,
             planned_steps=self.steps,
             importance_ratio=self.ratio,
+            optimizer=self.optimizer,
         )
 
     @property

@@ -32,4 +32,9 @@ def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
         )
     if any(not run.hyperparameters["importance_ratio"] for run in meta.runs):
         out.append("Some pilots ran without an importance ratio; all of their staleness counts.")
+    if any(run.hyperparameters["optimizer"] == "sgd" for run in meta.runs):
+        out.append(
+            "The pilots ran with SGD: where it was tried on networks, staleness cost reward from a "
+            "quarter of the limit on that is assumed here; keep refresh interval and lag as short."
+        )
     return out

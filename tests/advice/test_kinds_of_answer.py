@@ -166,6 +166,8 @@ def test_cautions_name_what_was_not_varied(first_contact, advice):
     bare = made_up([replace(plan, ratio=False) for plan in PLANS])
     unratioed = recommend(bare, trials=40, weigh_pilots=False)
     assert any("without an importance ratio" in line for line in unratioed.cautions)
+    plain = made_up([replace(plan, optimizer="sgd") for plan in PLANS])
+    assert any("SGD" in line for line in recommend(plain, trials=40, weigh_pilots=False).cautions)
 
 
 def test_settings_that_are_kept_are_those_of_the_targets_own_pilots():
