@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import run as loop
+import training as loop
 from plan import Plan, parameters
 
 from advisor.advice import recommend

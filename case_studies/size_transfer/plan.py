@@ -7,8 +7,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import run as loop
 import torch
+import training as loop
 from pretrain import pretrain
 from tasks import Task
 from torch import Tensor

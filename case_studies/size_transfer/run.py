@@ -25,8 +25,8 @@ HERE = Path(__file__).resolve().parent
 for folder in (HERE, HERE.parent, HERE.parent / "closed_loop"):
     sys.path.insert(0, str(folder))
 
-import run as loop  # noqa: E402
 import torch  # noqa: E402
+import training as loop  # noqa: E402
 from ask import advised, exponents  # noqa: E402
 from figure import draw  # noqa: E402
 from judge import by_warning, checks, judged, table  # noqa: E402
