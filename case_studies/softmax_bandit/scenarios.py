@@ -1,7 +1,7 @@
 """The four failure modes, each brought about by its cause, and controls without it.
 
-Whether a failure happened is measured on the policy itself: scenarios were changed until it did. The
-gradual concentration was added after the diagnosis had missed the sudden one, as its contrast.
+Whether a failure happened is measured on the policy itself: scenarios were changed until it did.
+The gradual concentration was added after the diagnosis had missed the sudden one, as its contrast.
 """
 
 from __future__ import annotations
