@@ -45,6 +45,7 @@ def manifest(
         "python": platform.python_version(),
         "advisor": advisor.__version__,
         "advisor_code": _hash(sorted((ROOT / "advisor").rglob("*.py"))),
+        "priors": _hash(sorted((ROOT / "priors").glob("*.toml"))),
         "libraries": {name: at for name in LIBRARIES if (at := _version(name)) is not None},
         "code": {path.name: _hash([path]) for path in sorted(folder.glob("*.py"))},
         "inputs": {path.name: _hash([path]) for path in sorted(inputs)},

@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from synthetic import PRESET, Plan, Truth, simulate
+from synthetic import KNOWN_SIZES, PRESET, Plan, Truth, simulate
 
+from advisor.posterior import equations as eq
 from advisor.posterior.families import SPECTRUM
 from advisor.posterior.fitting import cohort_of
 from advisor.posterior.structure import RUN_PLACES, data_of, shape_of, shapes_of
@@ -74,12 +75,17 @@ def random_point(cohort: Cohort, rng: np.random.Generator, family: Any = SPECTRU
     """A point half a prior standard deviation or so off the prior means, by parameter.
 
     So are the levels of plateau loss and collapse, although at the reference the priors speak of
-    none: those that they imply for a task as slow would hardly count in a comparison.
+    none: those that they imply for a task as slow would hardly count in a comparison. Size laws are
+    milder than the priors': a large model that loses all its reward hides its own luck.
     """
     data = data_of(cohort, PRIORS, family)
+    mean, spread = data["prior_mean"].copy(), data["prior_sd"].copy()
+    for term, value in KNOWN_SIZES.items():
+        at = eq.population_names().index(term)
+        mean[at], spread[at] = value, 0.5
     level, sd = data["level_mean"], data["level_sd"]
     centre = {
-        "population": (data["prior_mean"], data["prior_sd"]),
+        "population": (mean, spread),
         "task_level": (level[:3, None], sd[:3, None]),
         "start_logit": (level[3], sd[3]),
         "eval_level": (level[4:, None], sd[4:, None]),

@@ -92,12 +92,20 @@ def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 
 HEADROOM_LOGIT, LOG_SLOPE = 1.2, -2.6
 
 
+KNOWN_SIZES = {"curvature_exponent": 0.0, "depression.size": 0.5, "hazard.size": 0.5}
+"""Size laws of pilots on several sizes, each known within one half; a prior alone knows less."""
+
+
 def prior_means(
     headroom_logit: float = HEADROOM_LOGIT, log_slope: float = LOG_SLOPE
 ) -> dict[str, float]:
-    """Population in the middle of the prior of a task with these levels, as the laws use it."""
+    """Population in the middle of the prior of a task with these levels, as the laws use it.
+
+    But for the size laws: few models stand a hundred times the size as the prior expects.
+    """
     priors = load_priors(PRESET)
     means = {name: getattr(priors, name.replace(".", "_")).mean for name in eq.population_names()}
+    means |= KNOWN_SIZES
     stiffness = eq.task_log_stiffness(np.array([headroom_logit]), np.array([log_slope]))
     return {name: float(mean) for name, mean in eq.at_reference(means, stiffness).items()}
 
@@ -297,13 +305,19 @@ def raw_draws(
     is_prior: bool = False,
 ) -> dict[str, Any]:
     """Draws by the names and shapes that the model samples."""
-    given_levels = {} if is_prior else PILOTED
+    known = {} if is_prior else PILOTED | KNOWN_SIZES
 
     def around(names: Sequence[str], *shape: int) -> Any:
         given = [getattr(priors, name.replace(".", "_")) for name in names]
-        centre = {n: p.mean for n, p in zip(names, given, strict=True)} | given_levels | moved
+        centre = {n: p.mean for n, p in zip(names, given, strict=True)} | known | moved
         mean = np.array([centre[name] for name in names])
-        spread = np.array([0.0 if n in moved else p.sd for n, p in zip(names, given, strict=True)])
+        sizes = KNOWN_SIZES if known else {}
+        spread = np.array(
+            [
+                0.0 if n in moved else 0.5 if n in sizes else p.sd
+                for n, p in zip(names, given, strict=True)
+            ]
+        )
         noise = rng.standard_normal((2, draws, *shape, len(names)))
         return mean + width * spread * noise
 

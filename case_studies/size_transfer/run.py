@@ -135,12 +135,13 @@ def study(plan: Plan, workers: int) -> dict[str, Any]:
 def main() -> None:
     """Run all, write and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", nargs="+", default=Plan.tasks, choices=list(loop.TASKS))
     parser.add_argument("--seeds", type=int, default=2, help="of the best rates of a target")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--quick", action="store_true", help="one task, tiny runs, no cache")
     parser.add_argument("--out", type=Path, default=HERE / "size_transfer.json")
     asked = parser.parse_args()
-    plan, workers = replace(Plan(), seeds=asked.seeds), asked.workers
+    plan, workers = replace(Plan(), tasks=tuple(asked.tasks), seeds=asked.seeds), asked.workers
     with tempfile.TemporaryDirectory() as folder:
         if asked.quick:
             plan, workers = QUICK, 1
