@@ -84,7 +84,9 @@ def test_the_spread_between_studies_is_recovered(truth):
         past(f"spread-{truth}-{i}", {"curvature_exponent": (theta, 0.05)})
         for i, theta in enumerate(thetas)
     ]
-    found = learn_priors(studies).curvature_exponent
+    broad = BASE.curvature_exponent.model_copy(update={"mean": 0.0, "sd": 0.5})
+    base = BASE.model_copy(update={"curvature_exponent": broad})
+    found = learn_priors(studies, base=base).curvature_exponent
     assert found.mean == pytest.approx(thetas.mean(), abs=truth / 30**0.5)
     assert found.sd == pytest.approx(thetas.std(), rel=0.15)
 
