@@ -1,6 +1,6 @@
 """What the advisor says on public runs: fits, forecasts, diagnoses, instability, refresh schedules.
 
-python case_studies/public_logs/run.py FOLDER    # logs with an INDEX.tsv; ten minutes
+python case_studies/public_logs/run.py FOLDER    # logs with an INDEX.tsv; three minutes
 python case_studies/public_logs/run.py --quick   # the demo's pilots in their place; half a minute
 
 Results only: the logs stay where they are.
