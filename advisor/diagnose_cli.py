@@ -71,15 +71,12 @@ def diagnose(
     if posterior is None:
         judged = [judge(run) for run in found.runs]
     else:
-        from advisor.advice.margin import refresh_margin, stiffest_damping
+        from advisor.advice.margin import refresh_margin
         from advisor.watch.loading import load_posterior
 
         with noted(quiet=quiet):
             known, _ = load_posterior(posterior)
-        judged = [
-            judge(run, refresh_margin(known, run), stiffest_damping(known, run))
-            for run in found.runs
-        ]
+        judged = [judge(run, *(refresh_margin(known, run) or ())) for run in found.runs]
     if figures is not None:
         _draw(found.runs, judged, figures)
     if as_json:

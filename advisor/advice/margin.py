@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,8 +18,26 @@ CLOSED_FORM = 0.25
 """Stiffness times uncorrected age below which the closed form holds (theory section 3)."""
 
 
-def refresh_margin(posterior: Posterior, run: PilotRun) -> FloatArray | None:
-    """Stiffness of the stiffest mode over the largest that the run's refresh schedule stands.
+class Margin(NamedTuple):
+    """Stability of a run's stiffest mode under a posterior.
+
+    Attributes
+    ----------
+    stiffness : ndarray of shape (draws,)
+        Over the largest that the run's refresh schedule stands: the refresh map diverges at 1 and
+        above (theory section 4, arXiv:2606.30789).
+    damping : ndarray of shape (draws,)
+        Damping ratio: above 1 overdamped, below it the mode oscillates (theory section 3); NaN in
+        draws so stale that the closed form does not hold. Whether the oscillation dies out is told
+        by the refresh map alone.
+    """
+
+    stiffness: FloatArray
+    damping: FloatArray
+
+
+def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
+    """How near a run stands to its refresh limit, and how damped it is.
 
     Parameters
     ----------
@@ -26,41 +46,22 @@ def refresh_margin(posterior: Posterior, run: PilotRun) -> FloatArray | None:
 
     Returns
     -------
-    margin : ndarray of shape (draws,) or None
-        The refresh map diverges at 1 and above (theory section 4, arXiv:2606.30789). None where no
-        pilot trained the run's task, or a setting or the size of the model is not known.
+    margin : Margin or None
+        None where no pilot trained the run's task, or a setting or the size of the model is not
+        known.
     """
     known = _known(posterior, run)
     if known is None:
         return None
     forecaster, settings = known
     ratio = np.exp(forecaster.log_stiffness_ratio)
-    return np.asarray(stiffness_left(forecaster, settings) * ratio)
-
-
-def stiffest_damping(posterior: Posterior, run: PilotRun) -> FloatArray | None:
-    """Damping ratio of the stiffest mode at the run's settings.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    run : PilotRun
-
-    Returns
-    -------
-    damping : ndarray of shape (draws,) or None
-        Above 1 overdamped, below it the mode oscillates (theory section 3, arXiv:2606.30789); NaN
-        in draws so stale that the closed form does not hold. Whether the oscillation dies out is
-        told by the refresh map alone. None as in :func:`refresh_margin`.
-    """
-    known = _known(posterior, run)
-    if known is None:
-        return None
-    forecaster, settings = known
-    stiffness = forecaster.law_stiffness(settings) * np.exp(forecaster.log_stiffness_ratio)
+    stiffness = forecaster.law_stiffness(settings) * ratio
     share, age = forecaster.uncorrected_share(settings), settings.mean_age or 0.0
-    ratio = damping_ratio(coefficients(stiffness, settings.momentum or 0.0, age, share))
-    return np.where(share * stiffness * age < CLOSED_FORM, ratio, np.nan)
+    damping = damping_ratio(coefficients(stiffness, settings.momentum or 0.0, age, share))
+    return Margin(
+        np.asarray(stiffness_left(forecaster, settings) * ratio),
+        np.where(share * stiffness * age < CLOSED_FORM, damping, np.nan),
+    )
 
 
 def _known(posterior: Posterior, run: PilotRun) -> tuple[Forecaster, Hyperparameters] | None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from advisor.diagnosis.collapse import trailing_mean
+from advisor.diagnosis.levels import SMALLEST
 from advisor.runs.pilot_run import PilotRun
 
 FloatArray = npt.NDArray[np.float64]
@@ -21,9 +22,6 @@ SHARE = 0.5
 
 MOST_WINDOWS = 50
 """More evaluations are passed over in larger strides."""
-
-SMALLEST = 1e-9
-"""Change, as a share of the largest value, below which a series does not move."""
 
 
 class Coupling(NamedTuple):

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from advisor.diagnosis.blow_up import TIMES, Growth, find_growth
 from advisor.diagnosis.card import Card
-from advisor.diagnosis.collapse_card import floor_of, has_collapsed, judged_series
+from advisor.diagnosis.collapse_card import floor_of, judged_series
 from advisor.diagnosis.fall import find_final_fall
 from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import FloatArray, Level, ends, series_of
@@ -44,14 +44,17 @@ def dynamical_instability(
     run : PilotRun
     margin : array_like of shape (draws,), optional
         Stiffness over the largest that the refresh schedule stands
-        (`advisor.advice.margin.refresh_margin`); above 1 the refresh map diverges.
+        (`advisor.advice.margin.Margin`); above 1 the refresh map diverges.
     damping : array_like of shape (draws,), optional
-        Damping ratio of the stiffest mode (`advisor.advice.margin.stiffest_damping`); NaN where
-        the closed form does not hold.
+        Damping ratio of the stiffest mode (`advisor.advice.margin.Margin`); NaN where the
+        closed form does not hold.
     """
     grown = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     few = _effective_samples(run)
-    signs = [] if run.is_eval_only else _signs(run)
+    step, reward = judged_series(run)
+    verdict, fall = find_final_fall(step, reward, floor_of(run))
+    before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
+    signs = [] if run.is_eval_only else _signs(run, before)
     seen = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]
     draws = _finite(margin)
     diverging = 0.0 if draws is None else float((draws >= 1).mean())
@@ -91,7 +94,7 @@ def dynamical_instability(
         # One series may wander; one beside a collapse does not.
         return Card(
             **common,
-            status="FAIL" if grown and has_collapsed(run) else "WARNING",
+            status="FAIL" if grown and verdict.unstable else "WARNING",
             headline=(_capital(said[0]) if bad else "The refresh map diverges under the posterior")
             + (f", with {bad - 1} more" if bad > 1 else "")
             + ".",
@@ -107,10 +110,9 @@ def dynamical_instability(
     )
 
 
-def _signs(run: PilotRun) -> list[str]:
+def _signs(run: PilotRun, before_fall: FloatArray) -> list[str]:
     """What the reward and the refreshes show of themselves: worth knowing, no verdict."""
     said = []
-    step, reward = judged_series(run)
     swing = find_oscillation(run.step, run.reward)
     if swing is not None:
         said.append(
@@ -123,9 +125,7 @@ def _signs(run: PilotRun) -> list[str]:
             "rewards of successive refreshes alternate, as near a flip of the refresh map "
             f"(chance in noise {chance:.0e})"
         )
-    verdict, fall = find_final_fall(step, reward, floor_of(run))
-    before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
-    slowing = find_slowing(before)
+    slowing = find_slowing(before_fall)
     if slowing is not None:
         said.append(
             "variance and autocorrelation of the reward rise together (p "

@@ -14,7 +14,14 @@ from advisor.diagnosis.collapse import (
     trailing_mean,
     window_rows,
 )
-from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, as_normal, lag_one, widening
+from advisor.diagnosis.levels import (
+    LEAST_ROWS,
+    ROUNDING,
+    as_normal,
+    averaged_down,
+    lag_one,
+    widening,
+)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -172,7 +179,7 @@ def find_final_fall(
     Parameters
     ----------
     step, reward : ndarray of shape (rows,)
-        Finite rewards.
+        Those that are not finite are left out.
     floor : float
         Lowest possible reward.
 
@@ -183,6 +190,8 @@ def find_final_fall(
     fall : Fall or None
         Also where it is not sure.
     """
+    kept = np.isfinite(reward)
+    step, reward = step[kept], reward[kept]
     verdict = find_collapse(step, reward, floor)
     onset = verdict.onset_step
     before = None if onset is None else int(np.searchsorted(step, onset))
@@ -250,9 +259,5 @@ def _fitted(
 
 
 def _shortened(step: FloatArray, reward: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    factor = int(np.ceil(reward.size / MOST_ROWS))
-    if factor <= 1:
-        return step, reward, 1
-    whole = reward.size // factor * factor
-    rows = reward[:whole].reshape(-1, factor).mean(axis=1)
-    return step[:whole:factor], rows, factor
+    rows, factor = averaged_down(reward, MOST_ROWS)
+    return step[: rows.size * factor : factor], rows, factor

@@ -19,6 +19,9 @@ Z95 = 1.959964
 MOST_CORRELATION = 0.9
 """Cap on the lag-one correlation that inflates an error: short series cannot tell more."""
 
+SMALLEST = 1e-9
+"""Change, as a share of the largest value, below which a series does not move but by rounding."""
+
 LEAST_ROWS = 4
 """Rows below which a level has no error worth stating."""
 
@@ -62,6 +65,13 @@ def level(values: FloatArray) -> Level:
         return Level(float(values.mean()) if values.size else np.nan, np.inf)
     error = float(values.std(ddof=1) / np.sqrt(values.size)) * inflation(values)
     return Level(float(values.mean()), max(error, ROUNDING * float(np.abs(values).max())))
+
+
+def averaged_down(values: FloatArray, most: int) -> tuple[FloatArray, int]:
+    """Means of as many neighbours as leave at most so many rows, and how many those are."""
+    factor = max(1, int(np.ceil(values.size / most)))
+    whole = values.size // factor * factor
+    return values[:whole].reshape(-1, factor).mean(axis=1), factor
 
 
 def inflation(values: FloatArray) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.diagnosis.collapse import trailing_mean
+from advisor.diagnosis.levels import SMALLEST
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -17,9 +18,6 @@ FEWEST_OTHERS = 3
 LEAST_ROWS_A_CYCLE = 4
 RARE = 1e-4
 """Chance that noise of the same colour has so high a peak anywhere."""
-
-SMALLEST = 1e-9
-"""Swing, as a share of the largest reward, below which there is nothing but rounding."""
 
 
 class Oscillation(NamedTuple):

@@ -10,7 +10,15 @@ from advisor.diagnosis.advantage_degeneracy import SOLVED, share_of_range
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse_card import has_collapsed, judged_series
 from advisor.diagnosis.knobs import knob
-from advisor.diagnosis.levels import FloatArray, Level, difference, ends, series_of, since
+from advisor.diagnosis.levels import (
+    SMALLEST,
+    FloatArray,
+    Level,
+    difference,
+    ends,
+    series_of,
+    since,
+)
 from advisor.runs.pilot_run import PilotRun
 
 MODE = "policy_concentration"
@@ -28,8 +36,8 @@ LEAST_ROWS = 12
 MOST_BELOW = 1e-6
 """By how much a mean of distinct answers may lie below one answer: rounding."""
 
-MOST_NATS, MOST_REWARD, SMALLEST = 30.0, 1e9, 1e-9
-"""Entropy and reward beyond which no law is fitted, and the relative change below which."""
+MOST_NATS, MOST_REWARD = 30.0, 1e9
+"""Entropy and reward beyond which no law is fitted."""
 
 
 class Choice(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, stdtr
 
+from advisor.diagnosis.levels import SMALLEST
 from advisor.runs.pilot_run import PilotRun
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,9 +25,6 @@ MOST_GAPS = 1.2
 
 RARE = 1e-4
 """Chance of the pattern in noise above which nothing is said."""
-
-SMALLEST = 1e-9
-"""Deviation, as a share of the largest value, below which there is nothing but rounding."""
 
 
 class Drift(NamedTuple):

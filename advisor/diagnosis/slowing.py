@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.diagnosis.fall import MOST_ROWS
+from advisor.diagnosis.levels import SMALLEST, averaged_down
+
 FloatArray = npt.NDArray[np.float64]
 
 FEWEST_ROWS = 60
-MOST_ROWS = 400
-"""Longer series are averaged down."""
-
 TREND_ROWS = 3
 """The trend taken off is a running mean over one in so many rows."""
 
@@ -24,9 +24,6 @@ RARE = 0.005
 """Share of surrogates that rise as much, above which nothing is said."""
 
 MOST_CORRELATION = 0.95
-
-SMALLEST = 1e-9
-"""Deviation, as a share of the largest value, below which there is nothing but rounding."""
 
 
 class Slowing(NamedTuple):
@@ -63,9 +60,7 @@ def find_slowing(values: FloatArray) -> Slowing | None:
     """
     if values.size < FEWEST_ROWS:
         return None
-    factor = int(np.ceil(values.size / MOST_ROWS))
-    whole = values.size // factor * factor
-    values = values[:whole].reshape(-1, factor).mean(axis=1)
+    values, _ = averaged_down(values, MOST_ROWS)
     rest = _without_trend(values[None, :])
     largest = float(np.abs(rest).max())
     if largest <= SMALLEST * float(np.abs(values).max()):

@@ -242,9 +242,8 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
                 key="id",
                 advice="Read both folders with one read_runs, or give each run another id",
             )
-        logged = np.isfinite(run.reward)
         # What noise can do is no collapse: it must not teach that a setting kills.
-        verdicts[run.id], _ = find_final_fall(run.step[logged], run.reward[logged], floor)
+        verdicts[run.id], _ = find_final_fall(run.step, run.reward, floor)
     return build_cohort(
         runs,
         {name: verdict.onset_step for name, verdict in verdicts.items()},

@@ -35,8 +35,9 @@ def named(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
         for task, model in groups
         if run.task in (None, task) and run.model in (None, model)
     ]
-    if not left and run.model is not None and _task(run, meta) is not None:
-        return _new_model(run, str(_task(run, meta)))
+    known = _task(run, meta)
+    if not left and run.model is not None and known is not None:
+        return _new_model(run, known)
     if not left:
         raise InputError(
             f"no pilot trained {run.model or 'a model without a name'} on "

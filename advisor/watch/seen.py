@@ -100,8 +100,7 @@ def see(run: PilotRun, meta: Meta, planned_steps: int) -> Seen:
     own = run.with_updates(
         hyperparameters=settings, reward_floor=meta.floor, reward_ceiling=meta.ceiling
     )
-    kept = np.isfinite(run.reward)
-    fall, _ = find_final_fall(run.step[kept], run.reward[kept], meta.floor)
+    fall, _ = find_final_fall(run.step, run.reward, meta.floor)
     # A collapse is claimed so that a beginning without any gain is not refused; of what depends on
     # it only the exposure up to that step is used.
     cohort = build_cohort(

@@ -148,12 +148,16 @@ def oracle(task: str, quick: bool) -> dict[str, Any]:
     }
 
 
+def drawn(task: str, seed: int) -> tuple[list[Place], list[Place]]:
+    """Pilots of a loop at random: of the small model, and of the large one."""
+    rng = random.Random(f"{task} {seed}")
+    return rng.sample(PILOT_GRID, PILOTS), rng.sample(GRID, PILOTS)
+
+
 def loop(task: str, seed: int) -> dict[str, Any]:
     """One task and seed: every method names a configuration, and it is trained."""
-    rng = random.Random(f"{task} {seed}")
-    places = rng.sample(PILOT_GRID, PILOTS)
+    places, own_places = drawn(task, seed)
     small = [trained(task, SMALL, place, 100 + seed, CUT) for place in places]
-    own_places = rng.sample(GRID, PILOTS)
     own = [trained(task, LARGE, place, 100 + seed, CUT) for place in own_places]
     parameters = float(own[0].row["params"])
     budget = sum(run.seconds for run in small)

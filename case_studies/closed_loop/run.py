@@ -11,7 +11,6 @@ import argparse
 import itertools
 import json
 import os
-import random
 import sys
 import time
 from collections.abc import Iterator
@@ -27,11 +26,10 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from drawing import draw  # noqa: E402
 from manifest import manifest  # noqa: E402
-from methods import OURS, loop, oracle  # noqa: E402
+from methods import OURS, drawn, loop, oracle  # noqa: E402
 from training import (  # noqa: E402
     CUT,
     LARGE,
-    PILOT_GRID,
     PILOTS,
     SMALL,
     STEPS,
@@ -74,7 +72,7 @@ def share_of_a_run(loops: list[dict[str, Any]]) -> dict[str, float]:
     seconds, operations = [], []
     for one in loops:
         own = next(row for row in one["rows"] if row["method"] == OURS and row["place"])
-        places = random.Random(f"{one['task']} {one['seed']}").sample(PILOT_GRID, PILOTS)
+        places, _ = drawn(one["task"], one["seed"])
         small = [trained(one["task"], SMALL, place, 100 + one["seed"], CUT).row for place in places]
         large = trained(one["task"], LARGE, tuple(own["place"]), one["seed"], STEPS).row
         # Parameters times completions: every task has answers of one length.

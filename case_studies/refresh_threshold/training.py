@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from config import GrpoConfig
-from grpo import make_optimizer, reward_row, roll_out, surrogate
+from grpo import make_optimizer, reward_row, roll_out, take_step
 from job import CACHE, MOMENTUM, PROMPTS, Job
 from pretrain import pretrain
 from table import BASE_EVALUATION_SEED, accuracy
@@ -63,18 +63,13 @@ def follow(base: Transformer, task: Task, config: GrpoConfig) -> Iterator[Moment
             behaviour.load_state_dict(snapshots[0])
             rollout_batch = roll_out(behaviour, task, config, generator)
         batch = rollout_batch[within]
-        loss, update = surrogate(policy, base, batch, config)
-        optimizer.zero_grad()
-        loss.backward()
-        gradients = [parameter.grad for parameter in policy.parameters()]
-        norm = torch.nn.utils.get_total_norm([g for g in gradients if g is not None])
-        optimizer.step()
+        _, norm, update = take_step(policy, base, batch, config, optimizer)
         rewards = reward_row(batch)
         logged = {
             "reward": rewards["reward"],
             "reward_std": rewards["reward_std"],
             "frac_reward_zero_std": rewards["frac_reward_zero_std"],
-            "grad_norm": float(norm),
+            "grad_norm": norm,
             "clip_ratio": update["clip_ratio/region_mean"],
         }
         yield Moment(step + 1, policy, optimizer, logged)

@@ -160,6 +160,36 @@ def make_optimizer(policy: Transformer, config: GrpoConfig) -> torch.optim.Optim
     )
 
 
+def take_step(
+    policy: Transformer,
+    reference: Transformer,
+    batch: Rollouts,
+    config: GrpoConfig,
+    optimizer: torch.optim.Optimizer,
+) -> tuple[float, float, Row]:
+    """Make one optimizer step.
+
+    Parameters
+    ----------
+    policy, reference, batch, config
+        As in `surrogate`.
+    optimizer : torch.optim.Optimizer
+        Of the policy; its learning rate is that of the step.
+
+    Returns
+    -------
+    tuple of float, float and dict
+        Loss and gradient norm before the step, and the quantities that are logged with them.
+    """
+    loss, row = surrogate(policy, reference, batch, config)
+    optimizer.zero_grad()
+    loss.backward()
+    gradients = [parameter.grad for parameter in policy.parameters()]
+    norm = torch.nn.utils.get_total_norm([g for g in gradients if g is not None])
+    optimizer.step()
+    return loss.item(), float(norm), row
+
+
 def train(base: Transformer, task: Task, config: GrpoConfig) -> list[Row]:
     """Run GRPO from a copy of `base`.
 
@@ -203,21 +233,16 @@ def train(base: Transformer, task: Task, config: GrpoConfig) -> list[Row]:
                 part.prompts.numel() + int(part.samples.mask.sum()) for part in rollout_batch
             )
         batch = rollout_batch[within % config.minibatches_per_refresh]
-        loss, update_row = surrogate(policy, base, batch, config)
-        optimizer.zero_grad()
-        loss.backward()
-        gradients = [parameter.grad for parameter in policy.parameters()]
-        gradient_norm = torch.nn.utils.get_total_norm([g for g in gradients if g is not None])
         rate = config.learning_rate_at(step)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        optimizer.step()
-        loss_sum += loss.item()
+        loss, gradient_norm, update_row = take_step(policy, base, batch, config, optimizer)
+        loss_sum += loss
         epoch = seen_prompts / training_prompts
         rows.append(
             {
-                "loss": loss.item(),
-                "grad_norm": float(gradient_norm),
+                "loss": loss,
+                "grad_norm": gradient_norm,
                 "learning_rate": rate,
                 "num_tokens": seen_tokens,
                 **reward_row(batch),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from config import GrpoConfig
-from grpo import Rollouts, make_optimizer, reward_row, roll_out, surrogate
+from grpo import Rollouts, make_optimizer, reward_row, roll_out, take_step
 from pretrain import pretrain
 from records import Run
 from tasks import MAX_COMPLETION_LENGTH, TASKS, Task, _shuffled
@@ -115,12 +115,7 @@ def train_row(run: Run, base: Transformer) -> dict[str, object]:
             rollout_batch = roll_out(policy, task, config, generator)
             entropy = entropy_at_generation(policy, rollout_batch)
         batch = rollout_batch[within]
-        loss, update = surrogate(policy, base, batch, config)
-        optimizer.zero_grad()
-        loss.backward()
-        gradients = [parameter.grad for parameter in policy.parameters()]
-        gradient_norm = torch.nn.utils.get_total_norm([g for g in gradients if g is not None])
-        optimizer.step()
+        _, norm, update = take_step(policy, base, batch, config, optimizer)
         rewards = reward_row(batch)
         steps.append(
             {
@@ -128,7 +123,7 @@ def train_row(run: Run, base: Transformer) -> dict[str, object]:
                 "reward_std": rewards["reward_std"],
                 "frac_reward_zero_std": rewards["frac_reward_zero_std"],
                 "entropy": entropy,
-                "grad_norm": float(gradient_norm),
+                "grad_norm": norm,
                 "clip_ratio": update["clip_ratio/region_mean"],
             }
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic import Plan, made_up
 
-from advisor.advice.margin import refresh_margin, stiffest_damping
+from advisor.advice.margin import refresh_margin
 from advisor.advice.stability import refresh_contracts
 from advisor.diagnosis import diagnose
 from advisor.dynamics import oscillatory_onset
@@ -21,7 +21,7 @@ def a_run(**plan):
 
 def test_margin_is_that_of_the_advice():
     posterior, run = made_up(), a_run(minibatches=4)
-    margin = refresh_margin(posterior, run)
+    margin = refresh_margin(posterior, run).stiffness
     size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
     forecaster = Forecaster(posterior, Target(run.task, run.model, size))
     contracts = refresh_contracts(forecaster, run.hyperparameters.completed()[0])
@@ -32,7 +32,6 @@ def test_unknown_models_and_settings_have_none():
     posterior, run = made_up(), a_run()
     for nobody in ({"task": "another"}, {"model": "another", "parameters": None}):
         assert refresh_margin(posterior, run.with_updates(**nobody)) is None
-        assert stiffest_damping(posterior, run.with_updates(**nobody)) is None
     unknown = run.hyperparameters.model_copy(update={"group_size": None})
     assert refresh_margin(posterior, run.with_updates(hyperparameters=unknown)) is None
 
@@ -40,7 +39,7 @@ def test_unknown_models_and_settings_have_none():
 @pytest.mark.parametrize("minibatches", [1, 64])
 def test_card_tells_what_diverges(minibatches):
     run = a_run(learning_rate=3e-3, minibatches=minibatches, ratio=False)
-    margin = refresh_margin(made_up(moved=STIFF), run)
+    margin = refresh_margin(made_up(moved=STIFF), run).stiffness
     card = diagnose(run, margin).card("dynamical_instability")
     assert card.unit == "P(refresh map diverges)"
     assert card.number == pytest.approx((margin >= 1).mean())
@@ -49,8 +48,9 @@ def test_card_tells_what_diverges(minibatches):
 
 def test_a_model_of_known_size_that_no_pilot_trained_has_a_wider_one():
     posterior, run = made_up(), a_run(minibatches=4)
-    own = np.log(refresh_margin(posterior, run))
-    new = np.log(refresh_margin(posterior, run.with_updates(model="another", parameters=1e6)))
+    own = np.log(refresh_margin(posterior, run).stiffness)
+    another = run.with_updates(model="another", parameters=1e6)
+    new = np.log(refresh_margin(posterior, another).stiffness)
     assert new.std() > own.std()
 
 
@@ -60,7 +60,7 @@ def test_damping_is_one_at_the_onset_of_oscillation():
     forecaster = Forecaster(posterior, Target(run.task, run.model, size))
     settings = run.hyperparameters.completed()[0]
     stiffest = forecaster.law_stiffness(settings) * np.exp(forecaster.log_stiffness_ratio)
-    damping = stiffest_damping(posterior, run)
+    damping = refresh_margin(posterior, run).damping
     onset = oscillatory_onset(settings.momentum)
     # The onset is that of the discrete recursion, the ratio that of the closed form.
     assert (damping[stiffest < 0.9 * onset] > 1).all()
@@ -69,8 +69,10 @@ def test_damping_is_one_at_the_onset_of_oscillation():
 
 def test_staleness_takes_damping_away_and_then_the_closed_form_ends():
     uncorrected = {"uncorrected_log_odds": 20.0}
-    fresh = stiffest_damping(made_up(moved=uncorrected), a_run(minibatches=1, ratio=False))
-    stale = stiffest_damping(made_up(moved=uncorrected), a_run(minibatches=16, ratio=False))
+    fresh, stale = (
+        refresh_margin(made_up(moved=uncorrected), a_run(minibatches=k, ratio=False)).damping
+        for k in (1, 16)
+    )
     known = np.isfinite(stale)
     assert np.isfinite(fresh).all()
     assert 0 < known.sum() < known.size

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from studies import STUDIES, modules_of
 
-FOLDER = Path(__file__).parents[2] / "case_studies" / "softmax_bandit"
+FOLDER = STUDIES / "softmax_bandit"
 OWN = ("contexts", "scenarios", "failures", "elsewhere")
 
 
 @pytest.fixture(scope="module")
 def study() -> Iterator[dict[str, Any]]:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield {name: importlib.import_module(name) for name in OWN}
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in OWN:
-            sys.modules.pop(name, None)
+    with modules_of("softmax_bandit", OWN) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

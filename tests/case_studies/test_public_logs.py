@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from studies import STUDIES, modules_of
 
-FOLDER = Path(__file__).parents[2] / "case_studies" / "public_logs"
+FOLDER = STUDIES / "public_logs"
 OWN = ("sources", "scores", "instability", "off_policy", "cited")
 
 
 @pytest.fixture(scope="module")
 def study() -> Iterator[dict[str, Any]]:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield {name: importlib.import_module(name) for name in OWN}
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in OWN:
-            sys.modules.pop(name, None)
+    with modules_of("public_logs", OWN) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

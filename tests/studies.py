@@ -1,0 +1,25 @@
+"""Modules of a case study: they lie in a folder of their own and share names with others."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+STUDIES = Path(__file__).parents[1] / "case_studies"
+
+
+@contextmanager
+def modules_of(study: str, names: Sequence[str]) -> Iterator[dict[str, ModuleType]]:
+    """Import modules of a study by name, and forget them afterwards."""
+    folder = str(STUDIES / study)
+    sys.path.insert(0, folder)
+    try:
+        yield {name: importlib.import_module(name) for name in names}
+    finally:
+        sys.path.remove(folder)
+        for name in names:
+            sys.modules.pop(name, None)
