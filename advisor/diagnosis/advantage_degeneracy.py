@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaln
 
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import ends, series_of, since, steps_above
+from advisor.dynamics import PromptDifficulty, drift_factor, silent_group_share
 from advisor.runs.pilot_run import FloatArray, PilotRun
 
 MODE = "advantage_degeneracy"
@@ -58,6 +58,12 @@ def advantage_degeneracy(run: PilotRun) -> Card:
         said.append(f"{expected:.2f} expected for a smooth mix of difficulties")
     if prompts is not None:
         said.append(f"{prompts * (1 - last.mean):.1f} of {prompts:g} groups a step teach")
+    lost = drift_lost(run)
+    if lost is not None:
+        said.append(
+            f"{lost:.2f} of the drift of an infinite group is lost at {group} completions, for the "
+            "same mix"
+        )
     for name, text in (("all_right_share", "all right"), ("all_wrong_share", "all wrong")):
         part = series_of(run, name)
         if part is not None:
@@ -130,24 +136,40 @@ def silent_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
 
 
 def expected_silent(run: PilotRun) -> float | None:
-    """Expected share of silent groups at the end for Beta-distributed difficulty, or None.
+    """Expected share of silent groups at the end for Beta-distributed difficulty, or None."""
+    group, mix = run.hyperparameters.group_size, difficulty(run)
+    if mix is None or not group or group < 2:
+        return None
+    return min(silent_group_share(group, mix), 1.0)  # beyond it by rounding alone
 
-    The mean reward and the variance within groups fix both parameters, for rewards of 0 or 1.
+
+def drift_lost(run: PilotRun) -> float | None:
+    """Share of an infinite group's drift that the group size costs at the end, or None.
+
+    Theory section 6 (arXiv:2606.30789), with the divisor of the run's advantages; TRL's is that of
+    ``torch.std``.
+    """
+    group, mix = run.hyperparameters.group_size, difficulty(run)
+    if mix is None or not group or group < 2:
+        return None
+    scaling = run.hyperparameters.advantage_scaling or "group"
+    return 1 - drift_factor(group, mix, scaling=scaling, bessel=run.framework == "TRL")
+
+
+def difficulty(run: PilotRun) -> PromptDifficulty | None:
+    """Mix of prompts at the end, or None where rewards are not 0 or 1 or their spread is unknown.
+
+    The mean reward and the variance within groups fix both parameters.
     """
     spread = series_of(run, "reward_std_within_group")
-    group = run.hyperparameters.group_size
     mean, is_unit = share_of_range(run, run.reward)
-    if spread is None or not group or group < 2 or not is_unit or not 0 < mean < 1:
+    if spread is None or not is_unit or not 0 < mean < 1:
         return None
     within = (ends(spread[1])[1].mean / _bounds(run)[1]) ** 2
     whole = mean * (1 - mean)
     if not 0 < within < whole:
         return None
-    strength = within / (whole - within)
-    a, b = mean * strength, (1 - mean) * strength
-    right, wrong = betaln(a + group, b), betaln(a, b + group)
-    share = np.exp(right - betaln(a, b)) + np.exp(wrong - betaln(a, b))
-    return float(min(share, 1.0))  # beyond it by rounding alone
+    return PromptDifficulty(mean, within / (whole - within))
 
 
 def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:
