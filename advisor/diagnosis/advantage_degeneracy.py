@@ -7,7 +7,7 @@ import numpy as np
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import ends, series_of, since, steps_above
-from advisor.dynamics import PromptDifficulty, drift_factor, silent_group_share
+from advisor.dynamics import PromptDifficulty, drift_factor, group_deviation, silent_group_share
 from advisor.runs.pilot_run import FloatArray, PilotRun
 
 MODE = "advantage_degeneracy"
@@ -34,6 +34,15 @@ SOURCE = (
     "and spread within groups (arXiv:2606.30789 names the mode; theory section 6)"
 )
 NO_SPREAD = 1e-6
+
+EDGE = 1e-9
+"""Distance of the mean reward from its ends below which nothing is told of the mix."""
+
+ALIKE = (-9.0, 12.0)
+"""Log concentrations of the mix between which one is sought: nearly all or nothing, all alike."""
+
+NARROW = 1e-4
+"""Width of log concentration at which the search ends."""
 
 
 def advantage_degeneracy(run: PilotRun) -> Card:
@@ -138,7 +147,7 @@ def silent_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
 def expected_silent(run: PilotRun) -> float | None:
     """Expected share of silent groups at the end for Beta-distributed difficulty, or None."""
     group, mix = run.hyperparameters.group_size, difficulty(run)
-    if mix is None or not group or group < 2:
+    if mix is None or group is None:
         return None
     return min(silent_group_share(group, mix), 1.0)  # beyond it by rounding alone
 
@@ -150,7 +159,7 @@ def drift_lost(run: PilotRun) -> float | None:
     ``torch.std``.
     """
     group, mix = run.hyperparameters.group_size, difficulty(run)
-    if mix is None or not group or group < 2:
+    if mix is None or group is None:
         return None
     scaling = run.hyperparameters.advantage_scaling or "group"
     return 1 - drift_factor(group, mix, scaling=scaling, bessel=run.framework == "TRL")
@@ -159,17 +168,27 @@ def drift_lost(run: PilotRun) -> float | None:
 def difficulty(run: PilotRun) -> PromptDifficulty | None:
     """Mix of prompts at the end, or None where rewards are not 0 or 1 or their spread is unknown.
 
-    The mean reward and the variance within groups fix both parameters.
+    The mean reward and the mean deviation within groups fix both parameters. What is logged as
+    deviation is taken for the mean of ``torch.std``, silent groups included; its square is far from
+    the mean variance.
     """
-    spread = series_of(run, "reward_std_within_group")
+    found, group = series_of(run, "reward_std_within_group"), run.hyperparameters.group_size
     mean, is_unit = share_of_range(run, run.reward)
-    if spread is None or not is_unit or not 0 < mean < 1:
+    if found is None or not group or group < 2 or not is_unit or not EDGE < mean < 1 - EDGE:
         return None
-    within = (ends(spread[1])[1].mean / _bounds(run)[1]) ** 2
-    whole = mean * (1 - mean)
-    if not 0 < within < whole:
+    deviation = ends(found[1])[1].mean / _bounds(run)[1] * np.sqrt((group - 1) / group)
+    low, high = ALIKE
+
+    def excess(log_concentration: float) -> float:
+        mix = PromptDifficulty(mean, float(np.exp(log_concentration)))
+        return group_deviation(group, mix) - deviation
+
+    if excess(low) > 0 or excess(high) < 0:
         return None
-    return PromptDifficulty(mean, within / (whole - within))
+    while high - low > NARROW:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
+    return PromptDifficulty(mean, float(np.exp(0.5 * (low + high))))
 
 
 def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:

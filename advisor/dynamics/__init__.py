@@ -4,6 +4,7 @@ from advisor.dynamics.clock import cumulative_clock, policy_steps, schedule_fact
 from advisor.dynamics.fluctuation import (
     PromptDifficulty,
     drift_factor,
+    group_deviation,
     held_inflation,
     mean_depression,
     reward_noise_variance,
@@ -52,6 +53,7 @@ __all__ = [
     "decay",
     "delay_radius",
     "drift_factor",
+    "group_deviation",
     "flip_limit",
     "held_inflation",
     "held_limit",

@@ -195,6 +195,25 @@ def silent_group_share(group_size: int, difficulty: float | PromptDifficulty) ->
     return float(counts[0] + counts[-1])
 
 
+def group_deviation(group_size: int, difficulty: float | PromptDifficulty) -> float:
+    """Mean over groups of the population standard deviation of their rewards of 0 and 1.
+
+    Parameters
+    ----------
+    group_size : int
+        G.
+    difficulty : float or PromptDifficulty
+        One pass rate, or its distribution over prompts.
+
+    Examples
+    --------
+    >>> round(group_deviation(4, 0.5), 3)
+    0.405
+    """
+    share = np.arange(group_size + 1) / group_size
+    return float(_success_counts(group_size, difficulty) @ np.sqrt(share * (1 - share)))
+
+
 def drift_factor(
     group_size: int,
     difficulty: float | PromptDifficulty,
@@ -231,8 +250,7 @@ def drift_factor(
         raise ValueError("a group of one has no spread: group_size must be at least 2")
     if scaling != "group":
         return (group_size - 1) / group_size
-    share = np.arange(group_size + 1) / group_size
-    spread = float(_success_counts(group_size, difficulty) @ np.sqrt(share * (1 - share)))
+    spread = group_deviation(group_size, difficulty)
     if isinstance(difficulty, PromptDifficulty):
         a, b = difficulty.shapes
         full = _half_step(a) * _half_step(b) / (a + b)

@@ -79,7 +79,9 @@ def test_expected_share_is_that_of_the_mix(a, b, group):
     rng = np.random.default_rng([9, group])
     chance = rng.beta(a, b, 400_000)
     wanted = np.mean(chance**group + (1 - chance) ** group)
-    mean, within = chance.mean(), np.sqrt(np.mean(chance * (1 - chance)))
+    # What trainers log: the deviation of each group's rewards, silent groups included.
+    right = rng.binomial(group, chance) / group
+    mean, within = chance.mean(), np.mean(np.sqrt(right * (1 - right) * group / (group - 1)))
     run = make(np.full(ROWS, mean), reward_std_within_group=np.full(ROWS, within), group_size=group)
     assert expected_silent(run) == pytest.approx(wanted, rel=0.02)
     # In other units it is the same share.
@@ -132,7 +134,8 @@ def test_groups_that_teach_are_counted():
 def test_the_drift_that_a_small_group_costs(group, lost):
     # Prompts that are nearly alike, at one half: theory section 6 gives .81 and .97 of it.
     rows = 0.5 + 0.01 * np.sin(np.arange(60.0))
-    within = np.full(60, np.sqrt(0.25 * 1000 / 1001))
+    right = np.random.default_rng(3).binomial(group, 0.5, 10**6) / group
+    within = np.full(60, 0.99 * np.mean(np.sqrt(right * (1 - right) * group / (group - 1))))
     logged = {"silent_group_share": np.full(60, 0.1), "reward_std_within_group": within}
     run = make(rows, group_size=group, **logged)
     assert drift_lost(run) == pytest.approx(lost, abs=0.01)
