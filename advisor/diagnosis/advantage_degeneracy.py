@@ -176,7 +176,8 @@ def difficulty(run: PilotRun) -> PromptDifficulty | None:
     mean, is_unit = share_of_range(run, run.reward)
     if found is None or not group or group < 2 or not is_unit or not EDGE < mean < 1 - EDGE:
         return None
-    deviation = ends(found[1])[1].mean / _bounds(run)[1] * np.sqrt((group - 1) / group)
+    logged = ends(found[1])[1].mean / _bounds(run)[1]
+    deviation = float(logged * np.sqrt((group - 1) / group))
     low, high = ALIKE
 
     def excess(log_concentration: float) -> float:
