@@ -8,13 +8,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from advisor import _version
+from advisor._version import VERSION
 
-__version__ = _version.VERSION
+__version__ = VERSION
 
 if TYPE_CHECKING:
     from advisor.advice import CostModel, Objective, Recommendation, recommend, what_if
-    from advisor.demo import demo_folder
     from advisor.diagnosis import find_collapse
     from advisor.errors import (
         AdvisorError,
@@ -23,49 +22,56 @@ if TYPE_CHECKING:
         NotConvergedError,
         StudyError,
     )
-    from advisor.integrations.export import export_config
-    from advisor.posterior import Forecaster, Posterior, Sampling, Target, fit
-    from advisor.posterior.learned_priors import learn_priors
-    from advisor.priors import Priors, load_priors, preset_names
-    from advisor.report import draw_all, write_report
-    from advisor.runs import Hyperparameters, PilotRun, read_runs
-    from advisor.runs.survey import survey
-    from advisor.study import load_study, write_study
-    from advisor.watch import Watch, watch_run
+    from advisor.findings.learned_priors import learn_priors
+    from advisor.findings.text import describe
+    from advisor.forecast.fit import fit
+    from advisor.forecast.forecaster import Forecaster, Target
+    from advisor.logs.demo import demo_folder
+    from advisor.logs.read import read_runs
+    from advisor.logs.survey import survey
+    from advisor.model.posterior import Posterior
+    from advisor.model.priors import Priors, load_priors, preset_names
+    from advisor.model.sampling import Sampling
+    from advisor.monitoring import Watch, watch_run
+    from advisor.reporting import draw_all, write_report
+    from advisor.run.pilot_run import Hyperparameters, PilotRun
+    from advisor.study.study import load_study, write_study
+    from advisor.trainers.export import export_config
 
 _HOME = {
     "AdvisorError": "advisor.errors",
     "CannotTellError": "advisor.errors",
     "CostModel": "advisor.advice",
-    "Forecaster": "advisor.posterior",
-    "Hyperparameters": "advisor.runs",
+    "Forecaster": "advisor.forecast.forecaster",
+    "Hyperparameters": "advisor.run.pilot_run",
     "InputError": "advisor.errors",
     "NotConvergedError": "advisor.errors",
     "Objective": "advisor.advice",
-    "PilotRun": "advisor.runs",
-    "Posterior": "advisor.posterior",
-    "Priors": "advisor.priors",
+    "PilotRun": "advisor.run.pilot_run",
+    "Posterior": "advisor.model.posterior",
+    "Priors": "advisor.model.priors",
     "Recommendation": "advisor.advice",
-    "Sampling": "advisor.posterior",
+    "Sampling": "advisor.model.sampling",
     "StudyError": "advisor.errors",
-    "Target": "advisor.posterior",
-    "Watch": "advisor.watch",
-    "demo_folder": "advisor.demo",
-    "draw_all": "advisor.report",
-    "export_config": "advisor.integrations.export",
+    "Target": "advisor.forecast.forecaster",
+    "Watch": "advisor.monitoring",
+    "describe": "advisor.findings.text",
+    "demo_folder": "advisor.logs.demo",
+    "draw_all": "advisor.reporting",
+    "export_config": "advisor.trainers.export",
     "find_collapse": "advisor.diagnosis",
-    "fit": "advisor.posterior",
-    "learn_priors": "advisor.posterior.learned_priors",
-    "load_priors": "advisor.priors",
-    "load_study": "advisor.study",
-    "preset_names": "advisor.priors",
-    "read_runs": "advisor.runs",
+    "fit": "advisor.forecast.fit",
+    "learn_priors": "advisor.findings.learned_priors",
+    "load_priors": "advisor.model.priors",
+    "load_study": "advisor.study.study",
+    "preset_names": "advisor.model.priors",
+    "read_runs": "advisor.logs.read",
     "recommend": "advisor.advice",
-    "survey": "advisor.runs.survey",
-    "watch_run": "advisor.watch",
+    "survey": "advisor.logs.survey",
+    "watch_run": "advisor.monitoring",
     "what_if": "advisor.advice",
-    "write_report": "advisor.report",
-    "write_study": "advisor.study",
+    "write_report": "advisor.reporting",
+    "write_study": "advisor.study.study",
 }
 
 __all__ = [
@@ -87,6 +93,7 @@ __all__ = [
     "Watch",
     "__version__",
     "demo_folder",
+    "describe",
     "draw_all",
     "export_config",
     "find_collapse",

@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from advisor.demo import demo_folder
-from advisor.report.forecast_check import forecast_check_info
-from advisor.report.gallery import drawings, drawn_check
-from advisor.runs import read_runs
-from advisor.study import load_study
+from advisor.logs.demo import demo_folder
+from advisor.logs.read import read_runs
+from advisor.reporting.forecast_check import forecast_check_info
+from advisor.reporting.gallery import drawings, drawn_check
+from advisor.study.study import load_study
 
 HERE = Path(__file__).parent
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from synthetic import KNOWN_SIZES, PRESET, Plan, Truth, simulate
 
-from advisor.posterior import equations as eq
-from advisor.posterior.families import SPECTRUM
-from advisor.posterior.fitting import cohort_of
-from advisor.posterior.structure import RUN_PLACES, data_of, shape_of, shapes_of
-from advisor.priors import load_priors
-from advisor.runs.cohort import Cohort, Reference
+from advisor.model import equations as eq
+from advisor.model.cohort import Cohort, Reference
+from advisor.model.families import SPECTRUM
+from advisor.model.fast.tables import RUN_PLACES, data_of, shape_of, shapes_of
+from advisor.model.priors import load_priors
+from advisor.model.sampling import cohort_of
 
 PRIORS = load_priors(PRESET)
 TRUTH = Truth(Reference(3e-4, 8.0, 16.0, 1e5))

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from advisor._version import VERSION
-from advisor.posterior import Convergence, Posterior
-from advisor.posterior import equations as eq
-from advisor.posterior.learned_priors import GROUP_LEVELS, TASK_LEVELS
-from advisor.posterior.posterior import SCHEMA, Meta, Provenance, RunSummary
-from advisor.priors import Priors, load_priors
-from advisor.runs.cohort import Reference
+from advisor.findings.learned_priors import GROUP_LEVELS, TASK_LEVELS
+from advisor.model import equations as eq
+from advisor.model.cohort import Reference
+from advisor.model.posterior import SCHEMA, Convergence, Meta, Posterior, Provenance, RunSummary
+from advisor.model.priors import Priors, load_priors
 
 CHAINS, DRAWS = 2, 500
 

@@ -8,14 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advisor.dynamics import cumulative_clock, policy_steps, schedule_factors
-from advisor.posterior import Posterior
-from advisor.posterior import equations as eq
-from advisor.posterior.families import SPECTRUM, Family
-from advisor.posterior.posterior import make_posterior
-from advisor.priors import Priors, load_priors
-from advisor.runs import Hyperparameters, PilotRun
-from advisor.runs.cohort import Cohort, Covariates, Reference, build_cohort
+from advisor.model import equations as eq
+from advisor.model.cohort import Cohort, Covariates, Reference, build_cohort
+from advisor.model.families import SPECTRUM, Family
+from advisor.model.posterior import Posterior, make_posterior
+from advisor.model.priors import Priors, load_priors
+from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.theory import cumulative_clock, policy_steps, schedule_factors
 
 PRESET = "small_models"
 

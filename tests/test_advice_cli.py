@@ -16,16 +16,18 @@ import yaml
 from integrations.launched import words_of
 from synthetic import PLANS, made_up
 
-import advisor.report
+import advisor.reporting
 from advisor.advice import recommend
-from advisor.cli import main
-from advisor.posterior.posterior import SCHEMA
-from advisor.posterior.storage import META
-from advisor.runs.configs.literal import parse_command_line, parse_overrides
-from advisor.runs.configs.parse import parse_config
-from advisor.runs.frameworks import openrlhf, trl, verl
-from advisor.runs.log_file import on_disk
-from advisor.study import MANIFEST, load_study, write_study
+from advisor.cli.app import main
+from advisor.logfiles.configs.literal import parse_command_line, parse_overrides
+from advisor.logfiles.configs.parse import parse_config
+from advisor.logfiles.log_file import on_disk
+from advisor.model.posterior import SCHEMA
+from advisor.model.storage import META
+from advisor.study.study import MANIFEST, load_study, write_study
+from advisor.trainers.openrlhf import keys as openrlhf
+from advisor.trainers.trl import keys as trl
+from advisor.trainers.verl import keys as verl
 
 NOTHING_LIVES = {"hazard.level": 6.0}
 ROUNDED = 1e-9
@@ -56,8 +58,8 @@ def silent(stage: str, share: float | None, detail: str) -> None:
 def study_of(folder: Path, posterior: Any, **asked: Any) -> Path:
     """Study of a made-up posterior, without its figures."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.report, "draw_all", lambda *given, **more: None)
-        patch.setattr(advisor.report, "write_report", lambda *given, **parts: None)
+        patch.setattr(advisor.reporting, "draw_all", lambda *given, **more: None)
+        patch.setattr(advisor.reporting, "write_report", lambda *given, **parts: None)
         write_study(folder, posterior, recommend(posterior, trials=40, **asked), silent)
     return folder
 
@@ -476,7 +478,7 @@ def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, comm
 @pytest.mark.parametrize("command", COMMANDS)
 def test_asking_a_finished_study_loads_no_sampler(first_contact, command):
     code = (
-        "import sys\nfrom advisor.cli import main\n"
+        "import sys\nfrom advisor.cli.app import main\n"
         f"try:\n    main({[command, str(first_contact), *COMMANDS[command]]!r})\n"
         "except SystemExit as stop:\n    assert not stop.code\n"
         "heavy = ('pymc', 'arviz', 'nutpie', 'numba', 'matplotlib', 'optuna')\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from synthetic import made_up
 
-import advisor.posterior
-import advisor.report
-from advisor.cli import main
-from advisor.demo import demo_folder
+import advisor.forecast.fit
+import advisor.reporting
+from advisor.cli.app import main
+from advisor.logs.demo import demo_folder
 
 SIDECAR = """
 [defaults]
@@ -152,13 +152,13 @@ def unfitted(monkeypatch):
     def fit(*arguments, **options):
         raise AssertionError("the pilots were fitted before the request was read")
 
-    monkeypatch.setattr(advisor.posterior, "fit", fit)
+    monkeypatch.setattr(advisor.forecast.fit, "fit", fit)
 
 
 @pytest.fixture
 def fitted(monkeypatch):
     """A posterior of smooth made-up pilots, of the demo's task and models, without step times."""
-    monkeypatch.setattr(advisor.posterior, "fit", lambda *arguments, **options: made_up())
+    monkeypatch.setattr(advisor.forecast.fit, "fit", lambda *arguments, **options: made_up())
 
 
 @pytest.mark.parametrize(
@@ -267,8 +267,8 @@ def test_a_request_that_the_pilots_contradict_is_refused(ask, fitted, flags, wor
 def test_what_no_configuration_reaches_is_exit_code_3(
     tmp_path, capsys, monkeypatch, fitted, flags, words
 ):
-    monkeypatch.setattr(advisor.report, "draw_all", lambda *given, **more: None)
-    monkeypatch.setattr(advisor.report, "write_report", lambda *given, **parts: None)
+    monkeypatch.setattr(advisor.reporting, "draw_all", lambda *given, **more: None)
+    monkeypatch.setattr(advisor.reporting, "write_report", lambda *given, **parts: None)
     with pytest.raises(SystemExit) as stopped:
         main(["advise", str(demo_folder()), "--out", str(tmp_path / "study"), "--quiet", *flags])
     captured = capsys.readouterr()
@@ -297,7 +297,7 @@ def test_help_and_import_load_nothing_heavy():
     heavy = "['pymc', 'arviz', 'optuna', 'matplotlib', 'pandas', 'nutpie', 'scipy']"
     code = (
         "import sys, advisor\n"
-        "from advisor.cli import main\n"
+        "from advisor.cli.app import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
@@ -322,7 +322,7 @@ COMMANDS = (
 
 def test_every_command_has_help_that_loads_nothing_heavy():
     code = (
-        "import sys\nfrom advisor.cli import main\n"
+        "import sys\nfrom advisor.cli.app import main\n"
         f"for command in {COMMANDS!r}:\n"
         "    print('---')\n"
         "    try:\n        main([*command, '--help'])\n"
@@ -348,7 +348,7 @@ def test_help_is_quick():
 
 def timed_help():
     started = time.monotonic()
-    run_python("from advisor.cli import main; main(['--help'])")
+    run_python("from advisor.cli.app import main; main(['--help'])")
     return time.monotonic() - started
 
 

@@ -13,14 +13,16 @@ from pathlib import Path
 import pytest
 import typer
 
-import advisor.doctor
-import advisor.posterior
-import advisor.priors
-import advisor.runs.survey
-import advisor.study
-import advisor.watch.loading
-from advisor.cli import app, main
-from advisor.demo import demo_folder
+import advisor.cli.installation
+import advisor.logs.survey
+import advisor.forecast.fit
+import advisor.logs.read
+import advisor.model.posterior
+import advisor.model.priors
+import advisor.monitoring.loading
+import advisor.study.study
+from advisor.cli.app import app, main
+from advisor.logs.demo import demo_folder
 
 LOG = str(demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json")
 ADVISOR = str(Path(sys.executable).with_name("advisor"))
@@ -74,22 +76,22 @@ def test_every_command_has_an_example_that_parses(words):
 # Nothing but a sentence --------------------------------------------------------------------------
 
 BROKEN = {
-    ("demo",): (advisor.posterior, "fit", ["--out", "OUT"]),
-    ("inspect",): (advisor.runs.survey, "survey", [LOG]),
-    ("diagnose",): (advisor.runs.survey, "survey", [LOG]),
-    ("fit",): (advisor.posterior, "fit", [LOG, "--out", "OUT"]),
-    ("advise",): (advisor.posterior, "fit", [LOG, "--out", "OUT"]),
-    ("backtest",): (advisor.runs, "read_runs", [LOG]),
-    ("what-if",): (advisor.study, "load_study", ["STUDY"]),
-    ("next-pilot",): (advisor.study, "load_study", ["STUDY"]),
-    ("export",): (advisor.study, "load_study", ["STUDY", "--to", "trl"]),
-    ("plot",): (advisor.study, "load_study", ["STUDY", "stability"]),
-    ("report",): (advisor.study, "load_study", ["STUDY"]),
-    ("compare",): (advisor.study, "is_study", ["STUDY", "STUDY"]),
-    ("watch",): (advisor.watch.loading, "load_posterior", [LOG, "--posterior", "P", "--once"]),
-    ("priors", "show"): (advisor.priors, "load_priors", ["lora"]),
-    ("priors", "learn"): (advisor.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
-    ("doctor",): (advisor.doctor, "examine", []),
+    ("demo",): (advisor.forecast.fit, "fit", ["--out", "OUT"]),
+    ("inspect",): (advisor.logs.survey, "survey", [LOG]),
+    ("diagnose",): (advisor.logs.survey, "survey", [LOG]),
+    ("fit",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),
+    ("advise",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),
+    ("backtest",): (advisor.logs.read, "read_runs", [LOG]),
+    ("what-if",): (advisor.study.study, "load_study", ["STUDY"]),
+    ("next-pilot",): (advisor.study.study, "load_study", ["STUDY"]),
+    ("export",): (advisor.study.study, "load_study", ["STUDY", "--to", "trl"]),
+    ("plot",): (advisor.study.study, "load_study", ["STUDY", "stability"]),
+    ("report",): (advisor.study.study, "load_study", ["STUDY"]),
+    ("compare",): (advisor.study.study, "is_study", ["STUDY", "STUDY"]),
+    ("watch",): (advisor.monitoring.loading, "load_posterior", [LOG, "--posterior", "P", "--once"]),
+    ("priors", "show"): (advisor.model.priors, "load_priors", ["lora"]),
+    ("priors", "learn"): (advisor.model.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
+    ("doctor",): (advisor.cli.installation, "examine", []),
 }
 """What to break inside each command, and arguments with which it gets there."""
 
@@ -146,7 +148,7 @@ def test_interruption_is_no_traceback(monkeypatch, capsys):
     def interrupted(*given, **also):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(advisor.runs.survey, "survey", interrupted)
+    monkeypatch.setattr(advisor.logs.survey, "survey", interrupted)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", LOG])
     assert stopped.value.code == 130
@@ -154,7 +156,11 @@ def test_interruption_is_no_traceback(monkeypatch, capsys):
 
 
 def test_exit_codes_are_those_that_the_code_knows():
-    from advisor import cli, diagnose_cli, doctor_cli, errors, watch_cli
+    from advisor import errors
+    from advisor.cli import app as cli
+    from advisor.cli import diagnose as diagnose_cli
+    from advisor.cli import doctor as doctor_cli
+    from advisor.cli import watch as watch_cli
 
     epilog = str(app.info.epilog)
     told = dict(re.findall(r"(\d+) ([a-z ]+)", epilog.partition("Exit codes: ")[2]))

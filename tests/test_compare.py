@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from synthetic import PLANS, Plan, made_up, rising
 
-import advisor.report
+import advisor.reporting
 from advisor.advice import recommend
-from advisor.cli import main
-from advisor.compare import compare
-from advisor.compare.lines import exact, rounded, told
-from advisor.compare.runs import compare_runs
-from advisor.compare.studies import compare_studies
-from advisor.demo import demo_folder
-from advisor.posterior.storage import META
-from advisor.study import write_study
+from advisor.cli.app import main
+from advisor.logs.demo import demo_folder
+from advisor.model.storage import META
+from advisor.study import compare
+from advisor.study.compared_lines import exact, rounded, told
+from advisor.study.compared_runs import compare_runs
+from advisor.study.compared_studies import compare_studies
+from advisor.study.study import write_study
 
 EVERY = ("Pilots", "Asked", "Priors", "Provenance", "Posterior", "Advice")
 
@@ -218,8 +218,8 @@ def test_what_differs_looks_different():
 def studies(tmp_path_factory, base):
     folder = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.report, "draw_all", lambda *given, **also: None)
-        patch.setattr(advisor.report, "write_report", lambda *given, **also: None)
+        patch.setattr(advisor.reporting, "draw_all", lambda *given, **also: None)
+        patch.setattr(advisor.reporting, "write_report", lambda *given, **also: None)
         write_study(folder / "a", *base, lambda *told: None)
         write_study(folder / "b", *answered(made_up(PLANS[:3], seed=2)), lambda *told: None)
     return folder
@@ -342,7 +342,7 @@ def test_names_are_no_markup(run, tmp_path):
 
 def test_comparing_runs_loads_no_pandas():
     code = (
-        "import sys\nfrom advisor.cli import main\n"
+        "import sys\nfrom advisor.cli.app import main\n"
         f"try:\n    main(['compare', {str(ONE)!r}, {str(OTHER)!r}])\nexcept SystemExit:\n    pass\n"
         "heavy = ('pymc', 'arviz', 'optuna', 'matplotlib', 'nutpie', 'numba', 'pandas')\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"

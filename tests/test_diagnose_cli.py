@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from advisor.cli import app
+from advisor.cli.app import app
 from advisor.diagnosis import MODES
 
 RUNNER = CliRunner()
@@ -275,7 +275,7 @@ def test_distinct_answers_of_an_own_loop(tmp_path):
 
 def test_it_needs_no_sampler_and_no_plotting(mixed):
     code = (
-        "import sys\nfrom advisor.cli import main\n"
+        "import sys\nfrom advisor.cli.app import main\n"
         f"try:\n    main(['diagnose', {str(mixed)!r}])\nexcept SystemExit as end:\n"
         "    assert end.code == 5, end.code\n"
         f"loaded = set({HEAVY!r}) & set(sys.modules)\n"

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from advisor import code_cache, doctor
-from advisor.cli import main
-from advisor.doctor import EXTRAS, examine, is_compiled
-from advisor.doctor_cli import show
+from advisor.cli import installation as doctor
+from advisor.cli.app import main
+from advisor.cli.doctor import show
+from advisor.cli.installation import EXTRAS, examine, is_compiled
+from advisor.model.fast import code_cache
 
 ROOT = Path(__file__).parents[1]
 DENSITY = doctor.PACKAGE / "posterior" / "density.py"
@@ -93,7 +94,7 @@ def test_json_holds_everything(ask):
 
 def test_it_is_quick_and_loads_none_of_it():
     code = (
-        "import sys\nfrom advisor.cli import main\n"
+        "import sys\nfrom advisor.cli.app import main\n"
         "try:\n    main(['doctor'])\nexcept SystemExit as stop:\n    assert not stop.code\n"
         "heavy = ('pymc', 'pytensor', 'arviz', 'nutpie', 'numba', 'numpy', 'pandas', 'optuna',\n"
         "    'matplotlib', 'scipy', 'torch')\n"
@@ -178,7 +179,7 @@ def test_extras_are_no_condition(monkeypatch, printed):
 
 
 def test_folder_is_the_one_that_is_used(monkeypatch, tmp_path):
-    from advisor.posterior.machine_code import cache_folder
+    from advisor.model.fast.machine_code import cache_folder
 
     assert code_cache.code_folder() == cache_folder()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
@@ -205,7 +206,7 @@ def test_a_place_that_cannot_be_written_is_a_problem(monkeypatch, ask):
 
 
 def test_a_fit_says_the_same_of_such_a_place(tmp_path):
-    code = "import advisor.posterior.density"
+    code = "import advisor.model.fast.density"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"NUMBA_CACHE_DIR": "/proc/nothing", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
@@ -221,10 +222,10 @@ def test_a_fit_says_the_same_of_such_a_place(tmp_path):
 def test_compiled_code_is_found_and_aged(tmp_path):
     """Against numba itself: cold before, warm after, cold for another numba."""
     code = (
-        "from advisor.doctor import is_compiled, _version\n"
-        "from advisor.code_cache import code_folder\n"
+        "from advisor.cli.installation import is_compiled, _version\n"
+        "from advisor.model.fast.code_cache import code_folder\n"
         "print(is_compiled(code_folder(), _version('numba')))\n"
-        "import advisor.posterior.density\n"
+        "import advisor.model.fast.density\n"
         "print(is_compiled(code_folder(), _version('numba')))\n"
         "print(is_compiled(code_folder(), '0.1.2'), is_compiled(code_folder(), None))\n"
     )

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from advisor.cli import app
-from advisor.runs.beside import place_row
-from advisor.runs.raw_run import RawRun
+from advisor.cli.app import app
+from advisor.logs.rows.raw_run import RawRun
+from advisor.logs.settings.stated_settings import place_row
 
 RUNNER = CliRunner()
 
@@ -128,7 +128,7 @@ def test_nothing_found_is_an_error(tmp_path):
 
 def test_it_needs_no_sampler(folder):
     code = (
-        "import sys\nfrom advisor.cli import main\n"
+        "import sys\nfrom advisor.cli.app import main\n"
         f"try:\n    main(['inspect', {str(folder)!r}, '--json'])\nexcept SystemExit:\n    pass\n"
         "heavy = {'pymc', 'pytensor', 'arviz', 'optuna', 'matplotlib', 'nutpie', 'numba', 'pandas',"
         " 'scipy', 'pyarrow'}\n"

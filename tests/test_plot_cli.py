@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from synthetic import made_up
 
-import advisor.report
+import advisor.reporting
 from advisor.advice import recommend
-from advisor.cli import main
-from advisor.report import FIGURES
-from advisor.study import write_study
+from advisor.cli.app import main
+from advisor.reporting import FIGURES
+from advisor.study.study import write_study
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plot") / "study"
     posterior = made_up()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.report, "draw_all", lambda *_, **__: None)
-        patch.setattr(advisor.report, "write_report", lambda *_, **__: None)
+        patch.setattr(advisor.reporting, "draw_all", lambda *_, **__: None)
+        patch.setattr(advisor.reporting, "write_report", lambda *_, **__: None)
         advice = recommend(posterior, trials=40)
         write_study(folder, posterior, advice, lambda *_: None)
     return folder

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from past_studies import hash_of, past
 
-from advisor.cli import main
-from advisor.posterior.posterior import SCHEMA
-from advisor.posterior.storage import META
-from advisor.priors import load_priors, preset_names
-from advisor.priors.table import prior_entries
+from advisor.cli.app import main
+from advisor.model.posterior import SCHEMA
+from advisor.model.priors import load_priors, preset_names
+from advisor.model.priors.table import prior_entries
+from advisor.model.storage import META
 
 SAID = {"rate_group_size": (0.5, 0.02), "log_slope": (-5.5, 0.1)}
 
@@ -66,7 +66,7 @@ def test_a_preset_shows_every_number_and_source(capsys, name):
 def test_a_narrow_terminal_gets_the_sources_below(capsys):
     from rich.console import Console
 
-    from advisor.priors.text import show_preset
+    from advisor.model.priors.text import show_preset
 
     show_preset(load_priors("lora"), Console(width=80, highlight=False))
     joined = " ".join(capsys.readouterr().out.split())
@@ -110,7 +110,7 @@ def test_wrong_use_is_refused(capsys, arguments, words):
 def test_showing_is_quick_and_loads_no_sampler():
     code = (
         "import sys, time\nstarted = time.monotonic()\n"
-        "from advisor.cli import main\n"
+        "from advisor.cli.app import main\n"
         "try:\n    main(['priors', 'show', 'lora'])\nexcept SystemExit:\n    pass\n"
         "heavy = [n for n in ('pymc', 'arviz', 'matplotlib', 'optuna') if n in sys.modules]\n"
         "print(heavy)\nprint(time.monotonic() - started)"

@@ -8,8 +8,9 @@ import shutil
 import pytest
 
 from advisor.advice import recommend
-from advisor.posterior import Target, fit
-from advisor.runs import read_runs
+from advisor.forecast.fit import fit
+from advisor.forecast.forecaster import Target
+from advisor.logs.read import read_runs
 
 pytestmark = pytest.mark.slow
 
@@ -112,7 +113,7 @@ def test_tiny_transformers(tiny_grpo):
     assert advice.settings.refresh_interval <= 4
     assert 0.82 < advice.reward.mean < 0.96
     fatal = advice.settings.model_copy(update={"learning_rate": 1e-2})
-    from advisor.advice import stability
-    from advisor.posterior import Forecaster
+    from advisor.forecast import stability
+    from advisor.forecast.forecaster import Forecaster
 
     assert stability(Forecaster(posterior, target), fatal, 200).probability < 0.2

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from synthetic import PLANS, Plan, made_up, rising
 
-from advisor import notebook
 from advisor.advice import Recommendation, recommend
 from advisor.diagnosis import diagnose
-from advisor.runs.pilot_run import PilotRun
+from advisor.run import html as notebook
+from advisor.run.pilot_run import PilotRun
 
 EVIL = "<script>alert('x')</script>&\"<b>"
 KNOWN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}

@@ -15,13 +15,13 @@ import pytest
 import yaml
 from synthetic import PLANS, made_up
 
-import advisor.report
+import advisor.reporting
 from advisor.advice import recommend
 from advisor.diagnosis import diagnose
 from advisor.errors import InputError, StudyError
-from advisor.posterior.posterior import SCHEMA
-from advisor.runs.pilot_run import PilotRun
-from advisor.study import (
+from advisor.model.posterior import SCHEMA
+from advisor.run.pilot_run import PilotRun
+from advisor.study.study import (
     MANIFEST,
     check_folder,
     load_diagnoses,
@@ -69,9 +69,9 @@ def study(written, tmp_path):
 @pytest.fixture
 def no_drawing(monkeypatch):
     """Figures and report take seconds and are not what is asked here."""
-    monkeypatch.setattr(advisor.report, "draw_all", lambda *given, **more: None)
+    monkeypatch.setattr(advisor.reporting, "draw_all", lambda *given, **more: None)
     monkeypatch.setattr(
-        advisor.report,
+        advisor.reporting,
         "write_report",
         lambda posterior, advice, path, **parts: path.write_text("report"),
     )
@@ -201,8 +201,8 @@ def test_failure_half_way_leaves_the_old_study_whole(study, monkeypatch, posteri
     def full_disk(posterior: Any, advice: Any, path: Path, **parts: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(advisor.report, "draw_all", lambda *given, **more: None)
-    monkeypatch.setattr(advisor.report, "write_report", full_disk)
+    monkeypatch.setattr(advisor.reporting, "draw_all", lambda *given, **more: None)
+    monkeypatch.setattr(advisor.reporting, "write_report", full_disk)
     before = contents(study)
     with pytest.raises(InputError, match="No space left on device"):
         write_study(study, posterior, answer(posterior, steps=50), silent)
@@ -345,7 +345,7 @@ def test_report_is_written_anew(tmp_path, no_drawing, posterior, advice, monkeyp
         path.write_text("anew")
         return path
 
-    monkeypatch.setattr(advisor.report, "write_report", noted)
+    monkeypatch.setattr(advisor.reporting, "write_report", noted)
     assert rewrite_report(study).read_text() == "anew"
     assert seen["steps"] == advice.steps
     assert {"trl", "verl"} <= set(seen["configs"])

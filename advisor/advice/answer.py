@@ -7,30 +7,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from advisor._compat import Progress, silent
-from advisor.advice.binding import bound, shortfall, what_binds
+from advisor.advice.candidates import Lattice, default_lattice, largest_surviving_rate, within_reach
 from advisor.advice.cautions import cautions
 from advisor.advice.cost import CostModel, learn_cost
-from advisor.advice.evaluation import (
-    Evaluation,
-    Evaluator,
-    curve_steps,
-    steps_to_share,
-    undominated,
-)
-from advisor.advice.lattice import (
-    Lattice,
-    default_lattice,
-    largest_surviving_rate,
-    within_reach,
-)
+from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share, undominated
+from advisor.advice.limiting_factor import bound, shortfall, what_binds
 from advisor.advice.next_pilot import choose_pilot, is_first_contact
 from advisor.advice.objective import Budget, Objective
-from advisor.advice.recipes import RECIPES
 from advisor.advice.recommendation import Interval, NextPilot, Recommendation
 from advisor.advice.scenario import base_settings
 from advisor.advice.search import SamplerName, search
-from advisor.advice.target import largest_target
 from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
@@ -40,11 +26,14 @@ from advisor.advice.trade_offs import (
 )
 from advisor.advice.wording import SUPPORT
 from advisor.errors import CannotTellError, InputError
-from advisor.posterior import Forecaster, Posterior, Target
-from advisor.posterior.design import informed_share
-from advisor.posterior.posterior import INTERVAL
-from advisor.posterior.presets import outside_evidence
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.findings.design import informed_share
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.target import largest_target
+from advisor.model.compat import Progress, silent
+from advisor.model.posterior import INTERVAL, Posterior
+from advisor.model.presets import outside_evidence
+from advisor.run.pilot_run import Hyperparameters
+from advisor.trainers.recipes import RECIPES
 
 FloatArray = npt.NDArray[np.float64]
 Look = Callable[[Evaluator], tuple[Evaluation | None, Evaluation]]

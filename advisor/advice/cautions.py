@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from advisor.advice.lattice import RATE_REACH, largest_surviving_rate
-from advisor.posterior import Forecaster, Posterior
+from advisor.advice.candidates import RATE_REACH, largest_surviving_rate
+from advisor.forecast.forecaster import Forecaster
+from advisor.model.posterior import Posterior
 
 
 def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import nnls
 
 from advisor.errors import InputError
-from advisor.posterior import Posterior, Target
-from advisor.posterior.posterior import RunSummary
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.forecast.forecaster import Target
+from advisor.model.posterior import Posterior, RunSummary
+from advisor.run.pilot_run import Hyperparameters
 
 FloatArray = npt.NDArray[np.float64]
 

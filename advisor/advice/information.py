@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from advisor.advice.stability import stability_draws
-from advisor.posterior import Forecaster
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.stability import stability_draws
+from advisor.run.pilot_run import Hyperparameters
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.advice.evaluation import Evaluator
+from advisor.advice.candidates import RATE_REACH, Lattice, largest_surviving_rate
+from advisor.advice.evaluate import Evaluator
 from advisor.advice.information import information_gain, shown, utilities
-from advisor.advice.lattice import RATE_REACH, Lattice, largest_surviving_rate
 from advisor.advice.recommendation import NextPilot
-from advisor.advice.stability import stability, stability_draws
 from advisor.errors import CannotTellError
-from advisor.posterior import Posterior
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.forecast.stability import stability, stability_draws
+from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import Hyperparameters
 
 FEWEST_RUNS = 3
 FEWEST_SETTINGS = 2

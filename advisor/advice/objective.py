@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import CostModel, completions_trained
 from advisor.errors import InputError
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.run.pilot_run import Hyperparameters
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
-from advisor.advice.stability import Stability
 from advisor.advice.wording import details_text, percent, summary_text
-from advisor.posterior import Target
-from advisor.posterior.posterior import Provenance
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.forecast.forecaster import Target
+from advisor.forecast.stability import Stability
+from advisor.model.posterior import Provenance
+from advisor.run.pilot_run import Hyperparameters
 
 TITLES = {
     "recommendation": "Recommended configuration",
@@ -241,7 +241,7 @@ class Recommendation(BaseModel):
 
     def _repr_html_(self) -> str:
         """Answer and table, as notebooks show them."""
-        from advisor.notebook import heading, paragraph, table, whole
+        from advisor.run.html import heading, paragraph, table, whole
 
         frame = self.table
         rows = []

@@ -7,13 +7,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from advisor.advice.cost import CostModel, learn_cost
-from advisor.advice.stability import stability
-from advisor.advice.target import largest_target, pilots_of
 from advisor.advice.wording import SUPPORT
 from advisor.errors import InputError
-from advisor.posterior import Forecaster, Posterior, Target
-from advisor.posterior.posterior import INTERVAL
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stability
+from advisor.forecast.target import largest_target, pilots_of
+from advisor.model.posterior import INTERVAL, Posterior
+from advisor.run.pilot_run import Hyperparameters
 
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""

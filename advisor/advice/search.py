@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from advisor._compat import Progress
-from advisor.advice.evaluation import Evaluation, Evaluator
-from advisor.advice.lattice import AXES, Lattice
+from advisor.advice.candidates import AXES, Lattice
+from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.storage import keep, open_storage
 from advisor.errors import InputError
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.model.compat import Progress
+from advisor.run.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
     import optuna

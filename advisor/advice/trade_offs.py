@@ -6,17 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from advisor.advice.evaluation import (
-    Evaluation,
-    Evaluator,
-    curve_steps,
-    steps_to_share,
-)
+from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.recommendation import Alternative
-from advisor.advice.target import pilots_of
-from advisor.posterior import Forecaster, Posterior
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.target import pilots_of
+from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import Hyperparameters
 
 GIVEN_UP = 0.05
 """Share of the reward range that a trade-off may cost."""

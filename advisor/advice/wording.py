@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.advice.cost import completions_trained
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.run.pilot_run import Hyperparameters
 
 if TYPE_CHECKING:
     from advisor.advice.cost import Cost

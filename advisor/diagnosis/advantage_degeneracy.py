@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.diagnosis.card import Card, not_applicable
-from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import ends, series_of, since, steps_above
-from advisor.dynamics import PromptDifficulty, drift_factor, group_deviation, silent_group_share
-from advisor.runs.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.theory import PromptDifficulty, drift_factor, group_deviation, silent_group_share
+from advisor.trainers.setting_names import knob
 
 MODE = "advantage_degeneracy"
 TITLE = "Advantage degeneracy"

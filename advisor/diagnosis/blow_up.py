@@ -17,7 +17,7 @@ from advisor.diagnosis.levels import (
     series_of,
     widening,
 )
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
 
 TIMES = {
     "entropy": 3.0,

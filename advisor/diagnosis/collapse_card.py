@@ -7,9 +7,9 @@ import numpy as np
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse import LOST_SHARE, find_collapse
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_final_fall
-from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import Z95, difference, level, series_of
-from advisor.runs.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.trainers.setting_names import knob
 
 MODE = "collapse"
 TITLE = "Collapse"

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.levels import SMALLEST
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from advisor.diagnosis.policy_concentration import policy_concentration
 from advisor.diagnosis.reward_hacking import reward_hacking
 from advisor.diagnosis.too_short import too_short
 from advisor.diagnosis.truncation import truncation
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
 
 MODES = (
     "reward_hacking",
@@ -62,7 +62,7 @@ class Diagnosis(BaseModel):
 
     def _repr_html_(self) -> str:
         """Verdict and cards in short, as notebooks show them."""
-        from advisor.notebook import heading, table, whole
+        from advisor.run.html import heading, table, whole
 
         fall = "" if self.collapse_step is None else f", collapse at step {self.collapse_step:.0f}"
         return whole(
@@ -85,7 +85,7 @@ def diagnose(
     ----------
     run : PilotRun
     margin, damping : array_like of shape (draws,), optional
-        Draws from a posterior (`advisor.advice.margin`): stiffness over the largest that the
+        Draws from a posterior (`advisor.forecast.margin`): stiffness over the largest that the
         refresh schedule stands, and the damping ratio of the stiffest mode.
 
     Returns

@@ -9,12 +9,12 @@ from advisor.diagnosis.blow_up import TIMES, Growth, find_growth
 from advisor.diagnosis.card import Card
 from advisor.diagnosis.collapse_card import floor_of, judged_series
 from advisor.diagnosis.fall import find_final_fall
-from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import FloatArray, Level, ends, series_of
 from advisor.diagnosis.oscillation import find_oscillation
 from advisor.diagnosis.refresh_pattern import alternation, find_drift
 from advisor.diagnosis.slowing import find_slowing
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.trainers.setting_names import knob
 
 MODE = "dynamical_instability"
 TITLE = "Dynamical instability"
@@ -44,9 +44,9 @@ def dynamical_instability(
     run : PilotRun
     margin : array_like of shape (draws,), optional
         Stiffness over the largest that the refresh schedule stands
-        (`advisor.advice.margin.Margin`); above 1 the refresh map diverges.
+        (`advisor.forecast.margin.Margin`); above 1 the refresh map diverges.
     damping : array_like of shape (draws,), optional
-        Damping ratio of the stiffest mode (`advisor.advice.margin.Margin`); NaN where the
+        Damping ratio of the stiffest mode (`advisor.forecast.margin.Margin`); NaN where the
         closed form does not hold.
     """
     grown = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtri, stdtr
 
 from advisor.diagnosis.collapse import trailing_mean
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
 
 FloatArray = npt.NDArray[np.float64]
 

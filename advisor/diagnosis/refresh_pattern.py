@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, stdtr
 
 from advisor.diagnosis.levels import SMALLEST
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
 
 FloatArray = npt.NDArray[np.float64]
 

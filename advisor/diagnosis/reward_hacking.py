@@ -11,9 +11,9 @@ from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.coupling import Coupling, couplings
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_fall
-from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
-from advisor.runs.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.trainers.setting_names import knob
 
 MODE = "reward_hacking"
 TITLE = "Reward hacking"

@@ -6,7 +6,7 @@ from advisor.diagnosis.card import Card
 from advisor.diagnosis.collapse import WINDOW_ROWS
 from advisor.diagnosis.collapse_card import judged_series
 from advisor.diagnosis.levels import Z95, difference, ends
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
 
 MODE = "too_short"
 TITLE = "Too short to tell"

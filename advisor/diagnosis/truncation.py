@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse_card import has_collapsed
-from advisor.diagnosis.knobs import knob
 from advisor.diagnosis.levels import FloatArray, difference, ends, series_of, steps_above
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.trainers.setting_names import knob
 
 MODE = "truncation"
 TITLE = "Truncation at the length limit"

@@ -12,13 +12,13 @@ from bandit import make_cohort
 from one_simulation import PRESET, formulas
 from rank_study import PROCESSES, read_header, read_simulations
 
-from advisor.backtest import backtest
-from advisor.backtest.scores import INTERVALS, QUANTILES
+from advisor.backtesting import backtest
+from advisor.backtesting.scores import INTERVALS, QUANTILES
 from advisor.errors import NotConvergedError
-from advisor.posterior import fit
-from advisor.priors import load_priors
-from advisor.priors.loader import NormalPrior
-from advisor.runs.part import first_part
+from advisor.forecast.fit import fit
+from advisor.model.priors import load_priors
+from advisor.model.priors.loader import NormalPrior
+from advisor.run.part import first_part
 
 SEEN = 0.3
 """Share of each run that is seen; its mean reward over the last tenth is asked."""

@@ -14,7 +14,7 @@ from one_simulation import DRAWS
 from rank_study import LEVEL, read_header
 from ranks import difference, uniform_band
 
-from advisor.backtest.scores import QUANTILES
+from advisor.backtesting.scores import QUANTILES
 
 INSIDE, OUTSIDE, LIGHT, DARK = "#0072b2", "#d55e00", "0.92", "0.82"
 COLUMNS = 3

@@ -10,14 +10,14 @@ import numpy as np
 from ranks import rank_of
 from simulation import RIGHT, Draws, Wrong, design, draw_prior, quantities, simulate
 
-from advisor import _compat
-from advisor.posterior.density import density_callback, expand_callback
-from advisor.posterior.families import FAMILIES, Family
-from advisor.posterior.machine_code import cache_folder
-from advisor.posterior.mode import place
-from advisor.posterior.structure import data_of, shape_of, shapes_of
-from advisor.priors import Priors, load_priors
-from advisor.runs.cohort import Cohort
+from advisor.model import compat as _compat
+from advisor.model.cohort import Cohort
+from advisor.model.families import FAMILIES, Family
+from advisor.model.fast.density import density_callback, expand_callback
+from advisor.model.fast.machine_code import cache_folder
+from advisor.model.fast.sampler_coordinates import place
+from advisor.model.fast.tables import data_of, shape_of, shapes_of
+from advisor.model.priors import Priors, load_priors
 
 PRESET = "small_models"
 DRAWS = 99

@@ -12,21 +12,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.dynamics.oscillator import Oscillator, coefficients, trajectory
-from advisor.posterior import equations as eq
-from advisor.posterior.families import Family
-from advisor.posterior.fitting import cohort_of
-from advisor.posterior.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
-from advisor.posterior.structure import (
-    LEVELS,
-    data_of,
-    shape_of,
-    shapes_of,
-    wander_persistence,
-)
-from advisor.priors import Priors
-from advisor.runs.cohort import Cohort, clock_table
-from advisor.runs.pilot_run import Hyperparameters, PilotRun
+from advisor.model import equations as eq
+from advisor.model.cohort import Cohort, clock_table
+from advisor.model.families import Family
+from advisor.model.fast.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
+from advisor.model.fast.tables import LEVELS, data_of, shape_of, shapes_of, wander_persistence
+from advisor.model.priors import Priors
+from advisor.model.sampling import cohort_of
+from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.theory.oscillator import Oscillator, coefficients, trajectory
 
 FloatArray = npt.NDArray[np.float64]
 Draws = dict[str, FloatArray]

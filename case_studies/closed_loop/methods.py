@@ -29,7 +29,7 @@ from training import (
 from advisor.advice import recommend
 from advisor.advice.cost import CostModel
 from advisor.diagnosis import diagnose
-from advisor.posterior import Target
+from advisor.forecast.forecaster import Target
 
 OURS = "advisor, small pilots"
 

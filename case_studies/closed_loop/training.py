@@ -23,9 +23,11 @@ from table import train_row  # noqa: E402
 from tasks import TASKS  # noqa: E402
 
 from advisor.errors import AdvisorError  # noqa: E402
-from advisor.posterior import Posterior, Sampling, fit  # noqa: E402
-from advisor.runs import read_runs  # noqa: E402
-from advisor.runs.pilot_run import Hyperparameters, PilotRun  # noqa: E402
+from advisor.forecast.fit import fit  # noqa: E402
+from advisor.logs.read import read_runs  # noqa: E402
+from advisor.model.posterior import Posterior  # noqa: E402
+from advisor.model.sampling import Sampling  # noqa: E402
+from advisor.run.pilot_run import Hyperparameters, PilotRun  # noqa: E402
 
 CACHE = HERE / ".cache"
 SMALL, LARGE = "s", "m"

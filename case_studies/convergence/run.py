@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor._compat import versions
-from advisor.backtest.cases import make_cases
-from advisor.demo import demo_folder
+from advisor.backtesting.cases import make_cases
 from advisor.errors import NotConvergedError
-from advisor.posterior import Sampling, fit
-from advisor.runs import read_runs
-from advisor.runs.pilot_run import PilotRun
+from advisor.forecast.fit import fit
+from advisor.logs.demo import demo_folder
+from advisor.logs.read import read_runs
+from advisor.model.compat import versions
+from advisor.model.sampling import Sampling
+from advisor.run.pilot_run import PilotRun
 
 HERE = Path(__file__).parent
 PRESET = "small_models"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from advisor.runs.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import Hyperparameters, PilotRun
 
 FloatArray = npt.NDArray[np.float64]
 

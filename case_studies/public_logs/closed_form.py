@@ -9,10 +9,10 @@ import numpy.typing as npt
 from scipy.optimize import least_squares
 from sources import Labelled
 
-from advisor.backtest.curves import CURVES
+from advisor.backtesting.curves import CURVES
 from advisor.diagnosis import diagnose
 from advisor.diagnosis.levels import lag_one
-from advisor.runs.pilot_run import PilotRun
+from advisor.run.pilot_run import PilotRun
 
 FloatArray = npt.NDArray[np.float64]
 LEAST_ROWS, BINS, SEEN, SURROGATES = 40, 20, 0.25, 10

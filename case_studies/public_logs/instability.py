@@ -1,6 +1,6 @@
 """The hazard law as some repositories' collapses leave it, and what it says of other runs.
 
-The hazard of `advisor.posterior` alone: its law, its priors, its definition of a collapse. Curves
+The hazard of `advisor.model` alone: its law, its priors, its definition of a collapse. Curves
 are left out: one fit to the curves of all these tasks does not pass the package's own gate.
 """
 
@@ -14,12 +14,12 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from sources import Labelled
 
-from advisor.posterior import equations as eq
-from advisor.posterior.fitting import cohort_of
-from advisor.posterior.presets import preset_for
-from advisor.priors import Priors, load_priors
-from advisor.runs.cohort import Covariates, Reference, planned_factors
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import equations as eq
+from advisor.model.cohort import Covariates, Reference, planned_factors
+from advisor.model.presets import preset_for
+from advisor.model.priors import Priors, load_priors
+from advisor.model.sampling import cohort_of
+from advisor.run.pilot_run import PilotRun
 
 FloatArray = npt.NDArray[np.float64]
 DRAWS, FREEDOM = 20_000, 5

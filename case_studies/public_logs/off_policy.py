@@ -8,13 +8,15 @@ from typing import Any
 from instability import neutral
 from sources import Labelled
 
-from advisor.advice.stability import stability
 from advisor.errors import InputError, NotConvergedError
-from advisor.posterior import Forecaster, Posterior, Target, fit
-from advisor.posterior.presets import preset_for
-from advisor.priors import load_priors
-from advisor.runs.part import first_part
-from advisor.runs.pilot_run import PilotRun
+from advisor.forecast.fit import fit
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stability
+from advisor.model.posterior import Posterior
+from advisor.model.presets import preset_for
+from advisor.model.priors import load_priors
+from advisor.run.part import first_part
+from advisor.run.pilot_run import PilotRun
 
 SWEEP, EVERY = "off_policy_sweep", "every run, whole"
 

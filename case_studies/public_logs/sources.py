@@ -11,11 +11,11 @@ from types import ModuleType
 
 import numpy as np
 
-from advisor.backtest.cases import bounds_of
+from advisor.backtesting.cases import bounds_of
 from advisor.diagnosis import diagnose
-from advisor.runs import read_runs
-from advisor.runs.needs import needs
-from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.logs.read import read_runs
+from advisor.run.needs import needs
+from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 
 STUDIES = Path(__file__).resolve().parents[1]
 DEMO = STUDIES / "tiny_transformer" / "pilots"

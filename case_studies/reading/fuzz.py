@@ -36,10 +36,10 @@ TOKENS = (
 
 def samples(folder: Path) -> list[tuple[str, list[tuple[str, bytes]], str]]:
     """Sample logs of every reader: (reader, files as (relative name, bytes), file to damage)."""
-    from advisor.runs.conformance import REWARDS, ReaderConformance
+    from advisor.testing.reader_conformance import REWARDS, ReaderConformance
 
     found = []
-    for path in sorted((ROOT / "tests/runs/readers").glob("test_*.py")):
+    for path in sorted((ROOT / "tests/logs/readers").glob("test_*.py")):
         spec = importlib.util.spec_from_file_location(path.stem, path)
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
@@ -107,8 +107,8 @@ def pack(name: str, data: bytes, chance: random.Random) -> tuple[str, bytes]:
 
 def try_once(files: list[tuple[str, bytes]], folder: Path) -> str:
     """Survey a folder with these files; the outcome in a word."""
-    from advisor.inspection import as_json
-    from advisor.runs.survey import survey
+    from advisor.logs.inspection import as_json
+    from advisor.logs.survey import survey
 
     for name, data in files:
         path = folder / name
@@ -173,9 +173,8 @@ def run_atheris(seconds: float, seed: int) -> None:
     """Fuzz with coverage guidance; ends the process."""
     import atheris
 
-    with atheris.instrument_imports(include=["advisor.runs"]):
-        import advisor.inspection
-        import advisor.runs.survey  # noqa: F401
+    with atheris.instrument_imports(include=["advisor.logs"]):
+        pass
     place = tempfile.mkdtemp()
     known = samples(Path(place))
     names = [(files, target) for _, files, target in known]

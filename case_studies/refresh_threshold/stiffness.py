@@ -10,9 +10,10 @@ from job import MOMENTUM, PROMPTS, Job, effective_rate
 from plan import Setup
 from verdict import band
 
-from advisor.dynamics import stiffness_limit
-from advisor.posterior import Forecaster, Posterior, Target
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import Hyperparameters
+from advisor.theory import stiffness_limit
 
 FloatArray = npt.NDArray[np.float64]
 Looks = dict[Job, list[dict[str, Any]]]

@@ -12,10 +12,12 @@ import numpy.typing as npt
 from job import Job, as_runs
 from plan import Setup
 
-from advisor.advice.margin import refresh_margin
 from advisor.diagnosis import diagnose
-from advisor.posterior import Posterior, Sampling, fit
-from advisor.runs import read_runs
+from advisor.forecast.fit import fit
+from advisor.forecast.margin import refresh_margin
+from advisor.logs.read import read_runs
+from advisor.model.posterior import Posterior
+from advisor.model.sampling import Sampling
 
 BAND = (0.1, 0.5, 0.9)
 PILOTS = Path(__file__).resolve().parent.parent / "tiny_transformer" / "pilots"

@@ -10,13 +10,16 @@ from tables import COMPLETIONS, World
 
 from advisor.advice import Objective, recommend
 from advisor.advice.cost import CostModel
-from advisor.advice.evaluation import Evaluator
+from advisor.advice.evaluate import Evaluator
 from advisor.advice.objective import Budget
 from advisor.errors import AdvisorError
-from advisor.posterior import Forecaster, Posterior, Sampling, fit
-from advisor.posterior import equations as eq
-from advisor.priors import Priors
-from advisor.runs.pilot_run import PilotRun
+from advisor.forecast.fit import fit
+from advisor.forecast.forecaster import Forecaster
+from advisor.model import equations as eq
+from advisor.model.posterior import Posterior
+from advisor.model.priors import Priors
+from advisor.model.sampling import Sampling
+from advisor.run.pilot_run import PilotRun
 
 LEVEL = 0.9
 """P(stable) asked for: the command line's default."""

@@ -9,8 +9,8 @@ import numpy as np
 import optuna
 from tables import World
 
-from advisor.backtest.cases import Case
-from advisor.backtest.curves import CURVES, curve_fit
+from advisor.backtesting.cases import Case
+from advisor.backtesting.curves import CURVES, curve_fit
 
 LOOKED_AT = 10
 """Last steps of a pilot whose mean reward judges it."""

@@ -16,11 +16,12 @@ from parallel import in_parallel
 from tables import World, read_worlds
 
 from advisor.advice import Lattice, Objective
-from advisor.advice.evaluation import Evaluator
+from advisor.advice.evaluate import Evaluator
 from advisor.advice.next_pilot import choose_pilot
 from advisor.advice.objective import Budget
 from advisor.errors import AdvisorError
-from advisor.posterior import Forecaster, Posterior
+from advisor.forecast.forecaster import Forecaster
+from advisor.model.posterior import Posterior
 
 FIRST, MORE = 4, 4
 """Random pilots to begin with, and pilots that follow."""

@@ -24,8 +24,8 @@ from methods import (
 from parallel import in_parallel
 from tables import SCENARIOS, World, read_worlds
 
-from advisor.priors import load_priors
-from advisor.priors.loader import NormalPrior
+from advisor.model.priors import load_priors
+from advisor.model.priors.loader import NormalPrior
 
 SEED_SPREAD = 0.015
 """Standard deviation between seeds of one configuration's final reward, from

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.diagnosis import find_collapse
-from advisor.posterior import Target
-from advisor.runs import read_runs
-from advisor.runs.part import first_part
-from advisor.runs.pilot_run import Hyperparameters, PilotRun
+from advisor.forecast.forecaster import Target
+from advisor.logs.read import read_runs
+from advisor.run.part import first_part
+from advisor.run.pilot_run import Hyperparameters, PilotRun
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -12,7 +12,8 @@ from plan import Plan, parameters
 from advisor.advice import recommend
 from advisor.advice.cost import CostModel
 from advisor.errors import InputError
-from advisor.posterior import Posterior, Target
+from advisor.forecast.forecaster import Target
+from advisor.model.posterior import Posterior
 
 
 def quantiles(draws: Any) -> list[float]:

@@ -10,7 +10,7 @@ from contexts import Record, train
 from scenarios import EVERY, HELD, Scenario, scenarios
 
 from advisor.diagnosis import MODES, diagnose
-from advisor.runs.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import Hyperparameters, PilotRun
 
 ROWS, EVALUATIONS, ASKED = 200, 20, 200
 FLAGGED = ("WARNING", "FAIL")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.dynamics import oscillatory_onset, stiffness_limit
+from advisor.theory import oscillatory_onset, stiffness_limit
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]

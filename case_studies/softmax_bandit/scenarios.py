@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from contexts import ACTIONS, Plan, Record, Task, linear_task, softmax, train
 
-from advisor.dynamics import stiffness_limit
+from advisor.theory import stiffness_limit
 
 FloatArray = npt.NDArray[np.float64]
 EVERY = 20

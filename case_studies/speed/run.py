@@ -25,14 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from advisor._compat import convergence, import_arviz, sample_density, silent, versions
-from advisor.posterior import Sampling, fit, mode
-from advisor.posterior.density import density_callback, expand_callback
-from advisor.posterior.fitting import cohort_of
-from advisor.posterior.structure import shape_of, shapes_of
-from advisor.priors import load_priors
-from advisor.runs import cohort as cohorts
-from advisor.runs.pilot_run import Hyperparameters, PilotRun
+from advisor.forecast.fit import fit
+from advisor.model import cohort as cohorts
+from advisor.model.compat import convergence, import_arviz, sample_density, silent, versions
+from advisor.model.fast import sampler_coordinates as mode
+from advisor.model.fast.density import density_callback, expand_callback
+from advisor.model.fast.tables import shape_of, shapes_of
+from advisor.model.priors import load_priors
+from advisor.model.sampling import Sampling, cohort_of
+from advisor.run.pilot_run import Hyperparameters, PilotRun
 
 HERE = Path(__file__).parent
 PRESET = "small_models"
@@ -213,7 +214,7 @@ def _pymc(runs: list[PilotRun]) -> tuple[dict[str, Any], float]:
     import_arviz()
     import pymc as pm
 
-    from advisor.posterior.model import build_model
+    from advisor.model.pymc_model import build_model
 
     cohort = cohort_of(runs)
     placement = mode.place(cohort, load_priors(PRESET))
@@ -238,7 +239,7 @@ def _pymc(runs: list[PilotRun]) -> tuple[dict[str, Any], float]:
 
 def placement_names() -> list[str]:
     """Names of the sampled variables."""
-    from advisor.posterior.structure import Shape
+    from advisor.model.fast.tables import Shape
 
     return list(shapes_of(Shape(1, 1, 1)))
 

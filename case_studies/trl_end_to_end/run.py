@@ -26,8 +26,8 @@ import yaml  # noqa: E402
 from letters import grpo, train  # noqa: E402
 from manifest import manifest  # noqa: E402
 
-from advisor.integrations.trl_callback import AdvisorCallback  # noqa: E402
-from advisor.study import load_study  # noqa: E402
+from advisor.monitoring.trl_callback import AdvisorCallback  # noqa: E402
+from advisor.study.study import load_study  # noqa: E402
 
 PILOTS = [(1e-3, 4, 1), (1e-3, 8, 1), (3e-3, 8, 1), (3e-3, 4, 2), (1e-2, 8, 1), (3e-2, 8, 1)]
 """Learning rate, group size, iterations."""

@@ -81,7 +81,7 @@ posterior.save("posterior.nc")
 
 # %%
 print(posterior.table.round(3).to_string())
-print(posterior.text)
+print(advisor.describe(posterior))
 
 # %% [markdown]
 # ## Recommend

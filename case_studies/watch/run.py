@@ -22,11 +22,13 @@ sys.path.insert(0, str(HERE))
 
 from failures import CAUSE, FAILURES, STEPS, config_of, train_one  # noqa: E402
 
-from advisor.demo import demo_folder  # noqa: E402
-from advisor.posterior import Posterior, fit  # noqa: E402
-from advisor.runs import PilotRun, read_runs  # noqa: E402
-from advisor.watch import Watch, look  # noqa: E402
-from advisor.watch.told import rows_before  # noqa: E402
+from advisor.forecast.fit import fit  # noqa: E402
+from advisor.forecast.summaries import rows_before  # noqa: E402
+from advisor.logs.demo import demo_folder  # noqa: E402
+from advisor.logs.read import read_runs  # noqa: E402
+from advisor.model.posterior import Posterior  # noqa: E402
+from advisor.monitoring import Watch, look  # noqa: E402
+from advisor.run.pilot_run import PilotRun  # noqa: E402
 
 FIRST_SEED = 109
 """Far from those of the pilots; on 101 to 108 the threshold of a surprise was chosen."""

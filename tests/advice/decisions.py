@@ -10,13 +10,14 @@ from hypothesis import settings
 from synthetic import made_up
 
 from advisor.advice import Budget, CostModel, Lattice, Objective
-from advisor.advice.evaluation import Evaluator
-from advisor.advice.lattice import default_lattice
+from advisor.advice.candidates import default_lattice
+from advisor.advice.evaluate import Evaluator
 from advisor.advice.scenario import base_settings
 from advisor.advice.search import search
-from advisor.advice.target import largest_target
-from advisor.posterior import Forecaster, Posterior, Target
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.target import largest_target
+from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import Hyperparameters
 
 STEADY = settings(derandomize=True, database=None, deadline=None)
 

@@ -9,7 +9,7 @@ import pytest
 from decisions import decision, searched
 from synthetic import PLANS, made_up
 
-from advisor.dynamics.refresh_limit import _limits
+from advisor.theory.refresh_limit import _limits
 
 TRIALS, DRAWS = 300, 4000
 

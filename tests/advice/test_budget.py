@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.advice import Budget, CostModel, Objective, check_request, recommend
 from advisor.advice.objective import MOST_STEPS
 from advisor.errors import InputError
-from advisor.runs.pilot_run import Hyperparameters
+from advisor.run.pilot_run import Hyperparameters
 
 
 @st.composite

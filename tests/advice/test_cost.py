@@ -12,8 +12,8 @@ from synthetic import Plan, made_up, rising
 from advisor.advice import CostModel, learn_cost, recommend
 from advisor.advice.cost import GENERATION_SHARE
 from advisor.errors import InputError
-from advisor.posterior import Target
-from advisor.runs.step_time import seconds_per_step
+from advisor.forecast.forecaster import Target
+from advisor.run.step_time import seconds_per_step
 
 SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
 
@@ -228,8 +228,8 @@ def test_step_time_of_a_refresh_is_shared_among_its_steps():
 def test_posterior_remembers_what_the_logs_say():
     from synthetic import cohort_of_plans
 
-    from advisor.posterior.posterior import _summaries
-    from advisor.runs.cohort import build_cohort
+    from advisor.model.cohort import build_cohort
+    from advisor.model.posterior import _summaries
 
     run = logged([4.0])
     run = run.with_updates(series={**run.series, "completion_length": np.full(12, 70.0)})

@@ -13,7 +13,7 @@ from synthetic import Plan, made_up
 
 from advisor.advice import Budget, Cost, Objective, Stability, recommend
 from advisor.advice.answer import _cheapest_equal
-from advisor.advice.evaluation import Evaluation, curve_steps, steps_to_share
+from advisor.advice.evaluate import Evaluation, curve_steps, steps_to_share
 
 
 def test_configurations_are_evaluated_once_each_and_told_apart(posterior):

@@ -11,8 +11,8 @@ from scipy.stats import norm
 from synthetic import Plan, made_up
 
 from advisor.advice.information import information_gain, shown, utilities
-from advisor.advice.stability import stability_draws
-from advisor.posterior import Forecaster, Target
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stability_draws
 
 TARGET = Target("sort", "tiny-s", 1e5)
 

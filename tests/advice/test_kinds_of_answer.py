@@ -10,12 +10,13 @@ import pytest
 from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import Recommendation, recommend, stability
-from advisor.advice.binding import NOTICED
-from advisor.advice.recipes import RECIPES
+from advisor.advice import Recommendation, recommend
+from advisor.advice.limiting_factor import NOTICED
 from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent
-from advisor.posterior import Forecaster
+from advisor.forecast import stability
+from advisor.forecast.forecaster import Forecaster
+from advisor.trainers.recipes import RECIPES
 
 
 def test_recommendation_meets_its_level(advice):

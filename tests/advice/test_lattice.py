@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import Lattice, recommend
-from advisor.advice.lattice import (
+from advisor.advice.candidates import (
     AXES,
     RATE_RATIO,
     default_lattice,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from synthetic import Plan, made_up
 
-from advisor.advice.margin import refresh_margin
-from advisor.advice.stability import refresh_contracts
 from advisor.diagnosis import diagnose
-from advisor.dynamics import oscillatory_onset
-from advisor.posterior import Forecaster, Target
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.margin import refresh_margin
+from advisor.forecast.stability import refresh_contracts
+from advisor.theory import oscillatory_onset
 
 STIFF = {"log_slope": 0.0, "uncorrected_log_odds": 20.0}
 

@@ -10,13 +10,14 @@ import pytest
 from decisions import DEADLY, STEPS, changed, decision
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import CostModel, recommend, stability
+from advisor.advice import CostModel, recommend
 from advisor.advice.answer import decision_of
+from advisor.advice.candidates import largest_surviving_rate
 from advisor.advice.information import shown
-from advisor.advice.lattice import largest_surviving_rate
 from advisor.advice.next_pilot import PILOT_LEVEL, choose_pilot, is_first_contact
 from advisor.advice.scenario import base_settings
 from advisor.errors import CannotTellError
+from advisor.forecast import stability
 
 
 @pytest.fixture(scope="module")

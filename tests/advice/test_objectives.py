@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import made_up
 
-from advisor.advice import Budget, CostModel, Objective, check_request, recommend, stability
-from advisor.advice.evaluation import curve_steps
+from advisor.advice import Budget, CostModel, Objective, check_request, recommend
+from advisor.advice.evaluate import curve_steps
 from advisor.advice.objective import objective_from
 from advisor.advice.scenario import base_settings
 from advisor.errors import InputError
-from advisor.posterior import Forecaster
+from advisor.forecast import stability
+from advisor.forecast.forecaster import Forecaster
 
 LONG = 400
 """Steps in which most configurations reach the goal."""

@@ -8,11 +8,11 @@ import pytest
 from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import recommend
-from advisor.advice.lattice import largest_surviving_rate
+from advisor.advice.candidates import largest_surviving_rate
 from advisor.errors import InputError
-from advisor.posterior import Target
-from advisor.posterior.presets import EVIDENCE, outside_evidence
-from advisor.priors import load_priors, preset_names
+from advisor.forecast.forecaster import Target
+from advisor.model.presets import EVIDENCE, outside_evidence
+from advisor.model.priors import load_priors, preset_names
 
 FULL = Plan().completed
 LORA = FULL.model_copy(update={"adapter": "lora", "adapter_rank": 16})

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import stability
-from advisor.advice.stability import (
+from advisor.forecast import stability
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import (
     FALL,
     SPREADS,
     fluctuation,
@@ -22,9 +23,8 @@ from advisor.advice.stability import (
     stability_draws,
     stiffness_left,
 )
-from advisor.dynamics import held_inflation, held_limit
-from advisor.posterior import Forecaster, Target
-from advisor.posterior.equations import MOST_HAZARD
+from advisor.model.equations import MOST_HAZARD
+from advisor.theory import held_inflation, held_limit
 
 TARGET = Target("sort", "tiny-s", 1e5)
 STIFF = {"log_slope": -1.0, "headroom_logit": 1.0}

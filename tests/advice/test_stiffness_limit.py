@@ -8,7 +8,7 @@ from decisions import STEADY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.dynamics import (
+from advisor.theory import (
     critical_stiffness,
     held_limit,
     lag_in_cycles,
@@ -16,7 +16,7 @@ from advisor.dynamics import (
     schedule_radius,
     stiffness_limit,
 )
-from advisor.dynamics.refresh_limit import LEAST, MOST, SHARES
+from advisor.theory.refresh_limit import LEAST, MOST, SHARES
 
 WITHIN = 0.02
 STIFFEST = 5.0

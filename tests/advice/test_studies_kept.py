@@ -9,7 +9,7 @@ from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
 from advisor.advice import Lattice, Objective, recommend
-from advisor.advice.lattice import AXES
+from advisor.advice.candidates import AXES
 from advisor.advice.search import REACHED, STABLE
 from advisor.errors import InputError
 

@@ -9,7 +9,7 @@ from decisions import STEPS, timed
 from synthetic import Plan, made_up
 
 from advisor.advice import Objective, Recommendation, recommend
-from advisor.advice.recipes import RECIPES
+from advisor.trainers.recipes import RECIPES
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

@@ -9,9 +9,9 @@ from decisions import STEPS
 from synthetic import PLANS, made_up
 
 from advisor.advice import Budget, Objective, check_request, recommend
-from advisor.advice.target import largest_target, named_target
 from advisor.errors import InputError
-from advisor.posterior import Forecaster, Target
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.target import largest_target, named_target
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 90.0, float("nan")])

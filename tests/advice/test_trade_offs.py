@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import Budget, Cost, CostModel, Objective, Stability, recommend
-from advisor.advice.evaluation import Evaluation, undominated
-from advisor.advice.lattice import AXES
+from advisor.advice.candidates import AXES
+from advisor.advice.evaluate import Evaluation, undominated
 from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs
 
 TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, source="made up")

@@ -9,12 +9,13 @@ import pytest
 from decisions import STEPS, changed, decision, timed
 from synthetic import PLANS, made_up
 
-from advisor.advice import Budget, CostModel, learn_cost, stability, what_if
-from advisor.advice.evaluation import Evaluator
+from advisor.advice import Budget, CostModel, learn_cost, what_if
+from advisor.advice.evaluate import Evaluator
 from advisor.advice.scenario import base_settings
-from advisor.advice.target import largest_target
 from advisor.errors import InputError
-from advisor.posterior import Forecaster, Target
+from advisor.forecast import stability
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.target import largest_target
 
 
 @pytest.fixture(scope="module")

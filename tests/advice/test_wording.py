@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import Cost, Objective, recommend, stability
+from advisor.advice import Cost, Objective, recommend
 from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent, price
-from advisor.posterior import Forecaster, Target
+from advisor.forecast import stability
+from advisor.forecast.forecaster import Forecaster, Target
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

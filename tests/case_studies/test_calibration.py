@@ -19,10 +19,10 @@ import rank_study  # noqa: E402
 import ranks  # noqa: E402
 import simulation  # noqa: E402
 
-from advisor.posterior.families import FAMILIES  # noqa: E402
-from advisor.posterior.kernel import log_likelihood  # noqa: E402
-from advisor.posterior.structure import data_of  # noqa: E402
-from advisor.priors import load_priors  # noqa: E402
+from advisor.model.families import FAMILIES  # noqa: E402
+from advisor.model.fast.kernel import log_likelihood  # noqa: E402
+from advisor.model.fast.tables import data_of  # noqa: E402
+from advisor.model.priors import load_priors  # noqa: E402
 
 SIMULATIONS, DRAWS, REPEATS = 100, 99, 500
 

@@ -71,7 +71,7 @@ def test_hazard_law_follows_the_collapses_that_it_saw(study: dict[str, Any]) -> 
 
 
 def test_neutral_preset_changes_epochs_alone(study: dict[str, Any]) -> None:
-    from advisor.priors import load_priors
+    from advisor.model.priors import load_priors
 
     before = load_priors("full_finetuning")
     after = study["instability"].neutral(before)

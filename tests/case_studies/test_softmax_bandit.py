@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.dynamics import stiffness_limit
+from advisor.theory import stiffness_limit
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "softmax_bandit"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.study import load_study
+from advisor.study.study import load_study
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "walk_through"
 MOST_SECONDS = 60.0

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from advisor.runs.pilot_run import SERIES, Hyperparameters, PilotRun
+from advisor.run.pilot_run import SERIES, Hyperparameters, PilotRun
 
 SEEDS = range(200)
 MOST_FALSE = 0.02

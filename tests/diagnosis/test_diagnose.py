@@ -16,7 +16,7 @@ from advisor.diagnosis import MODES, Card, diagnose
 from advisor.diagnosis.card import SEVERITY
 from advisor.diagnosis.diagnose import AFTER
 from advisor.diagnosis.text import as_json, as_markdown, card_lines, worst
-from advisor.runs.pilot_run import SERIES
+from advisor.run.pilot_run import SERIES
 
 ROWS = 100
 FALLEN = falling(ROWS, 60) + 0.02 * noise(1, ROWS)

@@ -8,8 +8,8 @@ from made_runs import falling, make, noise, rising
 
 from advisor.diagnosis import MODES, diagnose
 from advisor.errors import InputError
-from advisor.report.diagnosis import SERIES, symptom_info
-from advisor.report.drawing.diagnosis import draw_symptom
+from advisor.reporting.diagnosis import SERIES, symptom_info
+from advisor.reporting.drawing.diagnosis import draw_symptom
 
 ROWS = 60
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.posterior.prior_predictive import BANDS, prior_predictive
-from advisor.priors import load_priors, preset_names
-from advisor.report.drawing.priors import CURVES, draw_priors
-from advisor.report.gallery import render
+from advisor.model.prior_predictive import BANDS, prior_predictive
+from advisor.model.priors import load_priors, preset_names
+from advisor.reporting.drawing.priors import CURVES, draw_priors
+from advisor.reporting.gallery import render
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from past_studies import past
 
-from advisor.posterior.learned_families import STUDY_RUNS, learn_families
-from advisor.posterior.learned_priors import learn_priors
-from advisor.priors import load_priors
+from advisor.findings.learned_families import STUDY_RUNS, learn_families
+from advisor.findings.learned_priors import learn_priors
+from advisor.model.priors import load_priors
 
 NAMES = ("spectrum", "oscillator", "exponential", "hill", "stretched")
 

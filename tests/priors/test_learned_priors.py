@@ -9,14 +9,14 @@ import pytest
 from past_studies import hash_of, parameters, past, same_data
 
 from advisor.errors import InputError
-from advisor.posterior import Posterior
-from advisor.posterior import equations as eq
-from advisor.posterior.learned_priors import GROUP_LEVELS, TASK_LEVELS, learn_priors
-from advisor.posterior.prior_predictive import prior_predictive
-from advisor.posterior.structure import LEVELS
-from advisor.priors import load_priors
-from advisor.priors.table import prior_entries
-from advisor.priors.writing import write_preset
+from advisor.findings.learned_priors import GROUP_LEVELS, TASK_LEVELS, learn_priors
+from advisor.model import equations as eq
+from advisor.model.fast.tables import LEVELS
+from advisor.model.posterior import Posterior
+from advisor.model.prior_predictive import prior_predictive
+from advisor.model.priors import load_priors
+from advisor.model.priors.table import prior_entries
+from advisor.model.priors.writing import write_preset
 
 BASE = load_priors("small_models")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.posterior.meta_analysis import (
+from advisor.findings.meta_analysis import (
     PSEUDO_STUDIES,
     STUDY_SHARE,
     TASK_SHARE,
@@ -13,7 +13,7 @@ from advisor.posterior.meta_analysis import (
     new_study,
     without_prior,
 )
-from advisor.priors.loader import NormalPrior
+from advisor.model.priors.loader import NormalPrior
 
 BASE = NormalPrior(mean=1.0, sd=2.0, source="made up for tests")
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.posterior.prior_predictive import (
-    BANDS,
-    COLLAPSE_STEPS,
-    LONGEST,
-    prior_predictive,
-)
-from advisor.priors import load_priors, preset_names
+from advisor.model.prior_predictive import BANDS, COLLAPSE_STEPS, LONGEST, prior_predictive
+from advisor.model.priors import load_priors, preset_names
 
 
 def changed(name="small_models", **moments):
@@ -118,7 +113,7 @@ def test_collapses_follow_the_hazard(rate, loss):
 
 
 def test_no_run_collapses_faster_than_a_fall_is_seen(monkeypatch):
-    monkeypatch.setattr("advisor.posterior.prior_predictive.COLLAPSE_STEPS", 7)
+    monkeypatch.setattr("advisor.model.prior_predictive.COLLAPSE_STEPS", 7)
     found = prior_predictive(changed(hazard_level=(300.0, 1e-9)))
     assert found.collapsed == pytest.approx(1 - np.exp(-0.7), rel=1e-9)
 

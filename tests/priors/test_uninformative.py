@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.posterior.prior_predictive import prior_predictive
-from advisor.priors import load_priors, preset_names
-from advisor.priors.loader import Priors
-from advisor.priors.table import prior_entries
+from advisor.model.prior_predictive import prior_predictive
+from advisor.model.priors import load_priors, preset_names
+from advisor.model.priors.loader import Priors
+from advisor.model.priors.table import prior_entries
 
 OTHERS = sorted(set(preset_names()) - {"uninformative"})
 LEAST_SOURCE = 20

@@ -1,0 +1,222 @@
+"""The valid configurations: whole numbers, divisible batches, a geometric ladder of rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import Hyperparameters
+
+RATE_RATIO = 10 ** (1 / 6)
+"""Ratio of neighbouring learning rates: six to a decade, finer than any pilot can tell apart."""
+
+RATE_REACH = 3.0
+"""Factor by which offered learning rates reach beyond those piloted (upwards: that survived)."""
+
+GROUP_REACH = 2.0
+"""Group sizes offered reach this factor beyond those piloted."""
+
+AXES = ("learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh")
+"""Settings that the advice chooses."""
+
+REACH_TOLERANCE = 1.001
+"""Three times 1e-4 is 3e-4 in decimals only."""
+
+Point = tuple[float, int, int, int]
+"""Choices for ``AXES``."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Configurations to choose from.
+
+    Attributes
+    ----------
+    points : tuple of Hyperparameters
+        Each once, told apart by ``AXES``.
+    """
+
+    points: tuple[Hyperparameters, ...]
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise InputError(
+                "no configuration is left to choose from",
+                key="group_sizes, learning_rates, devices",
+                advice="Widen the choices, or name fewer devices",
+            )
+        if len(self._by_place) < len(self.points):
+            raise InputError(
+                "two configurations to choose from differ in nothing that is chosen",
+                key=", ".join(AXES),
+                advice="Give each once; prompts per step and the rest must be the same for all",
+            )
+
+    @cached_property
+    def _by_place(self) -> dict[Point, Hyperparameters]:
+        return {_place(point): point for point in self.points}
+
+    @cached_property
+    def axes(self) -> dict[str, tuple[float | int, ...]]:
+        """Choices that occur for each setting, ascending."""
+        columns = zip(*self._by_place, strict=True)
+        return {
+            name: tuple(sorted(set(values))) for name, values in zip(AXES, columns, strict=True)
+        }
+
+    def at(self, place: Point) -> Hyperparameters | None:
+        """Configuration with these choices, or None where it is not offered."""
+        return self._by_place.get(place)
+
+    def __iter__(self) -> Iterator[Hyperparameters]:
+        """Every configuration."""
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        """How many configurations."""
+        return len(self.points)
+
+
+def _place(settings: Hyperparameters) -> Point:
+    return tuple(getattr(settings, name) for name in AXES)
+
+
+def default_lattice(
+    posterior: Posterior,
+    fixed: Hyperparameters,
+    *,
+    group_sizes: Sequence[int] | None = None,
+    learning_rates: Sequence[float] | None = None,
+    devices: int = 1,
+) -> Lattice:
+    """Lattice around what the pilots covered.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    fixed : Hyperparameters
+        Settings that the advice keeps.
+    group_sizes, learning_rates : sequence, optional
+        Replace the default choices.
+    devices : int
+        Groups of a step, ``prompts_per_step x group_size`` completions, must divide among them.
+
+    Returns
+    -------
+    lattice : Lattice
+        Learning rates from a third of the smallest piloted to three times the largest that
+        survived; powers of two for the rest, up to twice the largest piloted group and the
+        largest piloted refresh factors.
+
+    Raises
+    ------
+    InputError
+        A given choice is empty or impossible, or nothing divides among the devices.
+    """
+    runs = [run.hyperparameters for run in posterior.meta.runs]
+    check_choices(group_sizes, learning_rates)
+    if devices < 1:
+        raise InputError(f"{devices} devices", key="devices", advice="Give at least 1")
+    if learning_rates is None:
+        learning_rates = _rate_ladder(posterior)
+    if group_sizes is None:
+        sizes = [int(run["group_size"]) for run in runs]
+        group_sizes = _powers(max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH)
+    prompts = fixed.prompts_per_step or 1.0
+    fitting = [size for size in group_sizes if (prompts * size) % devices == 0]
+    if not fitting:
+        raise InputError(
+            f"none of the group sizes {sorted(group_sizes)} with {prompts:g} prompts per step "
+            f"divides among {devices} devices",
+            key="devices",
+            advice=f"Make prompts per step times group size a multiple of {devices}",
+        )
+    choices = product(
+        sorted({float(rate) for rate in learning_rates}),
+        sorted({int(size) for size in fitting}),
+        _powers(1, max(run["minibatches_per_refresh"] for run in runs)),
+        _powers(1, max(run["epochs_per_refresh"] for run in runs)),
+    )
+    return Lattice(
+        tuple(fixed.model_copy(update=dict(zip(AXES, choice, strict=True))) for choice in choices)
+    )
+
+
+def check_choices(
+    group_sizes: Sequence[int] | None, learning_rates: Sequence[float] | None
+) -> None:
+    """Refuse choices that are empty or impossible.
+
+    Raises
+    ------
+    InputError
+    """
+    for name, given, least in (
+        ("group_sizes", group_sizes, 2),
+        ("learning_rates", learning_rates, 0.0),
+    ):
+        is_whole = least > 0
+        if given is None or (
+            given
+            and all(
+                least <= one < np.inf and one > 0 and (not is_whole or one == int(one))
+                for one in given
+            )
+        ):
+            continue
+        wanted = "whole numbers from 2" if least else "positive numbers"
+        raise InputError(
+            f"the choices {list(given)} are empty or hold what cannot be",
+            key=name,
+            advice=f"Give {wanted}",
+        )
+
+
+def largest_surviving_rate(posterior: Posterior) -> float | None:
+    """Largest learning rate of a pilot that did not collapse, or None where all did."""
+    rates = [
+        run.hyperparameters["learning_rate"]
+        for run in posterior.meta.runs
+        if run.collapse_step is None
+    ]
+    return max(rates) if rates else None
+
+
+def within_reach(lattice: Lattice, posterior: Posterior) -> Lattice:
+    """Lattice without learning rates beyond ``RATE_REACH`` times the largest that survived.
+
+    Raises
+    ------
+    InputError
+        Nothing is left.
+    """
+    surviving = largest_surviving_rate(posterior)
+    if surviving is None:
+        return lattice
+    most = RATE_REACH * REACH_TOLERANCE * surviving
+    return Lattice(tuple(p for p in lattice if (p.learning_rate or 0.0) <= most))
+
+
+def _rate_ladder(posterior: Posterior) -> tuple[float, ...]:
+    rates = [run.hyperparameters["learning_rate"] for run in posterior.meta.runs]
+    surviving = largest_surviving_rate(posterior)
+    low = min(rates)
+    # Where every pilot collapsed the way is down: two decades below the lowest rate.
+    if surviving is None:
+        low, high = low / 100, low
+    else:
+        low, high = low / RATE_REACH, surviving * RATE_REACH
+    count = max(2, round(np.log(high / low) / np.log(RATE_RATIO)) + 1)
+    return tuple(float(f"{rate:.2g}") for rate in np.geomspace(low, high, count))
+
+
+def _powers(low: float, high: float) -> tuple[int, ...]:
+    """Powers of two in [low, high]; at least one."""
+    first, last = int(np.ceil(np.log2(low))), int(np.floor(np.log2(high)))
+    return tuple(2**power for power in range(first, max(first, last) + 1))

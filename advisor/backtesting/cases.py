@@ -1,0 +1,234 @@
+"""What is asked: cohorts of finished runs, what is seen of each, and how each ended."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.errors import InputError
+from advisor.run.needs import needs
+from advisor.run.part import first_part
+from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+
+FloatArray = npt.NDArray[np.float64]
+
+COHORT = 10
+"""Runs of one cohort."""
+
+FEWEST = 4
+"""Runs from which those of one task and model are a cohort of their own."""
+
+TARGET_SHARE = 0.1
+"""Share of a run, at its end, whose mean reward is asked for."""
+
+LEAST_ROWS = 20
+"""Rows of a run from which its end can be told apart from its beginning."""
+
+SAME_SCALE = 3.0
+"""Factor by which the spans of rewards of one scale may differ: a run that never learned shows
+only part of it."""
+
+
+class Case(NamedTuple):
+    """One run: what is seen of it, at which steps it is asked for, and what it came to.
+
+    Attributes
+    ----------
+    seen : PilotRun
+    steps : ndarray of shape (times,)
+        Optimizer steps of the rows whose mean is the target.
+    target : float
+        Mean reward over them.
+    """
+
+    seen: PilotRun
+    steps: FloatArray
+    target: float
+
+
+class CohortCases(NamedTuple):
+    """Runs that are forecast together.
+
+    Attributes
+    ----------
+    name : str
+        Task, model (or how many models) and a number.
+    cases : tuple of Case
+    bounds : (float, float)
+        Floor and ceiling of the reward: as stated, else 0 and 1, or what was logged beyond them.
+        Errors are pooled as shares of this range.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+    bounds: tuple[float, float]
+
+
+def make_cases(
+    runs: Sequence[PilotRun], seen: float, *, least_steps: float = 0
+) -> tuple[list[CohortCases], list[str]]:
+    """Cut finished runs into cohorts and each run into what is seen and what is asked.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+        Of any tasks.
+    seen : float
+        Share of each run's optimizer steps that is seen, in (0, 1). The cohorts do not turn on it.
+    least_steps : float
+        Optimizer steps below which a run is left out.
+
+    Returns
+    -------
+    cohorts : list of CohortCases
+    left_out : list of str
+        Runs that cannot be asked about, and why.
+
+    Notes
+    -----
+    Runs of one file, task and model, if there are four or more, else of one task and model, are
+    shuffled with seed 0 and cut into cohorts of ten; what is left over is a smaller one. Models
+    with fewer runs share a cohort with others of their folder and task. Adapters and full
+    fine-tuning, and rewards on different scales, stay apart.
+    """
+    finished, left_out = finished_runs(runs, least_steps)
+    cohorts, numbers = [], Counter[str]()
+    for name, members in _groups(finished):
+        shuffled = list(members)
+        random.Random(0).shuffle(shuffled)
+        for at in range(0, len(shuffled), COHORT):
+            part = shuffled[at : at + COHORT]
+            numbers[name] += 1
+            cases = []
+            for run in part:
+                rewards = int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
+                if rewards >= LEAST_REWARDS:
+                    cases.append(cut(run, seen))
+                else:
+                    what = f"{rewards} rewards in its first {seen:.0%}"
+                    left_out.append(f"{run.id}: {what} (a forecast needs {LEAST_REWARDS})")
+            if cases:
+                cohorts.append(
+                    CohortCases(f"{name} {numbers[name]}", tuple(cases), bounds_of(part))
+                )
+    return cohorts, left_out
+
+
+def finished_runs(
+    runs: Sequence[PilotRun], least_steps: float = 0
+) -> tuple[list[PilotRun], list[str]]:
+    """Runs that can be asked about, and why each of the others cannot."""
+    finished, left_out = [], []
+    for run in runs:
+        why = _unusable(run, least_steps)
+        if why:
+            left_out.append(f"{run.id}: {why}")
+        else:
+            finished.append(run)
+    return finished, left_out
+
+
+def nothing_to_ask(left_out: Sequence[str]) -> InputError:
+    """What to say where every run was left out."""
+    example = f" ({len(left_out)} left out; for example {left_out[0]})" if left_out else ""
+    return InputError(
+        f"no run can be asked about{example}",
+        advice=f"Give finished runs with settings and {LEAST_ROWS} or more logged rewards",
+    )
+
+
+def cut(run: PilotRun, seen: float) -> Case:
+    """Cut one run."""
+    asked = run.step > (1 - TARGET_SHARE) * run.step[-1]
+    return Case(first_part(run, seen), run.step[asked], float(np.nanmean(run.reward[asked])))
+
+
+def is_lora(run: PilotRun) -> bool:
+    """Whether a run says that it trains an adapter."""
+    return run.hyperparameters.adapter == "lora"
+
+
+def bounds_of(runs: Sequence[PilotRun]) -> tuple[float, float]:
+    """Floor and ceiling of the reward, over whole runs."""
+    floors = [0.0 if run.reward_floor is None else run.reward_floor for run in runs]
+    ceilings = [1.0 if run.reward_ceiling is None else run.reward_ceiling for run in runs]
+    logged = np.concatenate([run.reward for run in runs])
+    low, high = float(np.nanmin(logged)), float(np.nanmax(logged))
+    stated = any(run.reward_ceiling is not None for run in runs)
+    return min(*floors, low), max(ceilings) if stated else max(1.0, high)
+
+
+def same_scale(runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
+    """Runs whose rewards are on one scale, together; in the order given."""
+    span = np.array([np.diff(bounds_of([run]))[0] for run in runs])
+    parts: list[list[int]] = []
+    for index in np.argsort(span, kind="stable"):
+        if parts and span[index] <= SAME_SCALE * span[parts[-1][0]]:
+            parts[-1].append(int(index))
+        else:
+            parts.append([int(index)])
+    return [[runs[index] for index in sorted(part)] for part in parts]
+
+
+def _unusable(run: PilotRun, least_steps: float) -> str:
+    if run.is_eval_only:
+        return "only evaluations, no train reward"
+    if run.copy_of is not None:
+        return f"a copy of {run.copy_of}"
+    if run.hyperparameters.importance_ratio is False:
+        return "stale samples are not corrected by an importance ratio"
+    lacking = needs(run)
+    if lacking:
+        return f"needs {', '.join(lacking)}"
+    if run.step[-1] < least_steps:
+        return f"only {run.step[-1]:g} optimizer steps"
+    known = np.isfinite(run.reward)
+    if int(known.sum()) < LEAST_ROWS:
+        return f"only {int(known.sum())} rows"
+    if not known[run.step > (1 - TARGET_SHARE) * run.step[-1]].any():
+        return "no reward in its last tenth"
+    return ""
+
+
+def _groups(runs: Sequence[PilotRun]) -> list[tuple[str, list[PilotRun]]]:
+    """Runs that belong together, by the name of their cohorts."""
+    groups, rest = [], list(runs)
+    for key in (_file_and_model, _model):
+        members = _by(key, rest)
+        groups += [part for part in members if len(part) >= FEWEST]
+        rest = [run for part in members if len(part) < FEWEST for run in part]
+    groups += _by(_folder_and_task, rest)
+    return [(_name(part), part) for group in groups for part in same_scale(group)]
+
+
+def _by(key: Callable[[PilotRun], Hashable], runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
+    parts: dict[Hashable, list[PilotRun]] = {}
+    for run in runs:
+        parts.setdefault(key(run), []).append(run)
+    return list(parts.values())
+
+
+def _file_and_model(run: PilotRun) -> Hashable:
+    return run.path, run.task, run.model, is_lora(run)
+
+
+def _model(run: PilotRun) -> Hashable:
+    return run.task, run.model, is_lora(run)
+
+
+def _folder_and_task(run: PilotRun) -> Hashable:
+    if run.task is None:  # nothing says that two models were trained on the same
+        return _model(run)
+    return Path(run.path).parent, run.task, is_lora(run)
+
+
+def _name(runs: Sequence[PilotRun]) -> str:
+    models = {run.model for run in runs}
+    model = runs[0].model or "model"
+    return f"{runs[0].task or 'task'} / {model if len(models) == 1 else f'{len(models)} models'}"

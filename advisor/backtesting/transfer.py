@@ -1,0 +1,215 @@
+"""Leave one model out: forecast its runs from pilots of other models, by their settings alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.backtesting.backtest import ADVISOR, check_shares, chosen_preset
+from advisor.backtesting.cases import (
+    FEWEST,
+    Case,
+    bounds_of,
+    cut,
+    finished_runs,
+    is_lora,
+    nothing_to_ask,
+    same_scale,
+)
+from advisor.backtesting.curves import CURVES, DRAWS, curve_fit, last_value
+from advisor.backtesting.result import Backtest
+from advisor.backtesting.scores import Prediction, Question, predict
+from advisor.errors import InputError, NotConvergedError
+from advisor.forecast.fit import fit
+from advisor.forecast.forecaster import Target
+from advisor.forecast.planned_run import planned_reward
+from advisor.model.compat import Progress, silent
+from advisor.model.posterior import Posterior
+from advisor.model.priors import Priors
+from advisor.model.sampling import Sampling
+from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+
+FloatArray = npt.NDArray[np.float64]
+
+ELSEWHERE = 8
+"""Pilots of other models in one fit."""
+
+AT_TARGET = (0, 2)
+"""Pilots of the model that is forecast."""
+
+
+class Transfer(NamedTuple):
+    """One fit: pilots, and the runs of the left-out model that are forecast from it."""
+
+    name: str
+    elsewhere: tuple[PilotRun, ...]
+    at_target: tuple[PilotRun, ...]
+    held_out: tuple[PilotRun, ...]
+    bounds: tuple[float, float]
+
+
+def transfer(
+    runs: Sequence[PilotRun],
+    *,
+    seen: float = 0.25,
+    priors: Priors | str | None = None,
+    least_steps: float = 0,
+    sampling: Sampling | None = None,
+    progress: Progress = silent,
+) -> Backtest:
+    """Ask how well runs of a model would have been forecast from pilots of other models.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+        Finished runs with their settings; tasks that several models were trained on count.
+    seen : float
+        Share of each pilot that is seen. Of the runs that are forecast nothing is seen: their
+        settings alone tell the mean reward over their last tenth.
+    priors, least_steps, sampling, progress
+        As for :func:`~advisor.backtesting.backtest`.
+
+    Returns
+    -------
+    backtest : Backtest
+        Every set of eight pilots of other models forecasts every run of the left-out one, without
+        and with two pilots of it; those two are forecast by no method.
+
+    Raises
+    ------
+    InputError
+        No task has runs of two models, or as for :func:`~advisor.backtesting.backtest`.
+    """
+    (share,) = check_shares(seen)
+    preset = chosen_preset(runs, priors)
+    fits, left_out = _plans(runs, share, least_steps)
+    predictions: list[Prediction] = []
+    failed = []
+    for number, plan in enumerate(fits):
+        for count in AT_TARGET[: 2 if plan.at_target else 1]:
+            done = (number + (count > 0) / 2) / len(fits)
+            progress("Backtesting", done, f"{plan.name}, {count} pilots of its own")
+            pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
+            try:
+                posterior = fit(
+                    [pilot.seen for pilot in pilots],
+                    priors=preset,
+                    sampling=sampling or Sampling(),
+                )
+            except NotConvergedError:
+                failed.append(f"{plan.name}, {count} pilots of its own")
+                continue
+            except InputError as error:  # what is seen of them teaches nothing
+                left_out.append(f"{plan.name}, {count} pilots of its own: {error.problem}")
+                continue
+            predictions += _forecasts(plan, share, count, pilots, posterior)
+    by_pilots = sorted(predictions, key=lambda p: p.pilots or 0)
+    return Backtest(tuple(by_pilots), tuple(left_out), tuple(failed))
+
+
+def _plans(
+    runs: Sequence[PilotRun], share: float, least_steps: float
+) -> tuple[list[Transfer], list[str]]:
+    finished, left_out = finished_runs(runs, least_steps)
+    tasks: dict[tuple[str | None, bool], list[PilotRun]] = {}
+    for run in finished:
+        tasks.setdefault((run.task, is_lora(run)), []).append(run)
+    plans: list[Transfer] = []
+    for members in (part for task in tasks.values() for part in same_scale(task)):
+        models = list(dict.fromkeys(run.model for run in members))
+        if len(models) == 1:
+            left_out += [f"{run.id}: no other model was trained on its task" for run in members]
+            continue
+        for model in models:
+            own = [run for run in members if run.model == model]
+            plans += _plans_of(own, [run for run in members if run.model != model], share)
+    if plans:
+        return plans, left_out
+    if finished:
+        raise InputError(
+            f"no task has runs of two models ({len(finished)} finished runs, "
+            f"{len(tasks)} task{'s' if len(tasks) > 1 else ''})",
+            key="--transfer",
+            advice="Give runs of one task on two or more models, or name their tasks and models "
+            "in pilots.toml",
+        )
+    raise nothing_to_ask(left_out)
+
+
+def _plans_of(own: Sequence[PilotRun], others: Sequence[PilotRun], share: float) -> list[Transfer]:
+    """Sets of pilots elsewhere, each with two of the left-out model and the runs it forecasts."""
+    own, others = ([run for run in _shuffled(part) if _shows(run, share)] for part in (own, others))
+    count = max(AT_TARGET)
+    plans = []
+    for number, at in enumerate(range(0, len(others), ELSEWHERE)):
+        elsewhere = others[at : at + ELSEWHERE]
+        if number and len(elsewhere) < FEWEST:
+            break
+        first = count * number % max(len(own) - count + 1, 1)
+        at_target = own[first : first + count] if len(own) > count else []
+        plans.append(
+            Transfer(
+                f"{own[0].task or 'task'} / {own[0].model or 'model'} from others {number + 1}",
+                tuple(elsewhere),
+                tuple(at_target),
+                tuple(run for run in own if not any(run is pilot for pilot in at_target)),
+                bounds_of([*own, *others]),
+            )
+        )
+    return plans
+
+
+def _shuffled(runs: Sequence[PilotRun]) -> list[PilotRun]:
+    shuffled = list(runs)
+    random.Random(0).shuffle(shuffled)
+    return shuffled
+
+
+def _shows(run: PilotRun, share: float) -> bool:
+    return int(np.isfinite(run.reward[run.step <= share * run.step[-1]]).sum()) >= LEAST_REWARDS
+
+
+def _forecasts(
+    plan: Transfer, share: float, count: int, pilots: Sequence[Case], posterior: Posterior
+) -> list[Prediction]:
+    floor, ceiling = posterior.meta.floor, posterior.meta.ceiling
+    rng = np.random.default_rng(0)
+    anywhere = rng.choice(np.concatenate([last_value(pilot, rng) for pilot in pilots]), DRAWS)
+    predictions = []
+    for number, run in enumerate(plan.held_out):
+        case = cut(run, share)
+        question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
+        target = Target(run.task or "task", run.model or "model", float(run.parameters or 0))
+        settings = run.hyperparameters.completed()[0]
+        draws = {
+            ADVISOR: planned_reward(posterior, target, settings, case.steps, seed=number),
+            "mean of the pilots": anywhere,
+        }
+        nearest = min(pilots, key=lambda pilot: _distance(pilot.seen, run))._replace(
+            steps=case.steps
+        )
+        draws["nearest, last value"] = last_value(nearest, rng)
+        for name, curve in CURVES.items():
+            draws[f"nearest, {name}"] = curve_fit(nearest, curve, floor, ceiling, rng)[0]
+        predictions += [predict(name, question, values) for name, values in draws.items()]
+    return predictions
+
+
+def _distance(one: PilotRun, other: PilotRun) -> float:
+    """Distance of two runs' settings: in logs of learning rate, batch and refresh interval."""
+    return float(np.linalg.norm(_place(one) - _place(other)))
+
+
+def _place(run: PilotRun) -> FloatArray:
+    settings = run.hyperparameters.completed()[0]
+    values = (
+        settings.learning_rate,
+        settings.group_size,
+        settings.prompts_per_step,
+        settings.refresh_interval,
+    )
+    return np.asarray(np.log([value or 1.0 for value in values]))

@@ -1,0 +1,161 @@
+"""Command that judges runs: diagnose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, noted, pairs
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from advisor.diagnosis import Diagnosis
+    from advisor.run.pilot_run import PilotRun
+
+FAILED = 5
+"""Exit code where a run fails a check, for continuous integration."""
+
+COLOURS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan", "PASS": "green"}
+
+
+def diagnose(
+    logs: Logs,
+    sidecar: Sidecar = None,
+    settings: Settings = None,
+    column: Column = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Folder for one figure per failure mode and run.")
+    ] = None,
+    posterior: Annotated[
+        Path | None,
+        typer.Option(
+            help="posterior.nc or a study: also judge how near its refresh limit a run is."
+        ),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No cards; only the table.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Tell reward hacking, dead advantages, lost entropy, instability and collapse apart.
+
+    Ends with code 5 where a run fails. Needs no fit.
+
+    [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --figures figures
+    """
+    from rich.console import Console
+
+    from advisor.diagnosis import diagnose as judge
+    from advisor.diagnosis.text import as_json as to_json
+    from advisor.diagnosis.text import as_markdown
+    from advisor.errors import InputError
+    from advisor.logs.survey import known_formats, survey
+
+    found = survey(
+        logs,
+        sidecar=sidecar,
+        overrides=pairs(settings, "--set"),
+        columns=pairs(column, "--column"),
+    )
+    if not found.runs:
+        why = "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
+        raise InputError(
+            "no run was found" + (f" ({why})" if why else ""),
+            path=", ".join(str(path) for path in logs[:3]),
+            advice=f"Give a folder or file that holds one of: {known_formats()}",
+        )
+    if posterior is None:
+        judged = [judge(run) for run in found.runs]
+    else:
+        from advisor.forecast.margin import refresh_margin
+        from advisor.monitoring.loading import load_posterior
+
+        with noted(quiet=quiet):
+            known, _ = load_posterior(posterior)
+        judged = [judge(run, *(refresh_margin(known, run) or ())) for run in found.runs]
+    if figures is not None:
+        _draw(found.runs, judged, figures)
+    if as_json:
+        typer.echo(to_json(judged))
+    elif markdown:
+        typer.echo(as_markdown(judged), nl=False)
+    else:
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = WIDE
+        show(judged, console, with_cards=not quiet)
+    for path, reason in found.unread:
+        if reason != "not a log that any reader knows" and not reason.startswith("settings"):
+            typer.echo(f"Not read: {path}: {reason}", err=True)
+    if any(one.verdict == "FAIL" for one in judged):
+        raise typer.Exit(FAILED)
+
+
+def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> None:
+    """Print a table of runs and, below it, the cards: all of a single run, else the bad ones."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    from advisor.diagnosis.card import SEVERITY
+    from advisor.diagnosis.text import card_lines, printable, worst
+
+    table = Table(header_style="bold", box=SIMPLE)
+    for name in ("run", "verdict", "collapse at step", "says"):
+        table.add_column(name, overflow="fold", justify="right" if "step" in name else "left")
+    for one in found:
+        step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
+        verdict = Text(one.verdict, style=COLOURS.get(one.verdict, ""))
+        table.add_row(Text(printable(one.id)), verdict, step, Text(worst(one)))
+    console.print(table)
+    if not with_cards:
+        return
+    least = SEVERITY["PASS"] if len(found) == 1 else SEVERITY["FAIL"]
+    for one in found:
+        shown = [card for card in one.cards if SEVERITY[card.status] >= least]
+        if shown and len(found) > 1:
+            console.print(Text(f"\n{printable(one.id)}", style="bold"))
+        for card in shown:
+            head, *rest = card_lines(card)
+            console.print(Text(head, style=COLOURS.get(card.status, "")), soft_wrap=True)
+            for line in rest:
+                console.print(Text(line, style="dim"), soft_wrap=True)
+    if len(found) == 1:
+        missing = [c.title for c in found[0].cards if c.status == "NOT APPLICABLE"]
+        for card in found[0].cards:
+            if card.status == "NOT APPLICABLE":
+                console.print(Text("\n".join(card_lines(card))), soft_wrap=True)
+        if missing:
+            console.print()
+    else:
+        console.print(
+            Text("Warnings and all numbers: give one run alone, --markdown or --json."),
+            soft_wrap=True,
+        )
+
+
+def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:
+    from advisor.errors import InputError, unwritable
+    from advisor.reporting.diagnosis import symptom_info
+    from advisor.reporting.drawing.diagnosis import draw_symptom
+    from advisor.reporting.gallery import render
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, (run, diagnosis) in enumerate(zip(runs, judged, strict=True), 1):
+            prefix = f"{number:03d}-" if len(runs) > 1 else ""
+            for card in diagnosis.cards:
+                if card.status == "NOT APPLICABLE":
+                    continue
+                try:
+                    info = symptom_info(run, diagnosis, card.mode)
+                except InputError:  # judged without a series of its own
+                    continue
+                image = render(draw_symptom(info), "png", card.mode)
+                (folder / f"{prefix}{card.mode}.png").write_bytes(image)
+    except OSError as error:
+        raise unwritable("figures", error, folder, "--figures") from error

@@ -1,0 +1,298 @@
+"""What is installed, what will sample, and whether a fit can run; nothing of it is imported.
+
+Versions come from the metadata of the installed packages, so this answers at once, and also where
+an import would fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from advisor._version import VERSION
+from advisor.errors import InputError
+from advisor.model.fast.code_cache import PACKAGE, check_writable, code_folder
+
+DISTRIBUTION = "grpo-advisor"
+
+ALSO_SHOWN = ("pytensor",)
+"""Packages that come with others and decide numbers or speed."""
+
+EXTRAS = {
+    "trainer": (("torch",), "--sampler gp, and training the tiny transformers of case_studies"),
+    "trl": (("trl",), "watching a run from within TRL (AdvisorCallback)"),
+    "postgres": (("sqlalchemy", "psycopg"), "--storage postgresql://..."),
+}
+"""Optional extras: what has to be there, and what it enables."""
+
+COMPILED = ("density_callback", "expand_callback")
+"""Functions that the sampler calls: where both are compiled, nothing is left to compile."""
+
+HEAD = 64
+"""First bytes of an index of numba's cache, which hold numba's version."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that a fit needs.
+
+    Attributes
+    ----------
+    name : str
+    version : str or None
+        None where it is missing.
+    wanted : str
+        Versions that will do; empty where any does.
+    is_fit : bool
+    """
+
+    name: str
+    version: str | None
+    wanted: str
+    is_fit: bool
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An optional extra.
+
+    Attributes
+    ----------
+    name : str
+    versions : dict of str to (str or None)
+    enables : str
+    is_there : bool
+    """
+
+    name: str
+    versions: dict[str, str | None]
+    enables: str
+    is_there: bool
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The folder of compiled machine code.
+
+    Attributes
+    ----------
+    folder : str
+    bytes : int
+        Of these very formulas.
+    is_warm : bool
+        Whether the next fit loads rather than compiles.
+    is_writable : bool
+    other_folders, other_bytes : int
+        What other versions of the formulas left beside it.
+    """
+
+    folder: str
+    bytes: int
+    is_warm: bool
+    is_writable: bool
+    other_folders: int
+    other_bytes: int
+
+
+@dataclass(frozen=True)
+class Health:
+    """Everything that ``advisor doctor`` says.
+
+    Attributes
+    ----------
+    advisor, python, platform : str
+    packages : tuple of Package
+    backend : str
+        What will sample.
+    cache : Cache
+    extras : tuple of Extra
+    cpus : int
+        That this process may use.
+    problems : tuple of str
+        What keeps a fit from running, each with what to do.
+    """
+
+    advisor: str
+    python: str
+    platform: str
+    packages: tuple[Package, ...]
+    backend: str
+    cache: Cache
+    extras: tuple[Extra, ...]
+    cpus: int
+    problems: tuple[str, ...]
+
+    @property
+    def can_fit(self) -> bool:
+        """Whether nothing keeps a fit from running."""
+        return not self.problems
+
+    def to_json(self) -> str:
+        """Everything, as JSON."""
+        return json.dumps({"can_fit": self.can_fit, **asdict(self)}, indent=2)
+
+
+def examine() -> Health:
+    """Look at the installation.
+
+    Returns
+    -------
+    health : Health
+
+    Raises
+    ------
+    InputError
+        Not even versions can be compared here.
+    """
+    if _version("packaging") is None:
+        raise InputError(
+            "versions cannot be compared without the package 'packaging'",
+            advice="Run: pip install packaging",
+        )
+    python = platform.python_version()
+    wanted_python, wanted = _requirements()
+    packages = tuple(_package(name, versions) for name, versions in wanted.items())
+    known = {package.name: package.version for package in packages}
+    problems = []
+    if not _holds(python, wanted_python):
+        problems.append(
+            f"Python {python} is not supported. Make an environment with Python {wanted_python}."
+        )
+    problems += [_complaint(package) for package in packages if not package.is_fit]
+    folder = code_folder()
+    try:
+        check_writable(folder)
+    except InputError as error:
+        problems.append(str(error))
+        is_writable = False
+    else:
+        is_writable = True
+    return Health(
+        advisor=VERSION,
+        python=python,
+        platform=f"{platform.system()} {platform.machine()}",
+        packages=packages,
+        backend=(
+            f"nutpie {known.get('nutpie') or '(missing)'} (NUTS) on machine code of the advisor's "
+            f"own, compiled by numba {known.get('numba') or '(missing)'}"
+        ),
+        cache=_cache(folder, known.get("numba"), is_writable=is_writable),
+        extras=tuple(_extra(name) for name in EXTRAS),
+        cpus=_cpus(),
+        problems=tuple(problems),
+    )
+
+
+def is_compiled(folder: Path, numba: str | None) -> bool:
+    """Whether numba will find its machine code for this Python in the folder.
+
+    Parameters
+    ----------
+    folder : Path
+    numba : str or None
+        Installed version; machine code of another is not used.
+    """
+    source = PACKAGE / "posterior" / "density.py"
+    # As numba names the folder of a source file, and takes no index older than the source.
+    own = hashlib.sha1(str(source.parent).encode(), usedforsecurity=False).hexdigest()
+    version = "".join(platform.python_version_tuple()[:2])
+    for name in COMPILED:
+        pattern = f"{source.stem}.{name}-*.py{version}*.nbi"
+        found = list((folder / f"{source.parent.name}_{own}").glob(pattern))
+        if numba is None or not any(_is_current(index, source, numba) for index in found):
+            return False
+    return True
+
+
+def _is_current(index: Path, source: Path, numba: str) -> bool:
+    with index.open("rb") as file:
+        is_same = numba.encode() in file.read(HEAD)
+    return is_same and index.stat().st_mtime >= source.stat().st_mtime
+
+
+def _requirements() -> tuple[str, dict[str, str]]:
+    """Python and packages that the installed advisor asks for, with their versions."""
+    from packaging.requirements import Requirement
+
+    try:
+        told = metadata.metadata(DISTRIBUTION)
+    except metadata.PackageNotFoundError:  # run from a checkout: what is there must do
+        return "", dict.fromkeys(("numba", "numpy", "nutpie", "optuna", "arviz", "pymc"), "")
+    wanted: dict[str, str] = {}
+    for line in metadata.requires(DISTRIBUTION) or ():
+        asked = Requirement(line)
+        if asked.marker is None or asked.marker.evaluate({"extra": ""}):
+            both = [wanted.get(asked.name, ""), str(asked.specifier)]
+            wanted[asked.name] = ",".join(part for part in both if part)
+    return told["Requires-Python"] or "", wanted | dict.fromkeys(ALSO_SHOWN, "")
+
+
+def _holds(version: str, wanted: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(wanted).contains(version, prereleases=True)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _package(name: str, wanted: str) -> Package:
+    version = _version(name)
+    return Package(name, version, wanted, version is not None and _holds(version, wanted))
+
+
+def _complaint(package: Package) -> str:
+    state = "is missing" if package.version is None else f"{package.version} will not do"
+    return f"{package.name} {state}. Run: pip install '{package.name}{package.wanted}'"
+
+
+def _extra(name: str) -> Extra:
+    packages, enables = EXTRAS[name]
+    versions = {package: _version(package) for package in packages}
+    return Extra(name, versions, enables, None not in versions.values())
+
+
+def _cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cache(folder: Path, numba: str | None, *, is_writable: bool) -> Cache:
+    others = [path for path in _subfolders(folder.parent) if path != folder]
+    return Cache(
+        folder=str(folder),
+        bytes=_bytes(folder),
+        is_warm=is_compiled(folder, numba),
+        is_writable=is_writable,
+        other_folders=len(others),
+        other_bytes=sum(map(_bytes, others)),
+    )
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.is_dir()]
+    except OSError:
+        return []
+
+
+def _bytes(folder: Path) -> int:
+    """Size of what a folder holds; a file that goes meanwhile counts as nothing."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(place, name)).st_size
+            except OSError:
+                continue
+    return total

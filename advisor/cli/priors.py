@@ -1,0 +1,176 @@
+"""Command line of ``advisor priors``: look at a preset, learn one from past posteriors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from advisor.cli.flags import WIDE, Debug, Quiet, noted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from advisor.model.priors import Priors
+
+priors_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Look at what is believed before any log, or learn it from your own past posteriors.",
+)
+
+
+@priors_app.command()
+def show(
+    preset: Annotated[
+        str | None, typer.Argument(help=r"Preset, or a path to a .toml \[default: list them].")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw 60 prior reward curves (.svg, .png or .pdf).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """List the presets, or show every number of one and the reward curves that it expects.
+
+    [bold]Example[/]: advisor priors show lora --figure lora.svg
+    """
+    from advisor.errors import InputError
+    from advisor.model.priors import load_priors
+    from advisor.model.priors.text import show_preset, show_presets
+
+    if preset is None:
+        if figure is not None:
+            raise InputError(
+                "there is no preset to draw",
+                key="--figure",
+                advice="Name one: advisor priors show lora --figure lora.svg",
+            )
+        if as_json:
+            typer.echo(json.dumps(_listed(), indent=2))
+        else:
+            show_presets(_console())
+        return
+    priors = load_priors(preset)
+    from advisor.model.prior_predictive import prior_predictive
+
+    predictive = prior_predictive(priors)
+    if figure is not None:
+        _draw(predictive, figure)
+    if as_json:
+        typer.echo(json.dumps(_told(priors, predictive), indent=2))
+        return
+    console = _console()
+    show_preset(priors, console)
+    console.print()
+    console.print(predictive.text, soft_wrap=True, markup=False)
+    if figure is not None:
+        console.print(f"\nFigure in {figure}", soft_wrap=True, markup=False)
+
+
+@priors_app.command()
+def learn(
+    posteriors: Annotated[
+        list[Path], typer.Argument(help="posterior.nc of past studies, each of other data.")
+    ],
+    out: Annotated[Path, typer.Option(help="Preset to write, ending in .toml.")],
+    name: Annotated[
+        str | None, typer.Option(help=r"Its name \[default: that of the file].")
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help=r"Preset to start from \[default: the one that the posteriors were fitted under]."
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the preset as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Turn the posteriors of your past studies into a preset for the next one.
+
+    What they agree on becomes narrower, what they do not touch stays as it is, and the preset
+    remembers their data: it must not be scored on them.
+
+    [bold]Example[/]: advisor priors learn study-*/posterior.nc --out team.toml
+    """
+    from advisor.findings.learned_priors import learn_priors, shared_preset
+    from advisor.model.posterior import Posterior
+    from advisor.model.priors import load_priors
+    from advisor.model.priors.text import show_learned
+    from advisor.model.priors.writing import check_preset_file, write_preset
+
+    check_preset_file(out)
+    with noted(quiet=quiet):
+        known = [Posterior.load(path) for path in posteriors]
+    start = shared_preset(known) if base is None else load_priors(base)
+    learned = learn_priors(known, base=start, name=out.stem if name is None else name)
+    write_preset(out, learned)
+    if as_json:
+        typer.echo(learned.model_dump_json(indent=2))
+        return
+    console = _console()
+    show_learned(learned, start, console)
+    console.print(
+        f"\nPreset '{learned.name}' in {out}. Use it with: advisor advise LOGS --priors {out}",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+def _listed() -> list[dict[str, Any]]:
+    from advisor.model.priors import load_priors, preset_names
+
+    presets = [load_priors(name) for name in preset_names()]
+    return [p.model_dump(include={"name", "description", "evidence"}) for p in presets]
+
+
+def _told(priors: Priors, predictive: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from advisor.model.prior_predictive import COLLAPSE_STEPS, REFERENCE
+    from advisor.model.priors.table import prior_table
+
+    return {
+        **priors.model_dump(include={"name", "description", "evidence", "learned_from"}),
+        "entries": [asdict(row) for row in prior_table(priors)],
+        "predictive": {
+            "reference": REFERENCE,
+            **{
+                name: {"median": predictive.median(name), "bands": predictive.bands(name)}
+                for name in ("start", "plateau", "time")
+            },
+            "collapsed": {"steps": COLLAPSE_STEPS, "probability": predictive.collapsed},
+        },
+    }
+
+
+def _draw(predictive: Any, path: Path) -> None:
+    from advisor.errors import InputError, unwritable
+    from advisor.reporting.drawing.priors import draw_priors
+    from advisor.reporting.gallery import FORMATS, render
+
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise InputError(
+            f"no figure format '{kind}'",
+            path=path,
+            key="--figure",
+            advice=f"Choose among {', '.join(FORMATS)}",
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(render(draw_priors(predictive), kind, "priors"))
+    except OSError as error:
+        raise unwritable("the figure", error, path, "--figure") from error
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDE  # nothing to fit into
+    return console

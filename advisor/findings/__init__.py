@@ -1,0 +1,1 @@
+"""What may be said of a posterior: identifiability, design, sensitivity, learned priors."""

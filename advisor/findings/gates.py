@@ -1,0 +1,265 @@
+"""What may be published of a (task, model): plateau and timescale only where they are identified.
+
+A pilot shorter than the timescale shows its start and its initial slope, and little else: a high
+plateau reached slowly and a low one reached soon look the same (theory section 8). Until then the
+answer is "too early to tell", with the slope, a bound on the plateau and how many more steps would
+tell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.findings.prior_groups import prior_groups
+from advisor.findings.spans import Span, span_of
+from advisor.forecast.begun_run import PilotForecaster
+from advisor.forecast.forecaster import SEARCH_DRAWS
+from advisor.model import equations as eq
+from advisor.model.cohort import clock_table
+from advisor.model.posterior import INTERVAL, Posterior, RunSummary
+from advisor.run.pilot_run import Hyperparameters
+
+FloatArray = npt.NDArray[np.float64]
+
+PLATEAU_WIDTH = 0.2
+"""Width of the plateau's interval, in reward ranges, from which it is not published: a window of
+one timescale leaves .21 (sd .081, theory section 8)."""
+
+TIMESCALE_FACTOR = 3.0
+"""Upper over lower end of the timescale's interval from which it is not published; a window of one
+timescale leaves 1.9, of half a one 8 (theory section 8)."""
+
+CONTRACTED = 0.7
+"""Width of a posterior interval over that of its prior from which the pilots have said too little:
+they then hold no more information than the prior did (1 / sqrt(2) = .71)."""
+
+PLATEAU_WINDOW = 2.0
+TIMESCALE_WINDOW = 1.0
+"""Logged window over timescale at which plateau and timescale are told: sd(R*) = .022 and
+sd(log T) = .26 (theory section 8, at a noise of .03). They are stated for one exponential, which
+then has e^-2 and e^-1 of its way to go; a curve with a slow start or a long tail is taken to tell
+as much when as much of its way is left."""
+
+FARTHEST = 100_000
+"""Optimizer steps beyond which nobody is told to log."""
+
+
+class MoreSteps(NamedTuple):
+    """Optimizer steps at peak learning rate that a pilot lacks; zero or less: it is long enough.
+
+    ``median`` and ``upper`` are those of the central 80 % interval; infinite beyond ``FARTHEST``.
+    """
+
+    run: str
+    median: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Identified:
+    """Whether the pilots tell one quantity.
+
+    Attributes
+    ----------
+    span : Span
+        Of the posterior, in the quantity's units.
+    width, prior_width : float
+        Of the central 80 % intervals of posterior and prior: of a plateau in reward ranges, of a
+        timescale in natural logs.
+    limit : float
+        Width from which it counts as unknown.
+    """
+
+    span: Span
+    width: float
+    prior_width: float
+    limit: float
+
+    @property
+    def is_identified(self) -> bool:
+        """Narrow enough to be of use, and because of the pilots rather than of the prior."""
+        return self.width < self.limit and self.width < CONTRACTED * self.prior_width
+
+
+@dataclass(frozen=True)
+class GroupGate:
+    """What may be said of one (task, model).
+
+    Attributes
+    ----------
+    task, model : str
+    plateau : Identified
+        In reward units, at the reference configuration.
+    timescale : Identified
+        1 / stiffness, in optimizer steps, at the reference configuration.
+    slope : Span
+        Initial slope in reward units per optimizer step: stiffness x (plateau - start).
+    bound : float
+        Reward above which the plateau lies with 90 % probability.
+    more : MoreSteps or None
+        The pilot that lacks the fewest steps; None where nothing is lacking, or where every pilot
+        of the pair collapsed.
+    """
+
+    task: str
+    model: str
+    plateau: Identified
+    timescale: Identified
+    slope: Span
+    bound: float
+    more: MoreSteps | None
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether both plateau and timescale may be published."""
+        return self.plateau.is_identified and self.timescale.is_identified
+
+    @property
+    def text(self) -> str:
+        """A line where all is told; else what is, a bound for the rest, and what would tell it."""
+        told, untold = [], []
+        for name, quantity, unit in (
+            ("plateau", self.plateau, ""),
+            ("timescale", self.timescale, " steps"),
+        ):
+            if quantity.is_identified:
+                told.append(f"{name} {quantity.span.written(3)}{unit}")
+            else:
+                untold.append(name)
+        parts = [", ".join(told)] if told else []
+        if untold:
+            parts.append(f"too early to tell the {' and the '.join(untold)}")
+            parts.append(f"the reward first rises by {self.slope.written(2)} per step")
+            if "plateau" in untold:
+                percent = f"{(1 + INTERVAL) / 2:.0%}".replace("%", " %")
+                parts.append(f"its plateau lies above {self.bound:.3g} with {percent} probability")
+            parts.append(self._lacking)
+        return f"{self.model} on {self.task}: {'; '.join(parts)}."
+
+    @property
+    def _lacking(self) -> str:
+        if self.more is None:
+            return "every pilot collapsed, so run a gentler one"
+        run, median, upper = self.more
+        if upper <= 0:
+            return "no pilot is too short, so add another learning rate or seed, not steps"
+        if median <= 0:
+            return f"log up to {_rounded_up(upper)} more steps of {run} at its peak learning rate"
+        return (
+            f"log {_rounded_up(median)} more steps (perhaps {_rounded_up(upper)}) of {run} at its "
+            "peak learning rate"
+        )
+
+
+def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
+    """Decide for each (task, model) what of it may be published.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    gates : tuple of GroupGate
+        In the order of ``posterior.meta.groups``. The prior of a plateau is simulated with a fixed
+        seed, given the posterior's own start: a start that leaves little headroom says by itself
+        where the plateau lies, and that is not what the pilots told.
+    """
+    meta = posterior.meta
+    scale = meta.ceiling - meta.floor
+    start_logit = posterior.flat("start_logit")
+    prior = prior_groups(meta, len(start_logit), start_logit)
+    gates = []
+    for index, (task, model) in enumerate(meta.groups):
+        plateau = posterior.flat("plateau")[:, index]
+        stiffness = posterior.flat("stiffness")[:, index]
+        start = posterior.flat("start")[:, index]
+        level = Identified(
+            span_of(plateau),
+            _width(plateau) / scale,
+            _width(prior.plateau[:, index]) / scale,
+            PLATEAU_WIDTH,
+        )
+        timescale = Identified(
+            span_of(1.0 / stiffness),
+            _width(np.log(stiffness)),
+            _width(np.log(prior.stiffness[:, index])),
+            math.log(TIMESCALE_FACTOR),
+        )
+        window = TIMESCALE_WINDOW if level.is_identified else PLATEAU_WINDOW
+        lacks = not (level.is_identified and timescale.is_identified)
+        gates.append(
+            GroupGate(
+                task,
+                model,
+                level,
+                timescale,
+                span_of(stiffness * (plateau - start)),
+                level.span.lower,
+                _more_steps(posterior, task, model, window) if lacks else None,
+            )
+        )
+    return tuple(gates)
+
+
+def _more_steps(posterior: Posterior, task: str, model: str, window: float) -> MoreSteps | None:
+    """Steps that the pilot lacks which lacks the fewest, of those that did not collapse."""
+    lacking = []
+    for index, run in enumerate(posterior.meta.runs):
+        if (run.task, run.model) != (task, model) or run.collapse_step is not None:
+            continue
+        settings = _settings(run)
+        wanted = _steps_until(posterior, index, settings, math.exp(-window))
+        # Without interpolation: between a finite and an infinite number there is none.
+        median, upper = np.quantile(wanted, [0.5, (1 + INTERVAL) / 2], method="higher")
+        logged = _clock(posterior, run, settings)
+        lacking.append(MoreSteps(run.id, float(median - logged), float(upper - logged)))
+    return min(lacking, key=lambda more: more.median, default=None)
+
+
+def _steps_until(
+    posterior: Posterior, index: int, settings: Hyperparameters, left: float
+) -> FloatArray:
+    """Steps at peak learning rate after which a pilot has that share of its way left."""
+    pilot = PilotForecaster(posterior, index, draws=SEARCH_DRAWS)
+    steady = settings.model_copy(update={"schedule": "constant", "warmup_steps": 0})
+    steps = np.unique(np.geomspace(1, FARTHEST, 200).astype(int))
+    reward = (pilot.reward(steady, steps) - posterior.meta.floor) / (
+        posterior.meta.ceiling - posterior.meta.floor
+    )
+    run = pilot.run(steady)
+    gain = (reward - run.start[:, None]) / (run.plateau - run.start)[:, None]
+    arrived = gain >= 1 - left
+    return np.where(arrived.any(axis=1), steps[arrived.argmax(axis=1)], np.inf)
+
+
+def _settings(run: RunSummary) -> Hyperparameters:
+    settings = Hyperparameters.model_validate(run.hyperparameters)
+    if settings.planned_steps is not None:
+        return settings
+    return settings.model_copy(update={"planned_steps": int(run.steps)})
+
+
+def _clock(posterior: Posterior, run: RunSummary, settings: Hyperparameters) -> float:
+    """Logged window in steps at peak rate: decayed ones tell no plateau (theory section 7)."""
+    exponent = float(np.median(posterior.flat("rate.learning_rate")))
+    polynomial = eq.clock_polynomial(clock_table(settings, int(run.steps))[-1])
+    return float(polynomial @ exponent ** np.arange(polynomial.size))
+
+
+def _width(draws: FloatArray) -> float:
+    span = span_of(draws)
+    return span.upper - span.lower
+
+
+def _rounded_up(steps: float) -> str:
+    """Steps to two digits, never fewer than are needed."""
+    if not math.isfinite(steps):
+        return f"more than {FARTHEST:,}"
+    unit = 10 ** max(0, math.floor(math.log10(steps)) - 1)
+    return f"{math.ceil(steps / unit - 1e-9) * unit:,}"

@@ -1,0 +1,277 @@
+"""A team's own preset: what its past posteriors say about the next study.
+
+Every parameter of the population is meta-analysed over the posteriors (`meta_analysis`). Levels of
+tasks and models are treated alike, each task or model on a task in the place of a study; those with
+the same task name count as one task together, so that a task piloted with ten models does not pass
+for ten tasks. Entries are learned one by one: correlations between them within a posterior are left
+out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.findings.learned_families import learn_families
+from advisor.findings.meta_analysis import (
+    STUDY_SHARE,
+    TASK_SHARE,
+    Estimates,
+    new_study,
+    without_prior,
+)
+from advisor.model import equations as eq
+from advisor.model.posterior import Posterior
+from advisor.model.priors import Priors, load_priors, preset_names
+from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors.table import prior_entries
+
+TASK_LEVELS = ("headroom_logit", "log_slope", "log_onset")
+"""Entries that each task has of its own."""
+
+GROUP_LEVELS = ("start_logit", "eval_start_logit", "log_eval_gain")
+"""Entries that each model on a task has of its own."""
+
+HASH = 8
+"""Characters of a data hash that a source names."""
+
+
+def learn_priors(
+    posteriors: Sequence[Posterior], *, base: Priors | str | None = None, name: str = "team"
+) -> Priors:
+    """Turn past posteriors into a preset for the next study.
+
+    Parameters
+    ----------
+    posteriors : sequence of Posterior
+        Of different data; they may have been fitted under different presets.
+    base : Priors or str, optional
+        What is believed where they say nothing [default: the preset they were all fitted under].
+    name : str
+        Of the new preset; none that comes with the package.
+
+    Returns
+    -------
+    priors : Priors
+        With a source for every entry, and the runs' fingerprints in ``learned_from``: on those
+        runs it must not be scored.
+
+    Raises
+    ------
+    InputError
+        There is no posterior, two are of the same data or share a run, the base has learned from
+        one of them, they were fitted under different presets and no base is named, or the name
+        is taken.
+
+    Notes
+    -----
+    A random-effects meta-analysis, see :mod:`advisor.findings.meta_analysis`. Levels such as
+    ``log_slope`` are those at each study's own reference configuration (the geometric mean of its
+    pilots), which is how a new study will read them; those of plateau loss and collapse are at
+    their anchors (:func:`advisor.model.equations.at_reference`).
+    """
+    _check(posteriors, name)
+    start = _base(posteriors, base)
+    _check_base(posteriors, start)
+    learned = {}
+    for entry, prior in prior_entries(start).items():
+        found = _estimates(posteriors, entry)
+        if found is None or not isinstance(prior, NormalPrior):
+            kept = f"{_sentence(prior.source)} Kept from {start.name}: no posterior narrowed it."
+            learned[entry] = {**prior.model_dump(), "source": kept}
+            continue
+        is_level = entry in TASK_LEVELS + GROUP_LEVELS
+        mean, sd, between = new_study(found, prior, TASK_SHARE if is_level else STUDY_SHARE)
+        learned[entry] = {
+            "mean": _rounded(mean, sd),
+            "sd": _rounded(sd, sd),
+            "source": _source(posteriors, entry, found, between, prior, start.name),
+        }
+    return Priors.model_validate(
+        {
+            "name": name,
+            "description": _description(posteriors, start),
+            "evidence": f"{start.evidence}; {_extent(posteriors)}",
+            "learned_from": (
+                *start.learned_from,
+                *(mark for posterior in posteriors for mark in _marks(posterior).values()),
+            ),
+            **learned,
+            "family_runs": learn_families(posteriors, start),
+        }
+    )
+
+
+def shared_preset(posteriors: Sequence[Posterior]) -> Priors:
+    """Preset that all posteriors were fitted under.
+
+    Raises
+    ------
+    InputError
+        They were fitted under different ones.
+    """
+    first = posteriors[0].meta.priors
+    if any(posterior.meta.priors != first for posterior in posteriors):
+        names = dict.fromkeys(posterior.meta.priors.name for posterior in posteriors)
+        raise InputError(
+            "the posteriors were fitted under different presets "
+            f"({', '.join(names) if len(names) > 1 else first.name + ' of different versions'})",
+            key="base",
+            advice=f"Name the one to start from: {', '.join(preset_names())}, or a .toml",
+        )
+    return first
+
+
+def _base(posteriors: Sequence[Posterior], base: Priors | str | None) -> Priors:
+    if base is None:
+        return shared_preset(posteriors)
+    return load_priors(base) if isinstance(base, str) else base
+
+
+def _estimates(posteriors: Sequence[Posterior], entry: str) -> Estimates | None:
+    """Estimates of one entry, or None where no posterior says anything about it."""
+    parameter = {name.replace(".", "_"): name for name in eq.population_names()}.get(entry, entry)
+    values, errors, units, sources = [], [], [], []
+    for index, posterior in enumerate(posteriors):
+        if parameter not in posterior.draws:
+            continue
+        draws = posterior.as_in_priors(parameter)
+        draws = draws.reshape(len(draws), -1)
+        value, error = without_prior(
+            draws.mean(axis=0),
+            draws.var(axis=0),
+            getattr(posterior.meta.priors, entry),
+            posterior.convergence.ess,
+        )
+        for unit in np.flatnonzero(np.isfinite(value)):
+            values.append(value[unit])
+            errors.append(error[unit])
+            units.append(_unit(posterior, entry, int(unit), index))
+            sources.append(index)
+    if not values:
+        return None
+    shared = Counter(units)
+    return Estimates(
+        np.array(values),
+        np.array(errors),
+        np.array([1 / shared[unit] for unit in units]),
+        tuple(dict.fromkeys(sources)),
+    )
+
+
+def _unit(posterior: Posterior, entry: str, place: int, study: int) -> str | int:
+    """What an estimate stands for: the name of its task, or else its study."""
+    if entry in TASK_LEVELS:
+        return posterior.meta.tasks[place]
+    if entry in GROUP_LEVELS:
+        return posterior.meta.groups[place][0]
+    return study
+
+
+def _check(posteriors: Sequence[Posterior], name: str) -> None:
+    if not posteriors:
+        raise InputError("there is no posterior to learn from", advice="Give at least one")
+    if not name.strip() or name in preset_names():
+        raise InputError(
+            f"'{name}' is no name for a new preset", key="name", advice="Choose a name of its own"
+        )
+    seen: dict[str, int] = {}
+    for number, posterior in enumerate(posteriors, 1):
+        data = posterior.meta.provenance.data_sha256
+        if data in seen:
+            raise InputError(
+                f"posteriors {seen[data]} and {number} of those given were fitted to the same data "
+                f"({data[:HASH]}), which would count twice",
+                advice="Give each once",
+            )
+        seen[data] = number
+    owner: dict[str, int] = {}
+    for number, posterior in enumerate(posteriors, 1):
+        for run, mark in _marks(posterior).items():
+            if owner.setdefault(mark, number) != number:
+                raise InputError(
+                    f"run '{run}' is in posteriors {owner[mark]} and {number} of those given, "
+                    "and would count twice",
+                    advice="Give only the posterior that was fitted to more runs",
+                )
+
+
+def _marks(posterior: Posterior) -> dict[str, str]:
+    """Fingerprints by the ids of the runs that can be known again."""
+    return {run.id: run.fingerprint for run in posterior.meta.runs if run.fingerprint}
+
+
+def _check_base(posteriors: Sequence[Posterior], base: Priors) -> None:
+    for number, posterior in enumerate(posteriors, 1):
+        for run, mark in _marks(posterior).items():
+            if mark in base.learned_from:
+                raise InputError(
+                    f"the base '{base.name}' has already learned from run '{run}' of posterior "
+                    f"{number}, which would count twice",
+                    key="base",
+                    advice="Leave it out, or start from a base that has not seen it",
+                )
+
+
+def _rounded(value: float, sd: float) -> float:
+    """To a hundredth of the sd."""
+    return round(value, 2 - int(np.floor(np.log10(sd))))
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else text + "."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _source(
+    posteriors: Sequence[Posterior],
+    entry: str,
+    found: Estimates,
+    between: float,
+    base: NormalPrior,
+    base_name: str,
+) -> str:
+    pooled, between_what = "", "studies"
+    if entry in TASK_LEVELS + GROUP_LEVELS:
+        pooled = f", pooled over {_count(round(found.weight.sum()), 'task')},"
+        between_what = "tasks"
+    who = "; ".join(_told(posteriors[study]) for study in found.studies)
+    return (
+        f"Learned from {len(found.studies)} of {_count(len(posteriors), 'posterior')}{pooled} by "
+        f"random-effects meta-analysis: {who}. Spread between {between_what} {between:.2g}; "
+        f"{base_name} said {base.mean:g} with sd {base.sd:g}."
+    )
+
+
+def _told(posterior: Posterior) -> str:
+    """Name a posterior by its data: ``3f2a91bc (12 runs, 1 task)``."""
+    meta = posterior.meta
+    return (
+        f"{meta.provenance.data_sha256[:HASH]} "
+        f"({_count(len(meta.runs), 'run')}, {_count(len(meta.tasks), 'task')})"
+    )
+
+
+def _description(posteriors: Sequence[Posterior], base: Priors) -> str:
+    tasks = list(dict.fromkeys(task for posterior in posteriors for task in posterior.meta.tasks))
+    named = ", ".join(tasks[:3]) + (f" and {len(tasks) - 3} more" if len(tasks) > 3 else "")
+    return f"{base.name}, updated by {_count(len(posteriors), 'past posterior')} on {named}."
+
+
+def _extent(posteriors: Sequence[Posterior]) -> str:
+    sizes = [run.parameters for posterior in posteriors for run in posterior.meta.runs]
+    span = " to ".join(dict.fromkeys(_size(end) for end in (min(sizes), max(sizes))))
+    return (
+        f"{_count(len(posteriors), 'posterior')} of {_count(len(sizes), 'run')}, {span} parameters"
+    )
+
+
+def _size(parameters: float) -> str:
+    lead, power = f"{parameters:.0e}".split("e")
+    return f"{lead}e{int(power)}"

@@ -1,0 +1,76 @@
+"""What a preset says of each (task, model) that was piloted, as draws beside the posterior's."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.model import equations as eq
+from advisor.model.posterior import Meta
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class PriorGroups(NamedTuple):
+    """Prior draws.
+
+    Attributes
+    ----------
+    plateau, stiffness : ndarray of shape (draws, groups)
+        In reward units; per optimizer step; at the reference configuration.
+    curvature : ndarray of shape (draws,)
+        Exponent of the model size in the stiffness.
+    """
+
+    plateau: FloatArray
+    stiffness: FloatArray
+    curvature: FloatArray
+
+
+def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -> PriorGroups:
+    """Simulate the prior of plateau and stiffness, with a fixed seed.
+
+    Parameters
+    ----------
+    meta : Meta
+        Of a posterior: groups, reference and preset.
+    size : int
+        Draws.
+    start_logit : ndarray of shape (size, groups), optional
+        Starts that are known; drawn from the preset where they are not given.
+
+    Returns
+    -------
+    prior : PriorGroups
+    """
+    rng = np.random.default_rng(0)
+    groups, of = len(meta.groups), list(meta.task_of_group)
+
+    def draw(entry: str, *shape: int) -> FloatArray:
+        prior = getattr(meta.priors, entry)
+        return np.asarray(prior.mean + prior.sd * rng.standard_normal((size, *shape)))
+
+    population = {name: draw(name.replace(".", "_"), 1) for name in eq.population_names()}
+    log_parameters = np.log(np.array(meta.group_parameters) / meta.reference.parameters)
+    headroom, slope = (
+        draw("headroom_logit", len(meta.tasks)),
+        draw("log_slope", len(meta.tasks)),
+    )
+    population = eq.at_reference(population, eq.task_log_stiffness(headroom, slope)[:, None])
+    level = eq.group_level(
+        population,
+        headroom[:, of],
+        slope[:, of],
+        draw("start_logit", groups) if start_logit is None else start_logit,
+        rng.standard_normal((size, groups)),
+        rng.standard_normal((size, groups)),
+        log_parameters,
+    )
+    plateau = eq.reference_plateau(population, level, log_parameters)
+    return PriorGroups(
+        meta.floor + (meta.ceiling - meta.floor) * plateau,
+        np.exp(level.log_stiffness),
+        population["curvature_exponent"][:, 0],
+    )

@@ -1,0 +1,1 @@
+"""The only place that predicts: rewards, logged rewards, stability."""

@@ -1,0 +1,123 @@
+"""Fit pilot runs; several families of curves are weighted by how well each forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.forecast.begun_run import continued_reward
+from advisor.model.compat import Progress, silent
+from advisor.model.families import FAMILIES, SPECTRUM, Family
+from advisor.model.posterior import Posterior, mix
+from advisor.model.presets import preset_for
+from advisor.model.priors import Priors, load_priors
+from advisor.model.sampling import Sampling, cohort_of, converged, sampled
+from advisor.model.stacking import held_out_scores, stacked_weights
+from advisor.run.part import first_part
+from advisor.run.pilot_run import PilotRun
+
+HELD_OUT_SHARE = 0.67
+"""Share of each log that families see when they are compared; they forecast the rest."""
+
+LEAST_SEEN = 8
+"""Rewards seen of a run below which its forecast tells nothing of the family."""
+
+
+def fit(
+    runs: Sequence[PilotRun],
+    *,
+    priors: Priors | str | None = None,
+    families: Sequence[str] = (SPECTRUM.name,),
+    sampling: Sampling | None = None,
+    progress: Progress = silent,
+) -> Posterior:
+    """Fit the hierarchical model to pilot runs.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+        From :func:`advisor.read_runs`.
+    priors : Priors or str, optional
+        A preset or its name [default: the one whose evidence the runs lie in, `preset_for`].
+    families : sequence of str
+        Families of curves, by the names in `families.FAMILIES`. Several are weighted by how well
+        each forecasts the last third of the logs, and their draws are mixed.
+    sampling : Sampling, optional
+        Chains, draws, seed.
+    progress : callable, optional
+        Called with (what is happening, share done or None, detail).
+
+    Returns
+    -------
+    posterior : Posterior
+
+    Raises
+    ------
+    InputError
+        The runs do not hold what a fit needs, or a family is unknown.
+    NotConvergedError
+        R-hat, effective sample size or divergences failed in three attempts.
+    """
+    chosen_priors, why = (priors, None) if priors is not None else preset_for(runs)
+    preset = load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
+    settings = sampling or Sampling()
+    chosen = [_family(name) for name in dict.fromkeys(families)]
+    cohort = cohort_of(runs)
+    if why is not None:
+        note = f"prior preset '{preset.name}' chosen: {why}"
+        cohort = replace(cohort, notes=(*cohort.notes, note))
+    progress("Loading the sampler", None, "compiled at its first use, then kept on disk")
+    fits = [converged(cohort, preset, family, settings, progress) for family in chosen]
+    if len(fits) == 1:
+        return fits[0]
+    return mix(fits, _weights(runs, preset, chosen, settings, progress))
+
+
+def _family(name: str) -> Family:
+    if name not in FAMILIES:
+        raise InputError(
+            f"there is no family of curves '{name}'",
+            key="families",
+            advice=f"Choose among {', '.join(FAMILIES)}",
+        )
+    return FAMILIES[name]
+
+
+def _weights(
+    runs: Sequence[PilotRun],
+    preset: Priors,
+    families: Sequence[Family],
+    settings: Sampling,
+    progress: Progress,
+) -> dict[str, float]:
+    """Weights of families by their forecasts of the last third of the logs."""
+    prior = {family.name: float(getattr(preset.family_runs, family.name)) for family in families}
+    begun, rest = {}, {}
+    for run in runs:
+        part = None if run.is_eval_only else first_part(run, HELD_OUT_SHARE)
+        if part is None or int(np.isfinite(part.reward).sum()) < LEAST_SEEN:
+            continue
+        later = (run.step > HELD_OUT_SHARE * run.step[-1]) & np.isfinite(run.reward)
+        if later.any():
+            begun[run.id], rest[run.id] = part, (run.step[later], float(run.reward[later].mean()))
+    scores = {}
+    for family in families:
+        progress("Comparing families", None, f"{family.title} on the last third of the logs")
+        try:
+            posterior = sampled(cohort_of(list(begun.values())), preset, family, settings, silent)
+        except InputError:  # what is left of the logs shows no curve: the prior decides
+            total = sum(prior.values())
+            return {name: count / total for name, count in prior.items()}
+        draws, targets = [], []
+        for index, summary in enumerate(posterior.meta.runs):
+            if summary.collapse_step is None:
+                steps, target = rest[summary.id]
+                part = begun[summary.id]
+                forecast = continued_reward(posterior, index, part, steps, seed=index)
+                draws.append(forecast)
+                targets.append(target)
+        scores[family.name] = held_out_scores(draws, targets)
+    return stacked_weights(scores, prior)

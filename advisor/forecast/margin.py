@@ -1,0 +1,77 @@
+"""How near a run that is there stands to its refresh limit, and how damped, under a posterior."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stiffness_left
+from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import REQUIRED, Hyperparameters, PilotRun
+from advisor.theory import coefficients, damping_ratio
+
+FloatArray = npt.NDArray[np.float64]
+
+CLOSED_FORM = 0.25
+"""Stiffness times uncorrected age below which the closed form holds (theory section 3)."""
+
+
+class Margin(NamedTuple):
+    """Stability of a run's stiffest mode under a posterior.
+
+    Attributes
+    ----------
+    stiffness : ndarray of shape (draws,)
+        Over the largest that the run's refresh schedule stands: the refresh map diverges at 1 and
+        above (theory section 4, arXiv:2606.30789).
+    damping : ndarray of shape (draws,)
+        Damping ratio: above 1 overdamped, below it the mode oscillates (theory section 3); NaN in
+        draws so stale that the closed form does not hold. Whether the oscillation dies out is told
+        by the refresh map alone.
+    """
+
+    stiffness: FloatArray
+    damping: FloatArray
+
+
+def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
+    """How near a run stands to its refresh limit, and how damped it is.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    run : PilotRun
+
+    Returns
+    -------
+    margin : Margin or None
+        None where no pilot trained the run's task, or a setting or the size of the model is not
+        known.
+    """
+    known = _known(posterior, run)
+    if known is None:
+        return None
+    forecaster, settings = known
+    ratio = np.exp(forecaster.log_stiffness_ratio)
+    stiffness = forecaster.law_stiffness(settings) * ratio
+    share, age = forecaster.uncorrected_share(settings), settings.mean_age or 0.0
+    damping = damping_ratio(coefficients(stiffness, settings.momentum or 0.0, age, share))
+    return Margin(
+        np.asarray(stiffness_left(forecaster, settings) * ratio),
+        np.where(share * stiffness * age < CLOSED_FORM, damping, np.nan),
+    )
+
+
+def _known(posterior: Posterior, run: PilotRun) -> tuple[Forecaster, Hyperparameters] | None:
+    meta, group = posterior.meta, (run.task or "", run.model or "")
+    is_piloted = group in meta.groups
+    size = meta.group_parameters[meta.groups.index(group)] if is_piloted else run.parameters
+    if size is None or group[0] not in meta.tasks:
+        return None
+    if any(getattr(run.hyperparameters, name) is None for name in REQUIRED):
+        return None
+    settings, _ = run.hyperparameters.completed()
+    return Forecaster(posterior, Target(group[0], group[1], size)), settings

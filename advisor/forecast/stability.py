@@ -1,0 +1,162 @@
+"""P(stable) and its parts, as pure functions of posterior draws and a configuration.
+
+A run is unstable when its trailing mean reward lies more than a third below its best, measured
+from the reward floor, at the end and for one window before (`advisor.diagnosis`). Three things
+bring that about, and each has a part of its own: rollouts too stale for the stiffest mode, a
+learning rate that task and model do not tolerate, and a fluctuation as large as the third itself.
+What temperature takes off the plateau belongs to the objective, not here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from advisor.forecast.forecaster import Forecaster
+from advisor.run.pilot_run import Hyperparameters
+from advisor.theory import stiffness_limit, temperature
+
+FloatArray = npt.NDArray[np.float64]
+
+FALL = 1 / 3
+"""Share of its level that an unstable run has lost (`diagnosis.collapse`)."""
+
+SPREADS = 1.0
+"""Standard deviations of the fluctuation that must fit into that share. At two, P(stable) was said
+to be .5 where every one of 550 forecast tiny-transformer runs lived."""
+
+
+class Stability(BaseModel):
+    """Probability of a stable run and what it is made of.
+
+    Attributes
+    ----------
+    probability : float
+        Joint over draws of all three parts.
+    refresh : float
+        Probability that the refresh map contracts (:func:`refresh_contracts`).
+    tolerance : float
+        Probability of no collapse by the horizon (:func:`rate_tolerated`).
+    fluctuation : float
+        Probability that the fluctuation stays small (:func:`fluctuation_small`).
+    error : float
+        Monte Carlo standard error of ``probability``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    probability: float
+    refresh: float
+    tolerance: float
+    fluctuation: float
+    error: float
+
+
+def stiffness_left(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray:
+    """Fitted stiffness over the largest that the refresh schedule stands, shape (draws,)."""
+    limit = stiffness_limit(
+        settings.momentum or 0.0,
+        settings.refresh_interval or 1,
+        forecaster.uncorrected_share(settings),
+        settings.lag or 0.0,
+    )
+    return np.asarray(forecaster.law_stiffness(settings) / limit)
+
+
+def refresh_contracts(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray:
+    """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,).
+
+    The reward curve shows a slow, reward-weighted mode; the stiffest one sets stability, so the
+    fitted stiffness is multiplied by a ratio >= 1 drawn from its prior (theory section 4).
+    """
+    ratio = np.exp(forecaster.log_stiffness_ratio)
+    return (stiffness_left(forecaster, settings) * ratio < 1).astype(float)
+
+
+def rate_tolerated(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> FloatArray:
+    """Probability of each draw that no collapse happens by the horizon, shape (draws,).
+
+    A time-to-event hazard on the learning-rate clock, learned from pilots that collapsed and from
+    those still alive, which count for the steps that they survived.
+    """
+    return forecaster.survival(settings, steps)
+
+
+def fluctuation(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray:
+    """Standard deviation of the reward's slow wander, shape (draws,), as a share of its range.
+
+    The pilots' own wander, scaled by the temperature ``eta / (P G)`` relative to their reference
+    and, towards the refresh limit k*, by ``1 / (1 - k / k*)``: at K steps of a held snapshot
+    without momentum that is the exact inflation (theory section 6). Infinite beyond the limit. The
+    fitted mode carries the reward's fluctuation, so no stiffness ratio enters.
+    """
+    reference = forecaster.posterior.meta.reference
+    heat = temperature(
+        settings.learning_rate, settings.prompts_per_step, settings.group_size
+    ) / temperature(reference.learning_rate, reference.prompts_per_step, reference.group_size)
+    left = stiffness_left(forecaster, settings)
+    with np.errstate(divide="ignore"):
+        inflation = np.where(left < 1, 1 / np.maximum(1 - left, 0.0), np.inf)
+    return np.asarray(np.exp(forecaster.population["log_misfit"]) * np.sqrt(heat * inflation))
+
+
+def fluctuation_small(
+    forecaster: Forecaster, settings: Hyperparameters, level: FloatArray
+) -> FloatArray:
+    """1 where the wander's standard deviation is less than a third of the level, else 0.
+
+    Judged where the definition judges, at the last step: of two horizons the longer may be the
+    calmer, since the level rises on the way.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+    settings : Hyperparameters
+    level : ndarray of shape (draws,)
+        Train reward of the curve at the horizon, as a share of floor to ceiling.
+    """
+    return (SPREADS * fluctuation(forecaster, settings) < FALL * level).astype(float)
+
+
+def stability(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> Stability:
+    """P(stable) of a configuration by a horizon.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+    settings : Hyperparameters
+        Completed.
+    steps : int
+        Planned optimizer steps.
+
+    Returns
+    -------
+    stability : Stability
+    """
+    contracts, survives, calm = _parts(forecaster, settings, steps)
+    joint = contracts * survives * calm
+    return Stability(
+        probability=float(joint.mean()),
+        refresh=float(contracts.mean()),
+        tolerance=float(survives.mean()),
+        fluctuation=float(calm.mean()),
+        error=float(joint.std() / np.sqrt(joint.size)),
+    )
+
+
+def stability_draws(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> FloatArray:
+    """Probability of each draw that the run stays stable by its last step, shape (draws,)."""
+    contracts, survives, calm = _parts(forecaster, settings, steps)
+    return contracts * survives * calm
+
+
+def _parts(
+    forecaster: Forecaster, settings: Hyperparameters, steps: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    level = forecaster.scaled_reward(settings, steps)[:, 0]
+    return (
+        refresh_contracts(forecaster, settings),
+        rate_tolerated(forecaster, settings, steps),
+        fluctuation_small(forecaster, settings, level),
+    )

@@ -1,0 +1,89 @@
+"""Which model and task the advice is for."""
+
+from __future__ import annotations
+
+from advisor.errors import InputError
+from advisor.forecast.forecaster import Target
+from advisor.model.posterior import Posterior, RunSummary
+from advisor.run.pilot_run import parameters_from_name
+
+MOST_PARAMETERS = 1e14
+"""Parameters of a model beyond which a number is a mistake of units."""
+
+
+def largest_target(posterior: Posterior) -> Target:
+    """Return the largest piloted model, on its task."""
+    sizes = posterior.meta.group_parameters
+    index = max(range(len(sizes)), key=lambda i: sizes[i])
+    task, model = posterior.meta.groups[index]
+    return Target(task, model, sizes[index])
+
+
+def pilots_of(posterior: Posterior, target: Target) -> list[RunSummary]:
+    """Pilots of the target's model on its task; all where there are none."""
+    runs = list(posterior.meta.runs)
+    return [run for run in runs if (run.task, run.model) == (target.task, target.model)] or runs
+
+
+def named_target(
+    posterior: Posterior,
+    model: str | None = None,
+    task: str | None = None,
+    parameters: float | None = None,
+    start_reward: float | None = None,
+) -> Target:
+    """Complete a partly named target from the pilots.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    model, task : str, optional
+        By default the largest piloted model and its task.
+    parameters : float, optional
+        Needed for a model that was not piloted and whose name does not tell its size.
+    start_reward : float, optional
+        In reward units.
+
+    Returns
+    -------
+    target : Target
+
+    Raises
+    ------
+    InputError
+        The task was not piloted, or the size of the model is unknown or contradicts the pilots.
+    """
+    if parameters is not None and not 0 < parameters <= MOST_PARAMETERS:
+        raise InputError(
+            f"{parameters:g} parameters cannot be",
+            key="--parameters",
+            advice="Give all parameters of the base model, for example --parameters 7e9",
+        )
+    meta, largest = posterior.meta, largest_target(posterior)
+    task = largest.task if task is None else task
+    if task not in meta.tasks:
+        raise InputError(
+            f"no pilot trained task '{task}'",
+            key="--task",
+            advice=f"Choose one of {', '.join(meta.tasks)}, or pilot the task",
+        )
+    if model is None and parameters is not None:
+        model = f"model of {parameters:.3g} parameters"
+    model = largest.model if model is None else model
+    known = dict(zip((name for _, name in meta.groups), meta.group_parameters, strict=True)).get(
+        model
+    )
+    if known is not None and parameters not in (None, known):
+        raise InputError(
+            f"the pilots say that '{model}' has {known:.3g} parameters, not {parameters:.3g}",
+            key="--parameters",
+            advice="Leave the flag out, or give the new model a name of its own",
+        )
+    size = parameters or known or parameters_from_name(model)
+    if size is None:
+        raise InputError(
+            f"the size of model '{model}' is unknown",
+            key="--parameters",
+            advice="Give all parameters of the base model, for example --parameters 7e9",
+        )
+    return Target(task, model, size, start_reward)

@@ -1,0 +1,105 @@
+"""Nested settings as dotted names of scalars, with references within a file followed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from advisor.logfiles.configs.literal import Scalar
+
+DEEPEST = 20
+LONGEST_LIST = 16
+LONGEST_TEXT = 500
+LONGEST_NAMESPACE = 20_000
+LARGEST = 2**53
+LONGEST_CHAIN = 10
+"""References that lead to one another."""
+
+REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
+
+
+def flatten(document: Any) -> dict[str, Scalar]:
+    """Scalars of nested mappings and short lists by dotted names.
+
+    Parameters
+    ----------
+    document : dict, list or scalar
+        As parsed. Long texts, long lists, numbers too large for a float and whatever is no
+        plain data are passed over: no setting is like that.
+
+    Returns
+    -------
+    settings : dict of str to scalar
+
+    Examples
+    --------
+    >>> flatten({"optim": {"lr": 1e-6, "betas": [0.9, 0.95]}})
+    {'optim.lr': 1e-06, 'optim.betas.0': 0.9, 'optim.betas.1': 0.95}
+    """
+    return dict(_scalars(document, "", 0))
+
+
+def _scalars(node: Any, prefix: str, depth: int) -> Iterator[tuple[str, Scalar]]:
+    if isinstance(node, Mapping | list):
+        if depth > DEEPEST or (isinstance(node, list) and len(node) > LONGEST_LIST):
+            return
+        for key, value in node.items() if isinstance(node, Mapping) else enumerate(node):
+            yield from _scalars(value, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif prefix and _is_setting(node):
+        yield prefix, node
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, str):
+        # OpenRLHF hands W&B its nested arguments as one text.
+        return len(value) <= (LONGEST_NAMESPACE if value.startswith("namespace(") else LONGEST_TEXT)
+    if isinstance(value, int | float):
+        return abs(value) <= LARGEST and not math.isnan(value)
+    return value is None
+
+
+def follow_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Replace ``${a.b}`` by the value of ``a.b``; leave out what leads elsewhere.
+
+    Parameters
+    ----------
+    settings : mapping of str to scalar
+        Of one OmegaConf file. ``${.b}`` is relative to the folder of its own name, each further
+        dot one level higher. Resolvers (``${oc.env:HOME}``) are not run.
+
+    Returns
+    -------
+    settings : dict of str to scalar
+    """
+    followed = {key: _follow(key, value, settings) for key, value in settings.items()}
+    return {key: value for key, (value, is_whole) in followed.items() if is_whole}
+
+
+def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Scalar, bool]:
+    for _ in range(LONGEST_CHAIN):
+        if not isinstance(value, str) or "${" not in value:
+            return value, True
+        found = REFERENCE.search(value)
+        if found is None:
+            break
+        name = _absolute(found.group(1).strip(), key)
+        if name not in settings:
+            break
+        if found.group() == value.strip():
+            # What it says relative to itself is followed from where it stands.
+            key, value = name, settings[name]
+        else:
+            value = f"{value[: found.start()]}{settings[name]}{value[found.end() :]}"
+            if len(value) > LONGEST_TEXT:
+                break
+    return None, False
+
+
+def _absolute(name: str, key: str) -> str:
+    dots = len(name) - len(name.lstrip("."))
+    if not dots:
+        return name
+    parents = key.split(".")
+    return ".".join([*parents[: max(len(parents) - dots, 0)], name[dots:]])

@@ -1,0 +1,218 @@
+"""One run of a console log, filled row by row, and where its rows stand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from advisor.logfiles.dict_lines import SUMMARY_KEY, closing_cells
+from advisor.logfiles.logged import Logged
+from advisor.logfiles.table import TableBuilder
+
+STEP = "step"
+
+LEAST_REPEATED = 3
+"""Rows, each printed equally often, from which on the log is one of several nodes."""
+
+
+class Plan(NamedTuple):
+    """How to place the rows of a run when its log is read again.
+
+    Attributes
+    ----------
+    every : int or None
+        Optimizer steps per train row; None to leave the steps open.
+    has_first : bool
+        The first row stands at the first step, before those at multiples of ``every``.
+    drops_repeats : bool
+        Every row was printed several times, and is to be read once.
+    """
+
+    every: int | None
+    has_first: bool = False
+    drops_repeats: bool = False
+
+
+class Spacing(NamedTuple):
+    """Optimizer steps per train row, whether the first step has a row too, and the arithmetic."""
+
+    every: int
+    has_first: bool
+    arithmetic: str
+
+
+@dataclass
+class ConsoleRun:
+    """A run without a step key.
+
+    Attributes
+    ----------
+    builder : TableBuilder
+    settings : dict of str to object
+        What was printed before its first row.
+    total, start : int or None, int
+        Planned steps, and the step from which it was resumed.
+    plan : Plan or None
+        What an earlier reading of the log found out.
+    reward_key : str
+    rows, rewards : int
+        Train rows, and those with a reward.
+    is_closed, is_resumed : bool
+        The row that closes a run was printed; it went on after a crash in the same log.
+    was_reset : bool
+        Its progress bar has started anew since the last row.
+    """
+
+    builder: TableBuilder
+    settings: dict[str, Any]
+    total: int | None
+    start: int
+    plan: Plan | None
+    reward_key: str
+    rows: int = 0
+    rewards: int = 0
+    is_closed: bool = False
+    is_resumed: bool = False
+    was_reset: bool = False
+    _keeps_kl: bool = True
+    _first_count: int = 0
+    _count: int = 0
+    _counts_well: bool = True
+    _gaps: Counter[int] = field(default_factory=Counter)
+    _last_text: str = ""
+    _times: int = 0
+    _repeats: set[int] = field(default_factory=set)
+
+    def train_row(
+        self, number: int, cells: Mapping[str, str], text: str, is_cut: bool, count: int | None
+    ) -> None:
+        """Add a row of training.
+
+        Parameters
+        ----------
+        number : int
+            Its line.
+        cells, text : mapping, str
+            The row, and how it was printed.
+        is_cut : bool
+        count : int or None
+            What the progress bar showed before it.
+        """
+        if text == self._last_text:
+            self._times += 1
+            if self.plan is not None and self.plan.drops_repeats:
+                return
+        else:
+            if self._times and len(self._repeats) < 2:
+                self._repeats.add(self._times)
+            self._last_text, self._times = text, 1
+        self.rows += 1
+        self.rewards += self.reward_key in cells
+        # TRL computes and logs the KL term exactly when its coefficient is not zero.
+        self._keeps_kl = self._keeps_kl and not is_cut and "reward_std" in cells
+        self._keeps_kl = self._keeps_kl and "kl" not in cells
+        self._follow(count)
+        self.builder.add(number, self._placed(cells), is_cut=is_cut)
+
+    def other_row(self, number: int, cells: Mapping[str, str], is_cut: bool) -> None:
+        """Add an evaluation, or the row that closes the run."""
+        closes = SUMMARY_KEY in cells
+        self.is_closed = self.is_closed or closes
+        told = closing_cells(cells) if closes else self._placed(cells)
+        self.builder.add(number, told, is_cut=is_cut)
+
+    def revise(self) -> Plan | None:
+        """What a second reading must do otherwise; None where nothing."""
+        times = self._printed_times()
+        if times > 1:
+            self.rows //= times
+            spacing = self._spacing()
+            return Plan(spacing and spacing.every, bool(spacing and spacing.has_first), True)
+        if self._counts_well:
+            return None
+        spacing = self._spacing()
+        if spacing is not None and (
+            self.start or spacing.has_first or 0 < self.rewards < self.rows
+        ):
+            return Plan(spacing.every, spacing.has_first)
+        return Plan(None) if self._first_count else None
+
+    def logged(self, label: str | None) -> Logged:
+        """The run as the assembly takes it."""
+        assumptions = []
+        every = None
+        spacing = self._spacing()
+        if self.plan is None and self._counts_well and self.rows:
+            every = self._gaps.most_common(1)[0][0] if self._gaps else None
+            assumptions.append(
+                f"steps are those of the progress bar ({self._first_count}/{self.total} at the "
+                "first row)"
+            )
+        elif spacing is not None:
+            every = spacing.every
+            assumptions.append(spacing.arithmetic)
+        if self.plan is not None and self.plan.drops_repeats:
+            assumptions.append("every row was printed several times and was read once")
+        return Logged(
+            self.builder.build(),
+            label=label,
+            settings=self.settings,
+            facts={"kl_coefficient": 0.0} if self._keeps_kl and self.rewards else {},
+            logging_steps=every,
+            planned_steps=self.total,
+            assumptions=tuple(assumptions),
+        )
+
+    def _follow(self, count: int | None) -> None:
+        """Note how the progress bar has moved on since the last row.
+
+        A console whose two streams are buffered apart shows the bars first and the rows later:
+        then rows share a count.
+        """
+        if not count or count == self._count or (count < self._count and not self.was_reset):
+            self._counts_well = False
+        elif not self._count:
+            self._first_count = count
+        elif count > self._count:
+            self._gaps[count - self._count] += 1
+        self._count, self.was_reset = count or 0, False
+
+    def _placed(self, cells: Mapping[str, str]) -> Mapping[str, str | int]:
+        if STEP in cells:
+            return cells
+        if self.plan is None:
+            return {**cells, STEP: self._count} if self._counts_well and self._count else cells
+        if self.plan.every is None:
+            return cells
+        done = self.plan.every * (self.rows - self.plan.has_first)
+        return {**cells, STEP: self.start + (done or min(self.rows, 1))}
+
+    def _spacing(self) -> Spacing | None:
+        """Spacing of the rows of a run that was logged to its end."""
+        rows, total, span = self.rows, self.total, (self.total or 0) - self.start
+        if self.is_resumed or not self.is_closed or rows < 1 or span < rows:
+            return None
+        steps = f"{total} optimization steps"
+        if self.start:
+            steps = f"({steps} - {self.start} before it was resumed)"
+        if span % rows == 0:
+            every = span // rows
+            return Spacing(every, False, f"logging_steps = {steps} / {rows} rows = {every}")
+        # Fewer steps than a window are left at the end without a row.
+        least, most = span // (rows + 1) + 1, span // rows
+        if least == most:
+            what = f"logging_steps = {steps} / {rows} rows = {most}, rounded down"
+            return Spacing(most, False, what)
+        if least > most and rows > 1 and span % (rows - 1) == 0:
+            every = span // (rows - 1)
+            what = f"logging_steps = {steps} / {rows - 1} rows = {every}, with a row at step 1"
+            return Spacing(every, True, what)
+        return None
+
+    def _printed_times(self) -> int:
+        """How often each row was printed: by every node of a cluster, once."""
+        if self.plan is not None or self.rows < 2 * LEAST_REPEATED:
+            return 1
+        return self._times if self._repeats == {self._times} else 1

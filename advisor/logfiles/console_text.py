@@ -1,0 +1,95 @@
+"""Whether a file is text that a console may have printed, and what it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from advisor.errors import InputError
+from advisor.logfiles.log_file import HEAD, LFS_MARK, UTF16_MARKS, LogFile
+
+SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ""})
+
+FARTHEST = 8 << 20
+"""Bytes of preamble after which a log's first row is no longer sought."""
+
+OVERLAP = 16384
+"""Bytes that blocks of a search share, so that no row is lost between two."""
+
+MOST_REFUSED = 200
+"""Places that look like a row and are none, after which the search ends."""
+
+
+def find_in_console(
+    log: LogFile, sign: bytes, sought: re.Pattern[bytes], accept: Callable[[str], bool]
+) -> bool:
+    """Whether a console log holds a row of some form.
+
+    Parameters
+    ----------
+    log : LogFile
+    sign : bytes
+        What every row holds; blocks without it are passed over quickly.
+    sought : pattern
+        The row, in no more than `OVERLAP` bytes.
+    accept : callable (line) -> bool
+        Whether a line on which the pattern was found holds such a row indeed.
+
+    Returns
+    -------
+    is_there : bool
+        False for files that cannot be read, whatever is wrong with them.
+    """
+    if log.suffix not in SUFFIXES:
+        return False
+    try:
+        is_wide = log.head(2).startswith(UTF16_MARKS)
+        head = log.head()
+        if head.startswith(LFS_MARK) or (b"\0" in head and not is_wide):
+            return False
+        search = _Search(sign, sought, accept)
+        if search.finds(log.head_text()) or is_wide or len(head) < HEAD:
+            return search.is_found
+        return _reads_on(log, search)
+    except InputError:
+        return False
+
+
+class _Search:
+    def __init__(
+        self, sign: bytes, sought: re.Pattern[bytes], accept: Callable[[str], bool]
+    ) -> None:
+        self._sign, self._sought, self._accept = sign, sought, accept
+        self._refused = 0
+        self.is_found = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_found or self._refused > MOST_REFUSED
+
+    def finds(self, text: bytes) -> bool:
+        if self._sign not in text:
+            return False
+        for found in self._sought.finditer(text):
+            start = text.rfind(b"\n", max(0, found.start() - OVERLAP), found.start()) + 1
+            end = text.find(b"\n", found.end(), found.end() + OVERLAP)
+            line = text[max(start, found.start() - OVERLAP) : end if end >= 0 else len(text)]
+            if self._accept(line[: 4 * OVERLAP].decode("utf-8", "replace")):
+                self.is_found = True
+            else:
+                self._refused += 1
+            if self.is_over:
+                break
+        return self.is_found
+
+
+def _reads_on(log: LogFile, search: _Search) -> bool:
+    left, rest = FARTHEST, b""
+    with log.open() as stream:
+        while left > 0 and not search.is_over and (block := stream.read(min(left, 1 << 20))):
+            left -= len(block)
+            if b"\0" in block:
+                return False
+            search.finds(rest + block)
+            rest = block[-OVERLAP:]
+    return search.is_found

@@ -1,0 +1,77 @@
+"""What a reader hands over, and what a reader is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from advisor.logfiles.columns import Columns
+from advisor.logfiles.log_file import LogFile
+from advisor.logfiles.table import Table
+
+
+@dataclass(frozen=True)
+class Logged:
+    """One run as a file has it: its rows under the trainer's own keys.
+
+    Attributes
+    ----------
+    table : Table
+        Rows in the order of the file.
+    label : str or None
+        Set where a file holds several runs: what tells this one apart (its name or place).
+    has_own_id : bool
+        Whether ``label`` is a name that the log itself gives, rather than a place.
+    framework : str or None
+        Name of the `Framework` where the format tells it; by default its keys do.
+    settings : mapping of str to object
+        Settings that stand in the log itself, under the trainer's own names, flattened with dots.
+    facts : mapping of str to object
+        Settings in the package's names (``advisor.logs.settings.setting_keys.KEYS``).
+    logging_steps, planned_steps : int or None
+        Optimizer steps per row and of the whole run, where the log states or implies them.
+    assumptions, warnings : tuple of str
+    """
+
+    table: Table
+    label: str | None = None
+    has_own_id: bool = False
+    framework: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    logging_steps: int | None = None
+    planned_steps: int | None = None
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def _alone(log: LogFile) -> Path:
+    return log.path
+
+
+class Reader(NamedTuple):
+    """One log format; to add one, write its module and list it in ``readers/__init__.py``.
+
+    Attributes
+    ----------
+    name : str
+        What the format is called in messages.
+    claims : callable (LogFile) -> bool
+        Whether a file is of this format, from its name and its first bytes. Never raises for
+        what the file holds.
+    read : callable (sequence of LogFile, Columns) -> iterable of Logged
+        Raises nothing but `InputError`.
+    group : callable (LogFile) -> Path
+        Files of one group are one log and are read together; by default each is its own.
+    suffixes : frozenset of str
+        File endings that the reader tries when the user named a file and no reader claims it;
+        its error then tells what the file lacks.
+    """
+
+    name: str
+    claims: Callable[[LogFile], bool]
+    read: Callable[[Sequence[LogFile], Columns], Iterable[Logged]]
+    group: Callable[[LogFile], Path] = _alone
+    suffixes: frozenset[str] = frozenset()

@@ -1,0 +1,202 @@
+"""Records of W&B's own file of a run (``run-<id>.wandb``): rows of its history, and its config.
+
+The file is a log as LevelDB keeps it: blocks of 32 KiB, in which records stand whole or in pieces.
+Each record is a message in protobuf's wire format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from advisor.errors import InputError
+from advisor.logfiles.event_message import LENGTH, VARINT, MalformedError, fields
+from advisor.logfiles.log_file import LogFile
+
+MARK = b":W&B"
+OPENING = 7
+"""Bytes of the mark, a magic number and a version."""
+
+BLOCK = 32768
+HEADER = 7
+WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+"""Kinds of pieces of a record."""
+
+LONGEST = 4 << 20
+"""Bytes of a record that is read; longer ones hold tables and pictures."""
+
+RECORD_HISTORY, RECORD_CONFIG, RECORD_RUN = 2, 5, 17
+HISTORY_ITEM, HISTORY_STEP, STEP_NUMBER = 1, 2, 1
+RUN_CONFIG, CONFIG_UPDATE = 4, 1
+ITEM_KEY, ITEM_NESTED_KEY, ITEM_VALUE = 1, 2, 16
+"""Field numbers of W&B's ``wandb_internal.proto``."""
+
+OWN_COUNTER = "_step"
+OF_WANDB = "_wandb"
+"""Key of the config under which W&B keeps notes to itself."""
+
+
+class Stored(NamedTuple):
+    """What one record holds: cells of a row of the history, or settings by the path to them."""
+
+    cells: dict[str, str]
+    settings: list[tuple[list[str], Any]]
+
+
+def is_store(head: bytes) -> bool:
+    """Whether a file begins as W&B's own."""
+    return head.startswith(MARK)
+
+
+def read_store(log: LogFile, warnings: list[str]) -> Iterator[Stored]:
+    """Read the rows and settings of a run.
+
+    Parameters
+    ----------
+    log : LogFile
+    warnings : list of str
+        Takes what could not be read.
+
+    Yields
+    ------
+    stored : Stored
+        Cells as JSON text, in which numbers stand as they are.
+    """
+    broken = 0
+    for record in _records(log, warnings):
+        try:
+            stored = _parse(record)
+        except MalformedError:
+            broken += 1
+            continue
+        if stored.cells or stored.settings:
+            yield stored
+    if broken:
+        warnings.append(f"{broken} records could not be read and were left out")
+
+
+def stored_config(log: LogFile) -> dict[str, Any]:
+    """Settings of a run, nested as they were given; empty where the file does not tell them.
+
+    Parameters
+    ----------
+    log : LogFile
+        W&B's own file.
+    """
+    config: dict[str, Any] = {}
+    try:
+        for stored in read_store(log, []):
+            put_settings(config, stored)
+    except InputError:
+        return {}
+    return config
+
+
+def put_settings(config: dict[str, Any], stored: Stored) -> None:
+    """Put the settings of a record into a config; later ones count."""
+    for names, value in stored.settings:
+        level = config
+        for name in names[:-1]:
+            if not isinstance(level.get(name), dict):
+                level[name] = {}
+            level = level[name]
+        level[names[-1]] = value
+
+
+def _records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
+    with log.open() as stream:
+        if not is_store(stream.read(OPENING)):
+            raise InputError(
+                "the file does not begin as a W&B run does",
+                path=log.path,
+                advice="Copy it again from the run's folder",
+            )
+        at, size = OPENING, 0
+        pieces: list[bytes] = []
+        while True:
+            left = BLOCK - at % BLOCK
+            if left < HEADER:
+                at += len(stream.read(left))
+                continue
+            header = stream.read(HEADER)
+            if len(header) < HEADER:
+                break
+            _, length, kind = struct.unpack("<IHB", header)
+            if not kind and not length:  # zeros up to the end of a block, or of the file
+                at += HEADER + len(stream.read(left - HEADER))
+                continue
+            piece = stream.read(length)
+            at += HEADER + length
+            if kind > LAST or length > left - HEADER or len(piece) < length:
+                warnings.append(f"the file is broken or cut at byte {at}; what is before counts")
+                break
+            if kind in (WHOLE, FIRST):
+                pieces, size = [], 0
+            size += length
+            if size <= LONGEST:
+                pieces.append(piece)
+            if kind in (WHOLE, LAST) and size <= LONGEST:
+                yield b"".join(pieces)
+
+
+def _parse(record: bytes) -> Stored:
+    cells: dict[str, str] = {}
+    settings: list[tuple[list[str], Any]] = []
+    for part in fields(record, 0, len(record)):
+        if part.wire != LENGTH:
+            continue
+        if part.number == RECORD_HISTORY:
+            cells = _history(record, part.start, part.end)
+        elif part.number == RECORD_CONFIG:
+            settings += _settings(record, part.start, part.end)
+        elif part.number == RECORD_RUN:
+            for inner in fields(record, part.start, part.end):
+                if inner.number == RUN_CONFIG and inner.wire == LENGTH:
+                    settings += _settings(record, inner.start, inner.end)
+    return Stored(cells, settings)
+
+
+def _history(record: bytes, start: int, end: int) -> dict[str, str]:
+    cells: dict[str, str] = {}
+    for part in fields(record, start, end):
+        if part.wire != LENGTH:
+            continue
+        if part.number == HISTORY_ITEM:
+            names, value = _item(record, part.start, part.end)
+            if names:
+                cells[".".join(names)] = value
+        elif part.number == HISTORY_STEP:
+            for inner in fields(record, part.start, part.end):
+                if inner.number == STEP_NUMBER and inner.wire == VARINT:
+                    cells.setdefault(OWN_COUNTER, str(inner.value))
+    return {key: value for key, value in cells.items() if not value.startswith(("{", "["))}
+
+
+def _settings(record: bytes, start: int, end: int) -> Iterator[tuple[list[str], Any]]:
+    for part in fields(record, start, end):
+        if part.number != CONFIG_UPDATE or part.wire != LENGTH:
+            continue
+        names, text = _item(record, part.start, part.end)
+        if not names or names[0] == OF_WANDB:
+            continue
+        with contextlib.suppress(ValueError, RecursionError):
+            yield names, json.loads(text)
+
+
+def _item(record: bytes, start: int, end: int) -> tuple[list[str], str]:
+    """Key of an item, nested or not, and its value as JSON text."""
+    plain, nested, value = "", [], ""
+    for part in fields(record, start, end):
+        if part.wire != LENGTH:
+            continue
+        text = record[part.start : part.end].decode("utf-8", "replace")
+        if part.number == ITEM_KEY:
+            plain = text
+        elif part.number == ITEM_NESTED_KEY:
+            nested.append(text)
+        elif part.number == ITEM_VALUE:
+            value = text
+    return nested or ([plain] if plain else []), value

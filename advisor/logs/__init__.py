@@ -1,0 +1,1 @@
+"""Log files to pilot runs: `read_runs` and `inspect`."""

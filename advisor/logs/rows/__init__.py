@@ -1,0 +1,1 @@
+"""Rows of a log: their kinds, segments, steps and series."""

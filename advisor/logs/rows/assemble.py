@@ -1,0 +1,419 @@
+"""Logged rows of a file become runs; common to every format."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.logfiles.columns import Columns
+from advisor.logfiles.logged import Logged
+from advisor.logfiles.table import BoolArray, Table
+from advisor.logs.rows.counter import row_window
+from advisor.logs.rows.micro_rows import join_rows
+from advisor.logs.rows.raw_run import RawRun
+from advisor.logs.rows.row_kinds import Chosen, choose_kinds, refuse_episodes, refuse_kinds
+from advisor.logs.rows.segments import Segment, are_results, split_by_name, split_restarts
+from advisor.logs.rows.series import read_rewards, read_series
+from advisor.logs.rows.spread import is_batch_spread
+from advisor.logs.rows.steps import Placed, place_rows, read_counts, unit_of
+from advisor.run.pilot_run import SERIES, FloatArray, Missing
+from advisor.trainers import Framework, plain, spellings
+from advisor.trainers.generic import keys as generic
+from advisor.trainers.keys import Keys, find_keys, no_reward, reward_key
+
+
+def assemble(
+    logged: Logged, framework: Framework, path: Path, columns: Columns, known: Mapping[str, Any]
+) -> list[RawRun]:
+    """Turn what a reader handed over into runs.
+
+    Parameters
+    ----------
+    logged : Logged
+    framework : Framework
+        Whose declarations tell what the keys mean.
+    path : Path
+        For messages.
+    columns : Columns
+        The user's column map.
+    known : mapping
+        Settings of the file as a whole.
+
+    Returns
+    -------
+    runs : list of RawRun
+        Several where a column names the run of a row, or the step starts anew.
+
+    Raises
+    ------
+    InputError
+        No reward key, rows of several kinds, rewards or steps that are no numbers.
+    """
+    runs = []
+    for named in split_by_name(logged.table):
+        observed = framework.observe(named.table)
+        told = {**observed.facts, **known}
+        for segment in _attempts(named, logged, framework, columns, told, path):
+            reader = _Assembly(logged, segment, framework, columns, told, path)
+            run = reader.run()
+            runs.append(
+                dataclasses.replace(run, facts=observed.facts, derivations=observed.arithmetic)
+            )
+    return runs
+
+
+def _attempts(
+    named: Segment,
+    logged: Logged,
+    framework: Framework,
+    columns: Columns,
+    known: Mapping[str, Any],
+    path: Path,
+) -> list[Segment]:
+    """Split one named run where its counter starts anew."""
+    table = named.table
+    chosen = choose_kinds(table, framework, columns, path)
+    reward, train = _train_rows(table, chosen, framework, columns, path)
+    if reward is None or not train.any():
+        return [named]
+    rows = table.take(train)
+    key = find_keys(
+        rows.filled_keys, table.filled_keys, reward, framework, columns, path
+    ).found.get("step")
+    if key is None:
+        return [named]
+    count = read_counts(rows, key, path)
+    window, _ = row_window(np.unique(count), logged.logging_steps)
+    attempts = split_restarts(table, np.flatnonzero(train), count, window)
+    return [
+        Segment(
+            attempt.table,
+            _join(named.label, attempt.label),
+            named.has_own_id and attempt.label is None,
+            attempt.warnings,
+        )
+        for attempt in attempts
+    ]
+
+
+def _join(name: str | None, place: str | None) -> str | None:
+    return ":".join(part for part in (name, place) if part is not None) or None
+
+
+def _train_rows(
+    table: Table, chosen: Chosen, framework: Framework, columns: Columns, path: Path
+) -> tuple[str | None, BoolArray]:
+    """Key of the reward, and the rows that hold one."""
+    rows = table.take(chosen.train)
+    key = reward_key(rows.keys, rows.filled_keys, framework, columns, path)
+    if key is None:
+        return None, np.zeros(len(table), dtype=bool)
+    holds = table.has(key)
+    holds[list(table.text(key))] = True
+    return key, holds & chosen.train
+
+
+class _Assembly:
+    """One attempt: its rows, and what they mean."""
+
+    def __init__(
+        self,
+        logged: Logged,
+        segment: Segment,
+        framework: Framework,
+        columns: Columns,
+        known: Mapping[str, Any],
+        path: Path,
+    ) -> None:
+        self.logged, self.segment, self.framework = logged, segment, framework
+        self.columns, self.known, self.path = columns, known, path
+        self.table = segment.table
+        self.chosen = choose_kinds(self.table, framework, columns, path)
+
+    def run(self) -> RawRun:
+        reward, holds = _train_rows(
+            self.table, self.chosen, self.framework, self.columns, self.path
+        )
+        if not holds.any():
+            return self._evaluations_only(reward)
+        train = self.table.take(holds)
+        refuse_kinds(train, self.chosen, self.columns, self.path)
+        refuse_episodes(train, self.columns, self.path)
+        keys = find_keys(
+            train.filled_keys,
+            self.table.filled_keys,
+            reward,
+            self.framework,
+            self.columns,
+            self.path,
+        )
+        step_key = keys.found.get("step")
+        if step_key is None and not self.columns.keys and are_results(train):
+            raise InputError(
+                "each row is the result of a run, not a step of one",
+                path=self.path,
+                advice="Give the logs of the runs, or name the step in a column map",
+            )
+        train, joined = join_rows(train, step_key)
+        rewards = read_rewards(train, keys.found["reward"], self.path)
+        placed = place_rows(
+            train,
+            step_key,
+            unit_of(step_key, self.framework, self.columns, self.known),
+            self.known,
+            self.path,
+            self.logged.logging_steps,
+        )
+        if placed.kept != list(range(len(train))):
+            train, rewards = train.take(placed.kept), rewards[placed.kept]
+        series, missing = read_series(train, rewards, keys.found)
+        warnings = [
+            *self.logged.warnings,
+            *self.segment.warnings,
+            *placed.warnings,
+            *_drop_unusable(series, missing, train, keys.found, self.known),
+        ]
+        borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
+        _add_silent_share(series, missing)
+        rate_step, rate = self._rates(placed, keys, series)
+        eval_step, eval_reward = self._evaluations(keys, holds, placed)
+        return RawRun(
+            path=self.path,
+            step=placed.step,
+            step_unit=placed.unit,
+            series=series,
+            missing=missing,
+            parts=_parts(train, keys),
+            framework=self.framework.name,
+            label=_join(self.logged.label, self.segment.label),
+            has_own_id=self._has_own_id(),
+            eval_step=eval_step,
+            eval_reward=eval_reward,
+            rate_step=rate_step,
+            rate=rate,
+            planned_steps=self.logged.planned_steps,
+            logging_steps=placed.logging_steps,
+            window=placed.window,
+            assumptions=(
+                *self.logged.assumptions,
+                *self.chosen.assumptions,
+                *placed.assumptions,
+                *((joined,) if joined is not None else ()),
+                *_averaged(keys),
+            ),
+            warnings=tuple(warnings),
+            **self._keys(keys, series, borrowed),
+        )
+
+    def _borrow(
+        self,
+        series: dict[str, FloatArray],
+        missing: dict[str, Missing],
+        holds: BoolArray,
+        count: FloatArray,
+        step_key: str | None,
+    ) -> dict[str, str]:
+        """Add series that stand in rows without a reward at the same steps, averaged by step.
+
+        A loop that writes one row per batch of rollouts and one per update keeps gradient norm,
+        clip share and entropy in the latter.
+        """
+        evaluate = self.chosen.evaluate
+        kept = holds if evaluate.all() else holds | evaluate
+        if step_key is None or kept.all():
+            return {}
+        others = self.table.take(~kept)
+        found = find_keys(
+            (), others.filled_keys, None, self.framework, _without_keys(self.columns), self.path
+        ).found
+        counts = others.column(step_key)
+        borrowed = {}
+        for name, key in found.items():
+            if name in series or name not in SERIES:
+                continue
+            values = others.column(key)
+            there = np.isfinite(values) & np.isfinite(counts)
+            if not there.any():
+                continue
+            steps, place = np.unique(counts[there], return_inverse=True)
+            means = np.bincount(place, values[there]) / np.bincount(place)
+            at = np.minimum(np.searchsorted(steps, count), steps.size - 1)
+            series[name] = np.where(steps[at] == count, means[at], np.nan)
+            missing.pop(name, None)
+            if np.isnan(series[name]).any():
+                missing[name] = "not logged"
+            borrowed[name] = key
+        return borrowed
+
+    def _has_own_id(self) -> bool:
+        if self.segment.label is None:
+            return self.logged.has_own_id
+        return self.segment.has_own_id and self.logged.label is None
+
+    def _evaluations_only(self, reward: str | None) -> RawRun:
+        seen, table = self.table.keys, self.table
+        keys = find_keys(
+            (),
+            table.filled_keys,
+            None,
+            self.framework,
+            _without_keys(self.columns, "reward"),
+            self.path,
+        )
+        unit = unit_of(keys.found.get("step"), self.framework, self.columns, self.known)
+        placed = Placed([], np.zeros(0), unit, 1, 0, None, 1, (), ())
+        eval_step, eval_reward = self._evaluations(keys, np.zeros(len(table), bool), placed)
+        if not eval_step.size and reward is not None:
+            raise InputError(
+                "no row has a reward",
+                path=self.path,
+                key=reward,
+                advice="Log the mean reward of each step, or name its key in a column map",
+            )
+        if not eval_step.size:
+            raise no_reward(seen, self.framework, self.path)
+        return RawRun(
+            path=self.path,
+            step=np.zeros(0),
+            step_unit=unit,
+            series={},
+            missing={"reward": "not logged"},
+            framework=self.framework.name,
+            label=_join(self.logged.label, self.segment.label),
+            has_own_id=self._has_own_id(),
+            eval_step=eval_step,
+            eval_reward=eval_reward,
+            assumptions=(*self.logged.assumptions, *_averaged(keys)),
+            warnings=(*self.logged.warnings, *self.segment.warnings),
+            **self._keys(keys, {}, {}),
+        )
+
+    def _evaluations(
+        self, keys: Keys, holds: BoolArray, placed: Placed
+    ) -> tuple[FloatArray, FloatArray]:
+        """Steps and held-out rewards; an evaluation comes after all steps of its refresh."""
+        rows = self.table.take(self.chosen.evaluate)
+        names: Sequence[str] = keys.evaluations
+        if not names and not self.chosen.evaluate.all() and "reward" in keys.found:
+            names = [keys.found["reward"]]
+        if not names or not len(rows):
+            return np.zeros(0), np.zeros(0)
+        values = np.array([rows.column(name) for name in names])
+        finite = np.isfinite(values)
+        whole = finite.sum(0) == finite.sum(0).max()
+        chosen = whole & finite.any(0)
+        reward = np.where(finite, values, 0.0).sum(0) / np.maximum(finite.sum(0), 1)
+        step_key = keys.found.get("step")
+        if step_key is not None:
+            # Not moved up where the counter starts at 0: an evaluation there precedes training.
+            step = rows.column(step_key) * placed.stretch
+        else:
+            # Without a step an evaluation stands after the train rows above it.
+            above = np.cumsum(holds)[np.flatnonzero(self.chosen.evaluate)]
+            step = above.astype(float) * placed.stretch
+        chosen &= np.isfinite(step)
+        by_step = dict(zip(step[chosen].tolist(), reward[chosen].tolist(), strict=True))
+        ordered = sorted(by_step)
+        return np.array(ordered, dtype=float), np.array([by_step[at] for at in ordered])
+
+    def _rates(
+        self, placed: Placed, keys: Keys, series: Mapping[str, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Steps and learning rates of every train row that logs a rate, also without a reward."""
+        if "learning_rate" not in series:
+            return np.zeros(0), np.zeros(0)
+        step, rate = placed.step, series["learning_rate"]
+        step_key, rate_key = keys.found.get("step"), keys.found.get("learning_rate")
+        if step_key is not None and rate_key is not None:
+            rows = self.table.take(self.chosen.train)
+            count, rates = rows.column(step_key), rows.column(rate_key)
+            there = np.isfinite(count) & np.isfinite(rates)
+            last = dict(zip(count[there].tolist(), rates[there].tolist(), strict=True))
+            ordered = sorted(last)
+            step, rate = placed.at(ordered), np.array([last[at] for at in ordered])
+        there = np.isfinite(rate)
+        return step[there], rate[there]
+
+    def _keys(
+        self, keys: Keys, series: Mapping[str, FloatArray], borrowed: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Keys of the log: read, understood, and neither."""
+        read = {name: key for name, key in keys.found.items() if name in (*series, "step")}
+        read.update(borrowed)
+        if keys.evaluations:
+            read["eval_reward"] = ", ".join(keys.evaluations)
+        used = {*read.values(), *keys.evaluations, *keys.parts.values()}
+        left = [key for key in self.table.keys if key not in used]
+        understood = [key for key in left if _is_understood(key, self.framework)]
+        return {
+            "keys_read": read,
+            "keys_understood": tuple(sorted(understood)),
+            "keys_ignored": tuple(sorted(set(left) - set(understood))),
+        }
+
+
+def _is_understood(key: str, framework: Framework) -> bool:
+    return any(
+        known.understands(name)
+        for known in (framework, generic.FRAMEWORK)
+        for name in spellings(plain(key))
+    )
+
+
+def _without_keys(columns: Columns, *names: str) -> Columns:
+    """A column map without some of its keys, or without any."""
+    keys = {n: key for n, key in columns.keys.items() if names and n not in names}
+    return Columns(keys, columns.filter, columns.eval_filter, columns.step_unit)
+
+
+def _averaged(keys: Keys) -> tuple[str, ...]:
+    if len(keys.evaluations) < 2:
+        return ()
+    shown = ", ".join(keys.evaluations[:3]) + (", ..." if len(keys.evaluations) > 3 else "")
+    return (f"held-out reward = mean of {len(keys.evaluations)} keys ({shown})",)
+
+
+def _parts(train: Table, keys: Keys) -> dict[str, FloatArray]:
+    columns = {name: train.column(key) for name, key in keys.parts.items()}
+    return {name: column for name, column in columns.items() if np.isfinite(column).any()}
+
+
+def _add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]) -> None:
+    """Groups that are all right or all wrong are the ones without spread."""
+    if "silent_group_share" in series or not {"all_right_share", "all_wrong_share"} <= set(series):
+        return
+    series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
+    missing.pop("silent_group_share", None)
+
+
+def _drop_unusable(
+    series: dict[str, FloatArray],
+    missing: dict[str, Missing],
+    train: Table,
+    keys: Mapping[str, str],
+    known: Mapping[str, Any],
+) -> list[str]:
+    """Take out series that do not mean what their key says; the warnings say which."""
+    warnings = []
+    if "reward_std_within_group" in series and is_batch_spread(train, keys, known):
+        del series["reward_std_within_group"]
+        missing["reward_std_within_group"] = "not applicable"
+        warnings.append(
+            f"'{keys['reward_std_within_group']}' is the spread over the whole batch "
+            "(TRL >= 0.27), not within groups, and was left out"
+        )
+    if "entropy" in series and not np.any(np.nan_to_num(series["entropy"])):
+        del series["entropy"]
+        missing["entropy"] = "not logged"
+        warnings.append(f"'{keys['entropy']}' is 0 in every row: not computed, not collapsed")
+    rate = series.get("learning_rate")
+    if rate is not None and np.nanmax(rate) <= 0:
+        del series["learning_rate"]
+        missing["learning_rate"] = "not logged"
+        warnings.append(f"'{keys['learning_rate']}' is 0 in every row (too few digits printed?)")
+    return warnings

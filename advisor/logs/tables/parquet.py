@@ -1,0 +1,118 @@
+"""Parquet: W&B histories in parts, Trackio's copies of its database, tables with a reward."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from advisor.errors import InputError
+from advisor.logfiles.columns import Columns
+from advisor.logfiles.log_file import LogFile
+from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.parquet_file import open_columnar, open_stream, read_footer, read_rows
+from advisor.logs.trackers import trackio_parquet
+from advisor.logs.trackers.tracker import COUNTERS, Counts, TrackedRuns, is_counter
+from advisor.trainers import FRAMEWORKS
+from advisor.trainers.generic import keys as generic
+from advisor.trainers.kept_keys import keep
+
+SUFFIXES = (".parquet", ".pq")
+MOST_CLAIMED = 64 << 20
+"""Bytes of a file in an archive that are unpacked to tell whether it is a history."""
+
+PART = re.compile(r"\d{1,6}")
+SAMPLE_KEYS = ("prompt", "completion", "response", "messages", "conversations", "question")
+"""Columns of data sets and of logged samples, which hold one row per completion."""
+
+OWN_COUNTER = "_step"
+WANDB = Counts("W&B's own counter of log calls (_step)", warns_of_samples=True)
+TABLE = Counts("")
+
+
+def claims(log: LogFile) -> bool:
+    """Whether a Parquet file names W&B's or Trackio's columns, or a reward and a counter."""
+    if log.suffix not in SUFFIXES:
+        return False
+    try:
+        with open_stream(log, MOST_CLAIMED) as stream:
+            footer = read_footer(stream, log)
+    except InputError:
+        return False
+
+    def has(name: str) -> bool:
+        # A name stands in the footer's list of columns behind its length.
+        raw = name.encode()
+        return len(raw) < 128 and bytes([len(raw)]) + raw in footer
+
+    if any(map(has, SAMPLE_KEYS)):
+        return False
+    if has(OWN_COUNTER) and (has("_timestamp") or has("_runtime")):
+        return True
+    return all(map(has, trackio_parquet.NEEDED)) or _has_reward(has)
+
+
+def group(log: LogFile) -> Path:
+    """Folder of a part (``0000.parquet``), the file itself otherwise."""
+    stem = PurePosixPath(log.name).stem
+    return log.path.parent if PART.fullmatch(stem) else log.path
+
+
+def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the runs of a Parquet file, or of all parts of one history.
+
+    Parameters
+    ----------
+    logs : sequence of LogFile
+        The parts.
+    columns : Columns
+        Keys to keep besides the known ones.
+
+    Yields
+    ------
+    logged : Logged
+        One; several of a project of Trackio, which keeps their settings in a file beside.
+
+    Raises
+    ------
+    InputError
+        pyarrow is absent, a file is broken, or it holds no rows.
+    """
+    keeps = keep(columns)
+    runs: TrackedRuns | None = None
+    number = 0
+    for log in sorted(logs, key=lambda log: log.path):
+        with open_stream(log) as stream:
+            columnar = open_columnar(log, stream)
+            if set(trackio_parquet.NEEDED) <= set(columnar.names):
+                yield from trackio_parquet.read(columnar, columns)
+                continue
+            if runs is None:
+                counts = WANDB if OWN_COUNTER in columnar.names else TABLE
+                runs = TrackedRuns(log.path, columns, counts)
+            wanted = [
+                name
+                for name in columnar.scalars
+                if keeps(name) or is_counter(name) or name in (*COUNTERS, OWN_COUNTER)
+            ]
+            for cells in read_rows(columnar, wanted):
+                number += 1
+                runs.add(number, cells, count=cells.pop(OWN_COUNTER, None))
+            runs.run(None).seen(name for name in columnar.names if name != OWN_COUNTER)
+    if runs is not None:
+        yield from runs.logged()
+
+
+def _has_reward(has: Callable[[str], bool]) -> bool:
+    """Whether a known reward stands beside a counter of steps."""
+    frameworks = (*FRAMEWORKS, generic.FRAMEWORK)
+    rewards = [key for f in frameworks for level in f.reward for key in level]
+    steps = [key for f in frameworks for key in (*f.optimizer_steps, *f.refreshes)]
+
+    def has_any(keys: list[str]) -> bool:
+        return any(has(key) or has(f"train/{key}") for key in dict.fromkeys(keys))
+
+    return has_any(rewards) and has_any([*steps, *COUNTERS])
+
+
+READER = Reader("Parquet history (W&B, Trackio)", claims, read, group, frozenset(SUFFIXES))

@@ -1,0 +1,1 @@
+"""Readers of experiment trackers: TensorBoard, W&B, MLflow, Trackio, notebooks."""

@@ -1,0 +1,1 @@
+"""The hierarchical model: its definition in PyMC, parameters, priors, fit and posterior."""

@@ -1,0 +1,611 @@
+"""Runs as arrays: what the model sees of the logs.
+
+Nothing statistical happens here. Rewards are scaled to [0, 1], rows are averaged into bins with
+their exact weights, steps become the cumulative-learning-rate clock, and hyperparameters become
+log ratios to a reference configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.errors import InputError
+from advisor.run.copies import mark_copies
+from advisor.run.needs import WHY, advice_for, needs
+from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.theory import cumulative_clock, policy_steps, schedule_factors
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+CLOCK_EXPONENTS = np.array([0.25, 0.75, 1.25, 1.75])
+"""Learning-rate exponents at which each clock is tabulated; between them it is interpolated."""
+
+MAX_BINS = 14
+"""Bins per run: a pilot's curve bends once or twice, so more bins carry no more information."""
+
+BIN_GROWTH = 1.5
+"""Power by which bin edges grow: a curve is steepest at its start, where a bin must be short."""
+
+SCALE_FACTOR = 20.0
+LEAST_TOP = 0.2
+"""A run whose rewards end between these shares of 1, beside one of its task with rewards of more
+than twenty: the one counts in shares, the other in percent or points."""
+
+FLAT_Z = 2.0
+"""Standard errors between the ends of a run below which it has not moved."""
+
+
+class Covariates(NamedTuple):
+    """What the laws see of a run: natural logs of ratios to the reference, shape (...)."""
+
+    log_rate: Any
+    log_group: Any
+    log_prompts: Any
+    log_parameters: Any
+    log_minibatches: Any
+    log_epochs: Any
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Configuration at which plateau and stiffness are stated: the geometric mean of the pilots."""
+
+    learning_rate: float
+    group_size: float
+    prompts_per_step: float
+    parameters: float
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Pilot runs as arrays; run r belongs to group (task, model) ``group_of_run[r]``.
+
+    Attributes
+    ----------
+    runs : tuple of PilotRun
+        With completed hyperparameters.
+    groups : tuple of (task, model) pairs
+        Runs of one group share base model, task and therefore start and plateau.
+    group_of_run : ndarray of shape (runs,)
+    task_of_group : ndarray of shape (groups,)
+        Index into ``tasks``.
+    tasks : tuple of str
+    group_log_parameters : ndarray of shape (groups,)
+        log(N / N_ref).
+    log_rate, log_group, log_prompts : ndarray of shape (runs,)
+        log ratios to the reference.
+    minibatches, epochs, momentum, mean_age : ndarray of shape (runs,)
+    corrected, clipped : ndarray of shape (runs,)
+        1 where an importance ratio is used; 1 where it is clipped.
+    run_of_bin, reward : ndarray of shape (bins,)
+        Run and mean scaled reward of a bin; bins of one run follow each other.
+    noise_per_completion, noise_per_prompt : ndarray of shape (bins,)
+        Bernoulli variance p(1-p) over the completions, and over the prompts, behind a bin.
+    noise_known : ndarray of shape (bins,)
+        Sampling variance of a bin where the spread within groups was logged, else 0; then the two
+        above are 0.
+    step : ndarray of shape (bins,)
+        Mean optimizer step of the rows of a bin, as logged.
+    clock : ndarray of shape (bins, 4)
+        S at the exponents ``CLOCK_EXPONENTS``, in optimizer steps at peak rate.
+    run_of_eval, eval_reward : ndarray of shape (evaluations,)
+        Run and mean scaled held-out reward of a bin of evaluations.
+    eval_clock : ndarray of shape (evaluations, 4)
+    exposure : ndarray of shape (runs,)
+        Steps survived (or to the collapse), weighted by (rate / peak)^2.
+    collapsed : ndarray of shape (runs,)
+        1 where the run collapsed at the end of its exposure.
+    collapse_step : tuple of float or None
+        Optimizer step of collapse, per run.
+    floor, ceiling : float
+        Reward bounds in reward units.
+    eval_floor, eval_ceiling : float
+        Bounds of the held-out reward, in its own units.
+    notes : tuple of str
+        What was assumed or left out.
+    """
+
+    runs: tuple[PilotRun, ...]
+    groups: tuple[tuple[str, str], ...]
+    group_of_run: IntArray
+    tasks: tuple[str, ...]
+    task_of_group: IntArray
+    group_parameters: FloatArray
+    reference: Reference
+    log_rate: FloatArray
+    log_group: FloatArray
+    log_prompts: FloatArray
+    minibatches: FloatArray
+    epochs: FloatArray
+    momentum: FloatArray
+    mean_age: FloatArray
+    corrected: FloatArray
+    clipped: FloatArray
+    run_of_bin: IntArray
+    reward: FloatArray
+    noise_per_completion: FloatArray
+    noise_per_prompt: FloatArray
+    noise_known: FloatArray
+    step: FloatArray
+    clock: FloatArray
+    run_of_eval: IntArray
+    eval_reward: FloatArray
+    eval_clock: FloatArray
+    exposure: FloatArray
+    collapsed: FloatArray
+    collapse_step: tuple[float | None, ...]
+    floor: float
+    ceiling: float
+    eval_floor: float
+    eval_ceiling: float
+    notes: tuple[str, ...]
+
+    @property
+    def group_log_parameters(self) -> FloatArray:
+        """log(N / N_ref) per group."""
+        return np.asarray(np.log(self.group_parameters / self.reference.parameters))
+
+    @property
+    def covariates(self) -> Covariates:
+        """What the laws of the model see of each run, shape (runs,)."""
+        return Covariates(
+            self.log_rate,
+            self.log_group,
+            self.log_prompts,
+            self.group_log_parameters[self.group_of_run],
+            np.log(self.minibatches),
+            np.log(self.epochs),
+        )
+
+    @property
+    def longest(self) -> float:
+        """Optimizer steps of the longest pilot."""
+        return max(float(run.step[-1]) for run in self.runs)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything the model sees."""
+        sha = hashlib.sha256()
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                sha.update(name.encode() + np.ascontiguousarray(value).tobytes())
+        bounds = (self.floor, self.ceiling, self.eval_floor, self.eval_ceiling)
+        rest = (self.groups, self.tasks, self.reference, *bounds)
+        sha.update(repr(rest).encode())
+        return sha.hexdigest()
+
+
+def build_cohort(
+    runs: Sequence[PilotRun],
+    collapse_steps: Mapping[str, float | None],
+    healthy_until: Mapping[str, float | None],
+) -> Cohort:
+    """Turn runs into arrays.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+        At least one; each with learning rate, group size, prompts per step, parameters.
+    collapse_steps : mapping of run id to step or None
+        Optimizer step at which a run collapsed: the event that its exposure ends with.
+    healthy_until : mapping of run id to step or None
+        Last step that shapes the curve of a collapsed run.
+
+    Returns
+    -------
+    cohort : Cohort
+
+    Raises
+    ------
+    InputError
+        A required hyperparameter is unknown, reward bounds differ, or no run carries information.
+    """
+    if not runs:
+        raise InputError("there is no run to fit", advice="Give at least one pilot log")
+    notes = _Notes()
+    completed = [_complete(run, notes) for run in _fit_for_use(runs, notes)]
+    floor, ceiling = _bounds(completed, notes)
+    eval_floor, eval_ceiling = _eval_bounds(completed, floor, ceiling)
+    _refuse_flat(completed, collapse_steps)
+
+    groups = sorted({(str(run.task), str(run.model)) for run in completed})
+    tasks = sorted({task for task, _ in groups})
+    settings = [run.hyperparameters for run in completed]
+    rate = _column(settings, "learning_rate")
+    group = _column(settings, "group_size")
+    prompts = _column(settings, "prompts_per_step")
+    group_of_run = np.array([groups.index((str(r.task), str(r.model))) for r in completed])
+    group_parameters = np.array(
+        [_one_size([r for r in completed if r.model == model], model) for _, model in groups]
+    )
+    reference = Reference(
+        _geometric_mean(rate),
+        _geometric_mean(group),
+        _geometric_mean(prompts),
+        _geometric_mean(group_parameters),
+    )
+
+    bins = [
+        _bin(index, run, healthy_until.get(run.id), floor, ceiling)
+        for index, run in enumerate(completed)
+    ]
+    stacked = {name: np.concatenate([b[name] for b in bins]) for name in bins[0]}
+    tests = [
+        _evaluations(index, run, healthy_until.get(run.id), eval_floor, eval_ceiling)
+        for index, run in enumerate(completed)
+    ]
+    tested = {name: np.concatenate([t[name] for t in tests]) for name in tests[0]}
+    collapsed = np.array([float(collapse_steps.get(run.id) is not None) for run in completed])
+    exposure = np.array(
+        [_exposure(run, collapse_steps.get(run.id)) for run in completed], dtype=float
+    )
+    return Cohort(
+        runs=tuple(completed),
+        groups=tuple(groups),
+        group_of_run=group_of_run,
+        tasks=tuple(tasks),
+        task_of_group=np.array([tasks.index(task) for task, _ in groups]),
+        group_parameters=group_parameters,
+        reference=reference,
+        log_rate=np.log(rate / reference.learning_rate),
+        log_group=np.log(group / reference.group_size),
+        log_prompts=np.log(prompts / reference.prompts_per_step),
+        minibatches=_column(settings, "minibatches_per_refresh"),
+        epochs=_column(settings, "epochs_per_refresh"),
+        momentum=_column(settings, "momentum"),
+        mean_age=np.array([setting.mean_age for setting in settings], dtype=float),
+        corrected=np.array([float(bool(s.importance_ratio)) for s in settings]),
+        clipped=np.array(
+            [float(bool(s.importance_ratio) and s.clip_high is not None) for s in settings]
+        ),
+        run_of_bin=stacked["run"].astype(np.int64),
+        reward=stacked["reward"],
+        noise_per_completion=stacked["noise_per_completion"],
+        noise_per_prompt=stacked["noise_per_prompt"],
+        noise_known=stacked["noise_known"],
+        step=stacked["step"],
+        clock=stacked["clock"],
+        run_of_eval=tested["run"].astype(np.int64),
+        eval_reward=tested["reward"],
+        eval_clock=tested["clock"],
+        exposure=exposure,
+        collapsed=collapsed,
+        collapse_step=tuple(collapse_steps.get(run.id) for run in completed),
+        floor=floor,
+        ceiling=ceiling,
+        eval_floor=eval_floor,
+        eval_ceiling=eval_ceiling,
+        notes=notes.lines(),
+    )
+
+
+def planned_factors(settings: Hyperparameters, steps: int) -> FloatArray:
+    """Learning rate over its peak for each optimizer step of the schedule, shape (steps,)."""
+    return schedule_factors(
+        settings.schedule or "constant",
+        steps,
+        warmup_steps=settings.warmup_steps or 0,
+        planned_steps=settings.planned_steps,
+    )
+
+
+def clock_table(settings: Hyperparameters, steps: int) -> FloatArray:
+    """S after 0..steps optimizer steps at every tabulated exponent, shape (steps + 1, 4)."""
+    return _table(planned_factors(settings, steps))
+
+
+def _table(factors: FloatArray) -> FloatArray:
+    return np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
+
+
+class _Notes:
+    """What was assumed, warned of or left out, said once for all runs it concerns."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, list[str]] = {}
+
+    def add(self, line: str, run: str | None = None) -> None:
+        self._runs.setdefault(line, []).extend([] if run is None else [run])
+
+    def lines(self) -> tuple[str, ...]:
+        return tuple(
+            line
+            + {0: "", 1: f" [{runs[0]}]" if runs else ""}.get(len(runs), f" [{len(runs)} runs]")
+            for line, runs in self._runs.items()
+        )
+
+
+def _complete(run: PilotRun, notes: _Notes) -> PilotRun:
+    for name in needs(run):
+        raise InputError(
+            f"run '{run.id}' cannot be fitted yet: {WHY[name]}",
+            path=run.path,
+            key=run.keys_read.get("step", name) if name == "step_unit" else name,
+            advice=advice_for(name),
+        )
+    settings, assumed = run.hyperparameters.completed()
+    model, task = run.model, run.task
+    if model is None:
+        model = "model"
+        assumed.append("model = 'model' assumed (no name given; runs without a name pool together)")
+    if task is None:
+        task = "task"
+        assumed.append("task = 'task' assumed (no name given; runs without a name pool together)")
+    lost = int(np.sum(~np.isfinite(run.reward)))
+    if lost:
+        notes.add(f"{lost} of {run.reward.size} rewards are not finite and were left out", run.id)
+    for line in (*run.warnings, *run.assumptions, *assumed):
+        notes.add(line, run.id)
+    return run.with_updates(
+        hyperparameters=settings,
+        model=model,
+        task=task,
+        assumptions=(*run.assumptions, *assumed),
+    )
+
+
+def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
+    """Runs with a train reward, each once."""
+    kept = []
+    trained = [run.with_updates(copy_of=None) for run in runs if not run.is_eval_only]
+    for run in runs:
+        if run.is_eval_only:
+            notes.add("only evaluations, no train reward: left out", run.id)
+    for run in mark_copies(trained):
+        if run.copy_of is None:
+            kept.append(run)
+        else:
+            notes.add(f"run '{run.id}' repeats '{run.copy_of}' and was left out")
+    if not kept:
+        raise InputError(
+            "no run has a train reward",
+            path=runs[0].path,
+            key="reward",
+            advice="Give the training logs, not only evaluations of checkpoints",
+        )
+    return kept
+
+
+def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
+    """Reward floor and ceiling: given, or inferred from the cohort and said."""
+    low = min(float(np.nanmin(run.reward)) for run in runs)
+    high = max(float(np.nanmax(run.reward)) for run in runs)
+    floors = {run.reward_floor for run in runs} - {None}
+    ceilings = {run.reward_ceiling for run in runs} - {None}
+    for name, values in (("reward_floor", floors), ("reward_ceiling", ceilings)):
+        if len(values) > 1:
+            raise InputError(
+                f"runs differ in {name}: {sorted(v for v in values if v is not None)}",
+                key=name,
+                advice="Fit runs on one reward scale together, others apart",
+            )
+    floor, ceiling = next(iter(floors), None), next(iter(ceilings), None)
+    if floor is None:
+        floor = 0.0 if low >= 0 else low
+        notes.add(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
+    if ceiling is None:
+        _refuse_mixed_scales(runs)
+        ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
+        inside = "rewards lie in [0, 1]" if low >= 0 else f"highest logged {high:g}"
+        why = inside if high <= 1 else f"highest logged {high:g}, plus a quarter"
+        notes.add(f"reward ceiling {ceiling:g} assumed ({why})")
+    if low < floor or high > ceiling:
+        raise InputError(
+            f"rewards run from {low:g} to {high:g}, outside the bounds [{floor:g}, {ceiling:g}]",
+            key="reward_floor, reward_ceiling",
+            advice="Correct the bounds in pilots.toml",
+        )
+    return float(floor), float(ceiling)
+
+
+def _refuse_mixed_scales(runs: Sequence[PilotRun]) -> None:
+    """Raise where some runs score up to 1 and others of their task a hundred or so."""
+    tops = {run.id: float(np.nanmax(run.reward)) for run in runs}
+    for task in {run.task for run in runs}:
+        own = [run for run in runs if run.task == task]
+        small = [run for run in own if LEAST_TOP < tops[run.id] <= 1]
+        large = [run for run in own if tops[run.id] > SCALE_FACTOR]
+        if small and large:
+            raise InputError(
+                f"run '{small[0].id}' has rewards up to {tops[small[0].id]:g}, run "
+                f"'{large[0].id}' up to {tops[large[0].id]:g}: they are on different scales",
+                path=large[0].path,
+                key="reward",
+                advice="Fit them apart, or give each log's reward_floor and reward_ceiling",
+            )
+
+
+def _refuse_flat(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> None:
+    """Raise where no run moved: neither a gain nor a collapse can be learned from."""
+    for run in runs:
+        reward = run.reward[np.isfinite(run.reward)]
+        third = max(1, reward.size // 3)
+        if collapse_steps.get(run.id) is not None or reward.size < 2:
+            continue
+        ends = reward[:third], reward[-third:]
+        noise = np.std(np.diff(reward)) / np.sqrt(2) if reward.size > 2 else 0.0
+        error = noise * np.sqrt(2 / third)
+        if abs(ends[1].mean() - ends[0].mean()) > max(FLAT_Z * error, 1e-9):
+            return
+    if any(collapse_steps.get(run.id) is not None for run in runs):
+        return
+    constant = all(np.nanmin(run.reward) == np.nanmax(run.reward) for run in runs)
+    what = "is the same in every row" if constant else "moved by no more than its noise"
+    raise InputError(
+        f"reward {what} in {'the only run' if len(runs) == 1 else f'all {len(runs)} runs'}: "
+        "there is no curve to learn from",
+        path=runs[0].path,
+        key="reward",
+        advice=(
+            "Check that groups are not all right or all wrong (frac_reward_zero_std), "
+            "log more steps, or run one pilot at three times the learning rate"
+        ),
+    )
+
+
+def _one_size(runs: Sequence[PilotRun], model: str) -> float:
+    sizes = {run.parameters for run in runs}
+    if len(sizes) > 1:
+        raise InputError(
+            f"model '{model}' is given with {len(sizes)} sizes: {sorted(s for s in sizes if s)}",
+            key="parameters",
+            advice="Give every model one name per size",
+        )
+    return float(next(iter(sizes)) or 0)
+
+
+def _factors(run: PilotRun) -> FloatArray:
+    """Learning rate over its peak for each optimizer step: as logged, else from the schedule."""
+    steps = int(run.step[-1])
+    logged = run.series.get("learning_rate")
+    peak = run.hyperparameters.learning_rate or 1.0
+    if logged is not None and np.isfinite(logged).sum() > 1:
+        known = np.isfinite(logged)
+        grid = np.arange(1, steps + 1, dtype=float)
+        factors = np.interp(grid, run.step[known], logged[known]) / peak
+        return np.asarray(np.clip(factors, 0.0, 1.0))
+    return planned_factors(run.hyperparameters, steps)
+
+
+def _exposure(run: PilotRun, collapse_step: float | None) -> float:
+    last = run.step[-1] if collapse_step is None else collapse_step
+    return float(np.sum(_factors(run)[: int(last)] ** 2))
+
+
+def _bin(
+    index: int, run: PilotRun, healthy_until: float | None, floor: float, ceiling: float
+) -> dict[str, FloatArray]:
+    """Average a run's rows into bins: mean reward, mean clock, effective rows."""
+    settings = run.hyperparameters
+    minibatches = settings.minibatches_per_refresh or 1
+    epochs = settings.epochs_per_refresh or 1
+    keep = np.isfinite(run.reward)
+    if healthy_until is not None:
+        # The first row stays even when collapse is immediate: it still tells the start.
+        keep &= (run.step <= healthy_until) | (run.step == run.step[keep][0])
+    step = run.step[keep]
+    reward = (run.reward[keep] - floor) / (ceiling - floor)
+    table = _table(_factors(run))
+    # A row that averages a logging window speaks for the policies of that whole window.
+    offsets = np.arange(run.logging_steps, dtype=float)
+    used = policy_steps(
+        np.maximum(step[:, None] - offsets, 1.0), minibatches, epochs, settings.lag or 0.0
+    )
+    grid = np.arange(table.shape[0], dtype=float)
+    clock = np.stack([np.interp(used, grid, column).mean(axis=1) for column in table.T], axis=1)
+    edges = _edges(step.size)
+    sizes = np.array([part.size for part in edges], dtype=float)
+    mean = np.array([reward[part].mean() for part in edges])
+    # Epochs score the same completions again: only new ones count as information.
+    rows = np.maximum(sizes * run.logging_steps / epochs, 1.0)
+    level = _smooth(mean, sizes)
+    prompts = rows * (settings.prompts_per_step or 1)
+    completions = prompts * (settings.group_size or 1)
+    chance = level * (1 - level)
+    within = _within_groups(run, keep, edges, chance, ceiling - floor)
+    is_known = np.isfinite(within)
+    return {
+        "run": np.full(sizes.size, index, dtype=float),
+        "reward": mean,
+        "noise_per_completion": np.where(is_known, 0.0, chance / completions),
+        "noise_per_prompt": np.where(is_known, 0.0, chance / prompts),
+        "noise_known": np.where(is_known, within / completions + (chance - within) / prompts, 0.0),
+        "step": np.array([step[part].mean() for part in edges]),
+        "clock": np.array([clock[part].mean(axis=0) for part in edges]),
+    }
+
+
+def _edges(rows: int) -> list[IntArray]:
+    """Rows of each bin: few at the start, more later, at least one; none of no rows."""
+    bins = min(MAX_BINS, rows)
+    if not bins:
+        return []
+    ends = np.ceil(rows * (np.arange(1, bins) / bins) ** BIN_GROWTH - 1e-9).astype(int)
+    ends = np.maximum(ends, np.arange(1, bins))
+    return np.split(np.arange(rows), np.minimum(ends, rows - bins + np.arange(1, bins)))
+
+
+def _within_groups(
+    run: PilotRun,
+    keep: npt.NDArray[np.bool_],
+    edges: Sequence[IntArray],
+    chance: FloatArray,
+    scale: float,
+) -> FloatArray:
+    """Variance within groups of each bin, NaN where the spread was not logged.
+
+    What is logged is the mean over groups of their standard deviation. Silent groups count as 0 in
+    it, so the mean variance is its square over the share of groups that speak; where that share is
+    not logged, groups are taken to be silent or as spread as all completions.
+    """
+    spread = run.series.get("reward_std_within_group")
+    if spread is None:
+        return np.full(chance.shape, np.nan)
+    spread = spread[keep] / scale
+    silent = run.series.get("silent_group_share")
+    speaking = np.full(spread.shape, np.nan) if silent is None else 1 - silent[keep]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.where(speaking > 0, spread**2 / speaking, 0.0)
+        variance = np.where(np.isfinite(speaking), variance, np.nan)
+        out = np.array([_mean(variance[part]) for part in edges])
+        guess = np.array([_mean(spread[part]) for part in edges]) * np.sqrt(chance)
+    return np.asarray(np.minimum(np.where(np.isfinite(out), out, guess), chance))
+
+
+def _mean(values: FloatArray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else float("nan")
+
+
+def _eval_bounds(runs: Sequence[PilotRun], floor: float, ceiling: float) -> tuple[float, float]:
+    """Bounds of the held-out reward: those of the train reward where it lies within them."""
+    seen = np.concatenate([run.eval_reward for run in runs])
+    seen = seen[np.isfinite(seen)]
+    if not seen.size or (seen.min() >= floor and seen.max() <= ceiling):
+        return floor, ceiling
+    low, high = float(min(0.0, seen.min())), float(max(1.0, seen.max()))
+    return low, high if high <= 1 else high + 0.25 * (high - low)
+
+
+def _evaluations(
+    index: int, run: PilotRun, healthy_until: float | None, floor: float, ceiling: float
+) -> dict[str, FloatArray]:
+    """Average a run's evaluations into bins; one at step t tests the policy after t steps."""
+    keep = np.isfinite(run.eval_reward)
+    if healthy_until is not None:
+        keep &= run.eval_step <= healthy_until
+    step, reward = run.eval_step[keep], (run.eval_reward[keep] - floor) / (ceiling - floor)
+    table = _table(_factors(run))
+    grid = np.arange(table.shape[0], dtype=float)
+    clock = np.stack([np.interp(step, grid, column) for column in table.T], axis=1)
+    edges = _edges(step.size)
+    return {
+        "run": np.full(len(edges), index, dtype=float),
+        "reward": np.array([reward[part].mean() for part in edges]),
+        "clock": np.array([clock[part].mean(axis=0) for part in edges]).reshape(-1, 4),
+    }
+
+
+def _smooth(mean: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Three-bin average kept off 0 and 1, for the Bernoulli variance of a bin."""
+
+    def three(values: FloatArray) -> FloatArray:
+        return np.convolve(values, np.ones(3))[1 : 1 + values.size]
+
+    return np.clip(three(mean * sizes) / three(sizes), 0.02, 0.98)
+
+
+def _column(settings: Sequence[Hyperparameters], name: str) -> FloatArray:
+    return np.array([getattr(setting, name) for setting in settings], dtype=float)
+
+
+def _geometric_mean(values: FloatArray) -> float:
+    return float(np.exp(np.log(values).mean()))

@@ -1,0 +1,355 @@
+"""The one place that knows which PyMC, ArviZ and nutpie are installed.
+
+Python 3.11 resolves to PyMC 5 and ArviZ 0.23, later Pythons to PyMC 6 and ArviZ 1.x, whose results
+are DataTrees and whose plots have other names. Interval probabilities are never left to a default:
+the defaults moved between the two.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[str, float | None, str], None]
+"""Called with what is happening, the share done (None = unknown), and a detail."""
+
+POLL_SECONDS = 0.02
+REPORT_SECONDS = 1.5
+"""Between reports of progress: counting the draws takes a tenth of a second of one core."""
+
+RANK_DRAWS, RANK_SIMULATIONS, RANK_BAND = 250, 200, 0.9
+"""Draws of a chain in a rank plot of ArviZ 1.x, and simulations behind its band of what is even."""
+
+EQUAL_RATIOS = 1e-9
+"""Spread of log importance ratios below which all draws count alike."""
+
+LEAST_TO_SMOOTH = 25
+"""Draws below which the tail of their weights has fewer than five, too few to fit."""
+
+
+def silent(stage: str, share: float | None, detail: str) -> None:
+    """Report no progress."""
+
+
+def import_arviz() -> Any:
+    """Import ArviZ without its once-a-day announcement of the 1.0 split."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import arviz
+    return arviz
+
+
+def sample_density(
+    callbacks: tuple[int, int],
+    block: FloatArray,
+    shapes: Mapping[str, tuple[int, ...]],
+    start: Callable[[int], FloatArray],
+    *,
+    draws: int,
+    tune: int,
+    chains: int,
+    seed: int,
+    target_accept: float,
+    progress: Progress,
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Run NUTS on a compiled log density.
+
+    Parameters
+    ----------
+    callbacks : tuple of int
+        Addresses of the C functions that give log density with gradient, and draws as they are
+        kept (`advisor.model.fast.density`).
+    block : ndarray of shape (size,)
+        Data that they are called with.
+    shapes : mapping of str to tuple
+        Shapes of the parameters, in the order in which they lie behind each other.
+    start : callable
+        Start point of a chain by its seed.
+    draws, tune, chains, seed, target_accept
+        Of NUTS; as many chains run at a time as there are cores.
+    progress : callable
+        See ``Progress``.
+
+    Returns
+    -------
+    draws : dict of str to ndarray of shape (chains, draws, ...)
+    statistics : dict of str to ndarray of shape (chains, draws)
+        ``diverging`` (0 or 1) and ``n_steps``.
+
+    Notes
+    -----
+    nutpie takes C callbacks from its own compilers of PyMC and Stan models only; `_CModel` hands it
+    ours through the same classes, whose arguments are those of nutpie 0.16.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import nutpie
+
+        sampler: Any = nutpie.sample(
+            _c_model(callbacks, np.ascontiguousarray(block), shapes, start),
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            seed=seed,
+            target_accept=target_accept,
+            progress_bar=False,
+            save_warmup=True,
+            blocking=False,
+        )
+        _follow(sampler, chains, draws + tune, progress)
+        trace = sampler.wait()
+    posterior, statistics = trace["posterior"], trace["sample_stats"]
+    return (
+        {name: np.asarray(posterior[name].values, dtype=float) for name in shapes},
+        {
+            name: np.asarray(statistics[name].values, dtype=float)
+            for name in ("diverging", "n_steps")
+        },
+    )
+
+
+def _c_model(
+    callbacks: tuple[int, int],
+    block: FloatArray,
+    shapes: Mapping[str, tuple[int, ...]],
+    start: Callable[[int], FloatArray],
+) -> Any:
+    from dataclasses import dataclass
+
+    from nutpie import _lib
+    from nutpie.sample import CompiledModel
+
+    size = sum(math.prod(shape) for shape in shapes.values())
+
+    @dataclass(frozen=True)
+    class CModel(CompiledModel):  # type: ignore[misc]
+        n_dim: int = size
+
+        @property
+        def shapes(self) -> Mapping[str, tuple[int, ...]]:
+            return shapes
+
+        @property
+        def coords(self) -> dict[str, Any]:
+            return {}
+
+        def _make_sampler(
+            self, settings: Any, init: Any, cores: Any, kind: Any, *others: Any
+        ) -> Any:
+            return _lib.PySampler.from_pymc(settings, cores, self._make_model(), kind, *others)
+
+        def _make_model(self) -> Any:
+            address, data = callbacks, block.ctypes.data
+            sizes: dict[str, int] = {}  # filled with the names that nutpie gives to dimensions
+            variables = _lib.PyVariable.new_variables(
+                list(shapes), ["float64"] * len(shapes), list(shapes.values()), sizes, {}
+            )
+            return _lib.PyMcModel(
+                _lib.LogpFunc(address[0], data, block),
+                _lib.ExpandFunc(size, size, address[1], data, block),
+                variables,
+                size,
+                sizes,
+                {},
+                start,
+                None,
+            )
+
+    return CModel(dims={})
+
+
+def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
+    """Report draws done until the sampler ends."""
+    started = reported = time.monotonic()
+    while not _is_finished(sampler):
+        time.sleep(POLL_SECONDS)
+        if progress is silent or time.monotonic() - reported < REPORT_SECONDS:
+            continue
+        done = _draws_so_far(sampler)
+        share = done / (chains * steps)
+        reported = time.monotonic()
+        left = (reported - started) * (1 - share) / share if share > 0 else None
+        detail = f"{chains} chains, {done} of {chains * steps} draws"
+        if left is not None:
+            detail += f", about {left:.0f} s left"
+        progress("Sampling the posterior", share, detail)
+
+
+def _is_finished(sampler: Any) -> bool:
+    """Whether all chains ended; while they start, nutpie answers with a time-out instead."""
+    try:
+        return bool(sampler.is_finished)
+    except TimeoutError:
+        return False
+
+
+def _draws_so_far(sampler: Any) -> int:
+    """Draws over all chains, warm-up included; 0 while a chain has not stored any."""
+    try:
+        trace = sampler.inspect()
+    except (TimeoutError, RuntimeError, ValueError, KeyError, IndexError):
+        return 0
+    total = 0
+    for group in ("warmup_sample_stats", "sample_stats"):
+        try:
+            values = np.asarray(trace[group]["depth"].values, dtype=float)
+        except (KeyError, TypeError):
+            continue
+        # Chains that lag behind are padded with NaN or zeros.
+        total += int(np.count_nonzero(np.nan_to_num(values)))
+    return total
+
+
+def convergence(draws: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Rank-normalised split R-hat and bulk effective sample size.
+
+    Parameters
+    ----------
+    draws : mapping of str to ndarray of shape (chains, draws, ...)
+
+    Returns
+    -------
+    diagnostics : dict of str to (rhat, ess), each of shape (...)
+    """
+    arviz = import_arviz()
+    out = {}
+    for name, values in draws.items():
+        flat = values.reshape(*values.shape[:2], -1)
+        rhat = np.array([float(arviz.rhat(flat[:, :, i])) for i in range(flat.shape[2])])
+        ess = np.array([float(arviz.ess(flat[:, :, i])) for i in range(flat.shape[2])])
+        shape = values.shape[2:]
+        out[name] = (rhat.reshape(shape), ess.reshape(shape))
+    return out
+
+
+def density(values: FloatArray, points: int = 256) -> tuple[FloatArray, FloatArray]:
+    """Kernel density by ArviZ's own estimator: grid and density, each of shape (points,)."""
+    arviz = import_arviz()
+    if hasattr(arviz, "kde"):
+        grid, heights = arviz.kde(values, grid_len=points)[:2]
+    else:
+        from arviz_stats.base import array_stats
+
+        grid, heights = array_stats.kde(values, grid_len=points)[:2]
+    return np.asarray(grid, dtype=float), np.asarray(heights, dtype=float)
+
+
+def draw_ranks(
+    axes: Sequence[Any], draws: Sequence[FloatArray], colors: Sequence[str]
+) -> tuple[str, str]:
+    """Draw ArviZ's rank plot of parameters into axes of one's own.
+
+    Parameters
+    ----------
+    axes : sequence of matplotlib axes
+    draws : sequence of ndarray of shape (chains, draws)
+        Of one parameter each.
+    colors : sequence of str
+        Of the chains.
+
+    Returns
+    -------
+    x, y : str
+        What the axes show: ArviZ 0.23 draws histograms of the ranks, one chain above the other,
+        ArviZ 1.x how far each chain's share of ranks is from even.
+    """
+    arviz = import_arviz()
+    if hasattr(arviz, "plot_posterior"):
+        arviz.plot_rank(
+            {f"p{index}": values for index, values in enumerate(draws)},
+            kind="bars",
+            colors=list(colors),
+            ax=np.array(axes, dtype=object),
+            labels=False,
+            ref_line_kwargs={"color": "#666666", "linewidth": 0.8},
+            bar_kwargs={"alpha": 0.8},
+            show=False,
+        )
+        for own in axes:
+            heights = sorted({round(patch.get_y(), 12) for patch in own.patches})
+            own.set_yticks(heights, [str(1 + chain) for chain in range(len(heights))])
+        return "rank among all draws", "chain"
+    import xarray
+    from arviz_plots import PlotCollection  # type: ignore[import-not-found, unused-ignore]
+
+    # Of near draws, which resemble each other, one will do.
+    named = {
+        f"p{index}": values[:, :: -(-values.shape[1] // RANK_DRAWS)]
+        for index, values in enumerate(draws)
+    }
+    data = arviz.from_dict({"posterior": named})
+    places = {
+        group: xarray.DataTree(xarray.Dataset(dict(zip(named, values, strict=True))))
+        for group, values in {
+            "plot": [xarray.DataArray(np.array(own, dtype=object)) for own in axes],
+            "row_index": [xarray.DataArray(0)] * len(axes),
+            "col_index": [xarray.DataArray(index) for index in range(len(axes))],
+        }.items()
+    }
+    figure = xarray.Dataset({"figure": np.array(axes[0].figure, dtype=object)})
+    collection = PlotCollection(
+        data["posterior"].dataset,
+        xarray.DataTree(figure, children=places),
+        backend="matplotlib",
+        aes={"color": ["chain"], "overlay": ["chain"]},
+        color=list(colors),
+    )
+    off = dict.fromkeys(("xlabel", "title", "remove_axis"), False)
+    arviz.plot_rank(
+        data,
+        plot_collection=collection,
+        envelope_prob=RANK_BAND,
+        method="envelope",
+        thin=False,
+        stats={"ecdf_pit": {"n_simulations": RANK_SIMULATIONS, "rng": np.random.default_rng(0)}},
+        visuals=off,
+    )
+    return "share of all ranks", "chain's share, less even"
+
+
+def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
+    """Pareto-smoothed importance weights (Vehtari et al., arXiv:1507.02646).
+
+    Parameters
+    ----------
+    log_ratios : ndarray of shape (draws,)
+        Log of target over proposal, up to a constant.
+
+    Returns
+    -------
+    weights : ndarray of shape (draws,)
+        They sum to 1.
+    k : float
+        Shape of the Pareto tail: above .7 the weights cannot be trusted.
+    """
+    if np.ptp(log_ratios) < EQUAL_RATIOS:
+        return np.full(log_ratios.size, 1 / log_ratios.size), 0.0  # no tail to fit
+    if log_ratios.size < LEAST_TO_SMOOTH:
+        plain = np.exp(log_ratios - np.max(log_ratios))
+        return plain / plain.sum(), math.inf
+    arviz = import_arviz()
+    if hasattr(arviz, "psislw"):
+        logs, k = arviz.psislw(np.array(log_ratios))
+    else:
+        from arviz_stats.base import array_stats
+
+        # Since 1.0 it takes the log likelihood that is left out: the ratio with its sign changed.
+        logs, k = array_stats.psislw(-np.asarray(log_ratios))
+    weights = np.exp(np.asarray(logs, dtype=float) - np.max(logs))
+    # A tail that ArviZ cannot fit is one that cannot be trusted.
+    return weights / weights.sum(), math.inf if math.isnan(k) else float(k)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides a posterior's numbers."""
+    from importlib.metadata import version
+
+    names = ("pymc", "pytensor", "arviz", "nutpie", "numpy", "optuna")
+    return {name: version(name) for name in names}

@@ -1,0 +1,436 @@
+"""The structural equations, once, for PyTensor (inference) and numpy (prediction).
+
+A run is described by log ratios to the cohort's reference configuration. From them and the
+population parameters follow its stiffness, its plateau and its collapse rate, each a linear law in
+the logs. Exponents are learned, not assumed: under AdamW in the noise-dominated regime the rate
+grows like sqrt(P G), so group-size invariance (arXiv:2606.30789) is a hypothesis that the data may
+reject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
+from advisor.theory import Oscillator, decay, spectrum_decay
+from advisor.theory.arrays import namespace
+
+FloatArray = npt.NDArray[np.float64]
+
+RATE_TERMS = ("learning_rate", "group_size", "prompts_per_step")
+"""Exponents of the rate law ``log k = log k_ref + a_eta log eta + a_G log G + a_P log P``."""
+
+DEPRESSION_TERMS = ("level", "learning_rate", "batch", "refresh_interval", "size")
+"""Terms of log D, the relative plateau loss from temperature: plateau = cold plateau x exp(-D)."""
+
+HAZARD_TERMS = ("level", "learning_rate", "batch", "minibatches", "epochs", "size")
+"""Terms of the log collapse rate per optimizer step at peak learning rate."""
+
+LAWS = {"rate": RATE_TERMS, "depression": DEPRESSION_TERMS, "hazard": HAZARD_TERMS}
+"""The three linear laws and their terms, in the order in which they are sampled."""
+
+SCALARS = (
+    "log_dispersion",
+    "curvature_exponent",
+    "log_progress_limit",
+    "log_noise_scale",
+    "log_misfit",
+    "log_eval_noise",
+    "log_headroom_spread",
+    "log_model_spread",
+    "log_run_rate_spread",
+    "log_run_plateau_spread",
+    "log_run_shape_spread",
+    "log_run_loss_spread",
+    "uncorrected_log_odds",
+    "within_log_odds",
+)
+"""What all runs share besides the laws; spreads are standard deviations, as natural logs."""
+
+RUN_OFFSETS = ("run_offset.plateau", "run_offset.stiffness", "run_offset.shape")
+"""What a run has of its own: seed noise on plateau and rate, and the shape of its curve."""
+
+STALE_LIMIT = 0.9
+"""Largest s k A fed to the closed form: beyond it the damping would change sign."""
+
+
+ANCHOR_STIFFNESS = 0.05
+"""Stiffness per optimizer step at which the plateau loss is known beforehand: a learning rate is
+hot or mild by how fast it moves this task and model, not by its own value."""
+
+MOST_HAZARD = 0.1
+"""Collapse rate per step that no run exceeds: no fall is seen in fewer than some ten steps."""
+
+LOG_HAZARD_ENDS = (-600.0, 50.0)
+"""Ends of the law of the log collapse rate: exp must not overflow."""
+
+HAZARD_PER_LOSS = 1.3
+"""Power of the plateau loss D by which the collapse rate grows. The rate is known beforehand where
+D is 1, for the same heat that depresses a plateau ends a run. Fitted apart, three tables of 40
+tiny-transformer runs had half of their runs dead in 200 steps at D = .8, 1.3 and 2.4."""
+
+
+LOG_LOSS_ENDS = (-30.0, 3.0)
+"""Ends of log D: e^3 = 20 is far beyond a visible reward, and exp must not overflow."""
+
+
+def rate_design(x: Covariates) -> FloatArray:
+    """Design matrix of the rate law, shape (..., 3)."""
+    return _stack(x.log_rate, x.log_group, x.log_prompts)
+
+
+def depression_design(x: Covariates) -> FloatArray:
+    """Design matrix of the plateau loss, shape (..., 5); temperature falls with the batch P G."""
+    return _stack(
+        1.0,
+        x.log_rate,
+        -(np.asarray(x.log_group) + x.log_prompts),
+        np.asarray(x.log_minibatches) + x.log_epochs,
+        x.log_parameters,
+    )
+
+
+def hazard_design(x: Covariates) -> FloatArray:
+    """Design matrix of the collapse rate, shape (..., 6); only epochs reuse samples."""
+    return _stack(
+        1.0,
+        x.log_rate,
+        -(np.asarray(x.log_group) + x.log_prompts),
+        x.log_minibatches,
+        x.log_epochs,
+        x.log_parameters,
+    )
+
+
+def _stack(*columns: Any) -> FloatArray:
+    arrays = np.broadcast_arrays(*(np.asarray(column, dtype=float) for column in columns))
+    return np.stack(arrays, axis=-1)
+
+
+_NODES = np.linalg.inv(np.vander(CLOCK_EXPONENTS, increasing=True)).T
+
+
+def clock_polynomial(table: FloatArray) -> FloatArray:
+    """Coefficients of S as a cubic in the learning-rate exponent.
+
+    Parameters
+    ----------
+    table : ndarray of shape (..., 4)
+        S at ``CLOCK_EXPONENTS``, in optimizer steps at peak rate.
+
+    Returns
+    -------
+    polynomial : ndarray of shape (..., 4)
+        ``S(a) = polynomial @ (1, a, a^2, a^3)``; exact for a constant schedule.
+    """
+    return np.asarray(table @ _NODES)
+
+
+def population_names() -> tuple[str, ...]:
+    """Every population parameter, in the order of the vector that is sampled."""
+    laws = tuple(f"{law}.{term}" for law, terms in LAWS.items() for term in terms)
+    return laws + SCALARS
+
+
+def hazard(log_law: Any) -> Any:
+    """Collapse rate per optimizer step at peak learning rate, from the value of its law.
+
+    Parameters
+    ----------
+    log_law : array_like
+        ``hazard_design @ hazard``.
+
+    Returns
+    -------
+    rate : array_like
+        ``r / (1 + r / MOST_HAZARD)`` with r the exponential of the law: a fall takes some steps to
+        be seen, so runs far beyond the fatal learning rate die no sooner than those just beyond it.
+    """
+    rate = np.exp(np.clip(log_law, *LOG_HAZARD_ENDS))
+    return rate / (1 + rate / MOST_HAZARD)
+
+
+def task_log_stiffness(headroom_logit: Any, log_slope: Any) -> Any:
+    """Mean over tasks of the log stiffness at the reference configuration.
+
+    Parameters
+    ----------
+    headroom_logit, log_slope : array_like of shape (..., tasks)
+
+    Returns
+    -------
+    log_stiffness : array_like of shape (...)
+        Natural log, per optimizer step.
+    """
+    return (log_slope + np.log1p(np.exp(-np.asarray(headroom_logit)))).mean(axis=-1)
+
+
+def at_reference(population: Mapping[str, Any], log_stiffness: Any) -> dict[str, Any]:
+    """Levels of plateau loss and collapse at the reference, from those that priors speak of.
+
+    Parameters
+    ----------
+    population : mapping of str to array_like
+        Its ``depression.level`` is log D where the stiffness is ``ANCHOR_STIFFNESS``, its
+        ``hazard.level`` the log collapse rate per step where D is 1: neither knows
+        in which units or how boldly the pilots chose their learning rates.
+    log_stiffness : array_like
+        From :func:`task_log_stiffness`.
+
+    Returns
+    -------
+    population : dict of str to array_like
+        With both levels at the pilots' reference configuration, as the laws use them.
+    """
+    above = log_stiffness - np.log(ANCHOR_STIFFNESS)
+    loss = population["depression.level"] + population["depression.learning_rate"] * above
+    hazard = population["hazard.level"] + HAZARD_PER_LOSS * loss
+    return {**population, "depression.level": loss, "hazard.level": hazard}
+
+
+def at_anchor(population: Mapping[str, Any], log_stiffness: Any) -> dict[str, Any]:
+    """Undo :func:`at_reference`: levels as the priors speak of them."""
+    above = log_stiffness - np.log(ANCHOR_STIFFNESS)
+    loss = population["depression.level"]
+    hazard = population["hazard.level"] - HAZARD_PER_LOSS * loss
+    anchored = loss - population["depression.learning_rate"] * above
+    return {**population, "depression.level": anchored, "hazard.level": hazard}
+
+
+class GroupLevel(NamedTuple):
+    """Start, cold plateau and log stiffness of a (task, model), at the reference configuration."""
+
+    start: Any
+    cold_plateau: Any
+    log_stiffness: Any
+
+
+class RunLevel(NamedTuple):
+    """Start, plateau and shape of one run's curve.
+
+    Stiffness is per optimizer step, dispersion its squared coefficient of variation over modes,
+    onset the exponent of a slow start (1: none).
+    """
+
+    start: Any
+    plateau: Any
+    stiffness: Any
+    dispersion: Any
+    onset: Any
+
+
+def group_level(
+    population: Mapping[str, Any],
+    headroom_logit: Any,
+    log_slope: Any,
+    start_logit: Any,
+    headroom_offset: Any,
+    stiffness_offset: Any,
+    log_parameters: Any,
+) -> GroupLevel:
+    """Combine task level, model size and the model's own offsets.
+
+    Parameters
+    ----------
+    population : mapping of str to array_like
+        By the names of ``SCALARS``.
+    headroom_logit, log_slope : array_like of shape (..., groups)
+        Of the task: log odds of the share of the headroom that is gained at the plateau, and log of
+        the share gained per step at the start.
+    start_logit, headroom_offset, stiffness_offset : array_like of shape (..., groups)
+        Of the group; offsets are standard normal.
+    log_parameters : array_like of shape (groups,)
+        log(N / N_ref).
+    """
+    xp = namespace(start_logit, headroom_logit)
+    start = sigmoid(start_logit)
+    spread = xp.exp(population["log_headroom_spread"])
+    headroom = sigmoid(headroom_logit + spread * headroom_offset)
+    log_stiffness = (
+        log_slope
+        - xp.log(headroom)
+        + population["curvature_exponent"] * log_parameters
+        + xp.exp(population["log_model_spread"]) * stiffness_offset
+    )
+    return GroupLevel(start, start + (1 - start) * headroom, log_stiffness)
+
+
+def reference_plateau(population: Mapping[str, Any], group: GroupLevel, log_parameters: Any) -> Any:
+    """Plateau of a (task, model) at the reference configuration with one update per refresh.
+
+    Parameters
+    ----------
+    population : mapping of str to array_like
+        By the names of :func:`population_names`.
+    group : GroupLevel
+    log_parameters : array_like of shape (groups,)
+        log(N / N_ref).
+
+    Returns
+    -------
+    plateau : array_like
+        Cold plateau less what temperature takes of it, in scaled reward units.
+    """
+    log_loss = population["depression.level"] + population["depression.size"] * log_parameters
+    return group.cold_plateau * np.exp(-np.exp(np.clip(log_loss, *LOG_LOSS_ENDS)))
+
+
+def run_level(
+    population: Mapping[str, Any],
+    group: GroupLevel,
+    log_rate_factor: Any,
+    log_loss: Any,
+    offsets: tuple[Any, Any, Any],
+    log_onset: Any,
+    interval: Any,
+    clipped: Any,
+) -> RunLevel:
+    """Apply the rate law, clipping, temperature and seed noise to a group.
+
+    Parameters
+    ----------
+    population : mapping of str to array_like
+        By the names of ``SCALARS``.
+    group : GroupLevel
+        Of the run's (task, model).
+    log_rate_factor : array_like
+        Rate law relative to the reference: ``rate_design @ rate``.
+    log_loss : array_like
+        log D: ``depression_design @ depression``.
+    offsets : tuple of array_like
+        The run's own plateau, stiffness and shape, standard normal.
+    log_onset : array_like
+        Of the run's task.
+    interval, clipped : array_like
+        K in optimizer steps; 1 where the importance ratio is clipped, else 0.
+    """
+    plateau_offset, stiffness_offset, shape_offset = offsets
+    xp = namespace(log_rate_factor, log_loss, group.start)
+    stiffness = xp.exp(
+        group.log_stiffness
+        + log_rate_factor
+        + xp.exp(population["log_run_rate_spread"]) * stiffness_offset
+    )
+    noise = xp.exp(population["log_run_plateau_spread"]) * plateau_offset
+    # Luck that lifts the plateau also lessens its loss, which no law tells exactly.
+    luck = xp.exp(population["log_run_loss_spread"]) * plateau_offset
+    loss = xp.exp(xp.clip(log_loss - luck, *LOG_LOSS_ENDS))
+    return RunLevel(
+        group.start,
+        shifted_share(group.cold_plateau, noise) * xp.exp(-loss),
+        clipped_stiffness(stiffness, interval, xp.exp(population["log_progress_limit"]), clipped),
+        xp.exp(
+            population["log_dispersion"] + xp.exp(population["log_run_shape_spread"]) * shape_offset
+        ),
+        xp.exp(log_onset),
+    )
+
+
+def uncorrected(population: Mapping[str, Any], corrected: Any) -> Any:
+    """Share s of staleness that no ratio corrects: learned where a ratio is used, 1 without."""
+    return 1 - corrected * (1 - sigmoid(population["uncorrected_log_odds"]))
+
+
+def clipped_stiffness(stiffness: Any, interval: Any, progress_limit: Any, clipped: Any) -> Any:
+    """Stiffness per step when clipping caps the progress of one refresh.
+
+    Parameters
+    ----------
+    stiffness : array_like
+        k that the rate law gives, per optimizer step.
+    interval : array_like
+        K, optimizer steps per refresh.
+    progress_limit : array_like
+        k K at saturation: the share of the remaining distance that one refresh can cover.
+    clipped : array_like
+        1 where the importance ratio is clipped, 0 elsewhere.
+
+    Returns
+    -------
+    stiffness : array_like
+        ``k / (1 + k (K - 1) / limit)``: the trust region silences samples whose ratio has already
+        moved, so more steps per refresh stop helping once k K reaches the limit. At K = 1 every
+        sample is fresh and nothing is clipped.
+    """
+    return stiffness / (1 + clipped * stiffness * (interval - 1) / progress_limit)
+
+
+def expected_reward(
+    clock: Any,
+    run: RunLevel,
+    momentum: Any,
+    mean_age: Any,
+    uncorrected_share: Any,
+    is_oscillator: Any = 0.0,
+) -> Any:
+    """Closed-form reward curve on the learning-rate clock, in scaled reward units.
+
+    Parameters
+    ----------
+    clock : array_like
+        S, in optimizer steps at peak rate.
+    run : RunLevel
+        Its dispersion is the squared coefficient of variation of the stiffness over modes.
+    momentum, mean_age, uncorrected_share : array_like
+        Momentum, A in optimizer steps, and s.
+    is_oscillator : array_like
+        1 for the curve of a single mode with mass, which can overshoot; 0 for the relaxation.
+
+    Returns
+    -------
+    reward : array_like
+
+    Notes
+    -----
+    ``s k A`` is bent smoothly below ``STALE_LIMIT``, so that a proposal far outside the closed
+    form's validity still has a positive damping.
+    """
+    stale = uncorrected_share * run.stiffness * mean_age
+    damping = 1 - stale / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
+    left = spectrum_decay(clock, run.stiffness, damping, momentum, run.dispersion, run.onset)
+    if np.any(is_oscillator):
+        mass = (1 + momentum) / (2 * (1 - momentum)) + stale * mean_age / 2
+        swinging = decay(clock + 0.5, Oscillator(mass, damping, run.stiffness))
+        swinging = swinging / decay(0.5, Oscillator(mass, damping, run.stiffness))
+        left = np.where(is_oscillator, np.where(np.asarray(clock) > 0, swinging, 1.0), left)
+    return run.plateau + (run.start - run.plateau) * left
+
+
+def held_out(reward: Any, start: Any, eval_start: Any, odds_ratio: Any) -> Any:
+    """Held-out reward of a policy whose train reward is known.
+
+    Parameters
+    ----------
+    reward, start : array_like
+        Scaled train reward now and before training.
+    eval_start : array_like
+        Scaled held-out reward before training.
+    odds_ratio : array_like
+        Odds of the share of the headroom gained on held-out prompts, over those on train prompts:
+        1 where both rise alike.
+
+    Returns
+    -------
+    held_out : array_like
+        In (0, 1). Below its start a policy loses the same share on both.
+    """
+    risen = np.maximum(reward - start, 0.0) / (1 - start)
+    gained = eval_start + (1 - eval_start) * risen * odds_ratio / (1 - risen + risen * odds_ratio)
+    return np.where(reward < start, eval_start * reward / start, gained)
+
+
+def sigmoid(value: Any) -> Any:
+    """Logistic function without overflow."""
+    xp = namespace(value)
+    return 0.5 * (1 + xp.tanh(0.5 * value))
+
+
+def shifted_share(share: Any, log_odds: Any) -> Any:
+    """Move a share in (0, 1) by ``log_odds``: ``logit(result) = logit(share) + log_odds``."""
+    xp = namespace(share, log_odds)
+    odds = xp.exp(log_odds)
+    return share * odds / (1 - share + share * odds)

@@ -1,0 +1,274 @@
+"""The log posterior density as machine code: what the sampler calls.
+
+`model.build_model` says the same in PyMC, and a test holds the two to the same value and gradient.
+The sampler is given this one because it needs no compiler run: numba loads it from disk in a
+fraction of a second, for a cohort of any size, where a PyTensor graph has to be built, rewritten
+and linked in every process. A cohort travels as one block of numbers behind a pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import exp, log1p, tanh
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import carray, types
+
+from advisor.model.equations import ANCHOR_STIFFNESS, HAZARD_PER_LOSS, population_names
+from advisor.model.fast.kernel import log_likelihood, luck_of_runs
+from advisor.model.fast.machine_code import callback, compiled
+from advisor.model.fast.tables import BIN_COLUMNS, LEVELS, RUN_COLUMNS, Shape
+
+FloatArray = npt.NDArray[np.float64]
+
+_HEADER = 9
+_LEVELS = len(LEVELS)
+_LOSS_LEVEL = population_names().index("depression.level")
+_LOSS_BY_RATE = population_names().index("depression.learning_rate")
+_HAZARD_LEVEL = population_names().index("hazard.level")
+_LOG_ANCHOR = float(np.log(ANCHOR_STIFFNESS))
+_TASK_TERMS = 3
+
+
+def pack(data: Mapping[str, Any], shape: Shape, gap: float = 1.0) -> FloatArray:
+    """One block of numbers out of the data of a cohort.
+
+    Parameters
+    ----------
+    data : mapping of str to ndarray
+        From `structure.data_of`.
+    shape : Shape
+    gap : float
+        About what a start leaves to gain, in (0, 1]; see :func:`sampled`.
+
+    Returns
+    -------
+    block : ndarray of shape (size,)
+    """
+    pivot = np.bincount(data["parents"][:, 1].astype(int)).argmax()
+    sizes = [data["prior_mean"].size, *shape, len(data["bin_table"])]
+    parts = [np.array([0.0, *sizes, float(data["is_oscillator"]), pivot, np.log(gap)])]
+    for name in (
+        "prior_mean",
+        "prior_sd",
+        "level_mean",
+        "level_sd",
+        "run_table",
+        "parents",
+        "first_bin",
+        "bin_table",
+    ):
+        parts.append(np.asarray(data[name], dtype=float).ravel())
+    block = np.concatenate(parts)
+    block[0] = block.size
+    return block
+
+
+@compiled
+def _turn(point: Any, block: Any) -> tuple[int, int, float]:
+    """Put headroom and plateau loss in place of their sum and their balance; see :func:`sampled`.
+
+    Returns their places, and the share of the loss in the sum.
+    """
+    headroom, loss = int(block[1]) + int(block[7]), _LOSS_LEVEL
+    total, balance, gap = point[headroom], point[loss], block[8]
+    share = 0.5 * (1.0 + tanh(0.5 * balance))
+    point[loss] = total - log1p(exp(-balance)) if balance > -30 else total + balance
+    point[headroom] = gap - total + (log1p(exp(balance)) if balance < 30 else balance)
+    return headroom, loss, share
+
+
+def sampled(point: FloatArray, block: FloatArray) -> FloatArray:
+    """Coordinates in which the sampler moves, from those of the model.
+
+    What a cold run lacks at its plateau may be headroom that the task does not have or loss by
+    temperature, and pilots tell the sum only: ``gap exp(-headroom logit) + exp(log loss)``. So the
+    log of that sum and the log odds of its parts take the places of the two, with a Jacobian of 1.
+
+    Parameters
+    ----------
+    point : ndarray of shape (size,)
+        In the order of `structure.shapes_of`.
+    block : ndarray
+        From :func:`pack`.
+
+    Returns
+    -------
+    point : ndarray of shape (size,)
+        The headroom is that of the task with the most runs.
+    """
+    headroom, loss = int(block[1] + block[7]), _LOSS_LEVEL
+    out = np.array(point)
+    lacking = block[8] - point[headroom]
+    out[headroom] = np.logaddexp(lacking, point[loss])
+    out[loss] = point[loss] - lacking
+    return out
+
+
+def natural(point: FloatArray, block: FloatArray) -> FloatArray:
+    """Coordinates of the model, from those of :func:`sampled`."""
+    out = np.array(point)
+    _turn(out, block)
+    return out
+
+
+@compiled
+def _normal(point: Any, mean: Any, sd: Any, gradient: Any) -> float:
+    """Log density of independent normals, without constants; the gradient is set."""
+    total = 0.0
+    for i in range(point.size):
+        away = (point[i] - mean[i]) / sd[i]
+        total -= 0.5 * away * away
+        gradient[i] = -away / sd[i]
+    return total
+
+
+@compiled
+def _standard_normal(point: Any, gradient: Any) -> float:
+    total = 0.0
+    for i in range(point.size):
+        total -= 0.5 * point[i] * point[i]
+        gradient[i] = -point[i]
+    return total
+
+
+@compiled
+def log_density(point: Any, block: Any, gradient: Any) -> Any:
+    """Log posterior density up to a constant.
+
+    Parameters
+    ----------
+    point : ndarray of shape (size,)
+        All parameters, as `structure.shapes_of` orders them, in the coordinates of :func:`sampled`.
+    block : ndarray
+        From :func:`pack`.
+    gradient : ndarray of shape (size,)
+        Overwritten.
+
+    Returns
+    -------
+    value : float
+    """
+    point = point.copy()
+    headroom, loss, share = _turn(point, block)
+    terms, tasks, groups, runs = int(block[1]), int(block[2]), int(block[3]), int(block[4])
+    bins = int(block[5])
+    at = _HEADER
+    prior_mean = block[at : at + terms]
+    prior_sd = block[at + terms : at + 2 * terms]
+    at += 2 * terms
+    level_mean = block[at : at + _LEVELS]
+    level_sd = block[at + _LEVELS : at + 2 * _LEVELS]
+    at += 2 * _LEVELS
+    run_table = block[at : at + runs * RUN_COLUMNS].reshape((runs, RUN_COLUMNS))
+    at += runs * RUN_COLUMNS
+    parents = block[at : at + 2 * runs].reshape((runs, 2))
+    at += 2 * runs
+    first_bin = block[at : at + runs + 1]
+    at += runs + 1
+    bin_table = block[at : at + bins * BIN_COLUMNS].reshape((bins, BIN_COLUMNS))
+
+    task = terms
+    start = task + _TASK_TERMS * tasks
+    tested = start + groups
+    group = tested + (_LEVELS - _TASK_TERMS - 1) * groups
+    run = group + 2 * groups
+    # Priors speak of levels at the anchors: `equations.at_reference`, as conditional means.
+    above = -_LOG_ANCHOR
+    for i in range(tasks):
+        above += (point[task + tasks + i] + log1p(exp(-point[task + i]))) / tasks
+    prior_mean = prior_mean.copy()
+    prior_mean[_LOSS_LEVEL] += point[_LOSS_BY_RATE] * above
+    prior_mean[_HAZARD_LEVEL] += HAZARD_PER_LOSS * point[_LOSS_LEVEL]
+    total = _normal(point[:terms], prior_mean, prior_sd, gradient[:terms])
+    by_above = -gradient[_LOSS_LEVEL] * point[_LOSS_BY_RATE]
+    gradient[_LOSS_BY_RATE] -= gradient[_LOSS_LEVEL] * above
+    gradient[_LOSS_LEVEL] -= gradient[_HAZARD_LEVEL] * HAZARD_PER_LOSS
+    for i in range(task, group):
+        level = (i - task) // tasks if i < start else _TASK_TERMS + (i - start) // groups
+        away = (point[i] - level_mean[level]) / level_sd[level]
+        total -= 0.5 * away * away
+        gradient[i] = -away / level_sd[level]
+    for i in range(tasks):
+        gradient[task + tasks + i] += by_above / tasks
+        gradient[task + i] -= by_above / tasks / (1 + exp(point[task + i]))
+    total += _standard_normal(point[group:], gradient[group:])
+    total += log_likelihood(
+        point[:terms],
+        point[task:start].reshape((_TASK_TERMS, tasks)),
+        point[start:tested],
+        point[tested:group].reshape((2, groups)),
+        point[group:run].reshape((2, groups)),
+        point[run:].reshape((3, runs)),
+        run_table,
+        parents,
+        first_bin,
+        bin_table,
+        block[6],
+        gradient[:terms],
+        gradient[task:start].reshape((_TASK_TERMS, tasks)),
+        gradient[start:tested],
+        gradient[tested:group].reshape((2, groups)),
+        gradient[group:run].reshape((2, groups)),
+        gradient[run:].reshape((3, runs)),
+    )
+    by_headroom, by_loss = gradient[headroom], gradient[loss]
+    gradient[headroom] = by_loss - by_headroom
+    gradient[loss] = share * by_headroom + (1 - share) * by_loss
+    return total
+
+
+@compiled
+def _expand(point: Any, block: Any, out: Any) -> None:
+    """Copy a point in the model's coordinates, with every run's offset as luck."""
+    terms, tasks, groups, runs = int(block[1]), int(block[2]), int(block[3]), int(block[4])
+    at = _HEADER + 2 * terms + 2 * _LEVELS
+    run_table = block[at : at + runs * RUN_COLUMNS].reshape((runs, RUN_COLUMNS))
+    at += runs * RUN_COLUMNS
+    parents = block[at : at + 2 * runs].reshape((runs, 2))
+    start = terms + _TASK_TERMS * tasks
+    group = start + (_LEVELS - _TASK_TERMS) * groups
+    run = group + 2 * groups
+    for i in range(point.size):
+        out[i] = point[i]
+    _turn(out, block)
+    luck_of_runs(
+        out[:terms],
+        out[terms:start].reshape((_TASK_TERMS, tasks)),
+        out[start : start + groups],
+        out[group:run].reshape((2, groups)),
+        point[run:].reshape((3, runs)),
+        run_table,
+        parents,
+        out[run:].reshape((3, runs)),
+    )
+
+
+_pointer = types.CPointer(types.float64)
+
+
+@callback(types.int64(types.uint64, _pointer, _pointer, _pointer, types.voidptr))
+def density_callback(size: Any, point: Any, gradient: Any, value: Any, data: Any) -> int:
+    """:func:`log_density` as nutpie calls it; not 0 where it is not finite."""
+    header = carray(data, (_HEADER,), np.float64)
+    block = carray(data, (int(header[0]),), np.float64)
+    slope = carray(gradient, (size,))
+    found = log_density(carray(point, (size,)), block, slope)
+    carray(value, (1,))[0] = found
+    if not np.isfinite(found):
+        return 4
+    for i in range(size):
+        if not np.isfinite(slope[i]):
+            return 3
+    return 0
+
+
+@callback(types.int64(types.uint64, types.uint64, _pointer, _pointer, types.voidptr))
+def expand_callback(size: Any, expanded: Any, point: Any, out: Any, data: Any) -> int:
+    """Draws as they are kept: every run's offset as luck."""
+    header = carray(data, (_HEADER,), np.float64)
+    block = carray(data, (int(header[0]),), np.float64)
+    _expand(carray(point, (size,)), block, carray(out, (expanded,)))
+    return 0

@@ -1,0 +1,177 @@
+"""A cohort as the model sees it: tables of numbers, and the shapes of the parameters."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.model import equations as eq
+from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
+from advisor.model.families import SPECTRUM, Family
+from advisor.model.priors import Priors
+from advisor.model.priors.loader import NormalPrior
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+WANDER_SHARE = 0.5
+"""Correlation time of the wander over the steps that a run logged."""
+
+LEVELS = (
+    "headroom_logit",
+    "log_slope",
+    "log_onset",
+    "start_logit",
+    "eval_start_logit",
+    "log_eval_gain",
+)
+"""Priors of the task level, then of the model on a task, in the order in which they are stacked."""
+
+RUN_LOG_PARAMETERS = 0
+RUN_INTERVAL = 1
+RUN_CLIPPED = 2
+RUN_CORRECTED = 3
+RUN_MOMENTUM = 4
+RUN_MEAN_AGE = 5
+RUN_COLLAPSED = 6
+RUN_EXPOSURE = 7
+RUN_PLACES = 8
+RUN_RATE = RUN_PLACES + 3 * len(eq.RUN_OFFSETS)
+RUN_DEPRESSION = RUN_RATE + len(eq.RATE_TERMS)
+RUN_HAZARD = RUN_DEPRESSION + len(eq.DEPRESSION_TERMS)
+RUN_COLUMNS = RUN_HAZARD + len(eq.HAZARD_TERMS)
+"""Columns of the table of runs; the designs of the laws start at theirs, and so do three numbers
+for each offset by which it is placed (`mode.place`)."""
+
+BIN_REWARD = 0
+BIN_IS_EVALUATION = 1
+BIN_NOISE_KNOWN = 2
+BIN_NOISE_WITHIN = 3
+BIN_NOISE_BETWEEN = 4
+BIN_PERSISTENCE = 5
+BIN_CLOCK = 6
+BIN_COLUMNS = BIN_CLOCK + CLOCK_EXPONENTS.size
+"""Columns of the table of bins; the clock polynomial starts at its own."""
+
+
+class Shape(NamedTuple):
+    """Numbers of tasks, groups and runs of a cohort."""
+
+    tasks: int
+    groups: int
+    runs: int
+
+
+def shape_of(cohort: Cohort) -> Shape:
+    """Numbers of tasks, groups and runs."""
+    return Shape(len(cohort.tasks), len(cohort.groups), len(cohort.runs))
+
+
+def shapes_of(shape: Shape) -> dict[str, tuple[int, ...]]:
+    """Shapes of all parameters, in the order in which they lie behind each other."""
+    return {
+        "population": (len(eq.population_names()),),
+        "task_level": (3, shape.tasks),
+        "start_logit": (shape.groups,),
+        "eval_level": (2, shape.groups),
+        "group_offset": (2, shape.groups),
+        "run_offset": (len(eq.RUN_OFFSETS), shape.runs),
+    }
+
+
+def population_priors(priors: Priors) -> list[NormalPrior]:
+    """Priors in the order of :func:`equations.population_names`."""
+    return [getattr(priors, name.replace(".", "_")) for name in eq.population_names()]
+
+
+def data_of(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> dict[str, Any]:
+    """Everything the model sees, as arrays in the shapes of the cohort's structure.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    priors : Priors
+    family : Family
+        Its pins take the place of the priors'.
+
+    Returns
+    -------
+    data : dict of str to ndarray
+        Every run is sampled by its luck (`mode.placed` changes that).
+    """
+    priors = family.priors(priors)
+    shared = population_priors(priors)
+    levels = [getattr(priors, name) for name in LEVELS]
+    parents = np.stack([cohort.group_of_run, cohort.task_of_group[cohort.group_of_run]], axis=1)
+    bins, first = _bins(cohort)
+    return {
+        "prior_mean": np.array([prior.mean for prior in shared]),
+        "prior_sd": np.array([prior.sd for prior in shared]),
+        "level_mean": np.array([prior.mean for prior in levels]),
+        "level_sd": np.array([prior.sd for prior in levels]),
+        "run_table": _runs(cohort),
+        "parents": parents.astype(float),
+        "first_bin": first.astype(float),
+        "bin_table": bins,
+        "is_oscillator": np.asarray(float(family.is_oscillator)),
+    }
+
+
+def _runs(cohort: Cohort) -> FloatArray:
+    x = cohort.covariates
+    table = np.zeros((len(cohort.runs), RUN_COLUMNS))
+    table[:, RUN_LOG_PARAMETERS] = x.log_parameters
+    table[:, RUN_INTERVAL] = cohort.minibatches * cohort.epochs
+    table[:, RUN_CLIPPED] = cohort.clipped
+    table[:, RUN_CORRECTED] = cohort.corrected
+    table[:, RUN_MOMENTUM] = cohort.momentum
+    table[:, RUN_MEAN_AGE] = cohort.mean_age
+    table[:, RUN_COLLAPSED] = cohort.collapsed
+    table[:, RUN_EXPOSURE] = cohort.exposure
+    table[:, RUN_RATE:RUN_DEPRESSION] = eq.rate_design(x)
+    table[:, RUN_DEPRESSION:RUN_HAZARD] = eq.depression_design(x)
+    table[:, RUN_HAZARD:] = eq.hazard_design(x)
+    return table
+
+
+def _bins(cohort: Cohort) -> tuple[FloatArray, IntArray]:
+    """Table of the bins of train reward and of evaluations by run, and where each run starts."""
+    train = np.zeros((cohort.reward.size, BIN_COLUMNS))
+    train[:, BIN_REWARD] = cohort.reward
+    train[:, BIN_NOISE_KNOWN] = cohort.noise_known
+    train[:, BIN_NOISE_WITHIN] = cohort.noise_per_completion
+    train[:, BIN_NOISE_BETWEEN] = cohort.noise_per_prompt
+    train[:, BIN_PERSISTENCE] = wander_persistence(cohort)
+    train[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.clock)
+    tested = np.zeros((cohort.eval_reward.size, BIN_COLUMNS))
+    tested[:, BIN_REWARD] = cohort.eval_reward
+    tested[:, BIN_IS_EVALUATION] = 1.0
+    tested[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.eval_clock)
+    owner = np.concatenate([cohort.run_of_bin, cohort.run_of_eval])
+    order = np.argsort(owner, kind="stable")
+    first = np.searchsorted(owner[order], np.arange(len(cohort.runs) + 1))
+    return np.concatenate([train, tested])[order], first
+
+
+def wander_persistence(cohort: Cohort) -> FloatArray:
+    """Correlation of a run's slow wander round its curve between a bin and the one before.
+
+    Parameters
+    ----------
+    cohort : Cohort
+
+    Returns
+    -------
+    persistence : ndarray of shape (bins,)
+        ``exp(-(t - t') / tau)`` with tau half the steps logged; 0 for the first bin of a run. Ten
+        bins close in time then count for less than ten.
+    """
+    persistence = np.zeros(cohort.reward.size)
+    for run in np.unique(cohort.run_of_bin):
+        bins = np.flatnonzero(cohort.run_of_bin == run)
+        step = cohort.step[bins]
+        tau = WANDER_SHARE * max(float(step[-1]), 1.0)
+        persistence[bins[1:]] = np.exp(-np.diff(step) / tau)
+    return persistence

@@ -1,0 +1,476 @@
+"""The posterior: draws, what they were drawn from, and how well they converged."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from advisor._version import VERSION
+from advisor.errors import StudyError
+from advisor.model import equations as eq
+from advisor.model.cohort import Cohort, Reference
+from advisor.model.families import Family
+from advisor.model.fast.tables import LEVELS
+from advisor.model.priors import Priors
+from advisor.model.stacking import mixed
+from advisor.model.storage import read_netcdf, write_netcdf
+from advisor.run.fingerprint import fingerprint
+from advisor.run.step_time import seconds_per_step
+
+FloatArray = npt.NDArray[np.float64]
+
+SCHEMA = 3
+"""Version of the saved format; another number is refused on loading."""
+
+INTERVAL = 0.8
+"""Probability of every interval in tables and texts: central, from quantiles."""
+
+MIN_SIZES = 4
+"""Model sizes below which the curvature exponent is called prior-dominated."""
+
+
+class Convergence(BaseModel):
+    """Convergence figures of one fit.
+
+    Attributes
+    ----------
+    rhat : float
+        Largest rank-normalised split R-hat, of the variable ``worst``.
+    ess : float
+        Smallest bulk effective sample size.
+    divergent_share : float
+    draws : int
+        Over all chains.
+    steps_per_draw : float
+        Mean leapfrog steps.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    rhat: float
+    ess: float
+    worst: str
+    divergent_share: float
+    draws: int
+    steps_per_draw: float
+
+    def complaint(self, rhat: float, ess: float, divergent_share: float) -> str | None:
+        """Say what fails the gate, or None."""
+        if not self.rhat < rhat:
+            return f"R-hat {self.rhat:.3f} of {self.worst} is not below {rhat}"
+        if not self.ess > ess:
+            return f"only {self.ess:.0f} effective draws (at least {ess:.0f} wanted)"
+        if self.divergent_share > divergent_share:
+            return f"{self.divergent_share:.1%} of the draws diverged"
+        return None
+
+
+class RunSummary(BaseModel):
+    """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer.
+
+    ``seconds_per_step`` is the median wall-clock time of an optimizer step, ``completion_tokens``
+    the mean length of a completion; None where the log tells neither.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    task: str
+    model: str
+    parameters: float
+    hyperparameters: dict[str, Any]
+    steps: float
+    completions: float
+    first_reward: float
+    last_reward: float
+    collapse_step: float | None
+    fingerprint: str
+    seconds_per_step: float | None
+    completion_tokens: float | None
+
+
+class Provenance(BaseModel):
+    """What a posterior was made from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_version: int
+    package: str
+    created: str
+    data_sha256: str
+    seed: int
+    versions: dict[str, str]
+
+
+class Meta(BaseModel):
+    """Everything about a posterior but its draws; JSON inside the NetCDF file."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    tasks: tuple[str, ...]
+    groups: tuple[tuple[str, str], ...]
+    group_parameters: tuple[float, ...]
+    task_of_group: tuple[int, ...]
+    reference: Reference
+    floor: float
+    ceiling: float
+    evaluated: tuple[bool, ...]
+    eval_floor: float
+    eval_ceiling: float
+    longest: float
+    families: dict[str, float]
+    runs: tuple[RunSummary, ...]
+    notes: tuple[str, ...]
+    convergence: Convergence
+    priors: Priors
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Draws and provenance.
+
+    Attributes
+    ----------
+    draws : dict of str to ndarray of shape (chains, draws, ...)
+        Every parameter by name: scalars of the population (``curvature_exponent``,
+        ``rate.learning_rate`` ...), per task, per group (task, model) and per run. ``plateau``
+        (reward units) and ``stiffness`` (per optimizer step) are at the reference configuration.
+    pilots : dict of str to ndarray
+        The binned pilot curves: ``run``, ``step``, ``reward`` (reward units).
+    meta : Meta
+    """
+
+    draws: Mapping[str, FloatArray]
+    pilots: Mapping[str, FloatArray]
+    meta: Meta
+
+    @property
+    def convergence(self) -> Convergence:
+        """Convergence figures."""
+        return self.meta.convergence
+
+    def flat(self, name: str) -> FloatArray:
+        """Draws of one parameter with chains joined, shape (draws, ...)."""
+        values = self.draws[name]
+        return values.reshape(-1, *values.shape[2:])
+
+    def as_in_priors(self, name: str) -> FloatArray:
+        """Draws of one parameter as its prior speaks of it, shape (draws, ...).
+
+        Levels of plateau loss and collapse are kept at the pilots' reference; priors speak of them
+        at anchors that do not depend on the pilots (`equations.at_reference`).
+        """
+        anchored = ("depression.level", "hazard.level")
+        if name not in anchored:
+            return self.flat(name)
+        population = {key: self.flat(key) for key in (*anchored, "depression.learning_rate")}
+        stiffness = eq.task_log_stiffness(self.flat("headroom_logit"), self.flat("log_slope"))
+        return np.asarray(eq.at_anchor(population, stiffness)[name])
+
+    @property
+    def sizes(self) -> int:
+        """Distinct model sizes among the pilots."""
+        return len(set(self.meta.group_parameters))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Plateau, stiffness and exponents: mean and central 80 % interval."""
+        rows = []
+        for index, (task, model) in enumerate(self.meta.groups):
+            for name in ("plateau", "stiffness"):
+                rows.append((f"{name} [{task} / {model}]", self.flat(name)[:, index]))
+        rows.append(("curvature exponent", self.flat("curvature_exponent")))
+        rows += [(f"rate exponent of {term}", self.flat(f"rate.{term}")) for term in eq.RATE_TERMS]
+        frame = pd.DataFrame(
+            {
+                "mean": [values.mean() for _, values in rows],
+                "lower": [np.quantile(values, (1 - INTERVAL) / 2) for _, values in rows],
+                "upper": [np.quantile(values, (1 + INTERVAL) / 2) for _, values in rows],
+            },
+            index=pd.Index([name for name, _ in rows], name="quantity"),
+        )
+        return frame
+
+    def to_json(self) -> str:
+        """Table and provenance as JSON, without the draws."""
+        return json.dumps(
+            {
+                "table": json.loads(self.table.to_json(orient="index")),
+                "convergence": self.convergence.model_dump(),
+                "provenance": self.meta.provenance.model_dump(),
+            },
+            indent=2,
+        )
+
+    def _repr_html_(self) -> str:
+        """Table and convergence, as notebooks show them."""
+        from advisor.run.html import heading, paragraph, table, whole
+
+        found, runs = self.convergence, self.meta.runs
+        frame = self.table
+        collapsed = sum(run.collapse_step is not None for run in runs)
+        return whole(
+            heading(
+                "Posterior",
+                f"of {len(runs)} pilots ({collapsed} collapsed), under priors "
+                f"'{self.meta.priors.name}'",
+            ),
+            table(
+                [str(frame.index.name), "mean", f"{100 * INTERVAL:.0f} % from", "to"],
+                [
+                    [name, *values]
+                    for name, values in zip(frame.index, frame.itertuples(index=False), strict=True)
+                ],
+            ),
+            paragraph(
+                f"R-hat at most {found.rhat:.3f}, at least {found.ess:,.0f} effective draws of "
+                f"{found.draws:,}, {100 * found.divergent_share:.2f} % divergent. What the pilots "
+                "tell, in words: print(advisor.describe(posterior))."
+            ),
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write a NetCDF file that ArviZ and :meth:`load` both open."""
+        write_netcdf(Path(path), self.draws, self.pilots, self.meta.model_dump_json(), _dims())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Posterior:
+        """Read a saved posterior; imports neither PyMC nor ArviZ.
+
+        Raises
+        ------
+        StudyError
+            The file is none of ours, or has another schema.
+
+        Warns
+        -----
+        UserWarning
+            Another version of the package fitted it.
+        """
+        draws, pilots, text = read_netcdf(Path(path), SCHEMA)
+        try:
+            meta = Meta.model_validate_json(text)
+        except ValidationError as error:
+            key = ".".join(str(part) for part in error.errors()[0]["loc"])
+            raise StudyError(
+                f"this is no saved posterior (its '{key}' is damaged)",
+                path=path,
+                advice="Fit the pilots again",
+            ) from error
+        if meta.provenance.package != VERSION:
+            warnings.warn(
+                f"{path} was fitted by version {meta.provenance.package}, this is {VERSION}: "
+                "numbers may differ from a new fit",
+                stacklevel=2,
+            )
+        return cls(draws, pilots, meta)
+
+
+def _dims() -> dict[str, tuple[str, ...]]:
+    """Extra dimensions of the stored parameters; what is not named is a scalar."""
+    return {
+        "headroom_logit": ("task",),
+        "log_slope": ("task",),
+        "log_onset": ("task",),
+        **dict.fromkeys(
+            (
+                "start_logit",
+                "eval_start_logit",
+                "log_eval_gain",
+                "group_offset.headroom",
+                "group_offset.stiffness",
+                "start",
+                "plateau",
+                "stiffness",
+            ),
+            ("group",),
+        ),
+        **dict.fromkeys(eq.RUN_OFFSETS, ("run",)),
+    }
+
+
+def make_posterior(
+    cohort: Cohort,
+    priors: Priors,
+    family: Family,
+    raw: Mapping[str, FloatArray],
+    statistics: Mapping[str, FloatArray],
+    diagnostics: Mapping[str, tuple[FloatArray, FloatArray]],
+    versions: dict[str, str],
+    *,
+    seed: int,
+) -> Posterior:
+    """Name the sampled vectors and add start, plateau and stiffness per group.
+
+    Parameters
+    ----------
+    cohort, priors, family
+        What was fitted.
+    raw : mapping of str to ndarray of shape (chains, draws, ...)
+        As the model samples them.
+    statistics : mapping of str to ndarray of shape (chains, draws)
+        ``diverging`` and ``n_steps``.
+    diagnostics : mapping of str to (rhat, ess)
+        Per variable of ``raw``.
+    versions : dict
+        Package versions.
+    seed : int
+        Of the sampler.
+    """
+    names = eq.population_names()
+    draws = {name: raw["population"][:, :, i] for i, name in enumerate(names)}
+    for name, values in zip(LEVELS[:3], np.moveaxis(raw["task_level"], 2, 0), strict=True):
+        draws[name] = values
+    draws["start_logit"] = raw["start_logit"]
+    for name, values in zip(LEVELS[4:], np.moveaxis(raw["eval_level"], 2, 0), strict=True):
+        draws[name] = values
+    draws["group_offset.headroom"], draws["group_offset.stiffness"] = np.moveaxis(
+        raw["group_offset"], 2, 0
+    )
+    for name, values in zip(eq.RUN_OFFSETS, np.moveaxis(raw["run_offset"], 2, 0), strict=True):
+        draws[name] = values
+    groups = eq.group_level(
+        {name: draws[name][..., None] for name in names},
+        draws["headroom_logit"][..., cohort.task_of_group],
+        draws["log_slope"][..., cohort.task_of_group],
+        draws["start_logit"],
+        draws["group_offset.headroom"],
+        draws["group_offset.stiffness"],
+        cohort.group_log_parameters,
+    )
+    draws["is_oscillator"] = np.full_like(draws["log_misfit"], float(family.is_oscillator))
+    scale = cohort.ceiling - cohort.floor
+    draws["start"] = cohort.floor + scale * groups.start
+    draws["plateau"] = cohort.floor + scale * eq.reference_plateau(
+        {name: draws[name][..., None] for name in names}, groups, cohort.group_log_parameters
+    )
+    draws["stiffness"] = np.exp(groups.log_stiffness)
+
+    rhat = {name: np.max(pair[0]) for name, pair in diagnostics.items()}
+    # NaN (a parameter that never moved) must fail the gate: max and min would pass it over.
+    worst = max(rhat, key=lambda name: np.nan_to_num(rhat[name], nan=np.inf))
+    convergence = Convergence(
+        rhat=float(rhat[worst]),
+        ess=float(np.min([np.min(pair[1]) for pair in diagnostics.values()])),
+        worst=worst,
+        divergent_share=float(statistics["diverging"].mean()),
+        draws=int(statistics["diverging"].size),
+        steps_per_draw=float(statistics["n_steps"].mean()),
+    )
+    pilots = {
+        "run": cohort.run_of_bin.astype(float),
+        "step": cohort.step,
+        "reward": cohort.floor + scale * cohort.reward,
+    }
+    meta = Meta(
+        tasks=cohort.tasks,
+        groups=cohort.groups,
+        group_parameters=tuple(cohort.group_parameters.tolist()),
+        task_of_group=tuple(int(i) for i in cohort.task_of_group),
+        reference=cohort.reference,
+        floor=cohort.floor,
+        ceiling=cohort.ceiling,
+        evaluated=tuple(
+            group in cohort.group_of_run[cohort.run_of_eval] for group in range(len(cohort.groups))
+        ),
+        eval_floor=cohort.eval_floor,
+        eval_ceiling=cohort.eval_ceiling,
+        longest=cohort.longest,
+        families={family.name: 1.0},
+        runs=tuple(_summaries(cohort)),
+        notes=cohort.notes,
+        convergence=convergence,
+        priors=priors,
+        provenance=Provenance(
+            schema_version=SCHEMA,
+            package=VERSION,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            data_sha256=cohort.digest,
+            seed=seed,
+            versions=versions,
+        ),
+    )
+    return Posterior(draws, pilots, meta)
+
+
+def mix(posteriors: Sequence[Posterior], weights: Mapping[str, float]) -> Posterior:
+    """Mix the draws of several families of curves.
+
+    Parameters
+    ----------
+    posteriors : sequence of Posterior
+        One of each family, of the same runs.
+    weights : mapping of str to float
+        By family name.
+
+    Returns
+    -------
+    posterior : Posterior
+        With as many draws as each of them; its convergence is the worst of theirs.
+    """
+    by_family = {next(iter(one.meta.families)): one for one in posteriors}
+    size = min(one.draws["is_oscillator"].shape[1] for one in posteriors)
+    draws = {
+        name: mixed(
+            {family: one.draws[name][:, :size] for family, one in by_family.items()}, weights
+        )
+        for name in posteriors[0].draws
+    }
+    worst = max(posteriors, key=lambda one: one.convergence.rhat)
+    convergence = worst.convergence.model_copy(
+        update={
+            "ess": min(one.convergence.ess for one in posteriors),
+            "divergent_share": max(one.convergence.divergent_share for one in posteriors),
+            "draws": int(draws["is_oscillator"].size),
+        }
+    )
+    meta = worst.meta.model_copy(update={"families": dict(weights), "convergence": convergence})
+    return Posterior(draws, worst.pilots, meta)
+
+
+def _summaries(cohort: Cohort) -> list[RunSummary]:
+    out = []
+    for index, run in enumerate(cohort.runs):
+        settings = run.hyperparameters
+        finite = run.reward[np.isfinite(run.reward)]
+        steps = float(run.step[-1])
+        out.append(
+            RunSummary(
+                id=run.id,
+                task=str(run.task),
+                model=str(run.model),
+                parameters=run.parameters or 0.0,
+                hyperparameters=settings.model_dump(),
+                steps=steps,
+                completions=(
+                    steps
+                    * (settings.prompts_per_step or 0)
+                    * (settings.group_size or 0)
+                    / (settings.epochs_per_refresh or 1)
+                ),
+                first_reward=float(finite[:5].mean()),
+                last_reward=float(finite[-5:].mean()),
+                collapse_step=cohort.collapse_step[index],
+                fingerprint=fingerprint(run),
+                seconds_per_step=seconds_per_step(run),
+                completion_tokens=_mean(run.series.get("completion_length")),
+            )
+        )
+    return out
+
+
+def _mean(values: FloatArray | None) -> float | None:
+    if values is None or not np.isfinite(values).any():
+        return None
+    return float(np.nanmean(values))

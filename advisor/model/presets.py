@@ -1,0 +1,87 @@
+"""Which preset fits runs for which none was named, and where its evidence ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from advisor.run.pilot_run import Hyperparameters, PilotRun
+
+SMALL = 1e7
+"""Parameters below which a model is small: the evidence of that preset ends there."""
+
+DECADE = 10.0
+"""Factor beyond the sizes of the evidence, or of the pilots, from which a model is far away."""
+
+
+class Evidence(NamedTuple):
+    """Runs that shaped a preset: adapter, and least and most parameters; all trained by AdamW."""
+
+    adapter: str
+    least: float
+    most: float
+
+
+EVIDENCE = {
+    "small_models": Evidence("full", 1e4, SMALL),
+    "lora": Evidence("lora", 1e8, 1e11),
+    "full_finetuning": Evidence("full", 1e8, 1e11),
+}
+"""Of the presets that come with the package; others are judged by the pilots alone."""
+
+
+def preset_for(runs: Sequence[PilotRun]) -> tuple[str, str]:
+    """Preset whose evidence the runs lie in, and why.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+
+    Returns
+    -------
+    name, reason : str
+        ``lora`` where every run trains an adapter, ``small_models`` where every model is small,
+        else ``full_finetuning``.
+    """
+    if runs and all(run.hyperparameters.adapter == "lora" for run in runs):
+        return "lora", "every run trains an adapter"
+    if runs and all(run.parameters is not None and run.parameters < SMALL for run in runs):
+        return "small_models", f"every model has fewer than {SMALL:.0e} parameters"
+    return "full_finetuning", "neither adapters nor small models alone"
+
+
+def outside_evidence(
+    preset: str, settings: Hyperparameters, parameters: float, piloted: Sequence[float]
+) -> str | None:
+    """Say in what a target lies outside of what shaped a preset and of what was piloted.
+
+    Parameters
+    ----------
+    preset : str
+        Name.
+    settings : Hyperparameters
+        Of the target.
+    parameters : float
+        N of the target.
+    piloted : sequence of float
+        N of the piloted models.
+
+    Returns
+    -------
+    reason : str or None
+        None where it lies inside.
+    """
+    if settings.optimizer == "sgd":
+        return "the optimizer is SGD, and every preset rests on AdamW"
+    evidence = EVIDENCE.get(preset)
+    if evidence is not None:
+        if (settings.adapter or "full") != evidence.adapter:
+            return f"preset '{preset}' rests on adapter '{evidence.adapter}' alone"
+        if not evidence.least <= parameters <= evidence.most:
+            return (
+                f"preset '{preset}' rests on models of {evidence.least:.0e} to "
+                f"{evidence.most:.0e} parameters"
+            )
+    if not min(piloted) / DECADE <= parameters <= max(piloted) * DECADE:
+        return "the model is more than ten times larger or smaller than any that was piloted"
+    return None

@@ -1,0 +1,93 @@
+"""Write a prior preset as TOML that `load_priors` reads back unchanged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import InputError, unwritable
+from advisor.model.priors.loader import Priors, load_priors
+
+
+def preset_toml(priors: Priors) -> str:
+    """Preset as TOML: what is said of the whole first, then one table per entry.
+
+    Parameters
+    ----------
+    priors : Priors
+
+    Returns
+    -------
+    text : str
+        Ends with a newline.
+    """
+    head, tables = [], []
+    for key, value in priors.model_dump().items():
+        if isinstance(value, dict):
+            # The numbers first, then where they come from.
+            names = sorted(value, key=lambda name: name == "source")
+            lines = [f"{name} = {_literal(value[name])}" for name in names]
+            tables.append("\n".join([f"[{key}]", *lines]))
+        elif value != type(priors).model_fields[key].default:
+            head.append(f"{key} = {_literal(value)}")
+    return "\n\n".join(["\n".join(head), *tables]) + "\n"
+
+
+def check_preset_file(path: Path) -> None:
+    """Refuse a place for a preset before any work is done.
+
+    Raises
+    ------
+    InputError
+        The name does not end in ``.toml``, or the file exists and is no preset.
+    """
+    if path.suffix != ".toml":
+        raise InputError(
+            "a preset is found by a path that ends in .toml",
+            path=path,
+            key="--out",
+            advice=f"Write --out {path.stem or 'team'}.toml",
+        )
+    if not path.exists():
+        return
+    try:
+        load_priors(path)
+    except InputError as error:
+        raise InputError(
+            "it exists and is no preset of this version: nothing was overwritten",
+            path=path,
+            key="--out",
+            advice="Choose another file",
+        ) from error
+
+
+def write_preset(path: Path, priors: Priors) -> None:
+    """Write a preset, replacing an older one.
+
+    Parameters
+    ----------
+    path : Path
+        Ending in ``.toml``; its folder is made where it is missing.
+    priors : Priors
+
+    Raises
+    ------
+    InputError
+        The file exists and is no preset, or cannot be written.
+    """
+    check_preset_file(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(preset_toml(priors), encoding="utf-8")
+    except OSError as error:
+        raise unwritable("the preset", error, path, "--out") from error
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        # JSON and TOML escape alike, but for the one control character that JSON leaves as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple):
+        return "\n".join(["[", *(f"  {_literal(part)}," for part in value), "]"])
+    return repr(value)

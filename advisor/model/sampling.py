@@ -1,0 +1,144 @@
+"""One family of curves, sampled until its chains agree, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from advisor.diagnosis import Collapse
+from advisor.diagnosis.fall import find_final_fall
+from advisor.errors import InputError, NotConvergedError
+from advisor.model.cohort import Cohort, build_cohort
+from advisor.model.compat import Progress
+from advisor.model.families import Family
+from advisor.model.fast.tables import shape_of, shapes_of
+from advisor.model.posterior import Posterior, make_posterior
+from advisor.model.priors import Priors
+from advisor.run.pilot_run import PilotRun
+
+RHAT_LIMIT = 1.01
+ESS_LIMIT = 400.0
+DIVERGENT_SHARE = 0.001
+"""Gate: beyond these nothing is published (R-hat and ESS: Vehtari et al., arXiv:1903.08008)."""
+
+MORE_DRAWS = (1, 2, 5)
+"""Draws of the attempts, as multiples of what was asked for; each starts from other points."""
+
+CAREFUL = 0.97
+"""Target acceptance after an attempt with divergences: smaller steps."""
+
+
+class Sampling(BaseModel):
+    """How to sample.
+
+    Attributes
+    ----------
+    draws, tune : int
+        Per chain.
+    chains : int
+    target_accept : float
+    seed : int
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    draws: int = 1000
+    tune: int = 500
+    chains: int = 4
+    target_accept: float = 0.9
+    seed: int = 1
+
+
+def converged(
+    cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: Progress
+) -> Posterior:
+    """Posterior of one family that passes the gate, in as many attempts as it takes."""
+    complaint, has_diverged = None, False
+    for attempt, times in enumerate(MORE_DRAWS):
+        if attempt:
+            detail = f"{complaint}; {times} times the draws, from other starts"
+            progress("Sampling again", None, detail)
+            settings = settings.model_copy(
+                update={
+                    "draws": settings.draws * times // MORE_DRAWS[attempt - 1],
+                    "tune": 2 * settings.tune if attempt == 1 else settings.tune,
+                    "target_accept": CAREFUL if has_diverged else settings.target_accept,
+                    "seed": settings.seed + 1,
+                }
+            )
+        posterior = sampled(cohort, preset, family, settings, progress)
+        has_diverged = posterior.convergence.divergent_share > DIVERGENT_SHARE
+        complaint = posterior.convergence.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
+        if complaint is None:
+            return posterior
+    raise NotConvergedError(
+        f"The sampler did not converge in {len(MORE_DRAWS)} attempts: {complaint}. No number is "
+        "given, because it could be wrong by any amount. Chains that disagree stand for two "
+        "explanations of the same logs, between which they cannot move. Usual causes: runs of "
+        "different tasks under one name, rewards on different scales, or a run that changed its "
+        "settings half-way; leave out the run whose curve looks odd and fit again."
+    )
+
+
+def sampled(
+    cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: Progress
+) -> Posterior:
+    """Posterior of one family, whether or not its chains agree."""
+    # numba and nutpie take a second to import: only when a fit really starts.
+    from advisor.model import compat as _compat
+    from advisor.model.fast.density import density_callback, expand_callback
+    from advisor.model.fast.sampler_coordinates import place
+
+    placement = place(cohort, preset, family)
+    draws, statistics = _compat.sample_density(
+        (density_callback.address, expand_callback.address),
+        placement.block,
+        shapes_of(shape_of(cohort)),
+        placement.start,
+        **settings.model_dump(),
+        progress=progress,
+    )
+    progress("Checking convergence", None, "")
+    return make_posterior(
+        cohort,
+        preset,
+        family,
+        draws,
+        statistics,
+        _compat.convergence(draws),
+        _compat.versions(),
+        seed=settings.seed,
+    )
+
+
+def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
+    """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset.
+
+    Raises
+    ------
+    InputError
+        Two runs share an id, or the runs do not hold what a fit needs.
+    """
+    verdicts: dict[str, Collapse] = {}
+    # Where no floor is given a loss is measured from the one that the cohort will infer.
+    trained = [run for run in runs if not run.is_eval_only]
+    given = [run.reward_floor for run in trained if run.reward_floor is not None]
+    inferred = min([0.0, *(float(np.nanmin(run.reward)) for run in trained)])
+    floor = given[0] if given else inferred
+    for run in trained:
+        if run.id in verdicts:
+            raise InputError(
+                f"two runs have the id '{run.id}'",
+                path=run.path,
+                key="id",
+                advice="Read both folders with one read_runs, or give each run another id",
+            )
+        # What noise can do is no collapse: it must not teach that a setting kills.
+        verdicts[run.id], _ = find_final_fall(run.step, run.reward, floor)
+    return build_cohort(
+        runs,
+        {name: verdict.onset_step for name, verdict in verdicts.items()},
+        {name: verdict.healthy_until for name, verdict in verdicts.items()},
+    )

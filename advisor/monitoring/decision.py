@@ -1,0 +1,236 @@
+"""Stop, go on or change: few rules, each with its reason and what it saves."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from advisor.advice.cost import CostModel, learn_cost
+from advisor.advice.wording import percent
+from advisor.diagnosis import Card, Diagnosis, diagnose
+from advisor.forecast.forecaster import Target
+from advisor.model.posterior import Posterior
+from advisor.monitoring.naming import named
+from advisor.monitoring.update import Update
+from advisor.monitoring.watch import LATEST_ROWS, Watch
+from advisor.run.pilot_run import PilotRun
+from advisor.run.step_time import seconds_per_step
+
+Action = Literal["stop", "change", "go on"]
+
+DOOMED = 0.9
+"""P(unstable) from which a run is not worth its next step."""
+
+SURE = 0.9
+"""Probability that little is left to gain from which going on is called waste."""
+
+WORTH_STOPPING = 0.1
+"""Share of the planned steps that must be left for a gain that is made to end a run."""
+
+SURPRISING = 3e-4
+"""Probability of rows so low, by the forecast from those before, from which something is said to
+have changed. Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000
+looks (case_studies/watch)."""
+
+FALLING = "collapse"
+"""Card that ends a run."""
+
+
+class Advice(BaseModel):
+    """What to do with a run now.
+
+    Attributes
+    ----------
+    action : {"stop", "change", "go on"}
+    rule : str
+        Which spoke: "fallen", "not finite", "doomed", "surprise", "unstable", "card", "gained",
+        "none".
+    reason : str
+        One sentence.
+    change : str
+        What to change; empty unless that is the advice.
+    steps, completions : float
+        What the rest of the run takes, and stopping saves.
+    gpu_hours : float or None
+        None where neither the log nor the pilots tell the time of a step.
+    is_alarm : bool
+        Whether something is wrong with the run.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    action: Action
+    rule: str
+    reason: str
+    change: str
+    steps: int
+    completions: float
+    gpu_hours: float | None
+    is_alarm: bool
+
+    @property
+    def text(self) -> str:
+        """Advice and reason, with what stopping saves."""
+        said = {"stop": "STOP", "change": "CHANGE", "go on": "Go on"}[self.action]
+        line = f"{said}: {self.reason}."
+        if self.change:
+            line += f" {self.change}."
+        if self.action != "go on" and self.steps:
+            verb = "Stopping saves" if self.action == "stop" else "The rest would take"
+            line += f" {verb} {self.price}."
+        return line
+
+    @property
+    def price(self) -> str:
+        """What the rest of the run takes, in words."""
+        hours = "" if self.gpu_hours is None else f" and {self.gpu_hours:.3g} GPU-hours"
+        return f"{self.steps:,} steps, {self.completions:,.0f} completions{hours}"
+
+
+class Look(BaseModel):
+    """One look at a growing log: forecast, cards and advice."""
+
+    model_config = ConfigDict(frozen=True)
+
+    update: Update
+    diagnosis: Diagnosis
+    advice: Advice
+
+
+def look(watch: Watch, run: PilotRun, *, gpus: int = 1) -> Look:
+    """Forecast a run, diagnose it and decide.
+
+    Parameters
+    ----------
+    watch : Watch
+    run : PilotRun
+    gpus : int
+        GPUs that the run takes.
+
+    Returns
+    -------
+    look : Look
+    """
+    update = watch.update(run)
+    diagnosis = diagnose(run)
+    return Look(
+        update=update,
+        diagnosis=diagnosis,
+        advice=decide(
+            update,
+            diagnosis,
+            level=watch.level,
+            cost=_price(watch.posterior, update, run, gpus),
+        ),
+    )
+
+
+def decide(update: Update, diagnosis: Diagnosis, *, level: float, cost: CostModel) -> Advice:
+    """Apply the rules, the gravest first.
+
+    Parameters
+    ----------
+    update : Update
+    diagnosis : Diagnosis
+    level : float
+        Probability of staying stable that is wanted.
+    cost : CostModel
+        Price of a step.
+
+    Returns
+    -------
+    advice : Advice
+    """
+    left = max(update.planned_steps - update.step, 0)
+    price = cost(update.settings, left)
+    action, rule, reason, change = _rule(update, diagnosis, level, left)
+    return Advice(
+        action=action,
+        rule=rule,
+        reason=reason,
+        change=change,
+        steps=left,
+        completions=price.completions,
+        gpu_hours=price.gpu_hours,
+        is_alarm=rule not in ("none", "gained"),
+    )
+
+
+def _rule(
+    update: Update, diagnosis: Diagnosis, level: float, left: int
+) -> tuple[Action, str, str, str]:
+    failed = [card for card in diagnosis.cards if card.status == "FAIL"]
+    fallen = next((card for card in failed if card.mode == FALLING), None)
+    if fallen is not None or update.fallen_since is not None:
+        since = diagnosis.collapse_step if fallen is not None else update.fallen_since
+        reason = (
+            f"the reward fell for good at step {since:.0f} and stands at {update.reward:.3g}; "
+            "few such runs come back"
+        )
+        return "stop", "fallen", reason, _go_back(update, since)
+    if update.lost_rows >= LATEST_ROWS:
+        reason = f"the latest {update.lost_rows} rewards are not finite"
+        return "stop", "not finite", reason, _go_back(update, None)
+    if update.p_unstable >= DOOMED:
+        reason = f"it ends unstable with probability {percent(update.p_unstable)}"
+        return "stop", "doomed", reason, _gentler(update)
+    if update.surprise is not None and update.surprise < SURPRISING:
+        reason = (
+            f"the latest rows, {update.reward:.3g}, lie below all but {update.surprise:.1g} of "
+            "what was forecast from the rows before: something changed"
+        )
+        return "change", "surprise", reason, _go_back(update, None)
+    if update.p_unstable > 1 - level:
+        reason = (
+            f"it ends unstable with probability {percent(update.p_unstable)}, more than the "
+            f"{percent(1 - level)} allowed"
+        )
+        return "change", "unstable", reason, _gentler(update)
+    if failed:
+        return "change", "card", _headline(failed[0]), failed[0].change.rstrip(".")
+    if left >= WORTH_STOPPING * update.planned_steps and update.p_little_left >= SURE:
+        reason = (
+            f"{percent(update.share_made)} of the gain is made; less than a hundredth of the "
+            f"reward range is left with probability {percent(update.p_little_left)}"
+        )
+        return "stop", "gained", reason, ""
+    if update.share_made < 1 and left:
+        reason = (
+            f"{percent(update.share_made)} of the gain is made, and the run stays stable with "
+            f"probability {percent(1 - update.p_unstable)}"
+        )
+    else:
+        reason = f"the run stays stable with probability {percent(1 - update.p_unstable)}"
+    return "go on", "none", reason, ""
+
+
+def _headline(card: Card) -> str:
+    return f"{card.title}: {card.headline.rstrip('.')}"
+
+
+def _gentler(update: Update) -> str:
+    rate = update.settings.learning_rate
+    if update.gentler_rate is None:
+        return f"No tried learning rate below {rate:.3g} keeps the rest of it stable"
+    return (
+        f"A learning rate of {update.gentler_rate:.2g} instead of {rate:.3g} would keep it stable"
+    )
+
+
+def _go_back(update: Update, since: float | None) -> str:
+    """Return to a checkpoint from before the fall, with what else is known to help."""
+    where = f"before step {since:.0f}" if since is not None else "of some steps ago"
+    line = f"Go back to a checkpoint {where} and look at what changed there"
+    if update.gentler_rate is not None:
+        line += f", with a learning rate of {update.gentler_rate:.2g}"
+    return line
+
+
+def _price(posterior: Posterior, update: Update, run: PilotRun, gpus: int) -> CostModel:
+    """Price of a step: by the run's own log, else by the pilots'."""
+    own = seconds_per_step(run)
+    if own is not None:
+        return CostModel(fixed=own, gpus=gpus, source="step times of the run itself")
+    size = named(run, posterior.meta)[0].parameters or 0.0
+    return learn_cost(posterior, Target(update.task, update.model, size), gpus=gpus)

@@ -1,0 +1,224 @@
+"""Follow a log that grows, through the ordinary readers: whatever they read can be watched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.errors import InputError
+from advisor.forecast.summaries import rows_before
+from advisor.monitoring.stitch import stitched
+from advisor.run.pilot_run import PilotRun
+
+Read = Callable[[Path], list[PilotRun]]
+Signature = tuple[tuple[str, int, int, int], ...]
+
+EVERY = 10.0
+"""Seconds between two looks at a log."""
+
+SILENT_AFTER = 1800.0
+"""Seconds without a new byte after which that is said: no usual step takes half an hour."""
+
+BAD_READS = 3
+"""Looks in a row at which a log cannot be read before that is said: trainers write theirs anew, and
+a look may fall in between."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a look at a log found.
+
+    Attributes
+    ----------
+    run : PilotRun or None
+        All rows so far; None where nothing new can be read.
+    said : tuple of str
+        What the user should know: the log is not there yet, shrank, went back, fell silent.
+    """
+
+    run: PilotRun | None
+    said: tuple[str, ...] = ()
+
+
+class Follower:
+    """Re-reads a log whenever it changed.
+
+    Parameters
+    ----------
+    path : Path
+        File, or folder with the files of one run.
+    read : callable
+        ``read_runs`` with its options.
+    silent_after : float
+        Seconds.
+    clock : callable
+        Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        read: Read,
+        *,
+        silent_after: float = SILENT_AFTER,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = path
+        self._read = read
+        self._silent_after = silent_after
+        self._clock = clock
+        self._signature: Signature | None = None
+        self._is_held_back = False
+        self._whole: PilotRun | None = None
+        self._earlier: PilotRun | None = None
+        self._bad_reads = 0
+        self._said: set[str] = set()
+
+    def look(self) -> Growth | None:
+        """Look once; None where nothing is new."""
+        try:
+            signature = _signature(self.path)
+        except FileNotFoundError:
+            return self._once("missing", f"{self.path} is not there (yet): waiting for it")
+        if not signature:
+            return self._once("missing", f"{self.path} holds no file yet: waiting for one")
+        self._said.discard("missing")
+        if signature == self._signature and not self._is_held_back and not self._bad_reads:
+            return self._silence(signature)
+        return self._changed(signature)
+
+    def _changed(self, signature: Signature) -> Growth | None:
+        said = []
+        is_new = signature != self._signature
+        if is_new:
+            self._said.discard("silent")
+        replaced = self._signature is not None and _is_replaced(self._signature, signature)
+        try:
+            run = self._newest(self._read(self.path))
+        except (InputError, OSError) as error:
+            self._bad_reads += 1
+            if self._bad_reads < BAD_READS and self._whole is not None:
+                return None
+            kept = "" if self._whole is None else "; what was read before is kept"
+            return self._once("bad", f"cannot be read now: {error}{kept}")
+        self._bad_reads = 0
+        self._said.discard("bad")
+        before = self._whole
+        if replaced and before is not None:
+            self._earlier = before
+        if self._earlier is not None:
+            run, is_joined = stitched(self._earlier, run)
+            if not is_joined:
+                self._earlier = None
+            elif replaced:
+                said.append("the log starts anew in another file: the rows before it are kept")
+        # A line without its end may hold the first digits of a number: it waits for the next look.
+        self._is_held_back = is_new and _is_open(signature) and run.step.size > 1
+        if self._is_held_back:
+            run = rows_before(run, run.step.size - 1)
+        self._signature, self._whole = signature, run
+        if before is not None and before.step.size and run.step.size:
+            if run.step[-1] < before.step[-1]:
+                said.append(
+                    f"steps went back from {before.step[-1]:.0f} to {run.step[-1]:.0f}: the run "
+                    "was started again, and the new branch is followed"
+                )
+            elif run.step.size == before.step.size and not said:
+                return None
+        return Growth(run, tuple(said))
+
+    def _newest(self, runs: list[PilotRun]) -> PilotRun:
+        """Return the run whose file was written last, where a folder holds several."""
+        if len(runs) == 1:
+            return runs[0]
+
+        def written(run: PilotRun) -> float:
+            try:
+                return Path(run.path).stat().st_mtime
+            except OSError:
+                return 0.0
+
+        return max(reversed(runs), key=written)
+
+    def _silence(self, signature: Signature) -> Growth | None:
+        quiet = self._clock() - max(entry[3] for entry in signature) / 1e9
+        if quiet < self._silent_after:
+            return None
+        return self._once("silent", f"nothing was logged for {quiet / 60:.0f} minutes")
+
+    def _once(self, topic: str, line: str) -> Growth | None:
+        if topic in self._said:
+            return None
+        self._said.add(topic)
+        return Growth(None, (line,))
+
+
+def follow(
+    path: str | Path,
+    read: Read,
+    *,
+    every: float = EVERY,
+    silent_after: float = SILENT_AFTER,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Growth]:
+    """Yield what is new in a log, for ever.
+
+    Parameters
+    ----------
+    path : path-like
+        It need not exist yet.
+    read : callable
+        From a path to its runs: ``read_runs`` with its options.
+    every, silent_after : float
+        Seconds.
+    clock, sleep : callable
+        For tests.
+
+    Yields
+    ------
+    growth : Growth
+    """
+    follower = Follower(Path(path), read, silent_after=silent_after, clock=clock)
+    while True:
+        found = follower.look()
+        if found is not None:
+            yield found
+        sleep(every)
+
+
+def _signature(path: Path) -> Signature:
+    """Name, inode, size and time of writing of each file."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    out = []
+    for file in files:
+        try:
+            found = file.stat()
+        except FileNotFoundError:
+            if file == path:
+                raise
+            continue
+        if not file.is_dir():
+            out.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns))
+    return tuple(out)
+
+
+def _is_replaced(before: Signature, now: Signature) -> bool:
+    """Whether a single file is another one than before, or shorter."""
+    if len(before) != 1 or len(now) != 1:
+        return False
+    return before[0][1] != now[0][1] or now[0][2] < before[0][2]
+
+
+def _is_open(signature: Signature) -> bool:
+    """Whether a single file ends within a line."""
+    if len(signature) != 1 or not signature[0][2]:
+        return False
+    try:
+        with open(signature[0][0], "rb") as stream:
+            stream.seek(-1, 2)
+            return stream.read(1) != b"\n"
+    except OSError:
+        return False

@@ -1,0 +1,168 @@
+"""Two lines for a training loop of one's own, and what the TRL callback stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.model.posterior import Posterior
+from advisor.monitoring.decision import Look, look
+from advisor.monitoring.watch import Watch
+from advisor.run.pilot_run import SERIES, Hyperparameters, PilotRun
+
+LEAST_ROWS = 3
+"""Rows with a reward from which a forecast is made."""
+
+
+class RunWatch:
+    """A run that its own loop logs, row by row.
+
+    Parameters
+    ----------
+    watch : Watch
+    settings : Hyperparameters
+    task, model : str, optional
+        Needed where the posterior holds several.
+    every : int
+        Rows between two forecasts.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        settings: Hyperparameters,
+        *,
+        task: str | None = None,
+        model: str | None = None,
+        every: int = 1,
+        name: str = "run",
+    ) -> None:
+        if every < 1:
+            raise InputError(
+                f"a forecast every {every} rows", key="every", advice="Give at least 1"
+            )
+        self.watch = watch
+        self.settings = settings
+        self.task = task
+        self.model = model
+        self.every = every
+        self.name = name
+        self._rows: dict[int, dict[str, float]] = {}
+        self._since = 0
+
+    def log(self, step: int, **series: float) -> Look | None:
+        """Take the numbers of one optimizer step.
+
+        Parameters
+        ----------
+        step : int
+            One-based; a step that was logged before starts a new branch from there.
+        **series : float
+            ``reward``, and others by the names in `runs.pilot_run.SERIES`.
+
+        Returns
+        -------
+        look : Look or None
+            None between forecasts, and as long as there are fewer than three rewards.
+
+        Raises
+        ------
+        InputError
+            A series has an unknown name, or the posterior cannot speak of this run.
+        """
+        self.take(step, **series)
+        if "reward" not in series:
+            return None
+        self._since += 1
+        if self._since < self.every or len(self._rewards()) < LEAST_ROWS:
+            return None
+        self._since = 0
+        return look(self.watch, self.run())
+
+    def take(self, step: int, **series: float) -> None:
+        """Take the numbers of one optimizer step without a forecast, as :meth:`log` does."""
+        unknown = sorted(set(series) - set(SERIES))
+        if unknown:
+            raise InputError(
+                f"there is no series '{unknown[0]}'", key="log", advice=f"Use {', '.join(SERIES)}"
+            )
+        self._rows = {at: row for at, row in self._rows.items() if at < step}
+        self._rows[step] = {name: float(value) for name, value in series.items()}
+
+    def run(self) -> PilotRun:
+        """Return what was logged so far, as a run."""
+        rows = {at: row for at, row in self._rows.items() if "reward" in row}
+        names = [name for name in SERIES if any(name in row for row in rows.values())]
+        steps = np.array(sorted(rows), dtype=float)
+        spacing = int(np.median(np.diff(steps))) if steps.size > 1 else 1
+        return PilotRun(
+            id=self.name,
+            path=self.name,
+            task=self.task,
+            model=self.model,
+            hyperparameters=self.settings,
+            step=steps,
+            series={
+                name: np.array([rows[at].get(name, np.nan) for at in sorted(rows)])
+                for name in names
+            },
+            logging_steps=max(spacing, 1),
+        )
+
+    def _rewards(self) -> list[float]:
+        return [
+            row["reward"] for row in self._rows.values() if np.isfinite(row.get("reward", np.nan))
+        ]
+
+
+def watch_run(
+    posterior: Posterior | str | Path,
+    settings: Hyperparameters | Mapping[str, Any],
+    *,
+    target_reward: float | None = None,
+    level: float = 0.9,
+    task: str | None = None,
+    model: str | None = None,
+    every: int = 1,
+) -> RunWatch:
+    """Watch a run from within its training loop.
+
+    Parameters
+    ----------
+    posterior : Posterior or path-like
+        ``posterior.nc``, or the folder of a study.
+    settings : Hyperparameters or mapping
+        Of the run, with ``planned_steps``.
+    target_reward : float, optional
+        In reward units.
+    level : float
+        Probability of staying stable that is wanted.
+    task, model : str, optional
+        Needed where the posterior holds several.
+    every : int
+        Rows between two forecasts.
+
+    Returns
+    -------
+    watch : RunWatch
+
+    Examples
+    --------
+    ``watch = advisor.watch_run("study", settings)`` before the loop and
+    ``found = watch.log(step, reward=reward, entropy=entropy)`` in it;
+    ``found.advice.action == "stop"`` ends it.
+    """
+    from advisor.monitoring.loading import load_posterior
+
+    held = posterior if isinstance(posterior, Posterior) else load_posterior(posterior)[0]
+    given = (
+        settings
+        if isinstance(settings, Hyperparameters)
+        else Hyperparameters.model_validate(settings)
+    )
+    watch = Watch(held, target_reward=target_reward, level=level)
+    return RunWatch(watch, given, task=task, model=model, every=every)

@@ -1,0 +1,53 @@
+"""A posterior from its file, or from the folder of a study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from advisor.errors import InputError
+from advisor.model.posterior import Posterior
+
+POSTERIOR = "posterior.nc"
+ANSWER = "recommendation.json"
+
+
+def load_posterior(path: str | Path) -> tuple[Posterior, int | None]:
+    """Load a posterior, and the steps that a study planned for the full run.
+
+    Parameters
+    ----------
+    path : path-like
+        ``posterior.nc``, or the folder of a study.
+
+    Returns
+    -------
+    posterior : Posterior
+    steps : int or None
+        None beside no study.
+
+    Raises
+    ------
+    StudyError
+        The file is no posterior of this version.
+    InputError
+        There is none.
+    """
+    at = Path(path)
+    file = at / POSTERIOR if at.is_dir() else at
+    if not file.is_file():
+        raise InputError(
+            "there is no posterior",
+            path=file,
+            key="--posterior",
+            advice="Give posterior.nc, or the folder that advisor advise wrote",
+        )
+    return Posterior.load(file), _planned(file.parent / ANSWER)
+
+
+def _planned(answer: Path) -> int | None:
+    try:
+        steps = json.loads(answer.read_text(encoding="utf-8")).get("steps")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return steps if isinstance(steps, int) else None

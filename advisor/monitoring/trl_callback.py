@@ -1,0 +1,174 @@
+"""Watch a run from within TRL: forecasts in the trainer's own log, and a stop where it is due.
+
+Importing this module imports transformers, which the extra ``trl`` brings; nothing else does.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import TrainerCallback
+
+from advisor.errors import AdvisorError
+from advisor.model.posterior import Posterior
+from advisor.monitoring import Look, RunWatch, watch_run
+from advisor.run.pilot_run import Hyperparameters
+from advisor.trainers.trl.keys import FRAMEWORK
+from advisor.trainers.trl.settings import derive
+
+PREFIX = "advisor/"
+"""Of what is logged: a folder of its own in TensorBoard, W&B and Trackio."""
+
+ACTIONS = {"go on": 0, "change": 1, "stop": 2}
+"""Advice as a number, since trainers log numbers only."""
+
+VERDICTS = {"NOT APPLICABLE": 0, "PASS": 0, "INFO": 1, "WARNING": 2, "FAIL": 3}
+
+
+class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
+    """Logs ``advisor/...`` and, if wanted, stops the run.
+
+    Parameters
+    ----------
+    posterior : Posterior or path-like
+        ``posterior.nc``, or the folder of a study.
+    task, model : str, optional
+        As the pilots call them; needed where the posterior holds several.
+    target_reward : float, optional
+        Train reward to be reached, in reward units.
+    level : float
+        Probability of staying stable that is wanted.
+    every : int
+        Logged rows between two forecasts.
+    stop : bool
+        Whether the run is stopped where the advice says so.
+
+    Attributes
+    ----------
+    last : Look or None
+        Latest forecast, with cards and advice.
+
+    Notes
+    -----
+    Passed as ``callbacks=[...]``, its numbers stand in ``trainer.state.log_history`` and with what
+    is printed. W&B, TensorBoard and Trackio are told of a row before it: :meth:`attach` puts the
+    callback first, so that they get them too. Every process computes the same, so all stop at the
+    same step.
+    """
+
+    def __init__(
+        self,
+        posterior: Posterior | str | Path,
+        *,
+        task: str | None = None,
+        model: str | None = None,
+        target_reward: float | None = None,
+        level: float = 0.9,
+        every: int = 1,
+        stop: bool = False,
+    ) -> None:
+        self._wanted: dict[str, Any] = {
+            "task": task,
+            "model": model,
+            "target_reward": target_reward,
+            "level": level,
+            "every": every,
+        }
+        # Loaded and checked here: a wrong path is to be said before a model is.
+        self._posterior = watch_run(posterior, Hyperparameters(), **self._wanted).watch.posterior
+        self._stops = stop
+        self._watch: RunWatch | None = None
+        self._said: set[str] = set()
+        self.last: Look | None = None
+
+    @classmethod
+    def attach(cls, trainer: Any, posterior: Posterior | str | Path, **wanted: Any) -> Any:
+        """Add a callback to a trainer before those that report to trackers.
+
+        Parameters
+        ----------
+        trainer : transformers.Trainer
+        posterior : Posterior or path-like
+        **wanted
+            As for the class.
+
+        Returns
+        -------
+        callback : AdvisorCallback
+        """
+        callback = cls(posterior, **wanted)
+        trainer.callback_handler.callbacks.insert(0, callback)
+        return callback
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Read the settings, and what a resumed run had logged before."""
+        derived = derive(
+            {**args.to_dict(), "world_size": args.world_size, "max_steps": state.max_steps}
+        )
+        known = set(Hyperparameters.model_fields)
+        settings = {name: value for name, value in derived.facts.items() if name in known}
+        self._watch = watch_run(self._posterior, settings, **self._wanted)
+        for row in state.log_history:
+            if "reward" in row:
+                self._watch.take(int(row["step"]), **_series(row))
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        """Forecast, and add the numbers to the row that is being logged."""
+        if self._watch is None or logs is None or "reward" not in logs:
+            return
+        try:
+            found = self._watch.log(int(state.global_step), **_series(logs))
+        except (AdvisorError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+            # A run must not die of being watched.
+            self._warn(f"no forecast: {error}", state)
+            return
+        if found is None:
+            return
+        self.last = found
+        told = scalars(found)
+        logs.update(told)
+        if state.log_history and state.log_history[-1].get("step") == state.global_step:
+            state.log_history[-1].update(told)
+        if found.advice.action != "go on":
+            self._warn(found.advice.text, state, topic=found.advice.rule)
+        if self._stops and found.advice.action == "stop":
+            control.should_training_stop = True
+
+    def _warn(self, line: str, state: Any, topic: str | None = None) -> None:
+        if (topic or line) not in self._said and state.is_world_process_zero:
+            warnings.warn(f"advisor, step {state.global_step}: {line}", stacklevel=2)
+        self._said.add(topic or line)
+
+
+def scalars(found: Look) -> dict[str, float]:
+    """Numbers of a forecast by the names under which they are logged."""
+    update = found.update
+    out = {
+        "final_reward": update.final.mean,
+        "final_reward_low": update.final.low,
+        "final_reward_high": update.final.high,
+        "p_unstable": update.p_unstable,
+        "share_made": update.share_made,
+        "pareto_k": update.pareto_k,
+        "seconds": update.seconds,
+        "action": float(ACTIONS[found.advice.action]),
+        "verdict": float(VERDICTS[found.diagnosis.verdict]),
+    }
+    if update.p_reach is not None:
+        out["p_reach"] = update.p_reach
+    return {PREFIX + name: value for name, value in out.items()}
+
+
+def _series(row: dict[str, Any]) -> dict[str, float]:
+    """Series of a logged row by our names; the first key that is there counts."""
+    series = {"reward": float(row["reward"])}
+    for name, keys in FRAMEWORK.series.items():
+        key = next((key for key in keys if key in row), None)
+        if key is not None:
+            series[name] = float(row[key])
+    return series

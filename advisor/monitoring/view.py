@@ -1,0 +1,184 @@
+"""What the terminal shows of a run that goes on."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.text import Text
+
+from advisor.advice.wording import percent
+from advisor.monitoring.decision import Look
+
+WIDTH = 64
+HEIGHT = 12
+"""Characters of the picture of the band."""
+
+COLOURS = {"stop": "red", "change": "yellow", "go on": "green"}
+STATUS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan"}
+
+
+class View:
+    """A panel that is redrawn on a terminal; elsewhere a line per update, or one JSON object.
+
+    Parameters
+    ----------
+    console : Console
+        Of standard output.
+    as_json : bool
+        One object per line.
+    is_quiet : bool
+        Only what is not "go on".
+    """
+
+    def __init__(self, console: Console, *, as_json: bool = False, is_quiet: bool = False) -> None:
+        self.console = console
+        self.as_json = as_json
+        self.is_quiet = is_quiet
+        self._live: Live | None = None
+        self._noted: set[str] = set()
+        if console.is_terminal and not as_json:
+            self._live = Live(console=console, auto_refresh=False)
+
+    def __enter__(self) -> View:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, line: str) -> None:
+        """Tell what happened to the log."""
+        if self.as_json:
+            self._print(json.dumps({"said": line}))
+        elif self._live is not None:
+            self._live.console.print(Text(line, style="dim"))
+        else:
+            self._print(line)
+
+    def show(self, look: Look, rewards: tuple[list[float], list[float]]) -> None:
+        """Show an update.
+
+        Parameters
+        ----------
+        look : Look
+        rewards : tuple of list
+            Logged steps and rewards.
+        """
+        if self.is_quiet and look.advice.action == "go on":
+            return
+        if self.as_json:
+            self._print(json.dumps(as_json(look)))
+        elif self._live is not None:
+            self._live.update(panel(look, rewards), refresh=True)
+        else:
+            for note in look.update.notes:
+                if note not in self._noted:
+                    print(f"Note: {note}.", file=sys.stderr)
+                    self._noted.add(note)
+            self._print(line(look))
+
+    def _print(self, text: str) -> None:
+        # Not through rich's own wrapping: a line per update is what a pipe reads.
+        self.console.file.write(text + "\n")
+        self.console.file.flush()
+
+
+def as_json(look: Look) -> dict[str, Any]:
+    """All numbers of an update as plain objects."""
+    told = look.model_dump(mode="json")
+    if not math.isfinite(look.update.pareto_k):
+        told["update"]["pareto_k"] = None  # JSON has no infinity
+    told["diagnosis"] = {
+        "verdict": look.diagnosis.verdict,
+        "cards": [card.model_dump(mode="json") for card in look.diagnosis.cards],
+    }
+    return told
+
+
+def line(look: Look) -> str:
+    """One line of text."""
+    update = look.update
+    parts = [
+        f"step {update.step} of {update.planned_steps}",
+        f"reward {update.reward:.3f}",
+        f"at the end {update.final.mean:.3f} [{update.final.low:.3f}, {update.final.high:.3f}]",
+        f"P(unstable) {percent(update.p_unstable)}",
+    ]
+    if update.p_reach is not None:
+        parts.append(f"P(reach) {percent(update.p_reach)}")
+    if update.refit_due:
+        parts.append(f"refit due (Pareto k {update.pareto_k:.2f})")
+    parts.append(f"cards {look.diagnosis.verdict}")
+    return "; ".join(parts) + ". " + look.advice.text
+
+
+def panel(look: Look, rewards: tuple[list[float], list[float]]) -> Panel:
+    """Band, where the run is, probabilities, cards and advice."""
+    update, advice = look.update, look.advice
+    body: list[RenderableType] = [Text(picture(look, rewards)), Text()]
+    final = update.final
+    body.append(
+        Text(
+            f"reward {update.reward:.3f} now, {final.mean:.3f} [{final.low:.3f}, {final.high:.3f}] "
+            f"at step {update.planned_steps} (80 %)"
+        )
+    )
+    if update.final_eval is not None:
+        held = update.final_eval
+        body.append(Text(f"held-out {held.mean:.3f} [{held.low:.3f}, {held.high:.3f}] at the end"))
+    if update.p_reach is not None:
+        body.append(Text(f"reaches the target with probability {percent(update.p_reach)}"))
+    body.append(Text(f"ends unstable with probability {percent(update.p_unstable)}"))
+    if update.refit_due:
+        body.append(
+            Text(f"the pilots do not explain this run (Pareto k {update.pareto_k:.2f}): fit anew")
+        )
+    for card in look.diagnosis.cards:
+        if card.status in STATUS:
+            told = Text(f"{card.status}: ", style=STATUS[card.status])
+            body.append(told.append(f"{card.title}: {card.headline}", style="default"))
+    body += [Text(note, style="dim") for note in update.notes]
+    body += [Text(), Text(advice.text, style=f"bold {COLOURS[advice.action]}")]
+    title = f"{update.run}: step {update.step} of {update.planned_steps}"
+    return Panel(Group(*body), title=title, border_style=COLOURS[advice.action], expand=False)
+
+
+def picture(look: Look, rewards: tuple[list[float], list[float]]) -> str:
+    """Logged rewards (dots) and the band to come (shade) over the steps."""
+    update = look.update
+    band = update.band
+    values = [*rewards[1], *band.low, *band.high]
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    last = max(update.planned_steps, update.step, 1)
+    grid = [[" "] * WIDTH for _ in range(HEIGHT)]
+
+    def column(step: float) -> int:
+        return min(int(step / last * (WIDTH - 1)), WIDTH - 1)
+
+    def row(value: float) -> int:
+        return HEIGHT - 1 - min(int((value - low) / span * (HEIGHT - 1) + 0.5), HEIGHT - 1)
+
+    places = [column(step) for step in band.step]
+    for first, second, left, right in zip(
+        range(len(places)), range(1, len(places)), places, places[1:], strict=False
+    ):
+        for at in range(left, right + 1):
+            share = (at - left) / max(right - left, 1)
+            bottom = band.low[first] + share * (band.low[second] - band.low[first])
+            top = band.high[first] + share * (band.high[second] - band.high[first])
+            for height in range(row(top), row(bottom) + 1):
+                grid[height][at] = "░"
+    for step, value in zip(*rewards, strict=True):
+        grid[row(value)][column(step)] = "•"
+    label = [f"{high:7.3f} "] + [" " * 8] * (HEIGHT - 2) + [f"{low:7.3f} "]
+    lines = [name + "".join(cells).rstrip() for name, cells in zip(label, grid, strict=True)]
+    return "\n".join([*lines, " " * 8 + "0" + str(last).rjust(WIDTH - 1)])

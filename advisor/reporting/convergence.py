@@ -1,0 +1,137 @@
+"""Figure: ranks of the draws of the parameters that mixed worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.model import equations as eq
+from advisor.model.compat import convergence
+from advisor.model.posterior import Convergence, Meta, Posterior
+from advisor.reporting.names import shorten
+
+FloatArray = npt.NDArray[np.float64]
+
+MAX_PANELS = 3
+
+DERIVED = ("start", "is_oscillator")
+"""Not sampled: the same as another parameter, or a constant."""
+
+PER_TASK = ("headroom_logit", "log_slope", "log_onset")
+"""Parameters with one value per task; other vectors are per run or per (task, model)."""
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """One parameter.
+
+    Attributes
+    ----------
+    name : str
+    draws : ndarray of shape (chains, draws)
+    rhat, ess : float
+        Rank-normalised split R-hat and bulk effective sample size.
+    """
+
+    name: str
+    draws: FloatArray
+    rhat: float
+    ess: float
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The whole figure.
+
+    Attributes
+    ----------
+    worst : tuple of Mixed
+        Largest R-hat first.
+    parameters : int
+        How many were looked at.
+    overall : Convergence
+        Of the sampler's own coordinates: what the gate judges.
+    """
+
+    worst: tuple[Mixed, ...]
+    parameters: int
+    overall: Convergence
+
+    @property
+    def text(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        told = "; ".join(f"{one.name}: R-hat {one.rhat:.3f}, {one.ess:.0f}" for one in self.worst)
+        return (
+            f"Ranks of the draws by chain, of the {len(self.worst)} of {self.parameters} "
+            f"parameters with the largest R-hat; effective draws of each: {told}."
+        )
+
+    @property
+    def note(self) -> str:
+        """What the figure leaves out, if anything."""
+        rest = self.parameters - len(self.worst)
+        return (
+            (f"{rest} parameters that mixed better not drawn. " if rest else "")
+            + f"Over all coordinates of the sampler: R-hat {self.overall.rhat:.3f}, at least "
+            f"{self.overall.ess:,.0f} effective draws, {self.overall.divergent_share:.2%} diverged."
+        ).replace("%", " %")
+
+
+def convergence_info(posterior: Posterior) -> Ranks:
+    """Find the parameters that mixed worst.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    """
+    flat = _scalars(posterior.draws, posterior.meta)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a chain that never moved
+        found = convergence(flat)
+    # Of a parameter that moved in no chain R-hat is not a number: the worst there is.
+    order = sorted(flat, key=lambda name: -float(np.nan_to_num(found[name][0], nan=np.inf)))
+    return Ranks(
+        tuple(
+            Mixed(name, flat[name], float(found[name][0]), float(found[name][1]))
+            for name in order[:MAX_PANELS]
+        ),
+        len(flat),
+        posterior.convergence,
+    )
+
+
+def _scalars(draws: Mapping[str, FloatArray], meta: Meta) -> dict[str, FloatArray]:
+    """Every parameter alone, by a name that says of what it is; constants left out."""
+    groups = [" on ".join(shorten(part, 16) for part in pair[::-1]) for pair in meta.groups]
+    runs = [shorten(run.id) for run in meta.runs]
+    out = {}
+    for name, values in draws.items():
+        if name in DERIVED:
+            continue
+        if values.ndim == 2:
+            if np.ptp(values) > 0:
+                out[_words(name)] = values
+            continue
+        owners = (
+            [shorten(task) for task in meta.tasks]
+            if name in PER_TASK
+            else runs
+            if name in eq.RUN_OFFSETS
+            else groups
+        )
+        for index, owner in enumerate(owners):
+            label = f"{_words(name)}\n{owner}"
+            # Two runs may be called the same where only their folders differ.
+            label += f" ({index + 1})" if label in out else ""
+            if np.ptp(values[..., index]) > 0:
+                out[label] = values[..., index]
+    return out
+
+
+def _words(name: str) -> str:
+    """``run_offset.plateau`` as people would write it."""
+    law, _, term = name.rpartition(".")
+    term = term.replace("_", " ")
+    return f"{law.replace('_', ' ')}: {term}" if law else term

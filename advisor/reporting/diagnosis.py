@@ -1,0 +1,127 @@
+"""Figure: the series that one failure mode is judged by, with the steps that it speaks of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.diagnosis import Card, Diagnosis
+from advisor.diagnosis.collapse import tamed
+from advisor.errors import InputError
+from advisor.run.pilot_run import PilotRun
+
+FloatArray = npt.NDArray[np.float64]
+
+SERIES: dict[str, tuple[str, ...]] = {
+    "collapse": ("reward",),
+    "reward_hacking": ("reward", "kl", "completion_length"),
+    "dynamical_instability": (
+        "reward",
+        "entropy",
+        "gradient_norm",
+        "clip_share",
+        "policy_kl",
+        "mismatch_kl",
+        "importance_ess",
+    ),
+    "policy_concentration": ("entropy", "distinct_answers", "reward"),
+    "advantage_degeneracy": ("silent_group_share", "reward_std_within_group", "reward"),
+    "truncation": ("truncated_share", "completion_length"),
+    "too_short": ("reward",),
+}
+"""Mode -> series that are drawn, where they are logged."""
+
+UNITS = {
+    "entropy": "nats",
+    "kl": "nats",
+    "policy_kl": "nats",
+    "mismatch_kl": "nats",
+    "importance_ess": "share",
+    "completion_length": "tokens",
+    "truncated_share": "share",
+    "silent_group_share": "share",
+    "clip_share": "share",
+}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One series: name with unit, steps, values, and whether it is held out."""
+
+    name: str
+    step: FloatArray
+    value: FloatArray
+    is_sparse: bool = False
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What one card rests on.
+
+    Attributes
+    ----------
+    run : str
+    card : Card
+    panels : tuple of tuple of Trace
+        Series that share an axis.
+    collapse_step : float or None
+    step_unit : str
+    """
+
+    run: str
+    card: Card
+    panels: tuple[tuple[Trace, ...], ...]
+    collapse_step: float | None
+    step_unit: str
+
+    @property
+    def text(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        return f"{self.card.title} of {self.run}: {self.card.status}. {self.card.headline}"
+
+
+def symptom_info(run: PilotRun, diagnosis: Diagnosis, mode: str) -> Symptom:
+    """Collect the series of a mode.
+
+    Raises
+    ------
+    InputError
+        The mode is unknown, or the log holds none of its series.
+    """
+    if mode not in SERIES:
+        raise InputError(
+            f"there is no failure mode '{mode}'", advice=f"Choose among {', '.join(SERIES)}"
+        )
+    panels: list[tuple[Trace, ...]] = []
+    for name in SERIES[mode]:
+        values = run.series.get(name)
+        if values is None or not np.isfinite(values).any():
+            continue
+        traces = [_trace(name, run.step, values)]
+        if name == "reward" and np.isfinite(run.eval_reward).any():
+            traces.append(_held_out(run))
+        panels.append(tuple(traces))
+    if run.is_eval_only and "reward" in SERIES[mode]:
+        panels.insert(0, (_held_out(run),))
+    parts = {name: values for name, values in run.parts.items() if np.isfinite(values).any()}
+    if mode == "reward_hacking" and parts:
+        panels.insert(1, tuple(_trace(name, run.step, v) for name, v in parts.items()))
+    if not panels:
+        raise InputError(f"the log holds no series of '{mode}'", path=run.path)
+    unit = "batch of rollouts" if run.step_unit == "refresh" else "optimizer step"
+    return Symptom(
+        diagnosis.run, diagnosis.card(mode), tuple(panels), diagnosis.collapse_step, unit
+    )
+
+
+def _trace(name: str, step: FloatArray, values: FloatArray) -> Trace:
+    kept = np.isfinite(values)
+    unit = f" ({UNITS[name]})" if name in UNITS else ""
+    return Trace(name.replace("_", " ") + unit, step[kept], tamed(values[kept]))
+
+
+def _held_out(run: PilotRun) -> Trace:
+    kept = np.isfinite(run.eval_reward)
+    return Trace("held-out reward", run.eval_step[kept], tamed(run.eval_reward[kept]), True)

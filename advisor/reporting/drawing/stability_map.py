@@ -1,0 +1,249 @@
+"""Drawing: the map of P(stable)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advisor.reporting.drawing import style
+from advisor.reporting.names import level_text, scientific
+from advisor.reporting.stability_map import FloatArray, Mark, StabilityMap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
+
+
+HALF = 2**0.5
+"""Half an octave: a band of the map reaches so far from its K."""
+
+COLUMNS = 240
+"""Columns of the picture; P(stable) is interpolated between the rates evaluated."""
+
+
+def draw_stability_map(info: StabilityMap) -> Figure:
+    """Draw one panel per group size, with a common scale of probability."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    count = len(info.group_size)
+    columns = 2 if count == 4 else count
+    rows = -(-count // columns)
+    figure = style.new_figure((4.6 if columns < 3 else 3.3) * columns + 0.9, 3.1 * rows + 0.7)
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    scale = ScalarMappable(Normalize(0, 1), style.risk_colors())
+    for panel, axes in enumerate(grid.flat[:count]):
+        _draw_panel(axes, info, panel, scale)
+        if panel + columns >= count:
+            axes.set_xlabel("peak learning rate", fontsize=style.LABEL)
+            axes.tick_params(labelbottom=True)
+        if panel % columns == 0:
+            axes.set_ylabel("refresh interval K (optimizer steps)", fontsize=style.LABEL)
+    for axes in grid.flat[count:]:
+        axes.remove()
+    bar = figure.colorbar(
+        scale, ax=figure.axes, shrink=0.7 if rows > 1 else 0.95, pad=0.02, aspect=30
+    )
+    style.tidy_bar(bar, f"P(stable for {info.steps:,} optimizer steps)")
+    bar.ax.axhline(info.level, color=style.INK, linewidth=2.2)
+    _draw_legend(figure, info)
+    return figure
+
+
+def _draw_panel(axes: Axes, info: StabilityMap, panel: int, scale: ScalarMappable) -> None:
+    """One band per refresh interval, since between its values there is nothing to run."""
+    is_advised = panel == info.advised.panel
+    title = f"Group size {info.group_size[panel]}"
+    style.tidy(axes, title=title + (f": {info.advised.name}" if is_advised else ""))
+    axes.set_xscale("log")
+    axes.set_yscale("log", base=2)
+    rates = np.geomspace(info.learning_rate[0], info.learning_rate[-1], COLUMNS + 1)
+    middles = np.sqrt(rates[1:] * rates[:-1])
+    edges = np.append(info.interval / HALF, info.interval[-1] * HALF)
+    filled = [
+        np.interp(np.log(middles), np.log(info.learning_rate), row)
+        for row in info.probability[panel]
+    ]
+    axes.pcolormesh(rates, edges, filled, cmap=scale.cmap, norm=scale.norm, rasterized=True)
+    _draw_limit(axes, info, panel, edges)
+    _draw_pilots(axes, info, panel)
+    _draw_marks(axes, info, panel)
+    low = min(info.interval[0], info.pilot_interval.min(), info.advised.interval)
+    high = max(info.interval[-1], info.pilot_interval.max(), info.advised.interval)
+    axes.set_ylim(low / HALF, high * HALF)
+    axes.set_facecolor(style.WASH)
+    if low < info.interval[0]:
+        _write(axes, "fewer epochs", rates[0], low, (4, -11), "left", style.MUTED)
+    axes.set_yticks(info.interval, [str(k) for k in info.interval])
+    axes.yaxis.minorticks_off()
+    axes.set_xlim(rates[0], rates[-1])
+    style.log_ticks(axes.xaxis, *axes.get_xlim())
+
+
+def _draw_limit(axes: Axes, info: StabilityMap, panel: int, edges: FloatArray) -> None:
+    """Thick line where P(stable) falls below the level, as stairs through the bands."""
+    limits = info.limit[panel]
+    ends = np.where(np.isnan(limits), info.learning_rate[0], limits)
+    axes.plot(
+        np.repeat(ends, 2), np.repeat(edges, 2)[1:-1], color=style.INK, linewidth=2.2, zorder=3
+    )
+    inside = np.flatnonzero(limits < info.learning_rate[-1])
+    if inside.size:
+        row = int(inside[-1])
+        place = np.log(limits[row] / info.learning_rate[0])
+        is_left = place < 0.2 * np.log(info.learning_rate[-1] / info.learning_rate[0])
+        offset, side = ((5, 0), "left") if is_left else ((-5, 0), "right")
+        at = limits[row], float(info.interval[row])
+        _write(axes, level_text(info.level), *at, offset, side)
+
+
+def _draw_pilots(axes: Axes, info: StabilityMap, panel: int) -> None:
+    from matplotlib.patheffects import withStroke
+
+    for is_own in (False, True):
+        for has_collapsed in (False, True):
+            here = (
+                (info.pilot_panel == panel)
+                & (info.pilot_of_target == is_own)
+                & (info.pilot_collapsed == has_collapsed)
+            )
+            if here.any():
+                look = _pilot_look(is_own, has_collapsed)
+                axes.plot(
+                    info.pilot_rate[here],
+                    info.pilot_interval[here],
+                    zorder=4,
+                    path_effects=[withStroke(linewidth=4.5, foreground="white")],
+                    **look,
+                )
+
+
+def _pilot_look(is_own: bool, has_collapsed: bool) -> dict[str, Any]:
+    color = style.INK if is_own else style.MUTED
+    if has_collapsed:
+        return {"marker": "x", "ls": "", "ms": 7, "mew": 2.2 if is_own else 1.4, "color": color}
+    face = style.INK if is_own else "white"
+    return {"marker": "o", "ls": "", "ms": 6, "mfc": face, "mec": color, "mew": 1.2}
+
+
+def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
+    """The advised point, the next pilot, and the recipes or arrows towards them."""
+    if info.advised.panel == panel:
+        _star(axes, info.advised, "*", 17)
+    if info.next_pilot is not None and info.next_pilot.panel == panel:
+        _star(axes, info.next_pilot, "D", 8)
+    here = [mark for mark in info.recipes if mark.panel == panel]
+    for mark in here:
+        if not info.learning_rate[0] <= mark.learning_rate <= info.learning_rate[-1]:
+            continue
+        axes.plot(mark.learning_rate, mark.interval, "s", ms=6, mfc=style.ORANGE, mec=style.INK)
+        _write(
+            axes,
+            mark.name + _other_group(info, mark),
+            mark.learning_rate,
+            mark.interval,
+            (8, -10),
+            "left",
+        )
+    for side, sign, arrow in (("left", -1, "← {}"), ("right", 1, "{} →")):
+        edge = info.learning_rate[0 if side == "left" else -1]
+        beyond = [mark for mark in here if sign * (mark.learning_rate - edge) > 0]
+        rows = style.spread_apart(
+            [np.log2(mark.interval) for mark in beyond],
+            0.45,
+            np.log2(info.interval[0]),
+            np.log2(info.interval[-1]),
+        )
+        stars = _rows_of_stars(info, panel, edge)
+        for mark, row in zip(beyond, rows, strict=True):
+            if any(abs(row - star) < 0.4 for star in stars):
+                row += 0.5
+            name = f"{mark.name}\nlr {scientific(mark.learning_rate)}{_other_group(info, mark)}"
+            _write(axes, arrow.format(name), edge, 2**row, (-4 * sign, 0), side)
+
+
+def _rows_of_stars(info: StabilityMap, panel: int, edge: float) -> list[float]:
+    """Rows, in octaves of K, of the blue marks in the third of a panel next to an edge."""
+    reach = np.log(info.learning_rate[-1] / info.learning_rate[0]) / 3
+    return [
+        float(np.log2(mark.interval))
+        for mark in (info.advised, info.next_pilot)
+        if mark is not None
+        and mark.panel == panel
+        and abs(np.log(mark.learning_rate / edge)) < reach
+    ]
+
+
+def _other_group(info: StabilityMap, mark: Mark) -> str:
+    """Group size of a recipe where its panel has another."""
+    return "" if mark.group_size == info.group_size[mark.panel] else f", G {mark.group_size}"
+
+
+def _star(axes: Axes, mark: Mark, marker: str, size: float) -> None:
+    axes.plot(
+        mark.learning_rate,
+        mark.interval,
+        marker,
+        ms=size,
+        mfc=style.BLUE,
+        mec="white",
+        mew=1.2,
+        zorder=5,
+    )
+
+
+def _write(
+    axes: Axes,
+    text: str,
+    x: float,
+    y: float,
+    offset: tuple[float, float],
+    side: str,
+    color: str = style.INK,
+) -> None:
+    """Text beside a point, with a pale rim that keeps it legible on the map."""
+    from matplotlib.patheffects import withStroke
+
+    axes.annotate(
+        style.plain(text),
+        xy=(x, y),
+        xytext=offset,
+        textcoords="offset points",
+        ha=side,
+        va="center",
+        fontsize=style.NOTE,
+        color=color,
+        zorder=6,
+        path_effects=[withStroke(linewidth=2.8, foreground="white")],
+    )
+
+
+def _draw_legend(figure: Figure, info: StabilityMap) -> None:
+    from matplotlib.lines import Line2D
+
+    point: dict[str, Any] = {"ls": "", "mfc": style.BLUE, "mec": "white"}
+    entries = [Line2D([], [], marker="*", ms=14, label=info.advised.name, **point)]
+    if info.next_pilot is not None:
+        entries.append(Line2D([], [], marker="D", ms=8, label="next pilot", **point))
+    entries.append(
+        Line2D([], [], color=style.INK, lw=2.2, label=f"P(stable) = {level_text(info.level)}")
+    )
+    shown = info.pilot_panel >= 0
+    for is_own, whose in ((True, "pilot"), (False, "pilot of another model or task")):
+        for collapsed in (False, True):
+            if np.any(
+                shown & (info.pilot_of_target == is_own) & (info.pilot_collapsed == collapsed)
+            ):
+                label = whose + (", collapsed" if collapsed else "")
+                entries.append(Line2D([], [], label=label, **_pilot_look(is_own, collapsed)))
+    legend = figure.legend(
+        handles=entries,
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=style.NOTE,
+        labelcolor=style.INK,
+    )
+    legend.set_in_layout(True)

@@ -1,0 +1,270 @@
+"""Figure: pilots forecast from their first half, and judged by their second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.backtesting.backtest import ADVISOR, check_shares, chosen_preset
+from advisor.backtesting.cases import Case, CohortCases, make_cases, nothing_to_ask
+from advisor.backtesting.scores import QUANTILES, Prediction, Question, predict, score
+from advisor.errors import InputError, NotConvergedError
+from advisor.forecast.begun_run import continued_reward
+from advisor.forecast.fit import fit
+from advisor.model.compat import Progress, silent
+from advisor.model.posterior import Posterior
+from advisor.model.priors import Priors
+from advisor.model.sampling import Sampling
+from advisor.reporting.names import settings_label, share_text
+from advisor.run.pilot_run import Hyperparameters, PilotRun
+
+FloatArray = npt.NDArray[np.float64]
+
+SEEN = 0.5
+"""Share of each pilot that the fit sees."""
+
+WINDOWS = 8
+"""Windows into which the rest is cut: each is forecast and judged as a mean."""
+
+MAX_CURVES = 4
+"""Pilots whose curves are drawn: every rank of error from the best to the worst."""
+
+LOW, HIGH = QUANTILES.index(0.1), QUANTILES.index(0.9)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One pilot: what was seen, what was forecast, and what came.
+
+    Attributes
+    ----------
+    run, label : str
+        Name, and its settings as ``lr 3e-4, G 8, K 2``.
+    seen_step, seen_reward : ndarray of shape (bins,)
+        Means of what the fit saw.
+    step : ndarray of shape (windows,)
+        Middles of the windows after that, in optimizer steps.
+    observed, lower, median, upper : ndarray of shape (windows,)
+        Mean reward that came, and median and central 80 % of its forecast.
+    last_seen : float
+        Optimizer step at which the fit stopped to see.
+    has_collapsed : bool
+        Whether it had collapsed by then.
+    final : Prediction
+        Of the mean over the last tenth of its steps, as `advisor backtest` judges it.
+    """
+
+    run: str
+    label: str
+    seen_step: FloatArray
+    seen_reward: FloatArray
+    step: FloatArray
+    observed: FloatArray
+    lower: FloatArray
+    median: FloatArray
+    upper: FloatArray
+    last_seen: float
+    has_collapsed: bool
+    final: Prediction
+
+
+@dataclass(frozen=True)
+class ForecastCheck:
+    """The whole figure.
+
+    Attributes
+    ----------
+    checked : tuple of Checked
+        All pilots that could be asked about, the largest error of the final level last.
+    seen : float
+        Share of each that was seen.
+    bounds : (float, float)
+        Least floor and largest ceiling of the reward.
+    left_out, failed : tuple of str
+        Pilots that could not be asked about and why; cohorts whose fit did not converge.
+    """
+
+    checked: tuple[Checked, ...]
+    seen: float
+    bounds: tuple[float, float]
+    left_out: tuple[str, ...]
+    failed: tuple[str, ...]
+
+    @property
+    def drawn(self) -> tuple[Checked, ...]:
+        """Pilots whose curves are drawn: ranks of error from the least to the largest."""
+        count = min(MAX_CURVES, len(self.checked))
+        ranks = np.linspace(0, len(self.checked) - 1, count).round().astype(int)
+        return tuple(self.checked[rank] for rank in ranks)
+
+    @property
+    def covered(self) -> int:
+        """How many final levels lie in their 80 % interval."""
+        return sum(one.final.covers(0.8) for one in self.checked)
+
+    @property
+    def error(self) -> float:
+        """Mean absolute error of the final level, as a share of the reward's range."""
+        return float(score([one.final for one in self.checked])["mae"])
+
+    @property
+    def text(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        told = "; ".join(
+            f"{one.run}: forecast {one.final.median:.3f} [{one.final.quantiles[LOW]:.3f}, "
+            f"{one.final.quantiles[HIGH]:.3f}], came {one.final.target:.3f}"
+            for one in self.checked
+        )
+        return (
+            f"Pilots forecast from the first {share_text(self.seen)} of their steps. "
+            f"{self.coverage} {told}."
+        )
+
+    @property
+    def coverage(self) -> str:
+        """How right the forecasts were, as a sentence."""
+        count = len(self.checked)
+        return (
+            f"The 80 % interval of the final level holds {self.covered} of {count} "
+            f"({share_text(self.covered / count)}); mean error {self.error:.3f}."
+        )
+
+    @property
+    def note(self) -> str:
+        """What the figure leaves out, if anything."""
+        parts = []
+        hidden = len(self.checked) - len(self.drawn)
+        if hidden:
+            parts.append(f"Curves of {hidden} of {len(self.checked)} pilots not drawn.")
+        if self.left_out:
+            many = "s" if len(self.left_out) > 1 else ""
+            parts.append(
+                f"{len(self.left_out)} pilot{many} left out, for example {self.left_out[0]}."
+            )
+        if self.failed:
+            parts.append(f"Not converged: {', '.join(self.failed)}.")
+        return " ".join(parts)
+
+
+def forecast_check_info(
+    runs: Sequence[PilotRun],
+    *,
+    seen: float = SEEN,
+    priors: Priors | str | None = None,
+    sampling: Sampling | None = None,
+    progress: Progress = silent,
+) -> ForecastCheck:
+    """Fit the first part of each pilot and forecast the rest.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+        With their settings, as `read_runs` returns them.
+    seen : float
+        Share of each that the fit sees.
+    priors : Priors or str, optional
+        A preset that has not learned from these runs [default: as `advisor backtest` chooses].
+    sampling : Sampling, optional
+    progress : callable, optional
+
+    Returns
+    -------
+    info : ForecastCheck
+        Final levels are those of `backtest(runs, seen=seen)`.
+
+    Raises
+    ------
+    InputError
+        No run can be asked about, or the preset has learned from one of them.
+    NotConvergedError
+        No fit converged.
+    """
+    (share,) = check_shares(seen)
+    cohorts, unusable = make_cases(runs, share)
+    if not cohorts:
+        raise nothing_to_ask(unusable)
+    whole = {(run.path, run.id): run for run in runs}
+    presets = [chosen_preset([case.seen for case in cohort.cases], priors) for cohort in cohorts]
+    checked: list[Checked] = []
+    left_out, failed = list(unusable), []
+    for done, (cohort, preset) in enumerate(zip(cohorts, presets, strict=True)):
+        progress("Forecasting from the first part", done / len(cohorts), cohort.name)
+        seen_parts = [case.seen for case in cohort.cases]
+        try:
+            posterior = fit(seen_parts, priors=preset, sampling=sampling or Sampling())
+        except NotConvergedError:
+            failed.append(cohort.name)
+            continue
+        except InputError as error:  # what is seen of it teaches nothing
+            left_out += [f"{part.id}: {error.problem}" for part in seen_parts]
+            continue
+        place = {run.id: index for index, run in enumerate(posterior.meta.runs)}
+        for number, case in enumerate(cohort.cases):
+            if case.seen.id in place:
+                run = whole[case.seen.path, case.seen.id]
+                at = place[case.seen.id]
+                checked.append(_check(posterior, at, run, case, cohort, share, number))
+            else:
+                left_out.append(f"{case.seen.id}: its first part is that of another run")
+    if failed and not checked:
+        raise NotConvergedError(f"no fit of the first {share_text(share)} of the pilots converged")
+    if not checked:
+        raise nothing_to_ask(left_out)
+    checked.sort(key=lambda one: one.final.error)
+    return ForecastCheck(
+        tuple(checked),
+        share,
+        (
+            min(one.final.bounds[0] for one in checked),
+            max(one.final.bounds[1] for one in checked),
+        ),
+        tuple(left_out),
+        tuple(failed),
+    )
+
+
+def _check(
+    posterior: Posterior,
+    index: int,
+    run: PilotRun,
+    case: Case,
+    cohort: CohortCases,
+    seen: float,
+    number: int,
+) -> Checked:
+    """Forecast one pilot; the seeds are those of a backtest."""
+    question = Question(cohort.name, run.id, seen, None, cohort.bounds, case.target)
+    final = predict(
+        ADVISOR, question, continued_reward(posterior, index, case.seen, case.steps, seed=number)
+    )
+    known = np.isfinite(run.reward)
+    later = run.step[known & (run.step > case.seen.step[-1])]
+    windows = [rows for rows in np.array_split(later, WINDOWS) if rows.size]
+    reward = dict(zip(run.step[known].tolist(), run.reward[known].tolist(), strict=True))
+    quantiles = np.array(
+        [
+            np.quantile(
+                continued_reward(posterior, index, case.seen, rows, seed=number), [0.1, 0.5, 0.9]
+            )
+            for rows in windows
+        ]
+    )
+    own = posterior.pilots["run"] == index
+    summary = posterior.meta.runs[index]
+    return Checked(
+        run=run.id,
+        label=settings_label(Hyperparameters.model_validate(summary.hyperparameters)),
+        seen_step=posterior.pilots["step"][own],
+        seen_reward=posterior.pilots["reward"][own],
+        step=np.array([rows.mean() for rows in windows]),
+        observed=np.array([np.mean([reward[step] for step in rows]) for rows in windows]),
+        lower=quantiles[:, 0],
+        median=quantiles[:, 1],
+        upper=quantiles[:, 2],
+        last_seen=float(case.seen.step[-1]),
+        has_collapsed=summary.collapse_step is not None,
+        final=final,
+    )

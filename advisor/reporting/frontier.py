@@ -1,0 +1,188 @@
+"""Figure: what a run would reach, against what it costs and how surely it stays stable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.advice.wording import percent
+from advisor.model.posterior import Posterior
+from advisor.reporting.names import level_text, settings_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from advisor.advice import Recommendation
+    from advisor.run.pilot_run import Hyperparameters
+
+FloatArray = npt.NDArray[np.float64]
+
+NAMES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}
+
+WIDE = 24
+"""Characters from which names take a line each."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A configuration with names: those of all roles that it plays.
+
+    Attributes
+    ----------
+    names : tuple of str
+    settings : str
+        What the advice chooses, as ``lr 3e-4, G 8, K 2``.
+    kind : {"advised", "pilot", "alternative", "recipe"}
+    cost : float
+        In the figure's unit.
+    reward, probability : float
+        Expected reward at its last step given a stable run; P(stable).
+    """
+
+    names: tuple[str, ...]
+    settings: str
+    kind: str
+    cost: float
+    reward: float
+    probability: float
+
+    @property
+    def label(self) -> str:
+        """Names over the settings, in short lines."""
+        names = ", ".join(self.names)
+        if len(names) >= WIDE:
+            names = names.replace(", ", ",\n")
+        return f"{names}\n{self.settings}"
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The whole figure.
+
+    Attributes
+    ----------
+    cost, reward, probability : ndarray of shape (points,)
+        Configurations that none beats in reward, price and P(stable) together.
+    named : tuple of Named
+        The advised one first.
+    best_cost, best_reward : ndarray of shape (corners,)
+        The most reward for its price among those stable enough; both ascending.
+    level : float
+        P(stable) wanted.
+    unit : {"GPU-hours", "generated completions"}
+    measure : {"reward", "held-out reward"}
+    floor, ceiling : float
+        Range of the measure.
+    """
+
+    cost: FloatArray
+    reward: FloatArray
+    probability: FloatArray
+    named: tuple[Named, ...]
+    best_cost: FloatArray
+    best_reward: FloatArray
+    level: float
+    unit: str
+    measure: str
+    floor: float
+    ceiling: float
+
+    @property
+    def text(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        parts = [
+            f"Expected {self.measure} at the last step against price in {self.unit}, for "
+            f"{self.cost.size} configurations that none beats in reward, price and P(stable) "
+            "together."
+        ]
+        parts += [
+            f"{_sentence(', '.join(one.names))} ({one.settings}): {one.reward:.3f} for "
+            f"{one.cost:.3g}, P(stable) {percent(one.probability)}."
+            for one in self.named
+        ]
+        return " ".join(parts)
+
+    @property
+    def note(self) -> str:
+        """What the figure leaves out, if anything."""
+        below = int(np.sum(self.probability < self.level))
+        if not below:
+            return ""
+        return (
+            f"{below} of {self.probability.size} configurations of the frontier stay below "
+            f"P(stable) = {level_text(self.level)}."
+        )
+
+
+def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Frontier:
+    """Collect what the figure shows.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+    """
+    own, meta = recommendation, posterior.meta
+    is_held_out = own.measure == "held-out reward"
+    found: dict[tuple[Hyperparameters, float], Named] = {}
+    roles = (
+        (NAMES[own.kind], "advised", own.settings, own.reward.mean, own.stability, own.cost),
+        *(
+            (one.name, kind, one.settings, one.reward, one.stability, one.cost)
+            for kind, group in (
+                ("alternative", own.alternatives),
+                ("pilot", (own.best_piloted,)),
+                ("alternative", own.equal_completions),
+                ("recipe", own.recipes),
+            )
+            for one in group
+        ),
+    )
+    for name, kind, settings, reward, stable, cost in roles:
+        # One configuration under one budget is one point, whatever length it was planned with.
+        key = settings.model_copy(update={"planned_steps": None}), round(cost.paid, 9)
+        if key in found:
+            names = tuple(dict.fromkeys((*found[key].names, name)))
+            found[key] = Named(names, *_rest(found[key]))
+        else:
+            label = settings_label(settings)
+            found[key] = Named((name,), label, kind, cost.paid, reward, stable.probability)
+    points = [(f.cost.paid, f.reward, f.stability.probability) for f in own.frontier]
+    table = np.array(points, dtype=float).reshape(-1, 3)
+    advised = next(iter(found.values()))
+    corners = _best([*points, (advised.cost, advised.reward, advised.probability)], own.level)
+    return Frontier(
+        cost=table[:, 0],
+        reward=table[:, 1],
+        probability=table[:, 2],
+        named=tuple(found.values()),
+        best_cost=corners[:, 0],
+        best_reward=corners[:, 1],
+        level=own.level,
+        unit="generated completions" if own.cost.gpu_hours is None else "GPU-hours",
+        measure=own.measure,
+        floor=meta.eval_floor if is_held_out else meta.floor,
+        ceiling=meta.eval_ceiling if is_held_out else meta.ceiling,
+    )
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _rest(one: Named) -> tuple[str, str, float, float, float]:
+    return one.settings, one.kind, one.cost, one.reward, one.probability
+
+
+def _best(points: Iterable[tuple[float, float, float]], level: float) -> FloatArray:
+    """Corners (price, reward) at which the reward of the best feasible point rises."""
+    corners: list[tuple[float, float]] = []
+    for cost, reward, _ in sorted(
+        (point for point in points if point[2] >= level), key=lambda point: (point[0], -point[1])
+    ):
+        if not corners or reward > corners[-1][1]:
+            corners.append((cost, reward))
+    return np.array(corners, dtype=float).reshape(-1, 2)

@@ -1,0 +1,340 @@
+"""The report: one HTML page that needs no network, no server and no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from advisor.advice.wording import evidence_text, in_trainer_names, percent, price
+from advisor.diagnosis import Diagnosis
+from advisor.diagnosis.text import card_lines, worst
+from advisor.model.posterior import Posterior
+from advisor.reporting.explorer import explorer_data
+from advisor.reporting.gallery import drawings
+from advisor.reporting.names import scientific
+
+if TYPE_CHECKING:
+    from advisor.advice import Recommendation
+    from advisor.reporting.gallery import Drawn
+
+MAX_SVG_BYTES = 1_000_000
+"""A larger drawing goes into the page as pixels, to keep the page below 5 MB."""
+
+TITLES = {
+    "recommendation": "Advised GRPO settings",
+    "next_pilot": "Run another pilot first",
+    "infeasible": "No settings reach the stability wanted",
+}
+
+KNOBS = {
+    "learning_rate": "Learning rate",
+    "group_size": "Group size G",
+    "minibatches_per_refresh": "Mini-batches per refresh",
+    "epochs_per_refresh": "Epochs per refresh",
+    "lag": "Lag, optimizer steps",
+    "planned_steps": "Optimizer steps",
+    "parameters": "Model size, parameters",
+}
+
+GUIDE = [
+    (
+        "Reward",
+        "Expected at the last step of a run that stays stable; the interval holds 80 % of single "
+        "runs, the luck of the seed included.",
+    ),
+    (
+        "P(stable)",
+        "Probability that the trailing mean reward does not end more than a third below its best. "
+        "Its parts: rollouts refreshed often enough, learning rate tolerated, fluctuation small.",
+    ),
+    (
+        "Refresh interval K",
+        "Optimizer steps per batch of rollouts: mini-batches times epochs.",
+    ),
+    (
+        "Stiffness",
+        "Share of the remaining distance to the plateau that one step covers, early on.",
+    ),
+    (
+        "Prior and posterior",
+        "Thin grey is what was believed before the pilots, blue is after. Where both agree, the "
+        "pilots said little.",
+    ),
+    (
+        "Not supported",
+        "A run more than three times as long as the longest pilot: survival is extrapolated.",
+    ),
+]
+
+FRAMEWORK_TITLES = {
+    "trl": "TRL (YAML)",
+    "verl": "verl (shell)",
+    "openrlhf": "OpenRLHF (shell)",
+}
+
+
+def write_report(
+    posterior: Posterior, recommendation: Recommendation, path: str | Path, **parts: Any
+) -> Path:
+    """Write the report.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+    path : path-like
+        An ``.html`` file; its folder is made where it is missing.
+    **parts
+        As for :func:`report_html`.
+
+    Returns
+    -------
+    path : Path
+
+    Notes
+    -----
+    Names and texts are escaped, figures are images (an image cannot run a script), and the page
+    forbids itself everything but inline style, images and its own script, told by its hash.
+    """
+    out = Path(path)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(report_html(posterior, recommendation, **parts), encoding="utf-8")
+    return out
+
+
+def report_html(
+    posterior: Posterior,
+    recommendation: Recommendation,
+    *,
+    diagnoses: Sequence[Diagnosis] = (),
+    configs: Mapping[str, str] | None = None,
+    drawn: Sequence[Drawn] | None = None,
+) -> str:
+    """Return the page that :func:`write_report` writes.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+    diagnoses : sequence of Diagnosis
+        Of the pilots.
+    configs : mapping of str to str, optional
+        Trainer -> text of its configuration.
+    drawn : sequence of Drawn, optional
+        Figures in their order, the decision first [default: all that need no logs].
+    """
+    import jinja2
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("advisor.reporting", "assets"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    meta, target = posterior.meta, recommendation.target
+    explorer = explorer_data(posterior, recommendation)
+    script = _asset("forecast.js") + _asset("page.js")
+    paste, answer = _opening(recommendation)
+    figures = [_figure(one) for one in drawn or drawings(posterior, recommendation)]
+    return environment.get_template("report.html.j2").render(
+        title=TITLES[recommendation.kind],
+        kind=recommendation.kind,
+        subject=f"{target.model} on {target.task}, {recommendation.steps:,} optimizer steps",
+        style=Markup(_asset("report.css")),
+        script=Markup(script),
+        script_hash=_hash(script),
+        model=Markup(_inert(explorer)),
+        draws=explorer["draws"],
+        tiles=_tiles(recommendation),
+        measure=recommendation.measure,
+        knobs=_knobs(explorer["choices"], recommendation),
+        paste=paste,
+        answer=answer.strip(),
+        contents=[
+            *((one["id"], one["title"]) for one in figures[:1]),
+            ("what-if", "What if"),
+            ("settings", "Alternatives"),
+            *((one["id"], one["title"]) for one in figures[1:]),
+            ("diagnosis", "Diagnosis"),
+            ("next", "Next pilot"),
+            *([("configs", "Configs")] if configs else []),
+            ("guide", "How to read this page"),
+        ],
+        recommended=_table(recommendation.table),
+        details=evidence_text(recommendation),
+        figures=figures,
+        learned=_table(posterior.table),
+        verdicts={
+            "columns": ["run", "verdict", "collapse at step", "says"],
+            "rows": [
+                [one.id, one.verdict, _step(one.collapse_step), worst(one)] for one in diagnoses
+            ],
+        },
+        diagnoses=[
+            {
+                "id": one.id,
+                "verdict": one.verdict,
+                "text": "\n".join(line for card in one.cards for line in card_lines(card)),
+            }
+            for one in diagnoses
+            if one.verdict != "PASS"
+        ],
+        pilot=_pilot(recommendation),
+        configs=[
+            {"name": FRAMEWORK_TITLES.get(name, name), "text": text}
+            for name, text in (configs or {}).items()
+        ],
+        assumptions=recommendation.assumptions,
+        priors=f"{meta.priors.name}: {meta.priors.description}",
+        convergence=_convergence(posterior),
+        guide=GUIDE,
+        provenance=[
+            ("Package", f"grpo-advisor {meta.provenance.package}"),
+            ("Fitted", meta.provenance.created),
+            ("Data (SHA-256)", meta.provenance.data_sha256),
+            ("Seed", str(meta.provenance.seed)),
+            *meta.provenance.versions.items(),
+        ],
+    )
+
+
+def _opening(advice: Recommendation) -> tuple[str, str]:
+    """Line to copy, and the answer below it: of the next pilot where that is the answer."""
+    if advice.kind == "recommendation":
+        paste, _, answer = advice.summary.partition("\n")
+        return paste, answer
+    pilot = advice.next_pilot if advice.kind == "next_pilot" else None
+    told = advice.settings if pilot is None else pilot.settings
+    return in_trainer_names(told), advice.summary
+
+
+def _asset(name: str) -> str:
+    return (files("advisor.reporting") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    """Source expression by which the page allows this script and no other."""
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _inert(data: dict[str, Any]) -> str:
+    """JSON that cannot end the element that it stands in."""
+    return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
+
+
+def _tiles(advice: Recommendation) -> list[dict[str, str]]:
+    reward = advice.reward
+    paid = advice.cost
+    cost = f"{paid.completions:,.0f}" if paid.gpu_hours is None else f"{paid.gpu_hours:.3g}"
+    return [
+        {
+            "name": f"{advice.measure.capitalize()} after {advice.steps:,} steps",
+            "value": f"{reward.mean:.3f}",
+            "note": f"80 % of runs: {reward.lower:.3f} to {reward.upper:.3f}",
+        },
+        {
+            "name": f"P(stable), wanted {percent(advice.level)}",
+            "value": percent(advice.stability.probability),
+            "note": f"+- {100 * advice.stability.error:.1f} % Monte Carlo error",
+        },
+        {
+            "name": "Cost, completions" if paid.gpu_hours is None else "Cost, GPU-hours",
+            "value": cost,
+            "note": f"95 % of the gain by step {advice.steps_to_95:.0f}",
+        },
+        {
+            "name": "Rests on",
+            "value": f"{advice.pilots} pilots",
+            "note": f"of up to {advice.longest_pilot:.0f} steps, {advice.collapsed} collapsed",
+        },
+    ]
+
+
+def _knobs(choices: dict[str, list[float]], advice: Recommendation) -> list[dict[str, Any]]:
+    own = {
+        **advice.settings.model_dump(),
+        "planned_steps": advice.steps,
+        "parameters": advice.target.parameters,
+    }
+    return [
+        {
+            "name": name,
+            "label": KNOBS[name],
+            "last": len(values) - 1,
+            "at": values.index(own[name] or values[0]),
+            "shown": f"{own[name] or values[0]:.3g}",
+        }
+        for name, values in choices.items()
+    ]
+
+
+def _pilot(advice: Recommendation) -> dict[str, str] | None:
+    pilot = advice.next_pilot
+    if pilot is None:
+        return None
+    return {
+        "paste": in_trainer_names(pilot.settings),
+        "text": f"{pilot.steps} steps, {price(pilot.cost)}. {pilot.reason} It stays stable with "
+        f"probability {percent(pilot.stability.probability)}.",
+    }
+
+
+def _step(step: float | None) -> str:
+    return "" if step is None else f"{step:.0f}"
+
+
+def _figure(one: Drawn) -> dict[str, str]:
+    data, mime = one.rendered("svg"), "image/svg+xml"
+    if len(data) > MAX_SVG_BYTES:
+        data, mime = one.rendered("png"), "image/png"
+    return {
+        "id": f"figure-{one.name}",
+        "title": one.title,
+        "caption": f"{one.caption} {one.note}".rstrip(),
+        "alt": one.text,
+        "source": f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}",
+    }
+
+
+def _table(frame: pd.DataFrame) -> dict[str, Any]:
+    """Cells as text, with the index as the first column."""
+    return {
+        "columns": [str(frame.index.name or ""), *map(str, frame.columns)],
+        "rows": [
+            [str(label), *map(_cell, frame.columns, row)]
+            for label, row in zip(frame.index, frame.itertuples(index=False), strict=True)
+        ],
+    }
+
+
+def _cell(column: object, value: object) -> str:
+    """Whole numbers whole, others to three digits; probabilities never round to certainty."""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "–"
+    if str(column).startswith("P("):
+        return percent(value)
+    return scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"
+
+
+def _convergence(posterior: Posterior) -> list[tuple[str, str]]:
+    found = posterior.convergence
+    return [
+        ("Largest R-hat (1 is best)", f"{found.rhat:.3f} ({found.worst})"),
+        ("Smallest effective sample size", f"{found.ess:,.0f}"),
+        ("Divergent draws", f"{100 * found.divergent_share:.2f} %"),
+        ("Draws over all chains", f"{found.draws:,}"),
+        ("Leapfrog steps per draw", f"{found.steps_per_draw:.0f}"),
+    ]

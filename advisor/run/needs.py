@@ -1,0 +1,55 @@
+"""What a run still lacks before it can be fitted."""
+
+from __future__ import annotations
+
+from advisor.run.pilot_run import REQUIRED, PilotRun
+
+WHY = {
+    "learning_rate": "the learning rate is not known",
+    "group_size": "the group size is not known",
+    "prompts_per_step": "the number of prompts per optimizer step is not known",
+    "parameters": "the size of the model is not known",
+    "minibatches_per_refresh": "the log counts batches of rollouts, and how many optimizer steps "
+    "each takes is not known",
+    "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
+    "is not known",
+    "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
+}
+"""Setting -> what is wrong without it."""
+
+HOW = {
+    "parameters": "Add 'parameters = 7e9' (all parameters of the base model), or a model name that "
+    "tells it, to pilots.toml",
+    "step_unit": 'Say in a column map: step_unit = "optimizer" or "refresh"',
+}
+"""Setting -> how to give it, where a line ``name = ...`` in pilots.toml is not the way."""
+
+
+def needs(run: PilotRun) -> list[str]:
+    """Names of the settings without which a run cannot be fitted and which are not known.
+
+    Parameters
+    ----------
+    run : PilotRun
+
+    Returns
+    -------
+    names : list of str
+        Empty for a run that can be fitted; also for evaluations, to which nothing can be added.
+    """
+    if run.is_eval_only:
+        return []
+    lacking = [name for name in REQUIRED if getattr(run.hyperparameters, name) is None]
+    if run.parameters is None:
+        lacking.append("parameters")
+    if run.step_unit == "refresh":
+        factors = ("minibatches_per_refresh", "epochs_per_refresh")
+        lacking += [name for name in factors if getattr(run.hyperparameters, name) is None]
+    if run.step_unit == "unknown":
+        lacking.append("step_unit")
+    return lacking
+
+
+def advice_for(name: str) -> str:
+    """How to give a setting that is lacking."""
+    return HOW.get(name, f"Add '{name} = ...' for it to pilots.toml beside the logs")

@@ -1,0 +1,318 @@
+"""A pilot run and its hyperparameters, with units, bounds and why a value is missing."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+FloatArray = npt.NDArray[np.float64]
+
+Missing = Literal["not logged", "not applicable", "not finite", "cut"]
+"""Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
+
+SERIES = (
+    "reward",
+    "reward_std_within_group",
+    "silent_group_share",
+    "entropy",
+    "gradient_norm",
+    "clip_share",
+    "learning_rate",
+    "kl",
+    "completion_length",
+    "truncated_share",
+    "step_time_seconds",
+    "policy_kl",
+    "mismatch_kl",
+    "importance_ess",
+    "distinct_answers",
+    "all_right_share",
+    "all_wrong_share",
+    "loss",
+    "tokens",
+)
+"""Names of the per-row series that the package understands, in reading order."""
+
+LEAST_REWARDS = 3
+"""Finite rewards below which a run shows no curve: start, direction and noise need three."""
+
+StepUnit = Literal["optimizer", "refresh", "unknown"]
+"""What ``PilotRun.step`` counts: optimizer steps; or, as long as the refresh interval is not known,
+batches of rollouts; or what only the user can say."""
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PositiveInt = Annotated[int, Field(ge=1)]
+
+
+class Hyperparameters(BaseModel):
+    """The settings of one GRPO run. ``None`` means unknown: nothing is guessed here.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Peak learning rate of the schedule, per optimizer step.
+    group_size : int
+        Completions per prompt, G.
+    prompts_per_step : float
+        Prompts that enter one optimizer step, P.
+    minibatches_per_refresh : int
+        New mini-batches cut from one batch of rollouts.
+    epochs_per_refresh : int
+        Passes over one batch of rollouts (TRL ``num_iterations``, verl ``ppo_epochs``).
+    lag : float
+        Age, in optimizer steps, of the freshest sample at a refresh; 0 when synchronous.
+    momentum : float
+        AdamW's first-moment decay, or SGD's momentum.
+    schedule, warmup_steps, planned_steps
+        Learning-rate schedule, its linear warm-up and its full length, in optimizer steps.
+    kl_coefficient : float
+        Weight of the KL penalty to the reference policy.
+    clip_low, clip_high : float
+        Trust region of the importance ratio, ``[1 - clip_low, 1 + clip_high]``.
+    advantage_scaling : {"group", "batch", "none"}
+        What the advantages are divided by.
+    importance_ratio : bool
+        Whether stale samples are corrected by an importance ratio.
+    adapter, adapter_rank
+        Full fine-tuning or LoRA, and LoRA's rank.
+    max_completion_length : int
+        Token limit of a completion.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    learning_rate: Positive | None = None
+    group_size: PositiveInt | None = None
+    prompts_per_step: Positive | None = None
+    minibatches_per_refresh: PositiveInt | None = None
+    epochs_per_refresh: PositiveInt | None = None
+    lag: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    optimizer: Literal["adamw", "adam", "sgd"] | None = None
+    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    schedule: Literal["constant", "linear", "cosine"] | None = None
+    warmup_steps: Annotated[int, Field(ge=0)] | None = None
+    planned_steps: PositiveInt | None = None
+    kl_coefficient: Annotated[float, Field(ge=0)] | None = None
+    clip_low: Positive | None = None
+    clip_high: Positive | None = None
+    advantage_scaling: Literal["group", "batch", "none"] | None = None
+    importance_ratio: bool | None = None
+    adapter: Literal["full", "lora"] | None = None
+    adapter_rank: PositiveInt | None = None
+    max_completion_length: PositiveInt | None = None
+
+    @property
+    def refresh_interval(self) -> int | None:
+        """K, optimizer steps per batch of rollouts: mini-batches times epochs."""
+        if self.minibatches_per_refresh is None or self.epochs_per_refresh is None:
+            return None
+        return self.minibatches_per_refresh * self.epochs_per_refresh
+
+    @property
+    def mean_age(self) -> float | None:
+        """A = lag + (K - 1) / 2, the mean age of a sample when it is used, in optimizer steps."""
+        interval = self.refresh_interval
+        if interval is None or self.lag is None:
+            return None
+        return self.lag + (interval - 1) / 2
+
+    def completed(self) -> tuple[Hyperparameters, list[str]]:
+        """Fill what a trainer's default settles, and say so.
+
+        Returns
+        -------
+        completed : Hyperparameters
+            Copy with every default filled in.
+        assumptions : list of str
+            One line for each value that was assumed rather than read.
+        """
+        updates: dict[str, Any] = {}
+        assumptions: list[str] = []
+        by_default = ASSUMED | (ASSUMED_OF_SGD if self.optimizer == "sgd" else {})
+        for name, (value, why) in by_default.items():
+            if getattr(self, name) is None:
+                updates[name] = value
+                assumptions.append(f"{name} = {value} assumed ({why})")
+        if not updates:
+            return self, []
+        return Hyperparameters.model_validate({**self.model_dump(), **updates}), assumptions
+
+
+ASSUMED: dict[str, tuple[Any, str]] = {
+    "minibatches_per_refresh": (1, "one optimizer step per batch of rollouts"),
+    "epochs_per_refresh": (1, "TRL and verl default: num_iterations = ppo_epochs = 1"),
+    "lag": (0.0, "synchronous rollouts"),
+    "optimizer": ("adamw", "TRL and verl default"),
+    "momentum": (0.9, "AdamW default of TRL and verl"),
+    "schedule": ("constant", "no schedule given and no learning-rate series logged"),
+    "warmup_steps": (0, "no warm-up given"),
+    "kl_coefficient": (0.0, "TRL default since 0.19"),
+    "clip_low": (0.2, "TRL and verl default"),
+    "clip_high": (0.2, "TRL and verl default"),
+    "advantage_scaling": ("group", "TRL and verl default"),
+    "importance_ratio": (True, "TRL and verl default"),
+    "adapter": ("full", "no adapter mentioned"),
+}
+"""Values that trainers settle by default: name -> (value, why)."""
+
+ASSUMED_OF_SGD: dict[str, tuple[Any, str]] = {"momentum": (0.0, "default of torch's SGD")}
+"""Those that differ with SGD."""
+
+REQUIRED = ("learning_rate", "group_size", "prompts_per_step")
+"""Hyperparameters without which a run cannot be fitted, and which no default settles."""
+
+
+class PilotRun(BaseModel):
+    """One training run as its log tells it.
+
+    Attributes
+    ----------
+    id : str
+        Unique within a folder.
+    path : str
+        File it was read from.
+    model, task : str or None
+        Names; runs pool within (model, task).
+    parameters : float or None
+        All parameters of the base model, N.
+    step : ndarray of shape (rows,)
+        Optimizer step at which a row was logged, one-based, strictly increasing.
+    step_unit : {"optimizer", "refresh", "unknown"}
+        What ``step`` counts; only runs on optimizer steps can be fitted.
+    series : dict of str to ndarray of shape (rows,)
+        Per-row series by the names in ``SERIES``; NaN where a cell is missing. "reward" is there
+        unless the log holds evaluations only; then ``step`` is empty.
+    parts : dict of str to ndarray of shape (rows,)
+        Means of the single reward functions, by their names.
+    missing : dict of str to str
+        Why a series is absent, or why cells of it are NaN.
+    eval_step, eval_reward : ndarray of shape (evaluations,)
+        Held-out reward, kept apart from train reward; step 0 is before training.
+    logging_steps : int
+        Optimizer steps that one row averages.
+    reward_floor, reward_ceiling : float
+        Bounds of the reward, in its own units.
+    format, framework : str
+        Reader of the file, and trainer whose keys it holds.
+    copy_of : str or None
+        Id of another run with the same numbers; only that one is fitted.
+    keys_read, keys_understood, keys_ignored : dict, tuple, tuple
+        Series name -> key of the log; keys whose meaning is known and that were not needed; keys
+        that were seen and not understood.
+    derivations : dict of str to str
+        Hyperparameter -> where it was read, or the arithmetic by which it was reached.
+    assumptions, warnings : tuple of str
+        What was assumed, and what looked wrong but did not stop the reading.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    id: str
+    path: str
+    model: str | None = None
+    task: str | None = None
+    parameters: Positive | None = None
+    hyperparameters: Hyperparameters = Hyperparameters()
+    step: FloatArray
+    step_unit: StepUnit = "optimizer"
+    series: dict[str, FloatArray]
+    parts: dict[str, FloatArray] = Field(default_factory=dict)
+    missing: dict[str, Missing] = Field(default_factory=dict)
+    eval_step: FloatArray = Field(default_factory=lambda: np.zeros(0))
+    eval_reward: FloatArray = Field(default_factory=lambda: np.zeros(0))
+    logging_steps: PositiveInt = 1
+    reward_floor: float | None = None
+    reward_ceiling: float | None = None
+    format: str = ""
+    framework: str = ""
+    copy_of: str | None = None
+    keys_read: dict[str, str] = Field(default_factory=dict)
+    keys_understood: tuple[str, ...] = ()
+    keys_ignored: tuple[str, ...] = ()
+    derivations: dict[str, str] = Field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _shapes_agree(self) -> PilotRun:
+        if "reward" not in self.series and (self.step.size or not self.eval_step.size):
+            raise ValueError("series has no 'reward'")
+        for name, values in (*self.series.items(), *self.parts.items()):
+            if values.shape != self.step.shape:
+                raise ValueError(f"series '{name}' has {values.size} rows, step {self.step.size}")
+        if self.eval_step.shape != self.eval_reward.shape:
+            raise ValueError("eval_step and eval_reward differ in length")
+        if np.any(np.diff(self.step) <= 0):
+            raise ValueError("step must increase strictly")
+        return self
+
+    @property
+    def is_eval_only(self) -> bool:
+        """Whether the log holds evaluations and no train reward: it can be shown, not fitted."""
+        return "reward" not in self.series
+
+    @property
+    def reward(self) -> FloatArray:
+        """Train reward per row, shape (rows,), in the log's own units; empty if eval-only."""
+        return self.series.get("reward", np.zeros(0))
+
+    def _repr_html_(self) -> str:
+        """Settings, length, ends and warnings, as notebooks show them."""
+        from advisor.run.html import bullets, heading, table, whole
+
+        known = {
+            name: value
+            for name, value in self.hyperparameters.model_dump().items()
+            if value is not None
+        }
+        step, values = (
+            (self.eval_step, self.eval_reward) if self.is_eval_only else (self.step, self.reward)
+        )
+        finite = values[np.isfinite(values)]
+        share = max(1, finite.size // 10)
+        rows = [
+            ["model", self.model],
+            ["task", self.task],
+            *known.items(),
+            ["rows", int(step.size)],
+            ["last step", float(step[-1]) if step.size else None],
+            ["first tenth of rewards", float(finite[:share].mean()) if finite.size else None],
+            ["last tenth of rewards", float(finite[-share:].mean()) if finite.size else None],
+            ["series", ", ".join(sorted(self.series)) or "evaluations only"],
+        ]
+        return whole(heading(self.id, self.path), table(["", ""], rows), bullets(self.warnings))
+
+    def with_updates(self, **updates: Any) -> PilotRun:
+        """Copy with some attributes replaced, validated again."""
+        return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in _FIELDS})
+
+
+_FIELDS = tuple(PilotRun.model_fields)
+
+
+def parameters_from_name(model: str) -> float | None:
+    """Read a parameter count off a model's name.
+
+    Parameters
+    ----------
+    model : str
+        For example ``"Qwen/Qwen2.5-7B-Instruct"``.
+
+    Returns
+    -------
+    parameters : float or None
+        ``7e9`` for the example; ``None`` where the name does not tell.
+
+    Examples
+    --------
+    >>> parameters_from_name("Qwen/Qwen2.5-7B-Instruct")
+    7000000000.0
+    """
+    found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bBmM])(?![a-zA-Z0-9])", model)
+    if found is None:
+        return None
+    return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]

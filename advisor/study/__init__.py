@@ -1,0 +1,1 @@
+"""Studies: the folder an answer leaves, and how two of them differ."""

@@ -1,0 +1,1 @@
+"""For tests of one's own: conformance of readers."""

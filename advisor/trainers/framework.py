@@ -1,0 +1,147 @@
+"""What the keys of one trainer mean: the form that every framework's table has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from advisor.logfiles.table import Table
+
+PREFIXES = ("train/", "train.", "metrics/", "metrics.", "data/", "logs/")
+"""What W&B, TensorBoard and nested JSON put before the keys of a train row."""
+
+
+class Derived(NamedTuple):
+    """Settings of a trainer in the package's names.
+
+    Attributes
+    ----------
+    facts : dict of str to object
+        By ``advisor.logs.settings.setting_keys.KEYS``.
+    arithmetic : dict of str to str
+        How each was reached: ``"train_batch_size 1024 / ppo_mini_batch_size 256 = 4"``.
+    assumptions : tuple of str
+        What had to be taken as given on the way.
+    """
+
+    facts: dict[str, Any]
+    arithmetic: dict[str, str]
+    assumptions: tuple[str, ...] = ()
+
+
+def _derive_nothing(source: Mapping[str, Any] | Table) -> Derived:
+    return Derived({}, {})
+
+
+@dataclass(frozen=True)
+class Framework:
+    """Meaning of a trainer's keys and settings.
+
+    Keys are compared in lower case, without blanks round slashes, and also without the prefixes
+    in ``PREFIXES``.
+
+    Attributes
+    ----------
+    name : str
+    marks : tuple of str
+        Patterns of keys that only this trainer writes.
+    reward : tuple of tuple of str
+        Names of the train reward, best first; names in one inner tuple are equally good. None
+        contains a KL penalty, is a spread or a part of the reward.
+    never_reward : mapping of str to str
+        Keys that look like the reward and are not, and why.
+    optimizer_steps, refreshes : tuple of str
+        Counters of optimizer steps, and of batches of rollouts, best first.
+    evaluations : tuple of str
+        Patterns of held-out rewards, best first; several keys under one pattern are averaged.
+    series : mapping of str to tuple of str
+        Series of ``advisor.run.pilot_run.SERIES`` -> names, best first.
+    parts : str
+        Pattern of the mean of one reward function; its group ``name`` is the function.
+    understood : tuple of str
+        Patterns of keys whose meaning is known and which the package does not use.
+    kind_key : str
+        Key that tells kinds of rows apart, if there is one.
+    train_kinds, eval_kinds : tuple of str
+        Its values for rows with the train reward, best first, and for evaluations.
+    setting_marks : tuple of str
+        Names of settings that only this trainer has; one that ends with a dot stands for all below.
+    observed : tuple of str
+        Further keys whose cells ``observe`` looks at.
+    derive : callable (settings) -> Derived
+        From its settings, flattened with dots.
+    observe : callable (Table) -> Derived
+        From its rows, where they tell a setting.
+    """
+
+    name: str
+    marks: tuple[str, ...] = ()
+    reward: tuple[tuple[str, ...], ...] = ()
+    never_reward: Mapping[str, str] = field(default_factory=dict)
+    optimizer_steps: tuple[str, ...] = ()
+    refreshes: tuple[str, ...] = ()
+    evaluations: tuple[str, ...] = ()
+    series: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: str = r"(?!)"
+    understood: tuple[str, ...] = ()
+    kind_key: str = ""
+    train_kinds: tuple[str, ...] = ()
+    eval_kinds: tuple[str, ...] = ()
+    setting_marks: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
+    derive: Callable[[Mapping[str, Any]], Derived] = _derive_nothing
+    observe: Callable[[Table], Derived] = _derive_nothing
+
+    def score(self, keys: Iterable[str]) -> int:
+        """How many keys only this trainer writes."""
+        return sum(self._mark.fullmatch(key) is not None for key in keys)
+
+    def reads(self, key: str) -> bool:
+        """Whether the cells of a key are used."""
+        return self._used.fullmatch(key) is not None
+
+    def understands(self, key: str) -> bool:
+        """Whether the meaning of a key is known, used or not."""
+        return self.reads(key) or self._known.fullmatch(key) is not None
+
+    @cached_property
+    def _mark(self) -> re.Pattern[str]:
+        return _union(self.marks)
+
+    @cached_property
+    def _known(self) -> re.Pattern[str]:
+        return _union((*self.understood, *(re.escape(key) for key in self.never_reward)))
+
+    @cached_property
+    def _used(self) -> re.Pattern[str]:
+        names = [
+            *(name for level in self.reward for name in level),
+            *self.optimizer_steps,
+            *self.refreshes,
+            *self.observed,
+            *(name for names in self.series.values() for name in names),
+            *((self.kind_key,) if self.kind_key else ()),
+        ]
+        return _union((*map(re.escape, names), *self.evaluations, self.parts))
+
+
+def plain(key: str) -> str:
+    """Lower case and without the blanks that notebook tables put round slashes."""
+    return key.strip().lower().replace(" / ", "/")
+
+
+def spellings(key: str) -> tuple[str, ...]:
+    """A plain key, and what it is without the prefixes that it has."""
+    found = [key]
+    while prefix := next((p for p in PREFIXES if found[-1].startswith(p)), None):
+        found.append(found[-1].removeprefix(prefix))
+    return tuple(found)
+
+
+def _union(patterns: Iterable[str]) -> re.Pattern[str]:
+    # Named groups may stand in several patterns, but only once in their union.
+    bare = [re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in patterns]
+    return re.compile("|".join(f"(?:{pattern})" for pattern in bare) or r"(?!)")

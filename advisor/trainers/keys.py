@@ -1,0 +1,225 @@
+"""Which key of a log holds what: as mapped by the user, else as its framework declares."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from advisor.errors import InputError
+from advisor.logfiles.columns import Columns
+from advisor.trainers import FRAMEWORKS, Framework, plain, spellings
+from advisor.trainers.generic import keys as generic
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys of a log by what they hold.
+
+    Attributes
+    ----------
+    framework : Framework
+        Whose declarations come first.
+    found : dict of str to str
+        ``reward``, ``step`` and the names of ``SERIES`` -> key.
+    evaluations : tuple of str
+        Keys of held-out rewards that are averaged.
+    parts : dict of str to str
+        Reward function -> key of its mean.
+    refused : dict of str to str
+        Keys that look like the reward and are not -> why.
+    """
+
+    framework: Framework
+    found: dict[str, str]
+    evaluations: tuple[str, ...]
+    parts: dict[str, str]
+    refused: dict[str, str]
+
+
+def choose_framework(keys: Iterable[str], named: str | None) -> Framework:
+    """Framework that the format names, else the one that most keys are marks of."""
+    if named is not None:
+        return next((f for f in FRAMEWORKS if f.name == named), generic.FRAMEWORK)
+    bare = [name for key in keys for name in spellings(plain(key))]
+    best = max(FRAMEWORKS, key=lambda framework: framework.score(bare))
+    return best if best.score(bare) else generic.FRAMEWORK
+
+
+def reward_key(
+    seen: Sequence[str], filled: Sequence[str], framework: Framework, columns: Columns, path: Path
+) -> str | None:
+    """Key of the train reward.
+
+    Parameters
+    ----------
+    seen, filled : sequence of str
+        Keys of the log, and those with a value in some row.
+    framework : Framework
+        Its order of names comes before the common one.
+    columns : Columns
+        What the user said; it comes first.
+    path : Path
+        For messages.
+
+    Returns
+    -------
+    key : str or None
+        None where no key is known to hold it.
+
+    Raises
+    ------
+    InputError
+        Several are equally good, or the log lacks the mapped one.
+    """
+    if "reward" in columns.keys:
+        return _mapped("reward", seen, columns, path)
+    for listed in (filled, seen):
+        by_name = _by_name(listed)
+        for level in (*framework.reward, *generic.FRAMEWORK.reward):
+            matches = [by_name[name] for name in level if name in by_name]
+            if len(matches) > 1:
+                raise InputError(
+                    f"{' and '.join(matches)} could each be the train reward",
+                    path=path,
+                    key="reward",
+                    advice=f'Say which in a column map: [columns] reward = "{matches[0]}"',
+                )
+            if matches and plain(matches[0]) not in framework.never_reward:
+                return matches[0]
+    return None
+
+
+def no_reward(seen: Sequence[str], framework: Framework, path: Path) -> InputError:
+    """Error of a log without a train reward."""
+    looked = [key for key in seen if plain(key) in framework.never_reward]
+    why = f"; '{looked[0]}' is not it: {framework.never_reward[plain(looked[0])]}" if looked else ""
+    return InputError(
+        f"no key holds the train reward (keys seen: {show_keys(seen)}{why})",
+        path=path,
+        key="reward",
+        advice='Name it in pilots.toml: [columns] reward = "..."',
+    )
+
+
+def find_keys(
+    train: Sequence[str],
+    seen: Sequence[str],
+    reward: str | None,
+    framework: Framework,
+    columns: Columns,
+    path: Path,
+) -> Keys:
+    """Keys of everything that is read.
+
+    Parameters
+    ----------
+    train : sequence of str
+        Keys with a value in rows with a train reward.
+    seen : sequence of str
+        Keys with a value in any row, among which evaluations may stand.
+    reward : str or None
+        Key of the train reward.
+    framework, columns, path
+        As in `reward_key`.
+
+    Raises
+    ------
+    InputError
+        The log lacks a mapped key.
+    """
+    found = {} if reward is None else {"reward": reward}
+    for name in columns.keys:
+        found[name] = _mapped(name, seen, columns, path)
+    by_name = _by_name(train if reward is not None else seen)
+    common = generic.FRAMEWORK
+    tables: dict[str, tuple[str, ...]] = {
+        "step": (
+            *framework.optimizer_steps,
+            *framework.refreshes,
+            *common.optimizer_steps,
+            *generic.UNSURE_STEPS,
+        )
+    }
+    for name in dict.fromkeys([*framework.series, *common.series]):
+        tables[name] = (name, *framework.series.get(name, ()), *common.series.get(name, ()))
+    for name, names in tables.items():
+        match = next((by_name[n] for n in names if n in by_name), None)
+        if name not in found and match is not None and match not in found.values():
+            found[name] = match
+    mapped = found.pop("eval_reward", None)
+    evaluations = (mapped,) if mapped else _evaluations(seen, framework)
+    parts: dict[str, str] = {}
+    for key in train:
+        match_part = _full(framework.parts, key) or _full(common.parts, key)
+        if match_part is not None and key not in found.values():
+            parts.setdefault(match_part.group("name"), key)
+    refused = {key: framework.never_reward.get(plain(key), "") for key in seen}
+    return Keys(
+        framework, found, evaluations, parts, {key: why for key, why in refused.items() if why}
+    )
+
+
+def has_reward_key(seen: Iterable[str]) -> bool:
+    """Whether a name of the train reward that some framework declares is among the keys."""
+    return any(name in _ALL_REWARDS for key in seen for name in spellings(plain(key)))
+
+
+def has_evaluation_key(seen: Iterable[str]) -> bool:
+    """Whether a key of a held-out reward is there, that a framework or a common name declares."""
+    return any(_evaluations([key], framework) for key in seen for framework in FRAMEWORKS) or bool(
+        _evaluations(list(seen), generic.FRAMEWORK)
+    )
+
+
+def show_keys(keys: Iterable[str], wanted: str = "reward") -> str:
+    """At most eight keys for a message, the likeliest first."""
+    listed = list(dict.fromkeys(keys))
+    close = difflib.get_close_matches(wanted, listed[:500], n=8, cutoff=0.4)
+    ordered = list(dict.fromkeys([*close, *listed]))
+    shown = [key if len(key) <= 40 else f"{key[:37]}..." for key in ordered[:8]]
+    more = f" and {len(ordered) - 8} more" if len(ordered) > 8 else ""
+    return (", ".join(shown) or "none") + more
+
+
+_ALL_REWARDS = {
+    name for f in (*FRAMEWORKS, generic.FRAMEWORK) for level in f.reward for name in level
+}
+
+
+def _evaluations(seen: Sequence[str], framework: Framework) -> tuple[str, ...]:
+    """Keys of the best pattern that is there; several are averaged."""
+    for pattern in (*framework.evaluations, *generic.FRAMEWORK.evaluations):
+        matches = tuple(key for key in seen if _full(pattern, key))
+        if matches:
+            return matches
+    return ()
+
+
+@lru_cache(maxsize=65536)
+def _full(pattern: str, key: str) -> re.Match[str] | None:
+    matches = (re.fullmatch(pattern, name) for name in spellings(plain(key)))
+    return next((match for match in matches if match is not None), None)
+
+
+def _mapped(name: str, seen: Sequence[str], columns: Columns, path: Path) -> str:
+    key = columns.keys[name]
+    if key not in seen:
+        raise InputError(
+            f"the column map reads '{name}' from a key that the log lacks",
+            path=path,
+            key=key,
+            advice=f"Keys seen: {show_keys(seen, key)}",
+        )
+    return key
+
+
+def _by_name(listed: Iterable[str]) -> Mapping[str, str]:
+    by_name: dict[str, str] = {}
+    for key in listed:
+        for name in spellings(plain(key)):
+            by_name.setdefault(name, key)
+    return by_name

@@ -1,0 +1,278 @@
+"""What every trainer must be told, checked to be complete and whole before a file is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from advisor.errors import InputError
+from advisor.run.pilot_run import REQUIRED, Hyperparameters
+
+TRANSFORMERS_SCHEDULES = {
+    "constant": "constant_with_warmup",
+    "linear": "linear",
+    "cosine": "cosine",
+}
+"""What transformers, and trainers built on it, call the schedules; its ``constant`` has no
+warm-up."""
+
+FACTORS = ("minibatches_per_refresh", "epochs_per_refresh")
+
+LEFT_OUT = (
+    "Not among the settings that the advisor knows, so left at the trainer's defaults: weight",
+    "decay, Adam's second moment, gradient clipping, temperature, how the loss is averaged.",
+    "Set them as your pilots had them.",
+)
+"""Comment lines for the end of every file's head."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One run in whole numbers.
+
+    Attributes
+    ----------
+    settings : Hyperparameters
+        Completed with the trainers' defaults.
+    learning_rate : float
+        Peak, per optimizer step.
+    group_size : int
+        Completions per prompt, G.
+    prompts : int
+        Prompts per optimizer step, P.
+    minibatches, epochs : int
+        The two factors of the refresh interval.
+    steps : int
+        Optimizer steps of the whole run.
+    devices : int
+        Devices that share one optimizer step, each with all of the model (or a shard of it).
+    assumptions : tuple of str
+        What was filled in, one line each.
+    """
+
+    settings: Hyperparameters
+    learning_rate: float
+    group_size: int
+    prompts: int
+    minibatches: int
+    epochs: int
+    steps: int
+    devices: int
+    assumptions: tuple[str, ...]
+
+    @property
+    def interval(self) -> int:
+        """K, optimizer steps per batch of rollouts."""
+        return self.minibatches * self.epochs
+
+    @property
+    def completions(self) -> int:
+        """Completions per optimizer step, P x G."""
+        return self.prompts * self.group_size
+
+    @property
+    def rollout_prompts(self) -> int:
+        """Prompts per batch of rollouts."""
+        return self.prompts * self.minibatches
+
+    @property
+    def schedule(self) -> str:
+        """Learning-rate schedule after the warm-up."""
+        return self.settings.schedule or "constant"
+
+    @property
+    def optimizer(self) -> str:
+        """One of "adamw", "adam" and "sgd"."""
+        return self.settings.optimizer or "adamw"
+
+    @property
+    def warmup_steps(self) -> int:
+        """Optimizer steps of linear warm-up."""
+        return self.settings.warmup_steps or 0
+
+    @property
+    def lag(self) -> float:
+        """Age of the freshest sample at a refresh, in optimizer steps."""
+        return self.settings.lag or 0.0
+
+    def refreshes(self, trainer: str) -> int:
+        """Batches of rollouts of the whole run, for a trainer that counts those.
+
+        Raises
+        ------
+        InputError
+            The run would end within one.
+        """
+        if self.steps % self.interval:
+            raise InputError(
+                f"{self.steps} optimizer steps are no whole number of batches of rollouts, which "
+                f"last {self.interval} each and are what {trainer} counts",
+                key="steps",
+                advice=f"Plan {_neighbours(self.steps, self.interval)} steps",
+            )
+        return self.steps // self.interval
+
+    def warmup_refreshes(self, trainer: str) -> int:
+        """Batches of rollouts of the warm-up, for a trainer that moves its rate once per batch.
+
+        Raises
+        ------
+        InputError
+            The warm-up would end within one.
+        """
+        if self.warmup_steps % self.interval:
+            raise InputError(
+                f"{self.warmup_steps} steps of warm-up are no whole number of batches of rollouts, "
+                f"which last {self.interval} each; {trainer} moves its learning rate between them",
+                key="warmup_steps",
+                advice=f"Warm up for {_neighbours(self.warmup_steps, self.interval)} steps",
+            )
+        return self.warmup_steps // self.interval
+
+    def check_synchronous(self, trainer: str) -> None:
+        """Refuse stale rollouts where the configuration would be a synchronous one.
+
+        Raises
+        ------
+        InputError
+            The settings have a lag.
+        """
+        if self.lag:
+            raise InputError(
+                f"the freshest rollouts are to be {self.lag:g} steps old, and the exported "
+                f"configuration of {trainer} is a synchronous one",
+                key="lag",
+                advice="Ask for advice with lag = 0, or set up the asynchronous trainer by hand",
+            )
+
+    def check_corrected(self, trainer: str) -> None:
+        """Refuse stale samples without an importance ratio where that cannot be switched off.
+
+        Raises
+        ------
+        InputError
+            The settings have no importance ratio, and it would matter.
+        """
+        is_stale = self.interval > 1 or self.lag > 0
+        if self.settings.importance_ratio is False and is_stale:
+            raise InputError(
+                f"samples are to be used without an importance ratio for K = {self.interval} "
+                f"steps, and {trainer} has no switch for that",
+                key="importance_ratio",
+                advice="Export to verl, whose loss_mode gpg has no ratio, or set K = 1",
+            )
+
+
+def make_launch(settings: Hyperparameters, steps: int, devices: int) -> Launch:
+    """Check settings that are to be exported.
+
+    Parameters
+    ----------
+    settings : Hyperparameters
+    steps : int
+        Optimizer steps of the run.
+    devices : int
+        Devices that share one optimizer step.
+
+    Returns
+    -------
+    launch : Launch
+
+    Raises
+    ------
+    InputError
+        A setting is missing that no default settles, one factor of the refresh interval is, or
+        batch, group and devices do not divide.
+    """
+    _check_known(settings)
+    _check_counts(settings, steps, devices)
+    completed, assumptions = settings.completed()
+    launch = Launch(
+        settings=completed,
+        learning_rate=float(settings.learning_rate or 0.0),
+        group_size=int(settings.group_size or 0),
+        prompts=int(settings.prompts_per_step or 0),
+        minibatches=int(settings.minibatches_per_refresh or 0),
+        epochs=int(settings.epochs_per_refresh or 0),
+        steps=steps,
+        devices=devices,
+        assumptions=tuple(assumptions),
+    )
+    if launch.completions % devices:
+        raise InputError(
+            f"{launch.prompts} prompts x {launch.group_size} completions = {launch.completions} "
+            f"per optimizer step cannot be shared equally by {devices} devices",
+            key="devices",
+            advice=f"Use a number of devices that divides {launch.completions}, such as "
+            f"{_largest_divisor(launch.completions, devices)}",
+        )
+    return launch
+
+
+def per_device(launch: Launch) -> tuple[int, int]:
+    """Split one optimizer step of one device into micro-steps of at most one group.
+
+    Returns
+    -------
+    batch, accumulation : int
+        Completions per micro-step, and micro-steps per optimizer step.
+    """
+    share = launch.completions // launch.devices
+    batch = _largest_divisor(share, launch.group_size)
+    return batch, share // batch
+
+
+def _check_known(settings: Hyperparameters) -> None:
+    for name in REQUIRED:
+        if getattr(settings, name) is None:
+            raise InputError(f"{name} is not known", key=name, advice="Give it in pilots.toml")
+    for name in FACTORS:
+        if getattr(settings, name) is None:
+            raise InputError(
+                f"{name} is not known; trainers take the two factors of the refresh interval, "
+                "mini-batches and epochs, and not their product",
+                key=name,
+                advice="Give both minibatches_per_refresh and epochs_per_refresh",
+            )
+    if settings.adapter == "lora" and settings.adapter_rank is None:
+        raise InputError(
+            "the rank of the LoRA adapter is not known",
+            key="adapter_rank",
+            advice="Give it in pilots.toml",
+        )
+
+
+def _check_counts(settings: Hyperparameters, steps: int, devices: int) -> None:
+    prompts, group = settings.prompts_per_step or 0.0, settings.group_size or 0
+    if prompts != int(prompts):
+        raise InputError(
+            f"{prompts:g} prompts per step is no whole number",
+            key="prompts_per_step",
+            advice="Give whole prompts per optimizer step in pilots.toml",
+        )
+    if group < 2:
+        raise InputError(
+            f"a group of {group} completion has no advantage: it is compared with itself",
+            key="group_size",
+            advice="Use at least 2",
+        )
+    for name, count in (("steps", steps), ("devices", devices)):
+        if count < 1:
+            raise InputError(f"{count} {name}", key=name, advice="Give at least 1")
+    planned = settings.planned_steps
+    if settings.schedule in ("linear", "cosine") and planned not in (None, steps):
+        raise InputError(
+            f"the {settings.schedule} schedule is planned over {planned} steps and the run over "
+            f"{steps}; a trainer's schedule ends with its run",
+            key="planned_steps",
+            advice=f"Plan the schedule over {steps} steps, or choose a constant one",
+        )
+
+
+def _neighbours(count: int, factor: int) -> str:
+    below = count // factor * factor
+    above = below + factor
+    return f"{below} or {above}" if below else str(above)
+
+
+def _largest_divisor(number: int, most: int) -> int:
+    return next(d for d in range(min(number, most), 0, -1) if number % d == 0)

@@ -1,0 +1,206 @@
+"""OpenRLHF: the settings as flags of ``openrlhf.cli.train_ppo_ray``, in a shell script.
+
+Checked against OpenRLHF 0.11.2 (and its main branch at 3c3be62): flags in
+``openrlhf/cli/train_ppo_ray.py``; length of the run and of the schedule in
+``openrlhf/trainer/ppo_trainer.py`` (``prepare_datasets``); batches in
+``openrlhf/trainer/ray/ppo_actor.py`` and ``openrlhf/utils/deepspeed/deepspeed.py``
+(``accumulated_gradient``, and the scheduler that moves once per optimizer step).
+
+============================  ==================================================================
+setting                       flag
+============================  ==================================================================
+P x G completions per step    ``--train.batch_size`` (counts completions)
+mini-batches per refresh      ``--rollout.batch_size`` (prompts) x G / ``--train.batch_size``
+epochs per refresh            ``--train.max_epochs``
+group size G                  ``--rollout.n_samples_per_prompt``
+optimizer steps               ``--data.max_samples`` (prompts) / ``--rollout.batch_size`` x K, in
+                              one ``--train.num_episodes``
+learning rate                 ``--actor.adam.lr``
+schedule, warm-up             ``--actor.lr_scheduler``, ``--actor.lr_warmup_ratio`` (rounded up)
+momentum                      ``--actor.adam.betas``
+KL coefficient                ``--algo.kl.init_coef`` with ``--algo.kl.use_loss``
+clip low, high                ``--actor.eps_clip_low_high``
+advantage scaling             ``--algo.advantage.estimator``: ``group_norm``, ``dr_grpo`` (none),
+                              ``reinforce_baseline`` (batch)
+lag                           ``--train.async_queue_size`` x K
+============================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import math
+
+from advisor.errors import InputError
+from advisor.trainers.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Launch
+from advisor.trainers.script import given, write_script
+
+FILE_NAME = "openrlhf_grpo.sh"
+COMMAND = "python3 -m openrlhf.cli.train_ppo_ray"
+SECOND_MOMENT = 0.95
+"""OpenRLHF's default; both decays are one flag."""
+
+ESTIMATORS = {"group": "group_norm", "none": "dr_grpo", "batch": "reinforce_baseline"}
+
+
+def render(launch: Launch, model: str | None) -> str:
+    """Write the flags as a script.
+
+    Parameters
+    ----------
+    launch : Launch
+    model : str or None
+        Its name or folder; without one the script asks for it.
+
+    Returns
+    -------
+    text : str
+
+    Raises
+    ------
+    InputError
+        OpenRLHF cannot be told a setting, or counts in units that it does not fill.
+    """
+    launch.check_corrected("OpenRLHF")
+    if launch.optimizer == "sgd":
+        raise InputError(
+            "OpenRLHF has no SGD, only AdamW and Muon",
+            key="optimizer",
+            advice="Choose adamw, or export to trl or verl",
+        )
+    variables = {
+        "MODEL": given(model, "MODEL", "the name or folder of a model"),
+        "PROMPT_DATA": given(None, "PROMPT_DATA", "the name or file of a dataset of prompts"),
+        "REWARD": given(None, "REWARD", "a Python file with reward_func or the URL of a server"),
+    }
+    if launch.settings.max_completion_length is not None:
+        variables["MAX_PROMPT_TOKENS"] = '"${MAX_PROMPT_TOKENS:-1024}"'
+    flags = [*_batches(launch), *_optimizer(launch), *_loss(launch), *_machine(launch)]
+    return write_script(_comments(launch), variables, COMMAND, flags)
+
+
+def warmup_ratio(steps: int, warmup_steps: int) -> float:
+    """Share of the run that OpenRLHF turns back into a number of warm-up steps.
+
+    Parameters
+    ----------
+    steps, warmup_steps : int
+
+    Returns
+    -------
+    ratio : float
+        Such that ``ceil(steps * ratio)`` is ``warmup_steps``, which the plain quotient misses
+        where the product comes out a rounding error too large.
+    """
+    ratio = warmup_steps / steps
+    return ratio if math.ceil(steps * ratio) == warmup_steps else math.nextafter(ratio, 0.0)
+
+
+def _batches(launch: Launch) -> list[str]:
+    limit = launch.settings.max_completion_length
+    lines = [
+        '--data.prompt_dataset "$PROMPT_DATA"',
+        f"--data.max_samples {launch.rollout_prompts * launch.refreshes('OpenRLHF')}",
+        "--train.num_episodes 1",
+        f"--rollout.batch_size {launch.rollout_prompts}",
+        f"--rollout.n_samples_per_prompt {launch.group_size}",
+        f"--train.batch_size {launch.completions}",
+        f"--train.max_epochs {launch.epochs}",
+        "--rollout.micro_batch_size 1",
+        "--train.micro_batch_size 1",
+    ]
+    if limit is not None:
+        lines += [
+            f"--rollout.max_new_tokens {limit}",
+            f'--data.max_len "$((MAX_PROMPT_TOKENS + {limit}))"',
+        ]
+    return lines
+
+
+def _optimizer(launch: Launch) -> list[str]:
+    lines = [
+        "--actor.optim adam",
+        f"--actor.adam.lr {launch.learning_rate!r}",
+        f"--actor.adam.betas {launch.settings.momentum!r} {SECOND_MOMENT}",
+        f"--actor.lr_scheduler {TRANSFORMERS_SCHEDULES[launch.schedule]}",
+        f"--actor.lr_warmup_ratio {warmup_ratio(launch.steps, launch.warmup_steps)!r}",
+    ]
+    if launch.optimizer == "adam":
+        lines.append("--actor.adam.weight_decay 0.0")  # AdamW without decay is Adam
+    return lines
+
+
+def _loss(launch: Launch) -> list[str]:
+    settings = launch.settings
+    lines = [
+        f"--algo.advantage.estimator {ESTIMATORS[settings.advantage_scaling or 'group']}",
+        f"--algo.kl.init_coef {settings.kl_coefficient!r}",
+        f"--actor.eps_clip_low_high {settings.clip_low!r} {settings.clip_high!r}",
+        "--actor.policy_loss_type ppo",
+    ]
+    if settings.kl_coefficient:
+        lines += ["--algo.kl.use_loss", "--algo.kl.estimator k3"]
+    return lines
+
+
+def _machine(launch: Launch) -> list[str]:
+    settings, devices = launch.settings, launch.devices
+    return [
+        '--actor.model_name_or_path "$MODEL"',
+        '--reward.remote_url "$REWARD"',
+        f"--ds.lora.rank {settings.adapter_rank if settings.adapter == 'lora' else 0}",
+        f"--actor.num_nodes 1 --actor.num_gpus_per_node {devices}",
+        f"--ref.num_nodes 1 --ref.num_gpus_per_node {devices}",
+        f"--vllm.num_engines {devices} --vllm.tensor_parallel_size 1",
+        "--train.colocate_all --ds.enable_sleep",
+        *_rollouts(launch),
+    ]
+
+
+def _rollouts(launch: Launch) -> list[str]:
+    """Flags of engines that share the trainer's devices, or run ahead on devices of their own."""
+    if not launch.lag:
+        return ["--vllm.enable_sleep", "--vllm.gpu_memory_utilization 0.6"]
+    if launch.lag % launch.interval:
+        raise InputError(
+            f"a lag of {launch.lag:g} steps is no whole number of batches of rollouts, which last "
+            f"{launch.interval} each and are what OpenRLHF's queue holds",
+            key="lag",
+            advice=f"Ask for advice with a lag that {launch.interval} divides",
+        )
+    return [
+        "--train.async_enable",
+        f"--train.async_queue_size {int(launch.lag) // launch.interval}",
+    ]
+
+
+def _comments(launch: Launch) -> list[str]:
+    refreshes = launch.refreshes("OpenRLHF")
+    samples = launch.rollout_prompts * refreshes
+    lines = [
+        "GRPO with OpenRLHF. Set MODEL, PROMPT_DATA and REWARD, and add flags of your own:",
+        f"  bash {FILE_NAME} --data.input_key KEY --data.label_key KEY --data.apply_chat_template",
+        "",
+        f"Refresh interval K = {launch.interval} optimizer steps = "
+        f"{launch.minibatches} mini-batches x {launch.epochs} epochs:",
+        f"  mini-batches {launch.minibatches} = rollout.batch_size {launch.rollout_prompts} "
+        f"prompts x n_samples_per_prompt {launch.group_size} / train.batch_size "
+        f"{launch.completions}",
+        f"  epochs {launch.epochs} = train.max_epochs",
+        f"One optimizer step: {launch.prompts} prompts x {launch.group_size} completions = "
+        f"train.batch_size {launch.completions},",
+        f"  on actor.num_nodes x actor.num_gpus_per_node = {launch.devices} in all",
+        f"{launch.steps} optimizer steps = data.max_samples {samples} / rollout.batch_size "
+        f"{launch.rollout_prompts} x K {launch.interval}:",
+        "OpenRLHF goes once through its prompts.",
+        f"The dataset needs those {samples} prompts. With fewer, lower data.max_samples to a",
+        f"multiple of {launch.rollout_prompts} and raise train.num_episodes so that their "
+        f"product is {samples}.",
+        "Micro-batches may be raised for speed as long as they divide the share of one device.",
+    ]
+    if launch.lag:
+        lines += [
+            f"The vLLM engines need {launch.devices} devices of their own: rollouts run ahead of "
+            f"the trainer by {launch.lag:g} steps",
+            f"= async_queue_size {int(launch.lag) // launch.interval} x K {launch.interval}.",
+        ]
+    return [*lines, *LEFT_OUT, *(f"{line}." for line in launch.assumptions)]

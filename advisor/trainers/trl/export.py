@@ -1,0 +1,135 @@
+"""TRL: the settings as arguments of ``GRPOConfig``.
+
+Checked against TRL 1.16.0 with transformers 5.23.0: ``trl/trainer/grpo_config.py`` and
+``trl/trainer/grpo_trainer.py`` for the batches, ``transformers/training_args.py`` and
+``transformers/trainer_optimizer.py`` for optimizer and schedule.
+
+============================  ==================================================================
+setting                       argument
+============================  ==================================================================
+P x G completions per step    ``per_device_train_batch_size`` (counts completions) x
+                              ``gradient_accumulation_steps`` x devices
+mini-batches per refresh      ``steps_per_generation`` / ``gradient_accumulation_steps``
+epochs per refresh            ``num_iterations``
+group size G                  ``num_generations``
+learning rate, its schedule   ``learning_rate``, ``lr_scheduler_type``, ``warmup_steps``,
+                              ``max_steps`` (optimizer steps, and the length of the schedule)
+momentum                      ``adam_beta1``; with SGD ``optim_args``
+KL coefficient                ``beta``
+clip low, high                ``epsilon``, ``epsilon_high``
+advantage scaling             ``scale_rewards``
+============================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import yaml
+
+from advisor.trainers.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Launch, per_device
+
+FILE_NAME = "trl_config.yaml"
+
+OPTIMIZERS = {"adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd"}
+
+
+def render(launch: Launch, model: str | None) -> str:
+    """Write the arguments as YAML, with the arithmetic in comments.
+
+    Parameters
+    ----------
+    launch : Launch
+    model : str or None
+        Only named in the command that the comments give: it is no argument of ``GRPOConfig``.
+
+    Returns
+    -------
+    text : str
+
+    Raises
+    ------
+    InputError
+        TRL cannot be told a setting.
+    """
+    body = yaml.safe_dump(arguments(launch), sort_keys=False)
+    return "".join(f"# {line}".rstrip() + "\n" for line in _comments(launch, model)) + body
+
+
+def arguments(launch: Launch) -> dict[str, Any]:
+    """Arguments of ``GRPOConfig``.
+
+    Parameters
+    ----------
+    launch : Launch
+
+    Returns
+    -------
+    arguments : dict
+        For the launch's number of devices; nothing in them says how many those are.
+
+    Raises
+    ------
+    InputError
+        The samples are stale on arrival, or uncorrected.
+    """
+    launch.check_synchronous("TRL")
+    launch.check_corrected("TRL")
+    settings = launch.settings
+    batch, accumulation = per_device(launch)
+    found: dict[str, Any] = {
+        "learning_rate": launch.learning_rate,
+        "num_generations": launch.group_size,
+        "num_iterations": launch.epochs,
+        "steps_per_generation": accumulation * launch.minibatches,
+        "gradient_accumulation_steps": accumulation,
+        "per_device_train_batch_size": batch,
+        "max_steps": launch.steps,
+        "lr_scheduler_type": TRANSFORMERS_SCHEDULES[launch.schedule],
+        "warmup_steps": launch.warmup_steps,
+        "beta": settings.kl_coefficient,
+        "epsilon": settings.clip_low,
+        "epsilon_high": settings.clip_high,
+        "scale_rewards": settings.advantage_scaling,
+        "optim": OPTIMIZERS[launch.optimizer],
+        "logging_steps": 1,
+    }
+    if launch.optimizer == "sgd":
+        found["optim_args"] = f"momentum={settings.momentum!r}"
+    else:
+        found["adam_beta1"] = settings.momentum
+    if launch.optimizer == "adam":
+        found["weight_decay"] = 0.0  # AdamW without decay is Adam
+    if settings.max_completion_length is not None:
+        found["max_completion_length"] = settings.max_completion_length
+    return found
+
+
+def _comments(launch: Launch, model: str | None) -> list[str]:
+    batch, accumulation = per_device(launch)
+    named = shlex.quote(" ".join(model.split())) if model else "MODEL"
+    adapter = f" --use_peft --lora_r {launch.settings.adapter_rank}"
+    plural = "device" if launch.devices == 1 else "devices"
+    return [
+        "Arguments of TRL's GRPOConfig. Start with your data and reward in place of the capitals:",
+        f"  trl grpo --config {FILE_NAME} --num_processes {launch.devices} "
+        f"--model_name_or_path {named}{adapter if launch.settings.adapter == 'lora' else ''} "
+        "--dataset_name DATASET --reward_funcs REWARD",
+        "",
+        f"Refresh interval K = {launch.interval} optimizer steps = "
+        f"{launch.minibatches} mini-batches x {launch.epochs} epochs:",
+        f"  mini-batches {launch.minibatches} = steps_per_generation "
+        f"{accumulation * launch.minibatches} / gradient_accumulation_steps {accumulation}",
+        f"  epochs {launch.epochs} = num_iterations",
+        f"One optimizer step: {launch.prompts} prompts x {launch.group_size} completions = "
+        f"{launch.completions}",
+        f"  = per_device_train_batch_size {batch} x gradient_accumulation_steps {accumulation} x "
+        f"{launch.devices} {plural} (--num_processes)",
+        "For less memory divide per_device_train_batch_size and multiply",
+        "gradient_accumulation_steps and steps_per_generation by one number.",
+        f"The dataset needs at least {launch.rollout_prompts} prompts, those of one batch of "
+        "rollouts.",
+        *LEFT_OUT,
+        *(f"{line}." for line in launch.assumptions),
+    ]

@@ -1,0 +1,193 @@
+"""``advisor backtest`` as a user meets it: flags, JSON, files, figures, exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from synthetic import Plan, rising
+
+import advisor.logs.read
+from advisor.backtesting import backtest, transfer
+from advisor.backtesting.figure import draw_backtest
+from advisor.cli.app import main
+
+RATES = np.geomspace(1e-4, 1e-3, 4)
+
+
+def finished(model="tiny-s", task="sort", **updates):
+    plans = [Plan(rate, model=model, task=task, parameters=1e5) for rate in RATES]
+    rng = np.random.default_rng(len(model + task))
+    return [
+        plan.run(
+            rising(100, end=0.6 + 0.05 * index) + 0.02 * rng.standard_normal(100),
+            f"{task}-{model}-{index}",
+            **updates,
+        )
+        for index, plan in enumerate(plans)
+    ]
+
+
+@pytest.fixture
+def call(fits, monkeypatch, capsys):
+    def _call(runs, *flags, code=0):
+        monkeypatch.setattr(advisor.logs.read, "read_runs", lambda *_, **__: runs)
+        with pytest.raises(SystemExit) as stopped:
+            main(["backtest", "logs", "--quiet", *map(str, flags)])
+        captured = capsys.readouterr()
+        assert (stopped.value.code or 0) == code, captured.err
+        assert "Traceback" not in captured.err
+        return captured.out if code in (0, 3, 4) else captured.err
+
+    return _call
+
+
+def test_json_holds_the_scores_of_each_method(call):
+    told = json.loads(call(finished(), "--json"))
+    assert list(told) == ["methods", "left_out", "failed"]
+    assert told["methods"]["advisor"].keys() >= {"runs", "mae", "crps", "coverage"}
+    assert list(told["methods"]["advisor"]["coverage"]) == ["0.5", "0.8", "0.95"]
+    assert {"exponential", "hill", "stretched", "ensemble", "last value"} < told["methods"].keys()
+
+
+def test_several_shares(call):
+    told = json.loads(call(finished(), "--json", "--seen", 0.1, "--seen", 0.5))
+    assert list(told["by_share"]) == ["0.1", "0.5"]
+    assert told["methods"] == told["by_share"]["0.1"]
+    shown = call(finished(), "--seen", 0.1, "--seen", 0.5)
+    rows = [line.split() for line in shown.splitlines() if " advisor " in line]
+    assert [row[0] for row in rows] == ["10%", "50%"]
+    assert "4 runs in 1 cohort" in shown
+
+
+def test_predictions_are_those_that_were_scored(call, tmp_path):
+    path = tmp_path / "predictions.jsonl"
+    told = json.loads(call(finished(), "--json", "--predictions", path))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(lines) == 4 * len(told["methods"])
+    for method, scores in told["methods"].items():
+        own = [line for line in lines if line["method"] == method]
+        errors = [abs(line["quantiles"]["0.5"] - line["target"]) for line in own]
+        assert np.mean(errors) == pytest.approx(scores["mae"])
+        assert np.mean([line["crps"] for line in own]) == pytest.approx(scores["crps"])
+        inside = [
+            line["quantiles"]["0.1"] <= line["target"] <= line["quantiles"]["0.9"] for line in own
+        ]
+        assert np.mean(inside) == scores["coverage"]["0.8"]
+        assert all(line["bounds"] == [0.0, 1.0] for line in own)
+
+
+def test_transfer(call):
+    both = [*finished(), *finished("tiny-m")]
+    told = json.loads(call(both, "--transfer", "--json"))
+    assert list(told["by_pilots"]) == ["0", "2"]
+    shown = call(both, "--transfer")
+    assert "own pilots" in shown
+    assert "8 forecasts" not in shown  # two of each model are pilots
+    assert "4 forecasts from 2 sets of pilots" in shown
+    message = call(both, "--transfer", "--seen", 0.1, "--seen", 0.2, code=2)
+    assert "one share" in message
+    message = call(finished(), "--transfer", code=2)
+    assert "no task has runs of two models" in message
+
+
+def test_what_was_left_out_is_told_by_its_reason(call):
+    short = [
+        run.with_updates(id=f"short-{run.id}", step=run.step[:9], series={"reward": run.reward[:9]})
+        for run in finished()[:3]
+    ]
+    evals = finished()[0].with_updates(
+        id="evals", step=np.zeros(0), series={}, eval_step=np.ones(1), eval_reward=np.ones(1)
+    )
+    shown = call([*finished(), *short, evals])
+    assert "Left out (4):" in shown
+    assert "only 9 rows [3, for example short-sort-tiny-s-0]" in shown
+    assert "only evaluations, no train reward [evals]" in shown
+
+
+def test_short_runs_are_left_out(call):
+    message = call(finished(), "--least-steps", 101, code=2)
+    assert "only 100 optimizer steps" in message
+
+
+def test_exit_codes(call):
+    flat = [
+        run.with_updates(series={"reward": 0.2 + 0.01 * np.sin(1e3 * run.step)})
+        for run in finished()
+    ]
+    assert "moved by no more than its noise" in call(flat, code=3)
+    assert "did not converge" in call(finished(task="stuck"), code=4)
+    call(finished(), "--seen", 0.99, code=2)
+    call(finished(), "--priors", "nobody", code=2)
+
+
+# Figures ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def panels(monkeypatch, tmp_path):
+    """Axes of what is drawn."""
+    from matplotlib.figure import Figure
+
+    drawn = []
+    save = Figure.savefig
+
+    def _save(figure, *arguments, **options):
+        drawn.extend(axes for axes in figure.axes if axes.axison)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", _save)
+
+    def _draw(found):
+        drawn.clear()
+        path = draw_backtest(found, tmp_path / "figure.svg")
+        assert path.read_text().startswith("<?xml")
+        return {axes.get_title(): axes for axes in drawn}
+
+    return _draw
+
+
+def dots_of(axes):
+    return np.concatenate([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
+
+
+def test_figure_has_a_panel_for_each_method(fits, panels):
+    found = backtest(finished())
+    drawn = panels(found)
+    assert [title.split("\n")[0] for title in drawn] == list(found.methods())
+    for method, (title, axes) in zip(found.methods(), drawn.items(), strict=True):
+        scores = found.methods()[method]
+        assert f"error {scores['mae']:.3f}" in title
+        assert f"holds {scores['coverage']['0.8']:.0%}" in title
+        own = [p for p in found.predictions if p.method == method]
+        # Those whose interval holds the target first.
+        own.sort(key=lambda p: not p.covers(0.8))
+        np.testing.assert_allclose(dots_of(axes), [(p.target, p.median) for p in own])
+
+
+def test_figure_has_a_row_for_each_share_or_number_of_pilots(fits, panels):
+    found = backtest(finished(), seen=(0.1, 0.5))
+    drawn = list(panels(found))
+    methods = list(found.methods())
+    assert [title.split("\n")[0] for title in drawn] == [
+        f"{share} seen: {method}" for share in ("10%", "50%") for method in methods
+    ]
+    moved = list(panels(transfer([*finished(), *finished("tiny-m")])))
+    assert moved[0].startswith("0 own pilots: advisor")
+    assert moved[-1].startswith("2 own pilots: nearest, stretched")
+
+
+def test_rewards_on_other_scales_are_drawn_as_shares_of_their_range(fits, panels):
+    wide = [
+        run.with_updates(
+            series={"reward": 10 * run.reward - 5}, reward_floor=-5.0, reward_ceiling=5.0
+        )
+        for run in finished(task="wide")
+    ]
+    found = backtest([*finished(), *wide])
+    (axes,) = [axes for title, axes in panels(found).items() if title.startswith("last value")]
+    dots = dots_of(axes)
+    assert len(dots) == 8
+    assert dots.min() > 0
+    assert dots.max() < 1

@@ -1,0 +1,78 @@
+"""Keys and settings of loops that people write themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.logs.settings.setting_keys import check_settings
+from advisor.trainers.generic import own_loop
+
+FRAMEWORK = own_loop.FRAMEWORK
+
+
+def test_settings_beyond_the_common_names() -> None:
+    derived = FRAMEWORK.derive(
+        {
+            "batch": 2,
+            "steps": "30",
+            "lr_scheduler": "Cosine",
+            "warmup_steps": 0,
+            "optimizer": "AdamW",
+            "kl_weight": 0.001,
+            "clip_eps": 0.2,
+            "epochs_per_step": 2,
+            "max_gen_len": 256,
+        }
+    )
+    assert derived.facts == {
+        "prompts_per_step": 2.0,
+        "planned_steps": 30,
+        "schedule": "cosine",
+        "warmup_steps": 0,
+        "optimizer": "adamw",
+        "kl_coefficient": 0.001,
+        "clip_low": 0.2,
+        "clip_high": 0.2,
+        "epochs_per_refresh": 2,
+        "max_completion_length": 256,
+    }
+    check_settings(derived.facts)
+    assert derived.arithmetic.keys() == derived.facts.keys()
+    assert derived.assumptions == ("batch 2 taken as prompts per optimizer step (not completions)",)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batch_size": 64},
+        {"epsilon": 1e-8},
+        {"lr_scheduler": "wsd", "optimizer": "muon"},
+        {"steps": 2.5, "batch": "auto"},
+        {},
+    ],
+)
+def test_what_cannot_be_told_is_left_out(settings: dict[str, Any]) -> None:
+    assert FRAMEWORK.derive(settings).facts == {}
+
+
+def test_the_tightest_bound_of_the_ratio_is_its_own() -> None:
+    facts = FRAMEWORK.derive({"epsilon": 0.2, "epsilon_high": 0.28}).facts
+    assert (facts["clip_low"], facts["clip_high"]) == (0.2, 0.28)
+
+
+def test_keys() -> None:
+    assert FRAMEWORK.score(["zvf", "gu"]) == 2
+    assert "zvf" in FRAMEWORK.series["silent_group_share"]
+    for key in ("reward_trace", "loss_trace", "acc", "base accuracy", "pass@3", "eval_accuracy"):
+        assert FRAMEWORK.understands(key), key
+    assert not FRAMEWORK.understands("peak_rewards_of_my_own")
+
+
+def test_another_trainers_keys_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    from advisor import trainers as frameworks
+
+    monkeypatch.setattr(frameworks, "FRAMEWORKS", (frameworks.Framework("X", marks=("x/.+",)),))
+    assert own_loop.unless_another(["reward", "loss"]) == "own loop"
+    assert own_loop.unless_another(["reward", "train/x/loss"]) is None

@@ -1,0 +1,245 @@
+"""Parquet histories."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.errors import InputError
+from advisor.logfiles import parquet_file
+from advisor.logfiles.columns import Columns
+from advisor.logfiles.log_file import Archive, LogFile, on_disk
+from advisor.logfiles.logged import Logged
+from advisor.logs.tables.parquet import READER
+from advisor.testing.reader_conformance import ReaderConformance
+
+arrow = pytest.importorskip("pyarrow")
+arrow_parquet = importlib.import_module("pyarrow.parquet")
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def write(path: Path, rows: Rows, **options: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    table = arrow.table({key: [row.get(key) for row in rows] for key in keys})
+    arrow_parquet.write_table(table, path, **options)
+    return path
+
+
+def wandb(number: int, **metrics: Any) -> dict[str, Any]:
+    return {"_step": number, "_timestamp": 1.7e9 + number, "_runtime": 2.5 * number, **metrics}
+
+
+def trackio(number: int, name: str, **metrics: Any) -> dict[str, Any]:
+    own = {"id": number, "timestamp": "2026-01-01T00:00:00", "run_name": name, "step": number}
+    return {**own, **metrics}
+
+
+def read(*paths: Path, **mapped: str) -> list[Logged]:
+    return list(READER.read([on_disk(path) for path in paths], Columns(mapped)))
+
+
+class TestParquet(ReaderConformance):
+    reader = READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        rows = [
+            wandb(n - 1, **{"train/reward": r, "train/global_step": n})
+            for n, r in enumerate(rewards, start=1)
+        ]
+        return write(folder / "history.parquet", rows)
+
+
+class TestParquetInParts(ReaderConformance):
+    reader = READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        rows = [wandb(n, reward=r) for n, r in enumerate(rewards, start=1)]
+        half = len(rows) // 2
+        write(folder / "abc-history-v0" / "0001.parquet", rows[half:])
+        return write(folder / "abc-history-v0" / "0000.parquet", rows[:half])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        wandb(1, **{"my/own": 0.5}),
+        trackio(1, "a", **{"my/own": 0.5}),
+        {"global_step": 1, "reward": 0.5},
+    ],
+)
+def test_histories_are_claimed(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert READER.claims(on_disk(write(tmp_path / "x.parquet", [row])))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "1 + 1", "answer": "2"},
+        {"step": 1, "prompt": "1 + 1", "completion": "2", "reward": 1.0},
+        {"reward": 0.5, "text": "no counter"},
+        {"step": 3, "loss": 0.5},
+        {"_step": 3, "loss": 0.5},
+        {"run_name": "a", "timestamp": "2026-01-01", "gpu": 0.5},
+        trackio(1, "a", messages="[]"),
+    ],
+)
+def test_data_sets_and_samples_are_not_claimed(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert not READER.claims(on_disk(write(tmp_path / "x.parquet", [row])))
+
+
+def test_claims_do_not_import_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "x.parquet", [wandb(1, reward=0.5)])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert READER.claims(on_disk(path))
+    with pytest.raises(InputError, match="needs pyarrow"):
+        read(path)
+
+
+def test_parts_are_read_in_order_as_one_history(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path / f"000{part}.parquet", [wandb(10 * part + n, reward=n) for n in range(3)])
+        for part in (2, 0, 1)
+    ]
+    assert {READER.group(on_disk(path)) for path in paths} == {tmp_path}
+    (run,) = read(*paths)
+    assert run.table.column("step").tolist() == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+    assert run.table.numbers.tolist() == list(range(1, 10))
+    alone = tmp_path / "run.parquet"
+    assert READER.group(on_disk(alone)) == alone
+
+
+def test_nulls_are_absent_and_other_types_passed_over(tmp_path: Path) -> None:
+    rows = [
+        wandb(n, **{"train/reward": None if n == 1 else n / 4, "kind": "train", "x": {"a": [1.0]}})
+        for n in range(3)
+    ]
+    (run,) = read(write(tmp_path / "x.parquet", rows))
+    assert run.table.has("train/reward").tolist() == [True, False, True]
+    assert run.table.text("kind") == {0: "train", 1: "train", 2: "train"}
+    assert "x" in run.table.keys
+    assert "x" not in run.table.filled_keys
+
+
+def test_categories_are_text(tmp_path: Path) -> None:
+    table = arrow.table(
+        {
+            "step": [1, 2],
+            "reward": [0.5, 0.25],
+            "type": arrow.array(["train", "eval"]).dictionary_encode(),
+        }
+    )
+    arrow_parquet.write_table(table, tmp_path / "x.parquet")
+    (run,) = read(tmp_path / "x.parquet")
+    assert run.table.text("type") == {0: "train", 1: "eval"}
+
+
+def test_a_mapped_key_is_kept(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", [wandb(1, **{"my/own": 0.5, "my/other": 0.25})])
+    (run,) = read(path, reward="my/own")
+    assert run.table.column("my/own").tolist() == [0.5]
+    assert run.table.filled_keys.count("my/other") == 0
+    assert "my/other" in run.table.keys
+
+
+def test_a_plain_table_is_said_nothing_of(tmp_path: Path) -> None:
+    (run,) = read(write(tmp_path / "x.parquet", [{"step": n, "reward": 0.5} for n in range(3)]))
+    assert run.table.column("step").tolist() == [0, 1, 2]
+    assert run.assumptions == run.warnings == ()
+
+
+def test_copies_of_trackio_give_each_run_its_settings(tmp_path: Path) -> None:
+    rows = [
+        trackio(n, name, reward=n / 8, **{"train/global_step": 5 * n})
+        for name in ("a", "b")
+        for n in range(1, 4)
+    ]
+    path = write(tmp_path / "project.parquet", rows)
+    configs = [
+        {"id": 1, "run_name": "a", "learning_rate": 1e-6, "created_at": "2026"},
+        {"id": 2, "run_name": "b", "learning_rate": 2e-6, "created_at": "2026"},
+    ]
+    write(tmp_path / "project_configs.parquet", configs)
+    one, two = read(path)
+    assert (one.label, two.label) == ("a", "b")
+    assert one.table.column("step").tolist() == [5, 10, 15]
+    assert two.table.column("reward").tolist() == [0.125, 0.25, 0.375]
+    assert two.settings["learning_rate"] == 2e-6
+    assert "id" not in two.settings
+    assert "timestamp" not in one.table.keys
+
+
+def test_copies_of_trackio_tell_runs_apart_by_id(tmp_path: Path) -> None:
+    rows = [
+        trackio(n, "same", run_id=f"{run}-of-the-run", reward=n / 8)
+        for n in range(1, 4)
+        for run in ("one", "two")
+    ]
+    path = write(tmp_path / "metrics.parquet", rows)
+    config = {"run_id": "two-of-the-run", "run_name": "same", "lr": 1.0, "_Username": "someone"}
+    write(tmp_path / "aux" / "configs.parquet", [{**config, "peft": {"r": 16}}])
+    one, two = read(path)
+    assert (one.label, two.label) == ("same (one-of-t)", "same (two-of-t)")
+    assert one.settings == {}
+    assert two.settings == {"lr": 1.0, "peft.r": 16}
+    assert len(two.table) == 3
+
+
+def test_first_copies_of_trackio_keep_the_metrics_as_json(tmp_path: Path) -> None:
+    rows = [trackio(n, "a", metrics=json.dumps({"reward": n / 8})) for n in range(3)]
+    (run,) = read(write(tmp_path / "project.parquet", rows))
+    assert run.table.column("reward").tolist() == [0, 0.125, 0.25]
+    assert run.table.column("step").tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"PAR1",
+        b"PAR1" + b"\xff\xff\xff\x7f" + b"PAR1",
+        b"PAR1" + b"\0" * 100 + (50).to_bytes(4, "little") + b"PAR1",
+        b"PAR1" + b"\0" * 100 + (200).to_bytes(4, "little") + b"PAR1",
+    ],
+)
+def test_broken_files_are_errors(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(raw)
+    assert not READER.claims(on_disk(path))
+    with pytest.raises(InputError, match="cannot be read"):
+        read(path)
+
+
+def test_versions_that_unpickle_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "x.parquet", [wandb(1, reward=0.5)])
+    monkeypatch.setattr(arrow, "__version__", "14.0.0")
+    with pytest.raises(InputError, match="run code"):
+        read(path)
+    monkeypatch.setattr(arrow, "__version__", "14.0.1")
+    assert read(path)
+
+
+def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "x.parquet", [wandb(n, reward=n / 7) for n in range(100)])
+    monkeypatch.setattr(parquet_file, "LARGEST_GROUP", 500)
+    with pytest.raises(InputError, match="row group"):
+        read(path)
+    monkeypatch.undo()
+    monkeypatch.setattr(parquet_file, "MOST_ROWS", 99)
+    with pytest.raises(InputError, match="100 rows"):
+        read(path)
+    monkeypatch.undo()
+    raw = path.read_bytes()
+    member = LogFile(path, lambda: io.BytesIO(raw), len(raw), member_of=Archive(tmp_path))
+    assert parquet_file.open_stream(member, len(raw)).read() == raw
+    with pytest.raises(InputError, match="larger than"):
+        parquet_file.open_stream(member, len(raw) - 1)

@@ -1,0 +1,45 @@
+"""Tables and tables of runs against what every reader must do."""
+
+import json
+
+from advisor.logs.tables import runs_jsonl, table
+from advisor.testing.reader_conformance import ReaderConformance
+
+
+class TestCsv(ReaderConformance):
+    reader = table.READER
+
+    def write_sample(self, folder, rewards):
+        path = folder / "metrics.csv"
+        rows = [f"{n},{r},0.1" for n, r in enumerate(rewards, 1)]
+        path.write_text("\n".join(["step,reward,loss", *rows]) + "\n")
+        return path
+
+
+class TestJsonLines(ReaderConformance):
+    reader = table.READER
+
+    def write_sample(self, folder, rewards):
+        path = folder / "metrics.jsonl"
+        rows = [{"step": n, "metrics": {"reward": r}} for n, r in enumerate(rewards, 1)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+
+class TestJsonList(ReaderConformance):
+    reader = table.READER
+
+    def write_sample(self, folder, rewards):
+        path = folder / "log.json"
+        rows = [{"step": n, "reward": r} for n, r in enumerate(rewards, 1)]
+        path.write_text(json.dumps(rows))
+        return path
+
+
+class TestRunsJsonLines(ReaderConformance):
+    reader = runs_jsonl.READER
+
+    def write_sample(self, folder, rewards):
+        path = folder / "runs.jsonl"
+        path.write_text(json.dumps({"id": "a", "lr": 1e-3, "reward": list(rewards)}) + "\n")
+        return path

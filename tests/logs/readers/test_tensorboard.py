@@ -1,0 +1,468 @@
+"""TensorBoard event files, written here byte by byte."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import tracemalloc
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor.errors import InputError
+from advisor.logfiles import event_file
+from advisor.logfiles.columns import Columns
+from advisor.logfiles.crc import masked_crc
+from advisor.logfiles.log_file import on_disk
+from advisor.logfiles.logged import Logged
+from advisor.logs.trackers import tensorboard
+from advisor.testing.reader_conformance import ReaderConformance
+
+ALL = Columns({"reward": "train/reward", "kl": "train/kl", "eval_reward": "eval/reward"})
+
+
+def crc32c(data: bytes) -> int:
+    """Bit by bit, after RFC 3720."""
+    register = 0xFFFFFFFF
+    for byte in data:
+        register ^= byte
+        for _ in range(8):
+            register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+    return register ^ 0xFFFFFFFF
+
+
+def masked(data: bytes) -> bytes:
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def record(data: bytes) -> bytes:
+    length = struct.pack("<Q", len(data))
+    return length + masked(length) + data + masked(data)
+
+
+def varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    digits = []
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*digits, value])
+
+
+def message(number: int, data: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def simple(tag: str, value: float) -> bytes:
+    return message(1, message(1, tag.encode()) + b"\x15" + struct.pack("<f", value))
+
+
+def tensor(tag: str, body: bytes, metadata: bytes = b"") -> bytes:
+    return message(1, message(1, tag.encode()) + message(8, body) + metadata)
+
+
+def text(tag: str, content: str) -> bytes:
+    plugin = message(9, message(1, message(1, b"text")))
+    return tensor(tag, b"\x08\x07" + message(8, content.encode()), plugin)
+
+
+def event(step: int | None, *values: bytes, time: float = 1.0) -> bytes:
+    counted = b"" if step is None else b"\x10" + varint(step)
+    return record(b"\x09" + struct.pack("<d", time) + counted + message(5, b"".join(values)))
+
+
+def opening(time: float = 1.0) -> bytes:
+    return record(b"\x09" + struct.pack("<d", time) + message(3, b"brain.Event:2"))
+
+
+def write(folder: Path, content: bytes, name: str = "events.out.tfevents.1.host.1.0") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def rewards_file(rewards: Iterable[float], first: int = 1, time: float = 1.0) -> bytes:
+    events = (
+        event(step, simple("train/reward", reward), time=time)
+        for step, reward in enumerate(rewards, first)
+    )
+    return opening(time) + b"".join(events)
+
+
+def read_one(*paths: Path) -> Logged:
+    (logged,) = tensorboard.READER.read([on_disk(path) for path in paths], ALL)
+    return logged
+
+
+def column(logged: Logged, key: str) -> dict[float, float]:
+    """Step -> value."""
+    table = logged.table
+    there = table.has(key)
+    steps, values = table.column("step")[there], table.column(key)[there]
+    return dict(zip(steps.tolist(), values.tolist(), strict=True))
+
+
+class TestConformance(ReaderConformance):
+    reader = tensorboard.READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        return write(folder, rewards_file(rewards))
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 63, 64, 65, 200, 1000])
+def test_checksums_agree_with_the_plain_algorithm(size: int) -> None:
+    data = np.random.default_rng(size).integers(0, 256, 3 * size + 7, dtype=np.uint8)
+    starts = np.array([0, size // 2, 7])
+    expected = [masked(data[at : at + size].tobytes()) for at in starts]
+    sums = masked_crc(data, starts, np.full(3, size))
+    assert [struct.pack("<I", each) for each in sums] == expected
+
+
+def test_checksum_of_the_standard() -> None:
+    assert crc32c(b"123456789") == 0xE3069283
+
+
+def test_one_row_per_step(tmp_path: Path) -> None:
+    content = opening() + b"".join(
+        event(step, simple("train/reward", step / 4)) + event(step, simple("train/kl", step / 8))
+        for step in range(1, 6)
+    )
+    content += event(4, simple("eval/reward", 0.75))
+    logged = read_one(write(tmp_path, content))
+    assert len(logged.table) == 5
+    assert logged.table.column("step").tolist() == [1, 2, 3, 4, 5]
+    assert column(logged, "train/reward") == {n: n / 4 for n in range(1, 6)}
+    assert column(logged, "train/kl") == {n: n / 8 for n in range(1, 6)}
+    assert column(logged, "eval/reward") == {4: 0.75}
+    assert logged.warnings == ()
+
+
+def test_a_summary_with_several_values_and_steps_of_any_length(tmp_path: Path) -> None:
+    steps = [0, 1, 127, 128, 300, 70_000, 2**40, -3]
+    content = opening() + b"".join(
+        event(step or None, simple("train/reward", at), simple("train/kl", -at))
+        for at, step in enumerate(steps)
+    )
+    logged = read_one(write(tmp_path, content))
+    assert column(logged, "train/reward") == {float(s): float(n) for n, s in enumerate(steps)}
+    assert column(logged, "train/kl") == {float(s): -float(n) for n, s in enumerate(steps)}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x08\x01" + b"\x2d" + struct.pack("<f", 0.5),
+        b"\x08\x01\x12\x00" + message(5, struct.pack("<f", 0.5)),
+        b"\x08\x01" + message(4, struct.pack("<f", 0.5)),
+        b"\x08\x02" + b"\x31" + struct.pack("<d", 0.5),
+        b"\x08\x02" + message(6, struct.pack("<d", 0.5)),
+        b"\x08\x02" + message(4, struct.pack("<d", 0.5)),
+    ],
+)
+def test_scalars_as_tensors(tmp_path: Path, body: bytes) -> None:
+    with_name = message(9, message(1, message(1, b"scalars")))
+    events = [event(1, tensor("train/reward", body, with_name))]
+    events += [event(step, tensor("train/reward", body)) for step in (2, 3)]
+    logged = read_one(write(tmp_path, opening() + b"".join(events)))
+    assert column(logged, "train/reward") == {1: 0.5, 2: 0.5, 3: 0.5}
+
+
+def test_tensors_that_are_no_scalars_are_no_cells(tmp_path: Path) -> None:
+    two = b"\x08\x01" + message(5, struct.pack("<ff", 1, 2))
+    whole = b"\x08\x03" + b"\x38\x05"
+    content = rewards_file([1.0, 2.0]) + event(1, tensor("train/kl", two), tensor("n", whole))
+    assert not read_one(write(tmp_path, content)).table.has("train/kl").any()
+
+
+def test_numbers_that_are_not_finite_stay(tmp_path: Path) -> None:
+    logged = read_one(write(tmp_path, rewards_file([1.0, float("nan"), float("inf")])))
+    assert logged.table.has("train/reward").all()
+    assert np.isnan(logged.table.column("train/reward")[1])
+
+
+def test_the_later_of_two_values_at_a_step(tmp_path: Path) -> None:
+    content = rewards_file([1.0, 2.0]) + event(2, simple("train/reward", 9.0))
+    assert column(read_one(write(tmp_path, content)), "train/reward") == {1: 1, 2: 9}
+
+
+def test_many_layouts_of_one_length(tmp_path: Path) -> None:
+    tags = [f"train/part{n:03d}" for n in range(200)]
+    content = opening() + b"".join(
+        event(step, simple(tag, at)) for step in (1, 2, 3) for at, tag in enumerate(tags)
+    )
+    path = write(tmp_path, content)
+    columns = Columns({f"x{n}": tag for n, tag in enumerate(tags)})
+    (logged,) = tensorboard.READER.read([on_disk(path)], columns)
+    for at, tag in enumerate(tags):
+        assert column(logged, tag) == {1: at, 2: at, 3: at}
+
+
+def test_records_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_file, "BLOCK", 37)
+    logged = read_one(write(tmp_path, rewards_file([n / 8 for n in range(50)])))
+    assert column(logged, "train/reward") == {n + 1: n / 8 for n in range(50)}
+    assert logged.warnings == ()
+
+
+def test_keys_that_nobody_wants_are_named_only(tmp_path: Path) -> None:
+    content = rewards_file([1.0, 2.0]) + event(1, simple("weights/layer.3.norm_of_it", 3.0))
+    table = read_one(write(tmp_path, content)).table
+    assert "weights/layer.3.norm_of_it" in table.keys
+    assert "weights/layer.3.norm_of_it" not in table.filled_keys
+
+
+# --- resumed runs ---------------------------------------------------------------------------
+
+
+def test_a_resumed_run_counts_from_its_first_step(tmp_path: Path) -> None:
+    early = write(tmp_path, rewards_file([1.0] * 10, time=100.0), "events.out.tfevents.9")
+    late = write(tmp_path, rewards_file([2.0] * 3, first=6, time=200.0), "events.out.tfevents.10")
+    for order in ((early, late), (late, early)):
+        logged = read_one(*order)
+        assert column(logged, "train/reward") == {
+            **dict.fromkeys(range(1, 6), 1.0),
+            **dict.fromkeys(range(6, 9), 2.0),
+        }
+        assert any("steps from 6 on" in warning for warning in logged.warnings)
+
+
+def test_a_second_writer_of_other_tags_replaces_nothing(tmp_path: Path) -> None:
+    one = write(tmp_path, rewards_file([1.0] * 4, time=100.0), "events.out.tfevents.1")
+    other = opening(200.0) + event(0, simple("eval/reward", 0.5), time=200.0)
+    logged = read_one(one, write(tmp_path, other, "events.out.tfevents.2"))
+    assert column(logged, "train/reward") == dict.fromkeys(range(1, 5), 1.0)
+    assert column(logged, "eval/reward") == {0: 0.5}
+    assert logged.warnings == ()
+
+
+def test_a_broken_file_beside_a_whole_one(tmp_path: Path) -> None:
+    whole = write(tmp_path, rewards_file([1.0, 2.0]))
+    logged = read_one(whole, write(tmp_path, b"", "events.out.tfevents.2"))
+    assert column(logged, "train/reward") == {1: 1, 2: 2}
+    assert "events.out.tfevents.2" in logged.warnings[0]
+
+
+# --- damage ---------------------------------------------------------------------------------
+
+
+def test_a_cut_last_record_is_normal(tmp_path: Path) -> None:
+    whole = rewards_file([1.0, 2.0, 3.0])
+    last = len(event(3, simple("train/reward", 3.0)))
+    for lost in (1, 5, last - 3):
+        logged = read_one(write(tmp_path, whole[:-lost]))
+        assert column(logged, "train/reward") == {1: 1, 2: 2}
+        (warning,) = logged.warnings
+        assert f"at byte {len(whole) - last}, is cut" in warning
+
+
+def test_a_changed_value_costs_its_record(tmp_path: Path) -> None:
+    before = rewards_file([1.0])
+    content = bytearray(rewards_file([1.0, 2.0, 3.0]))
+    content[len(before) + len(event(2, simple("train/reward", 2.0))) - 6] ^= 1
+    logged = read_one(write(tmp_path, bytes(content)))
+    assert column(logged, "train/reward") == {1: 1, 3: 3}
+    assert f"first at byte {len(before)}" in logged.warnings[0]
+
+
+@pytest.mark.parametrize("injury", ["length", "lost", "foreign"])
+def test_reading_resumes_behind_a_broken_length(tmp_path: Path, injury: str) -> None:
+    before = len(rewards_file([1.0]))
+    content = bytearray(rewards_file([1.0, 2.0, 3.0, 4.0]))
+    if injury == "length":
+        content[before] ^= 3
+    elif injury == "lost":
+        del content[before + 2 : before + 7]
+    else:
+        content[before:before] = b"\0" * 100
+    logged = read_one(write(tmp_path, bytes(content)))
+    expected = {1: 1, 2: 2, 3: 3, 4: 4} if injury == "foreign" else {1: 1, 3: 3, 4: 4}
+    assert column(logged, "train/reward") == expected
+    assert f"bytes {before} to" in logged.warnings[0]
+
+
+def test_zeros_behind_the_last_record(tmp_path: Path) -> None:
+    whole = rewards_file([1.0, 2.0])
+    logged = read_one(write(tmp_path, whole + b"\0" * 5000))
+    assert column(logged, "train/reward") == {1: 1, 2: 2}
+    assert f"bytes {len(whole)} to {len(whole) + 5000}" in logged.warnings[0]
+
+
+def test_a_length_no_file_can_have(tmp_path: Path) -> None:
+    length = struct.pack("<Q", 2**62)
+    logged = read_one(write(tmp_path, rewards_file([1.0, 2.0]) + length + masked(length) + b"xx"))
+    assert column(logged, "train/reward") == {1: 1, 2: 2}
+    assert "is cut" in logged.warnings[0]
+
+
+@pytest.mark.parametrize("size", [event_file.LONGEST + 1, 3 << 20])
+def test_long_records_are_passed_over(tmp_path: Path, size: int) -> None:
+    length = struct.pack("<Q", size)
+    image = length + masked(length) + b"\x5a" * (size + 4)
+    content = rewards_file([1.0]) + image + event(2, simple("train/reward", 2.0))
+    logged = read_one(write(tmp_path, content))
+    assert column(logged, "train/reward") == {1: 1, 2: 2}
+    assert logged.warnings == ()
+
+
+def test_long_records_cost_no_memory(tmp_path: Path) -> None:
+    length = struct.pack("<Q", 40 << 20)
+    image = length + masked(length) + b"\x5a" * ((40 << 20) + 4)
+    path = write(tmp_path, rewards_file([1.0]) + image + event(2, simple("train/reward", 2.0)))
+    del image
+    tracemalloc.start()
+    try:
+        read_one(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+def test_records_that_are_no_events(tmp_path: Path) -> None:
+    content = rewards_file([1.0]) + record(b"\x2a\xff\x01") + record(b"\x0b") + record(b"")
+    logged = read_one(write(tmp_path, content))
+    assert column(logged, "train/reward") == {1: 1}
+    assert "2 records are no events" in logged.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"", "empty"),
+        (b"\0" * 1000, "byte 0"),
+        (b"\x12" * 5, "byte 0"),
+        (opening(), "no scalars"),
+    ],
+)
+def test_files_without_scalars(tmp_path: Path, content: bytes, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        read_one(write(tmp_path, content))
+
+
+def test_more_numbers_than_a_run_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensorboard, "MOST_CELLS", 10)
+    with pytest.raises(InputError, match="more than 10 numbers"):
+        read_one(write(tmp_path, rewards_file([1.0] * 11)))
+
+
+# --- settings -------------------------------------------------------------------------------
+
+
+def test_settings_as_text(tmp_path: Path) -> None:
+    trainer = '{"learning_rate": 1e-06, "num_generations": 8, "fsdp": {"on": false}, "x": [1]}'
+    model = '{"_name_or_path": "Qwen/Qwen2.5-7B"}'
+    content = rewards_file([1.0]) + event(0, text("args/text_summary", trainer))
+    content += event(0, text("model_config/text_summary", model))
+    content += event(1, text("train/generated_samples", '{"learning_rate": 5}'))
+    content += event(0, text("settings", "{broken"))
+    assert read_one(write(tmp_path, content)).settings == {
+        "learning_rate": 1e-06,
+        "num_generations": 8,
+        "fsdp.on": False,
+        "model_config._name_or_path": "Qwen/Qwen2.5-7B",
+    }
+
+
+def test_settings_as_a_rendered_table(tmp_path: Path) -> None:
+    table = "|param|value|\n|-|-|\n|learning_rate|3e-4|\n|seed|1|"
+    content = rewards_file([1.0]) + event(0, text("hyperparameters/text_summary", table))
+    assert read_one(write(tmp_path, content)).settings == {"learning_rate": "3e-4", "seed": "1"}
+
+
+def hparams() -> bytes:
+    entries = [
+        (b"beta", b"\x11" + struct.pack("<d", 0.04)),
+        (b"optim", message(3, b"adamw_torch")),
+        (b"bf16", b"\x20\x01"),
+        (b"nothing", b"\x08\x00"),
+    ]
+    session = b"".join(message(1, message(1, k) + message(2, v)) for k, v in entries)
+    plugin = message(1, message(1, b"hparams") + message(2, message(3, session)))
+    return message(1, message(1, b"_hparams_/session_start_info") + message(9, plugin))
+
+
+def test_settings_of_the_hparams_plugin(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", rewards_file([1.0, 2.0]))
+    beside = opening(0.5) + event(None, hparams()) + event(None, simple("train/reward", 7.0))
+    settings = write(tmp_path / "run" / "1700000000.1234567", beside)
+    assert tensorboard.READER.group(on_disk(settings)) == tmp_path / "run"
+    assert tensorboard.READER.group(on_disk(run)) == tmp_path / "run"
+    logged = read_one(run, settings)
+    assert logged.settings == {
+        "beta": 0.04,
+        "optim": "adamw_torch",
+        "bf16": True,
+        "nothing": None,
+    }
+    assert column(logged, "train/reward") == {1: 1, 2: 2}
+
+
+def test_a_run_in_a_folder_named_by_its_time_is_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "1700000000.5", rewards_file([1.0]))
+    assert tensorboard.READER.group(on_disk(path)) == path.parent
+
+
+# --- claims ---------------------------------------------------------------------------------
+
+
+def test_a_packed_file_that_does_not_unpack(tmp_path: Path) -> None:
+    broken = gzip.compress(rewards_file([1.0] * 50))[:40]
+    log = on_disk(write(tmp_path / "1700000000.5", broken, "events.out.tfevents.1.gz"))
+    assert tensorboard.READER.claims(log)
+    assert tensorboard.READER.group(log) == log.path.parent
+    with pytest.raises(InputError, match="unpacked"):
+        list(tensorboard.READER.read([log], ALL))
+
+
+def test_claims(tmp_path: Path) -> None:
+    claims = tensorboard.READER.claims
+    assert claims(on_disk(write(tmp_path, rewards_file([1.0]))))
+    assert claims(on_disk(write(tmp_path, b"", "events.out.tfevents.5.host")))
+    assert claims(on_disk(write(tmp_path, b"\0" * 99, "events.out.tfevents.6.host")))
+    assert claims(on_disk(write(tmp_path, opening(), "renamed")))
+    assert not claims(on_disk(write(tmp_path, b"step,reward\n1,2\n", "events.out.tfevents.csv")))
+    assert not claims(on_disk(write(tmp_path, b"a list of tfevents files", "tfevents")))
+    assert not claims(on_disk(write(tmp_path, record(b"other TFRecord data"), "shard")))
+
+
+@pytest.mark.parametrize("block", [50, 64, 1 << 20])
+def test_rubbish_between_all_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(event_file, "BLOCK", block)
+    rewards = {n: n / 4 for n in range(1, 20)}
+    events = [event(n, simple("train/reward", reward)) for n, reward in rewards.items()]
+    logged = read_one(write(tmp_path, (b"\1" * 30).join(events)))
+    assert column(logged, "train/reward") == rewards
+    assert "15 more such places" in logged.warnings[-1]
+
+
+def test_a_file_from_the_beginning_is_another_attempt(tmp_path: Path) -> None:
+    one = write(tmp_path, rewards_file([1.0] * 6, time=100.0), "events.out.tfevents.1")
+    more = write(tmp_path, rewards_file([1.5] * 2, first=7, time=150.0), "events.out.tfevents.2")
+    short = write(tmp_path, rewards_file([9.0], time=160.0), "events.out.tfevents.3")
+    two = write(tmp_path, rewards_file([2.0] * 5, time=200.0), "events.out.tfevents.4")
+    logs = [on_disk(path) for path in (two, short, more, one)]
+    first, second = tensorboard.READER.read(logs, ALL)
+    assert column(first, "train/reward") == {
+        **dict.fromkeys(range(1, 7), 1.0),
+        **dict.fromkeys((7, 8), 1.5),
+    }
+    assert column(second, "train/reward") == dict.fromkeys(range(1, 6), 2.0)
+    assert (first.label, second.label) == ("1", "2")
+    assert any("1 aborted" in warning for warning in first.warnings)
+
+
+def test_attempts_have_settings_of_their_own(tmp_path: Path) -> None:
+    paths = []
+    for place, rate in enumerate(("1e-5", "2e-5"), 1):
+        time = 100.0 * place
+        args = event(0, text("args/text_summary", f'{{"learning_rate": {rate}}}'), time=time)
+        content = rewards_file([0.5] * 4, time=time) + args
+        paths.append(write(tmp_path, content, f"events.out.tfevents.{place}"))
+    runs = list(tensorboard.READER.read([on_disk(path) for path in paths], ALL))
+    assert [run.settings["learning_rate"] for run in runs] == [1e-5, 2e-5]

@@ -1,0 +1,278 @@
+"""Consoles of training loops of one's own."""
+
+from __future__ import annotations
+
+import csv
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor.errors import InputError
+from advisor.logfiles.columns import Columns
+from advisor.logfiles.log_file import on_disk
+from advisor.logfiles.logged import Logged
+from advisor.testing.reader_conformance import ReaderConformance
+from advisor.trainers.generic.console_lines import parse_settings, parse_step
+from advisor.trainers.tinker import console as tinker_console
+
+
+def saved(folder: Path, text: str, name: str = "train.log") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def runs_of(folder: Path, text: str) -> list[Logged]:
+    return list(tinker_console.READER.read([on_disk(saved(folder, text))], Columns()))
+
+
+def claimed(folder: Path, text: str, name: str = "train.log") -> bool:
+    return tinker_console.READER.claims(on_disk(saved(folder, text, name)))
+
+
+class TestTagged(ReaderConformance):
+    reader = tinker_console.READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        lines = ["[run_a] Connecting...", "[run_a] Run: 1b01 | LR=3e-05 group=8 temp=0.8"]
+        for n, reward in enumerate(rewards, start=1):
+            lines.append(
+                f"[run_a] {n:3d}/{len(rewards)} | loss={-1.5 * n:.4f} | reward={reward:.4f}"
+            )
+            if n % 10 == 0:
+                lines.append(f"[run_a]   -> ckpt s{n}")
+        return saved(folder, "\n".join([*lines, "", "[run_a] DONE | last10=0.264"]) + "\n")
+
+
+class TestWorded(ReaderConformance):
+    reader = tinker_console.READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        lines = [
+            f"2026-01-02 10:00:{n % 60:02d},123 - INFO - Step {n} | reward: {reward} | loss: 0.1"
+            for n, reward in enumerate(rewards, start=1)
+        ]
+        return saved(folder, "Loading model\n" + "\n".join(lines) + "\n", "nohup.out")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[tag]  12/100 | loss=-1.5 | reward=0.25 | acc=25.0%",
+        "[tag] Step  12/100 | loss=-1.5 | reward=0.25",
+        "Step  12/100 | loss=-1.5 | reward=0.25",
+        "step 12/100: reward=0.25 loss=-1.5",
+        "Step 12 | reward: 0.25 | loss: -1.5",
+        "step=12 reward=0.25 loss=-1.5",
+        "Epoch 1/3 | Step 12/100 | Loss: -1.5 | Reward: 0.25",
+        "[Step 12/100] Loss: -1.5, Mean Reward: 0.25, KL: 0.01",
+        "Iteration 12: loss = -1.5; mean_reward = 0.25; lr = 1e-06",
+        "\x1b[32m12:00:01\x1b[0m INFO | Step 12 - loss: -1.5 - avg reward: 0.25",
+        "10:00:00 SUCCESS Step 12 | Time: 3.21s | Reward: 0.25 | Loss: -1.5 | Async Level: 1",
+        "10:00:00 SUCCESS Step 12 |   3.2s | Reward 0.25 | Loss -1.5 | Trainable 5/8 (62.5%)",
+    ],
+)
+def test_lines_that_log_a_step(line: str) -> None:
+    step = parse_step(line)
+    assert step is not None
+    assert step.step == 12
+    cells = {key.lower(): value for key, value in step.cells.items()}
+    assert cells["loss"] == -1.5
+    assert 0.25 in [value for key, value in cells.items() if "reward" in key]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step:12 - actor/entropy:0.115 - critic/score/mean:-0.11 - training/global_step:12",
+        "{'loss': 0.1, 'reward': 0.25, 'epoch': 0.01}",
+        " 50%|##   | 12/100 [00:12<00:13, 3.3s/it]{'loss': '0.1', 'reward': '0.25'}",
+        "Global step 12: {'policy_loss': 0.1, 'reward': 0.25, 'return': 0.2}",
+        "Episode [1/20]:  50%|##| 12/100 [00:12<00:13, 3.3s/it, reward=0.25, kl=0.1]",
+        '{"step": 12, "reward": 0.25}',
+        "[tag] DONE | avg_reward_last10=0.875",
+        "step 12: the reward is computed next",
+        "Step 12 | best_reward=0.9",
+        "reward=0.25 loss=0.1",
+    ],
+)
+def test_lines_that_do_not(line: str) -> None:
+    assert parse_step(line) is None
+
+
+def test_percent_becomes_a_fraction(tmp_path: Path) -> None:
+    text = "[a] 1/9 | reward=0.250 | acc=25.0%\n[a] 2/9 | reward=0.500 | acc=50.0%\n"
+    (run,) = runs_of(tmp_path, text)
+    step = parse_step(text.split("\n", 1)[0])
+    assert step is not None
+    assert step.cells["acc"] == 0.25
+    assert run.assumptions == ("acc: percent was divided by 100",)
+
+
+def test_mixed_tags_are_several_runs(tmp_path: Path) -> None:
+    lines = ["[b] Run: x | LR=1e-05 group=4", "seed=7"]
+    for n in range(1, 5):
+        lines += [f"[a] {n}/4 | reward=0.{n}00", f"[b] {n}/9 | reward=0.{n}50"]
+    found = runs_of(tmp_path, "\n".join(lines) + "\n")
+    assert [(run.label, run.has_own_id) for run in found] == [("a", True), ("b", True)]
+    assert [run.planned_steps for run in found] == [4, 9]
+    assert found[1].table.column("reward").tolist() == [0.15, 0.25, 0.35, 0.45]
+    assert found[0].settings == {"seed": "7"}
+    assert found[1].settings == {"seed": "7", "lr": "1e-05", "group": "4"}
+
+
+def test_levels_of_loggers_are_no_tags(tmp_path: Path) -> None:
+    lines = [f"[INFO] step {n}/4: reward=0.{n}\n[rank0] step {n}/4 reward=0.{n}" for n in (1, 2)]
+    (run,) = runs_of(tmp_path, "[INFO] lr=1e-6\n" + "\n".join(lines) + "\n")
+    assert run.label is None
+    assert run.settings == {"lr": "1e-6"}
+
+
+def test_settings_of_headers_and_reports() -> None:
+    assert parse_settings("[a_1] 7473 examples | model=Qwen/Qwen3-8B seed=42 rank=32 lr=3e-05") == (
+        "a_1",
+        {"model": "Qwen/Qwen3-8B", "seed": "42", "rank": "32", "lr": "3e-05"},
+    )
+    assert parse_settings("Model: Qwen/Qwen3-8B | Seed: 42 | LoRA rank: 32") == (
+        None,
+        {"model": "Qwen/Qwen3-8B", "seed": "42", "lora_rank": "32"},
+    )
+    assert parse_settings("Steps: 50 | Group: 4 | LR: 3e-05")[1] == {
+        "steps": "50",
+        "group": "4",
+        "lr": "3e-05",
+    }
+    assert parse_settings("GRPO, 50 steps, group=8, model=org/m-1B")[1] == {
+        "group": "8",
+        "model": "org/m-1B",
+    }
+    assert parse_settings("Zero-loss steps: 9/50 (18%) seed: unknown")[1] == {}
+
+
+def test_evaluations_stand_among_the_steps(tmp_path: Path) -> None:
+    text = "step 1: reward=0.1\nstep 1: eval_reward=0.2\nstep 2: reward=0.3\n"
+    (run,) = runs_of(tmp_path, text)
+    np.testing.assert_array_equal(run.table.column("eval_reward"), [np.nan, 0.2, np.nan])
+    np.testing.assert_array_equal(run.table.column("reward"), [0.1, np.nan, 0.3])
+
+
+def test_a_bar_on_the_same_line_is_passed_over(tmp_path: Path) -> None:
+    text = (
+        "  0%|  | 0/9 [00:00]\r 11%|# | 1/9 [00:01]\r[a] 1/9 | reward=0.5\n[a] 2/9 | reward=0.6\n"
+    )
+    (run,) = runs_of(tmp_path, text)
+    assert run.table.column("reward").tolist() == [0.5, 0.6]
+
+
+@pytest.mark.parametrize(
+    ("last", "read"), [("reward=0.125", 0.125), ("reward=0.12", np.nan), ("reward=0", np.nan)]
+)
+def test_a_number_that_may_be_cut_is_not_read(tmp_path: Path, last: str, read: float) -> None:
+    text = "[a] 1/9 | loss=0.1 | reward=0.250\n[a] 2/9 | loss=0.2 | " + last
+    (run,) = runs_of(tmp_path, text)
+    np.testing.assert_array_equal(run.table.column("reward"), [0.25, read])
+    assert run.table.cut.tolist() == [False, read != read]
+
+
+STEPS = "".join(f"[a] {n}/9 | reward=0.5\n" for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_ours"),
+    [
+        (STEPS, True),
+        ("download 1%\r" * 30_000 + "\n" + STEPS, True),
+        ("a reward is given\n" * 2_000, False),
+        ("[a] 1/9 | reward=0.5\n", False),
+        ("{'loss': 0.1, 'reward': 0.2}\n" + STEPS, False),
+        ("step:1 - actor/lr:1e-06 - critic/rewards/mean:0.5\n" * 9, False),
+        (STEPS + "\0", False),
+    ],
+)
+def test_claims(tmp_path: Path, text: str, is_ours: bool) -> None:
+    assert claimed(tmp_path, text) is is_ours
+    assert not claimed(tmp_path, text, "train.md")
+
+
+def test_error_says_what_to_print(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no line logs a step with a reward\. Print lines"):
+        runs_of(tmp_path, "nothing\n")
+
+
+def test_long_lines_cost_no_more_than_their_length() -> None:
+    started = time.monotonic()
+    for start in ("step 1 ", "[a] 1/2 | ", ""):
+        for piece in ("reward ", "reward: ", "reward=", "1e", "a b ", "step ", " ", "[", "1/"):
+            parse_step(start + "reward" + piece * 100_000)
+            parse_settings(piece * 1_000)
+    assert time.monotonic() - started < 5
+
+
+def test_real_consoles(real_logs: Path) -> None:
+    with (real_logs / "INDEX.tsv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t"))
+    chosen = [row for row in rows if row["reader"] == "tinker_log"]
+    assert len(chosen) == 17
+    for row in chosen:
+        path = real_logs / row["local_file"]
+        assert tinker_console.READER.claims(on_disk(path))
+        (run,) = tinker_console.READER.read([on_disk(path)], Columns())
+        text = path.read_text(encoding="utf-8")
+        wanted = [float(x) for x in re.findall(r"\d+/\d+ \| loss=\S+ \| reward=(\S+)", text)]
+        assert run.table.column("reward").tolist() == wanted
+        assert run.table.column("step").tolist() == list(range(1, len(wanted) + 1))
+        assert len(wanted) == run.planned_steps == int(row["n_steps_logged"])
+        if row["learning_rate"] != "unknown":
+            assert float(run.settings["lr"]) == float(row["learning_rate"])
+        if row["group_size"] != "unknown":
+            assert run.settings["group"] == row["group_size"].strip("?")
+    others = [p for p in real_logs.rglob("*") if p.is_file() and "arvindcr4" not in str(p)]
+    assert len(others) > 100
+    assert not any(tinker_console.READER.claims(on_disk(path)) for path in others)
+
+
+class TestEpochs(ReaderConformance):
+    reader = tinker_console.READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        lines = [
+            f"Epoch:[1/1]({n}/{len(rewards)}), Reward: {reward:.4f}, KL_ref: 0.0010, "
+            f"Adv Mean: -0.0000, Actor Loss: 0.0065, Avg Response Len: 82.88, "
+            f"Learning Rate: 0.00000030"
+            for n, reward in enumerate(rewards, start=1)
+        ]
+        return saved(folder, "Model Params: 30.03M\n" + "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Epoch:[{epoch}/2]({step}/3), Reward: {reward}, Actor Loss: 0.01",
+        "Epoch [{epoch}/2], Step [{step}/3], loss: 0.1, reward: {reward}",
+        "epoch {epoch}/2 | step {step}/3 | reward={reward}",
+    ],
+)
+def test_steps_that_count_anew_in_each_epoch(tmp_path: Path, form: str) -> None:
+    lines = [
+        form.format(epoch=epoch, step=step, reward=epoch + step / 8)
+        for epoch in (1, 2)
+        for step in (1, 2, 3)
+    ]
+    (run,) = runs_of(tmp_path, "\n".join(lines) + "\n")
+    assert run.table.column("step").tolist() == [1, 2, 3, 4, 5, 6]
+    assert run.planned_steps == 6
+
+
+def test_a_counter_over_all_epochs_goes_on(tmp_path: Path) -> None:
+    lines = [f"epoch {1 + n // 4} | step {n} | reward={n / 8}" for n in range(1, 8)]
+    (run,) = runs_of(tmp_path, "\n".join(lines) + "\n")
+    assert run.table.column("step").tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_an_agent_at_play_is_no_training(tmp_path: Path) -> None:
+    lines = [f"[STEP] step={n} action=go reward=0.{n} done=false error=null" for n in range(1, 9)]
+    assert not claimed(tmp_path, "\n".join(lines) + "\n")

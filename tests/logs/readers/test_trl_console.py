@@ -1,0 +1,462 @@
+from __future__ import annotations
+
+import csv
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.errors import InputError
+from advisor.logfiles.columns import Columns
+from advisor.logfiles.dict_lines import find_dicts
+from advisor.logfiles.log_file import on_disk
+from advisor.logfiles.logged import Logged
+from advisor.testing.reader_conformance import ReaderConformance
+from advisor.trainers.trl import console as trl_console
+
+
+def row(reward: float, **more: Any) -> str:
+    """A log event as transformers 4 prints it."""
+    cells = {
+        "loss": 0.01,
+        "grad_norm": 1.5,
+        "learning_rate": 1e-05,
+        "completions/mean_length": 40.5,
+        "rewards/exact/mean": reward,
+        "rewards/exact/std": 0.25,
+        "reward": reward,
+        "reward_std": 0.25,
+        "frac_reward_zero_std": 0.5,
+        "epoch": 0.01,
+    }
+    return str({**cells, **more})
+
+
+def quoted(reward: float, **more: Any) -> str:
+    """The same as transformers 5 prints it: four digits in quotes."""
+    cells = {"loss": 0.01, "reward": reward, "reward_std": 0.25, "kl": 0.002, "epoch": 0.01}
+    return str({key: f"{value:.4g}" for key, value in {**cells, **more}.items()})
+
+
+def bar(done: int, total: int, description: str = "") -> str:
+    share = f"{100 * done // total:3d}%"
+    return f"\r{description}{share}|{'█' * (done % 10)}   | {done}/{total} [00:12<01:00,  3.2s/it]"
+
+
+SUMMARY = (
+    "{'train_runtime': 648.2, 'train_samples_per_second': 2.4, 'train_steps_per_second': 0.3, "
+    "'train_loss': 0.18, 'epoch': 0.05}"
+)
+
+
+def header(total: int, per_device: int = 2, accumulated: int = 4, batch: int = 8) -> list[str]:
+    return [
+        "***** Running training *****",
+        "  Num examples = 7,473",
+        "  Num Epochs = 1",
+        f"  Instantaneous batch size per device = {per_device}",
+        f"  Total train batch size (w. parallel, distributed & accumulation) = {batch}",
+        f"  Gradient Accumulation steps = {accumulated}",
+        f"  Total optimization steps = {total:,}",
+        "  Number of trainable parameters = 116,391,936",
+    ]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    def _read(*lines: str, columns: Columns | None = None) -> list[Logged]:
+        path = tmp_path / "train.log"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+        assert trl_console.claims(on_disk(path))
+        return list(trl_console.read([on_disk(path)], columns or Columns()))
+
+    return _read
+
+
+def numbers(logged: Logged, key: str) -> list[float]:
+    column = logged.table.column(key)
+    return [float(value) for value in column[np.isfinite(column)]]
+
+
+class TestTransformers4(ReaderConformance):
+    """Bare numbers, a header, no progress bars, a closing row."""
+
+    reader = trl_console.READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        path = folder / "train.log"
+        lines = [*header(len(rewards)), *map(row, rewards), SUMMARY]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+
+class TestTransformers5(ReaderConformance):
+    """Quoted numbers behind progress bars on the same line, no header, not yet ended."""
+
+    reader = trl_console.READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        path = folder / "nohup.out"
+        total = 2 * len(rewards)
+        text = bar(0, total)
+        for step, reward in enumerate(rewards, start=1):
+            text += f"{bar(step, total)}\r{' ' * 40}\r{quoted(reward)}\n{bar(step, total)}"
+        path.write_text(text, encoding="utf-8", newline="")
+        return path
+
+
+def test_numbers_in_all_their_dress() -> None:
+    (printed,) = find_dicts(
+        "INFO x {'a': 0.5, 'b': '0.25', 'c': nan, 'd': -inf, 'e': np.float64(1e-05), "
+        "'f': tensor(3., device='cuda:0'), 'g': None, 'h': [1, 2], 'i': {'a': 9}, 'j': \"it's\"} ok"
+    )
+    assert printed.cells == {
+        "a": "0.5",
+        "b": "0.25",
+        "c": "nan",
+        "d": "-inf",
+        "e": "1e-05",
+        "f": "3.",
+        "j": "it's",
+    }
+    assert not printed.is_cut
+
+
+def test_the_last_number_of_a_cut_row_is_left_out() -> None:
+    (printed,) = find_dicts("{'loss': 0.5, 'reward': 0.12")
+    assert printed.is_cut
+    assert printed.cells == {"loss": "0.5"}
+
+
+def test_rows_of_a_run_that_ended_give_logging_steps(read: Any) -> None:
+    (run,) = read(*header(200), *(row(n / 40) for n in range(40)), SUMMARY)
+    assert run.logging_steps == 5
+    assert run.planned_steps == 200
+    assert run.assumptions == ("logging_steps = 200 optimization steps / 40 rows = 5",)
+    assert run.label is None
+    assert "step" not in run.table.keys
+    assert numbers(run, "reward") == [n / 40 for n in range(40)]
+    assert dict(run.settings) == {
+        "per_device_train_batch_size": 2,
+        "total_train_batch_size": 8,
+        "gradient_accumulation_steps": 4,
+        "total_optimization_steps": 200,
+    }
+
+
+def test_steps_left_over_at_the_end_have_no_row(read: Any) -> None:
+    (run,) = read(*header(205), *(row(0.5, epoch=n) for n in range(20)), SUMMARY)
+    assert run.logging_steps == 10
+    assert "rounded down" in run.assumptions[0]
+
+
+def test_a_row_at_the_first_step_is_placed_there(read: Any) -> None:
+    (run,) = read(*header(200), *(row(0.5, epoch=n) for n in range(21)), SUMMARY)
+    assert run.logging_steps == 10
+    assert numbers(run, "step") == [1, *range(10, 201, 10)]
+
+
+@pytest.mark.parametrize("lines", [header(200), []])
+def test_a_run_that_goes_on_tells_no_logging_steps(read: Any, lines: list[str]) -> None:
+    (run,) = read(*lines, *(row(0.5, epoch=n) for n in range(20)))
+    assert run.logging_steps is None
+    assert run.assumptions == ()
+    assert "step" not in run.table.keys
+
+
+def test_three_rows_of_two_hundred_steps_tell_nothing(read: Any) -> None:
+    (run,) = read(*header(200), *(row(0.5, epoch=n) for n in range(3)), SUMMARY)
+    assert run.logging_steps is None
+
+
+def test_progress_bars_tell_the_step(read: Any) -> None:
+    vllm = bar(8, 8, "Processed prompts: ")
+    lines = [bar(0, 100)]
+    for step in (1, 5, 10, 15):
+        lines.append(f"{vllm}{bar(step, 100)}\r      \r{row(step / 20)}")
+        # An evaluation draws a bar of its own, without a description too.
+        lines.append(bar(3, 7) + "\r" + str({"eval_loss": 0.1, "eval_reward": step / 10}))
+        lines.append(bar(step, 100))
+    (run,) = read(*lines)
+    assert numbers(run, "step") == [1, 1, 5, 5, 10, 10, 15, 15]
+    assert numbers(run, "reward") == [0.05, 0.25, 0.5, 0.75]
+    assert numbers(run, "eval_reward") == [0.1, 0.5, 1.0, 1.5]
+    assert (run.logging_steps, run.planned_steps) == (5, 100)
+    assert "1/100 at the first row" in run.assumptions[0]
+
+
+def test_bars_that_were_printed_before_all_rows_are_not_believed(read: Any) -> None:
+    bars = "".join(bar(step, 40) for step in range(41))
+    (run,) = read(*header(40), bars, *(row(n / 40, epoch=n) for n in range(40)), SUMMARY)
+    assert "step" not in run.table.keys
+    assert run.logging_steps == 1
+
+
+def test_a_resumed_run_starts_where_it_was(read: Any) -> None:
+    resumed = "  Continuing training from global step 100"
+    rows = [row(n / 20, epoch=n) for n in range(20)]
+    (run,) = read(*header(200), resumed, *rows, SUMMARY)
+    assert numbers(run, "step") == list(range(105, 201, 5))
+    assert run.assumptions == (
+        "logging_steps = (200 optimization steps - 100 before it was resumed) / 20 rows = 5",
+    )
+
+
+def test_a_run_that_crashed_and_went_on_is_one(read: Any) -> None:
+    def part(steps: range) -> list[str]:
+        return [bar(0, 40), *(bar(s, 40) + "\r" + row(s / 40, epoch=s) for s in steps)]
+
+    (run,) = read(
+        *header(40),
+        *part(range(1, 13)),
+        "Traceback (most recent call last):",
+        "torch.OutOfMemoryError: CUDA out of memory.",
+        *header(40),
+        "  Continuing training from global step 10",
+        *part(range(11, 41)),
+    )
+    assert numbers(run, "step") == [*range(1, 13), *range(11, 41)]
+
+
+def test_each_header_announces_a_run(read: Any) -> None:
+    first = [*header(4, batch=8), *(row(0.1, epoch=n) for n in range(4)), SUMMARY]
+    second = [*header(6, batch=16), *(row(0.2, epoch=n) for n in range(6)), SUMMARY]
+    runs = read("Model: Qwen/Qwen2.5-7B", *first, "model=Qwen/Qwen3-4B", *second)
+    assert [run.label for run in runs] == ["1", "2"]
+    assert [run.planned_steps for run in runs] == [4, 6]
+    assert [run.settings["total_train_batch_size"] for run in runs] == [8, 16]
+    names = [run.settings["model_name_or_path"] for run in runs]
+    assert names == ["Qwen/Qwen2.5-7B", "Qwen/Qwen3-4B"]
+    assert [set(numbers(run, "reward")) for run in runs] == [{0.1}, {0.2}]
+
+
+def test_fine_tuning_before_is_no_run_of_its_own(read: Any) -> None:
+    tuning = ["{'loss': 1.5, 'grad_norm': 0.3, 'learning_rate': 0.0002, 'epoch': 0.5}"] * 3
+    (run,) = read(*header(3), *tuning, SUMMARY, *header(4), *(row(0.1, epoch=n) for n in range(4)))
+    assert run.label is None
+    assert run.planned_steps == 4
+
+
+def test_the_evaluation_header_announces_nothing(read: Any) -> None:
+    evaluation = ["***** Running Evaluation *****", "  Num examples = 64", "  Batch size = 8"]
+    evaluation.append("Total steps: 2 done")
+    rows = [row(n / 4, epoch=n) for n in range(4)]
+    runs = read(*header(4), *rows[:2], *evaluation, str({"eval_reward": 0.3}), *rows[2:], SUMMARY)
+    assert [run.planned_steps for run in runs] == [4]
+
+
+def test_rows_between_batches_of_rollouts_keep_the_steps_right(read: Any) -> None:
+    reused = "{'loss': 0.02, 'grad_norm': 0.3, 'clip_ratio/region_mean': 0.1, 'epoch': 0.5}"
+    lines = [line for n in range(5) for line in (row(n / 5, epoch=n), reused)]
+    (run,) = read(*header(10), *lines, SUMMARY)
+    rewarded = np.isfinite(run.table.column("reward"))
+    assert run.table.column("step")[rewarded].tolist() == [1, 3, 5, 7, 9]
+    assert run.logging_steps == 1
+
+
+def test_rows_that_every_node_prints_count_once(read: Any) -> None:
+    lines = [line for n in range(20) for line in [row(n / 20, epoch=n)] * 2]
+    (run,) = read(*header(20), *lines, SUMMARY)
+    assert numbers(run, "reward") == [n / 20 for n in range(20)]
+    assert run.logging_steps == 1
+    assert "printed several times" in run.assumptions[-1]
+
+
+def test_what_reward_functions_print_is_no_row(read: Any) -> None:
+    noise = [
+        "{'reward': 1.0, 'answer': '42'}",
+        "This model supports multiple tasks: {'score', 'reward', 'embed'}. Defaulting to 'embed'.",
+        "config {'loss': 'grpo', 'reward': 'accuracy', 'epoch': 'all'}",
+    ]
+    (run,) = read(*noise, row(0.25), *noise, f"\x1b[32mINFO\x1b[0m {row(0.5)}\x1b[0m")
+    assert numbers(run, "reward") == [0.25, 0.5]
+
+
+def test_a_row_without_kl_says_that_its_coefficient_is_zero(read: Any) -> None:
+    assert dict(read(row(0.5))[0].facts) == {"kl_coefficient": 0.0}
+    assert dict(read(row(0.5, kl=0.1))[0].facts) == {}
+    assert dict(read(row(0.5), row(0.5)[:-20])[0].facts) == {}
+
+
+def test_unsloth_prints_a_banner(read: Any) -> None:
+    (run,) = read(
+        "==((====))==  Unsloth - 2x faster free finetuning | Num GPUs used = 2",
+        r"   \\   /|    Num examples = 7,473 | Num Epochs = 1 | Total steps = 1,000",
+        r"O^O/ \_/ \    Batch size per device = 8 | Gradient accumulation steps = 4",
+        r"\        /    Data Parallel GPUs = 1 | Total batch size (8 x 4 x 1) = 32",
+        ' "-____-"     Trainable parameters = 97,255,424 of 3,310,005,248 (2.94% trained)',
+        row(0.5),
+    )
+    assert dict(run.settings) == {
+        "per_device_train_batch_size": 8,
+        "gradient_accumulation_steps": 4,
+        "total_train_batch_size": 32,
+        "world_size": 1,
+        "total_optimization_steps": 1000,
+    }
+
+
+def test_dumped_arguments_are_settings(read: Any) -> None:
+    (run,) = read(
+        "INFO - Model parameters ModelConfig(model_name_or_path='Qwen/Qwen3-4B', lora_r=16, x=[1])",
+        "INFO - Training parameters GRPOConfig(",
+        "_n_gpu=1,",
+        "adam_beta1=0.9,",
+        "learning_rate=1e-06,",
+        "lr_scheduler_type=SchedulerType.COSINE,",
+        "num_generations=16,",
+        "output_dir='x',",
+        ")",
+        "seed=7, beta=9,",
+        "vLLM config: model='Qwen/Qwen3-4B', seed=0, speculative_config=SpeculativeConfig(seed=3)",
+        "+ accelerate launch train.py --gradient-accumulation-steps 4 --num_generations=16 --x y",
+        row(0.5),
+    )
+    assert dict(run.settings) == {
+        "model_name_or_path": "Qwen/Qwen3-4B",
+        "lora_r": "16",
+        "_n_gpu": "1",
+        "adam_beta1": "0.9",
+        "learning_rate": "1e-06",
+        "lr_scheduler_type": "SchedulerType.COSINE",
+        "num_generations": "16",
+        "gradient_accumulation_steps": "4",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("csd_pilot: CSD Pilot — model=Qwen/Qwen3.5-9B, pilot=1, max_steps=200", "Qwen/Qwen3.5-9B"),
+        ("train: Model: Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B-Instruct"),
+        ('"model_name_or_path": "meta-llama/Llama-3.2-3B"', "meta-llama/Llama-3.2-3B"),
+        ("model=outputs/checkpoint-200", None),
+        ("model=/data/models/qwen", None),
+        ("Reward model: nvidia/judge-7B", None),
+        ("reward_model=nvidia/judge-7B", None),
+        ("model: a/b/c", None),
+    ],
+)
+def test_a_model_is_named_only_where_it_clearly_is(read: Any, line: str, name: str | None) -> None:
+    assert read(line, row(0.5))[0].settings.get("model_name_or_path") == name
+
+
+def test_a_mapped_reward_is_looked_for(read: Any) -> None:
+    rows = [row(0.5, **{"rewards/exact/mean": n / 4, "epoch": n}) for n in range(4)]
+    columns = Columns({"reward": "rewards/exact/mean"})
+    (run,) = read(*header(4), *rows, SUMMARY, columns=columns)
+    assert numbers(run, "rewards/exact/mean") == [0, 0.25, 0.5, 0.75]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'loss': 0.1, 'reward': 0.5, 'epoch': 0.1, 'global_step/max_steps': '1/9'}",
+        "✨ Global step 12: {'policy_loss': 0.1, 'reward': 0.5, 'kl': 0.1, 'actor_lr': 1e-06}",
+        "{'loss': 0.1, 'learning_rate': 1e-05, 'epoch': 0.1}",
+        '{"loss": 0.1, "reward": 0.5, "epoch": 0.1}',
+        "{'reward': 0.5, 'text': 'yes'}",
+        "step:1 - critic/score/mean:0.5",
+        "tasks {'score', 'reward', 'embed'}",
+        "",
+    ],
+)
+def test_it_claims_no_log_of_another_kind(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(f"{text}\n" * 5, encoding="utf-8")
+    assert not trl_console.claims(on_disk(path))
+
+
+def test_it_claims_by_what_a_file_holds(tmp_path: Path) -> None:
+    text = ("WARNING nothing to see\n" * 20_000 + row(0.5) + "\n").encode()
+    assert len(text) > 300_000
+    for name in ("a.log", "slurm-1.out", "b.txt", "console"):
+        (tmp_path / name).write_bytes(text)
+        assert trl_console.claims(on_disk(tmp_path / name)), name
+    for name, content in (
+        ("readme.md", text),
+        ("c.log", text + b"\0"),
+        ("d.log", b"\0" + text),
+        ("e.log", b"version https://git-lfs\n" + text),
+    ):
+        (tmp_path / name).write_bytes(content)
+    assert not trl_console.claims(on_disk(tmp_path / "readme.md"))
+    assert not trl_console.claims(on_disk(tmp_path / "d.log"))
+    assert not trl_console.claims(on_disk(tmp_path / "e.log"))
+    # PowerShell redirects in UTF-16.
+    (tmp_path / "f.log").write_bytes((row(0.5) + "\n").encode("utf-16"))
+    log = on_disk(tmp_path / "f.log")
+    assert trl_console.claims(log)
+    assert numbers(next(iter(trl_console.read([log], Columns()))), "reward") == [0.5]
+
+
+def test_a_console_without_rows_says_what_to_give(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("Traceback (most recent call last):\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no line holds a logged row"):
+        list(trl_console.read([on_disk(path)], Columns()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'" * 200_000,
+        "{'a': {" * 80_000,
+        "'a':'" * 100_000 + "{'",
+        "{'a'" + " " * 500_000,
+        "\r 5%|" * 100_000 + "{'",
+        ("\r" + " " * 150) * 3_000 + "{'",
+        "model=" * 80_000,
+        "Total batch size" * 20_000,
+        "--" * 200_000,
+        "GRPOConfig(" + "a=b " * 10_000,
+    ],
+)
+def test_hostile_lines_cost_no_time(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(f"{row(0.5)}\n{text}\n", encoding="utf-8", newline="")
+    started = time.monotonic()
+    assert trl_console.claims(on_disk(path))
+    (run,) = trl_console.read([on_disk(path)], Columns())
+    assert numbers(run, "reward") == [0.5]
+    assert time.monotonic() - started < 3
+
+
+def index(real_logs: Path) -> list[dict[str, str]]:
+    with (real_logs / "INDEX.tsv").open(encoding="utf-8", newline="") as stream:
+        entries = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [entry for entry in entries if entry["reader"] == "trl_console"]
+
+
+def test_real_logs(real_logs: Path) -> None:
+    entries = index(real_logs)
+    assert len(entries) == 48
+    named = []
+    for entry in entries:
+        log = on_disk(real_logs / entry["local_file"])
+        assert trl_console.claims(log), entry["id"]
+        (run,) = trl_console.read([log], Columns())
+        reward = np.array(numbers(run, "reward"))
+        assert reward.size == int(entry["n_steps_logged"]), entry["id"]
+        assert run.logging_steps == int(entry["log_every"]), entry["id"]
+        named.append(run.settings.get("model_name_or_path"))
+        assert named[-1] in (None, entry["model"])
+        found = re.match(
+            r"(\S+) -> (\S+) \(means of first/last (\d+)", entry["reward_first_to_last"]
+        )
+        assert found is not None
+        first, last, rows = float(found[1]), float(found[2]), int(found[3])
+        assert reward[:rows].mean() == pytest.approx(first, abs=6e-4), entry["id"]
+        assert reward[-rows:].mean() == pytest.approx(last, abs=6e-4), entry["id"]
+    assert sum(name is not None for name in named) >= 40
+
+
+def test_real_logs_of_others_are_left_alone(real_logs: Path) -> None:
+    own = {entry["local_file"] for entry in index(real_logs)}
+    for path in sorted(p for p in real_logs.rglob("*") if p.is_file()):
+        if path.relative_to(real_logs).as_posix() not in own:
+            assert not trl_console.claims(on_disk(path)), path

@@ -1,0 +1,446 @@
+"""Console logs of verl: one line per step, blocks, printed configurations, cut lines."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor.errors import InputError
+from advisor.logfiles.columns import Columns
+from advisor.logfiles.log_file import on_disk
+from advisor.logfiles.logged import Logged
+from advisor.testing.reader_conformance import ReaderConformance
+from advisor.trainers.verl import console as verl_console
+
+TAG = "\x1b[36m(TaskRunner pid=4242)\x1b[0m "
+MAPPED = Columns({"learning_rate": "actor/lr", "gradient_norm": "actor/grad_norm"})
+"""Keys whose cells are kept here whether or not some framework asks for them."""
+
+
+def metrics(step: int, reward: float, **more: object) -> str:
+    pairs = {
+        "actor/entropy": "0.115",
+        "actor/pg_loss": "np.float64(-0.01)",
+        "actor/lr": "np.float64(1e-06)",
+        "training/global_step": step,
+        "critic/score/mean": reward,
+        "critic/score/max": "np.int32(2)",
+        "critic/rewards/mean": reward - 13,
+        "response_length/mean": 18.25,
+        **more,
+        "perf/throughput": 121.9,
+    }
+    return " - ".join([f"step:{step}", *(f"{key}:{value}" for key, value in pairs.items())])
+
+
+def read_text(folder: Path, text: str | bytes, name: str = "train.log") -> Logged:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    log = on_disk(path)
+    assert verl_console.claims(log)
+    (run,) = verl_console.read([log], MAPPED)
+    return run
+
+
+def rewards(run: Logged) -> list[float]:
+    return run.table.column("critic/score/mean").tolist()
+
+
+class TestConsole(ReaderConformance):
+    reader = verl_console.READER
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        path = folder / "train.log"
+        lines = [f"{TAG}{metrics(n, r)}\n" for n, r in enumerate(rewards, 1)]
+        path.write_text("(pid=1) start-up\n" + "".join(lines), encoding="utf-8")
+        return path
+
+
+class TestBlocks(ReaderConformance):
+    reader = verl_console.READER
+    rounds = 50
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        path = folder / "output.log"
+        blocks = [metrics(n, r).replace(" - ", "\n - ") for n, r in enumerate(rewards, 1)]
+        path.write_text("\n".join(blocks) + "\n", encoding="utf-8")
+        return path
+
+
+class TestEasyR1(ReaderConformance):
+    reader = verl_console.READER
+    rounds = 50
+
+    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
+        path = folder / "train.out"
+        blocks = [
+            f"Step {n}\nactor:\n  entropy_loss: 0.1\n  lr: 1.0e-06\ncritic:\n  rewards:\n"
+            f"    mean: {r - 1}\n  score:\n    max: 1.0\n    mean: {r}\n\n"
+            for n, r in enumerate(rewards, 1)
+        ]
+        path.write_text("".join(blocks), encoding="utf-8")
+        return path
+
+
+def test_values_in_every_form(tmp_path: Path) -> None:
+    more = {"actor/grad_norm": "np.float64(nan)", "actor/ppo_kl": "-0.000", "actor/on": "np.True_"}
+    run = read_text(tmp_path, metrics(1, -0.5, **more) + "\n" + metrics(2, -1e-05) + "\n")
+    assert rewards(run) == [-0.5, -1e-05]
+    assert run.table.column("actor/lr").tolist() == [1e-6, 1e-6]
+    assert math.isnan(run.table.column("actor/grad_norm")[0])
+    assert run.table.has("actor/grad_norm").tolist() == [True, False]
+    assert run.table.column("step").tolist() == [1, 2]
+    assert "critic/rewards/mean" in run.table.keys
+    assert not run.table.cut.any()
+
+
+def test_key_with_colons_splits_at_the_last(tmp_path: Path) -> None:
+    run = read_text(tmp_path, metrics(1, 0.5, **{"val-core/a:b/acc/mean@8": 0.25}) + "\n")
+    assert "val-core/a:b/acc/mean@8" in run.table.keys
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        TAG,
+        "(main_task pid=19799) ",
+        "\x1b[36m(TaskRunner pid=1, ip=10.4.1.33)\x1b[0m ",
+        "Training Progress:   3%|#   | 3/100 [01:00<30:00, 81.49s/it]",
+        "timing_s/step:12 global_step:9 ",
+        "some words \rmore words ",
+    ],
+)
+def test_text_before_the_step(tmp_path: Path, before: str) -> None:
+    run = read_text(tmp_path, "".join(f"{before}{metrics(n, n / 8)}\n" for n in range(1, 5)))
+    assert rewards(run) == [0.125, 0.25, 0.375, 0.5]
+    assert run.table.column("step").tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        " [repeated 3x across cluster]",
+        "\x1b[32m [repeated 3x across cluster]\x1b[0m",
+        "\rTraining Progress:   3%|#   | 3/100 [01:00<30:00, 81.49s/it]",
+        "Training Progress:   3%|#   | 3/100",
+        "\r",
+    ],
+)
+def test_text_after_the_last_pair(tmp_path: Path, after: str) -> None:
+    text = "".join(
+        f"step:{n} - critic/score/mean:{n / 8} - actor/grad_norm:0.75{after}\n" for n in (1, 2)
+    )
+    run = read_text(tmp_path, text)
+    assert rewards(run) == [0.125, 0.25]
+    assert run.table.column("actor/grad_norm").tolist() == [0.75, 0.75]
+    assert not run.table.cut.any()
+
+
+def test_lines_without_metrics_are_no_rows(tmp_path: Path) -> None:
+    text = (
+        "epoch 0, step 2\nsaved to /ckpt/global_step:9 - actor\nwarm-up step:4\n"
+        f"step:5 - nothing here\n{metrics(6, 0.5)}\nstep:7 -\nreached step:8 - done: yes\n"
+    )
+    run = read_text(tmp_path, text)
+    assert run.table.column("step").tolist() == [6]
+    assert run.table.numbers.tolist() == [5]
+
+
+def test_line_cut_by_wandb_loses_its_last_pair(tmp_path: Path) -> None:
+    whole = metrics(2, 0.5)
+    room = 4096 - len("step:2 - x/pad: - critic/score/mean:0.12")
+    cut = f"step:2 - x/pad:{'1' * room} - critic/score/mean:0.12"
+    assert len(cut) == 4096
+    run = read_text(tmp_path, f"{metrics(1, 0.25)}\n{cut}\n{whole.replace('step:2', 'step:3')}\n")
+    assert run.table.cut.tolist() == [False, True, False]
+    np.testing.assert_array_equal(rewards(run), [0.25, math.nan, 0.5])
+    assert run.table.column("step").tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("torn", ["critic/sco", "critic/score/mean:", "critic/score/mean:1e-"])
+def test_torn_last_line(tmp_path: Path, torn: str) -> None:
+    run = read_text(tmp_path, f"{metrics(1, 0.25)}\nstep:2 - actor/grad_norm:0.5 - {torn}")
+    assert run.table.cut.tolist() == [False, True]
+    assert run.table.column("actor/grad_norm").tolist()[1] == 0.5
+    assert math.isnan(rewards(run)[1])
+
+
+def test_number_torn_at_the_end_of_the_file_is_dropped(tmp_path: Path) -> None:
+    start = "".join(f"{metrics(n, 0.25)}\n" for n in (1, 2))
+    torn = "step:3 - actor/grad_norm:0.5 - critic/score/mean:0.1"
+    assert read_text(tmp_path, start + torn).table.cut.tolist() == [False, False, True]
+    ended = read_text(tmp_path, start + torn + "\n")
+    assert not ended.table.cut.any()
+    assert rewards(ended) == [0.25, 0.25, 0.1]
+
+
+def test_rows_of_validation_and_restarts_stay_in_order(tmp_path: Path) -> None:
+    text = "step:0 - val/test_score/logic:0.000\n"
+    text += "".join(f"{metrics(n, n / 8)}\n" for n in (1, 2, 3, 2, 3, 1))
+    run = read_text(tmp_path, text)
+    assert run.table.column("step").tolist() == [0, 1, 2, 3, 2, 3, 1]
+    assert run.table.has("critic/score/mean").tolist() == [False] + [True] * 6
+    assert "val/test_score/logic" in run.table.keys
+
+
+def test_three_decimals_hide_the_learning_rate(tmp_path: Path) -> None:
+    text = "".join(
+        f"step:{n} - actor/lr:0.000 - actor/grad_norm:0.320 - critic/score/mean:0.000\n"
+        for n in (1, 2)
+    )
+    run = read_text(tmp_path, text)
+    assert not run.table.has("actor/lr").any()
+    assert rewards(run) == [0, 0]
+    assert "three decimals" in run.warnings[0]
+
+
+def test_learning_rate_of_exactly_zero_is_kept(tmp_path: Path) -> None:
+    run = read_text(tmp_path, "step:1 - actor/lr:np.float64(0.0) - critic/score/mean:0.1\n")
+    assert run.table.column("actor/lr").tolist() == [0]
+    assert run.warnings == ()
+
+
+def test_block_passes_over_lines_of_others(tmp_path: Path) -> None:
+    text = ""
+    for n in (1, 2):
+        text += f"{TAG}step:{n}\n"
+        text += f"{TAG} - actor/grad_norm:0.5\n(WorkerDict pid=7) actor/grad_norm:9.0\n"
+        text += "WARNING 12:00:00 [x.py:3] 5 tokens\n"
+        text += f" - training/global_step:{n} - critic/score/mean:{n / 8}\n"
+    run = read_text(tmp_path, text)
+    assert rewards(run) == [0.125, 0.25]
+    assert run.table.column("actor/grad_norm").tolist() == [0.5, 0.5]
+
+
+def test_bare_and_quoted_pairs_of_a_block(tmp_path: Path) -> None:
+    text = "step:1\n - actor/grad_norm:0.5\n{'critic/score/mean': np.float64(0.25),\nx/y: 3\n"
+    run = read_text(tmp_path, text)
+    assert rewards(run) == [0.25]
+    assert set(run.table.keys) == {"step", "actor/grad_norm", "critic/score/mean", "x/y"}
+
+
+def test_wrapped_line_goes_on(tmp_path: Path) -> None:
+    text = "step:1 - actor/grad_norm:0.5\n     - critic/score/mean:0.25 - x/y:1\nother - text\n"
+    assert rewards(read_text(tmp_path, text)) == [0.25]
+
+
+CONFIG = """\
+{'actor_rollout_ref': {'actor': {'clip_ratio': 0.2,
+                                 'checkpoint': {'contents': ['model',
+                                                             'extra']},
+                                 'kl_loss_type': 'low_var_kl',
+                                 'optim': {'betas': [0.9, 0.95],
+                                           'lr': 1e-06,
+                                           'lr_warmup_steps': -1,
+                                           'min_lr_ratio': None},
+                                 'use_kl_loss': True},
+                       'model': {'override_config': {},
+                                 'path': "Qwen/Qwen2.5-7B"},
+                       'rollout': {'n': 4}},
+ 'algorithm': {'kl_ctrl': {'kl_coef': 0.001, 'type': 'fixed'}},
+ 'data': {'prompt': 'a long text that is spread '
+                    'over lines',
+          'train_batch_size': 32},
+ 'trainer': {'total_training_steps': None}}
+"""
+
+SETTINGS = {
+    "actor_rollout_ref.actor.clip_ratio": 0.2,
+    "actor_rollout_ref.actor.checkpoint.contents.0": "model",
+    "actor_rollout_ref.actor.checkpoint.contents.1": "extra",
+    "actor_rollout_ref.actor.kl_loss_type": "low_var_kl",
+    "actor_rollout_ref.actor.optim.betas.0": 0.9,
+    "actor_rollout_ref.actor.optim.betas.1": 0.95,
+    "actor_rollout_ref.actor.optim.lr": 1e-6,
+    "actor_rollout_ref.actor.optim.lr_warmup_steps": -1,
+    "actor_rollout_ref.actor.optim.min_lr_ratio": None,
+    "actor_rollout_ref.actor.use_kl_loss": True,
+    "actor_rollout_ref.model.path": "Qwen/Qwen2.5-7B",
+    "actor_rollout_ref.rollout.n": 4,
+    "algorithm.kl_ctrl.kl_coef": 0.001,
+    "algorithm.kl_ctrl.type": "fixed",
+    "data.train_batch_size": 32,
+    "trainer.total_training_steps": None,
+}
+
+
+@pytest.mark.parametrize("prefix", ["", TAG, "(main_task pid=3) "])
+def test_printed_configuration(tmp_path: Path, prefix: str) -> None:
+    lines = [prefix + line for line in CONFIG.splitlines()]
+    run = read_text(tmp_path, "\n".join([*lines, metrics(1, 0.5), ""]))
+    assert dict(run.settings) == SETTINGS
+
+
+def test_configuration_survives_lines_between(tmp_path: Path) -> None:
+    lines = []
+    for line in CONFIG.splitlines():
+        lines += [TAG + line, "(pid=9) 'rollout': {'n': 99},", f"{TAG}No module named 'vllm._v'"]
+        lines += [f"{TAG}  from vllm import x", "(pid=9)                       'n': 98"]
+    run = read_text(tmp_path, "\n".join([*lines, metrics(1, 0.5), ""]))
+    assert dict(run.settings) == SETTINGS
+
+
+def test_planned_steps_and_size_are_printed(tmp_path: Path) -> None:
+    text = CONFIG + (
+        f"{TAG}Total training steps: 435\n"
+        "(WorkerDict pid=3) Qwen2ForCausalLM contains 7.62B parameters\n"
+        "(WorkerDict pid=4) Qwen2ForCausalLM contains 7.62B parameters [repeated 3x across cluster]"
+        f"\n{metrics(1, 0.5)}\n"
+    )
+    run = read_text(tmp_path, text)
+    assert run.settings["trainer.total_training_steps"] == 435
+    assert "Total training steps" in run.assumptions[0]
+    assert run.facts == {"parameters": 7.62e9}
+
+
+def test_attempts_with_other_settings_share_only_what_is_equal(tmp_path: Path) -> None:
+    other = CONFIG.replace("'lr': 1e-06", "'lr': 5e-06")
+    text = "".join([CONFIG, metrics(1, 0.5), "\n", other, metrics(1, 0.25), "\n"])
+    run = read_text(tmp_path, text)
+    assert "actor_rollout_ref.actor.optim.lr" not in run.settings
+    assert run.settings["actor_rollout_ref.rollout.n"] == 4
+    assert "differ in 1 settings" in run.warnings[0]
+
+
+def test_command_line_counts_where_nothing_else_is_printed(tmp_path: Path) -> None:
+    command = (
+        "+ python3 -m verl.trainer.main_ppo --config-path=config algorithm.adv_estimator=grpo "
+        "+data.extra=1 'trainer.logger=[console]' actor_rollout_ref.rollout.n=4 data.x=$HOME/y\n"
+    )
+    run = read_text(tmp_path, command + metrics(1, 0.5) + "\n")
+    assert dict(run.settings) == {
+        "algorithm.adv_estimator": "grpo",
+        "data.extra": "1",
+        "trainer.logger": "[console]",
+        "actor_rollout_ref.rollout.n": "4",
+    }
+    both = read_text(tmp_path, command + CONFIG + metrics(1, 0.5) + "\n")
+    assert dict(both.settings) == SETTINGS
+
+
+def test_easyr1_configuration_and_interleaved_blocks(tmp_path: Path) -> None:
+    tag = "\x1b[36m(Runner pid=5)\x1b[0m "
+    lines = ["Config", "data:", "  rollout_batch_size: 512", "trainer:", "  logger:", "  - file"]
+    lines += ["  max_steps: null", "  project_name: 'a b'", "worker:", "  rollout:", "    n: 5", ""]
+    for n in (1, 2):
+        lines += [f"Step {n}", "actor:", "  lr: 1.0e-06", "critic:", "  score:", f"    mean: 0.{n}"]
+        lines += [""]
+    text = "".join(f"{tag}{line}\n(WorkerDict pid=8) critic: 5\n" for line in lines)
+    run = read_text(tmp_path, text)
+    assert rewards(run) == [0.1, 0.2]
+    assert run.table.column("step").tolist() == [1, 2]
+    assert dict(run.settings) == {
+        "data.rollout_batch_size": 512,
+        "trainer.max_steps": None,
+        "trainer.project_name": "a b",
+        "worker.rollout.n": 5,
+    }
+
+
+def test_long_preamble_is_looked_through(tmp_path: Path) -> None:
+    noise = "(WorkerDict pid=7) INFO 11-21 [executor.py:123] vllm start-up\n" * 20_000
+    assert len(noise) > 1 << 20
+    assert rewards(read_text(tmp_path, noise + metrics(1, 0.5) + "\n")) == [0.5]
+    path = tmp_path / "long.log.gz"
+    path.write_bytes(gzip.compress((noise + metrics(1, 0.5) + "\n").encode()))
+    assert verl_console.claims(on_disk(path))
+
+
+@pytest.mark.parametrize("name", ["run.log", "slurm-12.out", "output", "train_qwen2.5-7b", "a.txt"])
+def test_names_of_text_logs(tmp_path: Path, name: str) -> None:
+    assert rewards(read_text(tmp_path, metrics(1, 0.5) + "\n", name)) == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("quickstart.md", metrics(1, 0.5)),
+        ("a.json", metrics(1, 0.5)),
+        ("a.log", "{'loss': 0.1, 'reward': 0.5, 'step': 1}\n"),
+        ("a.log", "Step 12\nLoss: 0.3\n"),
+        ("a.log", "Step 1 | reward 0.5\n[step:1] loss:0.5\n"),
+        ("a.log", "Global step 1: {'reward': 0.5, 'actor_lr': 1e-6}\n"),
+        ("a.log", "training/global_step:1 - critic/score/mean:0.5\n"),
+        ("a.log", "step:3 - all is well\n"),
+        ("a.log", "vllm pid=1\0\n" + "x" * 70_000 + "\n" + metrics(1, 0.5)),
+    ],
+)
+def test_other_files_are_not_claimed(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text + "\n", encoding="utf-8")
+    assert not verl_console.claims(on_disk(path))
+
+
+def test_utf16_of_a_windows_console(tmp_path: Path) -> None:
+    text = "".join(f"{metrics(n, 0.5)}\r\n" for n in (1, 2))
+    assert rewards(read_text(tmp_path, b"\xff\xfe" + text.encode("utf-16-le"))) == [0.5, 0.5]
+
+
+def test_log_without_rows_says_what_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("start-up only\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"no line of metrics.*trainer\.logger"):
+        list(verl_console.read([on_disk(path)], Columns()))
+
+
+def test_hostile_lines_take_no_time(tmp_path: Path) -> None:
+    opening = "{'actor_rollout_ref': {'a': '"
+    text = "\n".join(
+        [
+            opening + "\\'" * 30_000,
+            "{'algorithm': {" + "{[(" * 20_000,
+            "{'algorithm': {" + "'x': {" * 5_000,
+            "step:" * 100_000,
+            " main_ppo " + "a.b" * 20_000,
+            "step:1 - a/b:" + "9" * 100_000,
+            "step:2 - " + " - " * 50_000,
+            metrics(3, 0.5),
+            "",
+        ]
+    )
+    assert rewards(read_text(tmp_path, text))[-1] == 0.5
+
+
+def test_public_logs_agree_with_their_index(real_logs: Path) -> None:
+    with (real_logs / "INDEX.tsv").open(encoding="utf-8", newline="") as stream:
+        rows = csv.DictReader(stream, delimiter="\t")
+        entries = [row for row in rows if row["reader"] == "verl_console"]
+    assert len(entries) == 10
+    for entry in entries:
+        log = on_disk(real_logs / entry["local_file"])
+        assert verl_console.claims(log)
+        (run,) = verl_console.read([log], Columns())
+        reward = run.table.column("critic/score/mean")
+        reward = reward[np.isfinite(reward)]
+        assert reward.size == int(entry["n_steps_logged"])
+        told = entry["reward_first_to_last"].split()  # "0.1 -> 0.2 (means of first/last 30 rows;"
+        first, last, size = float(told[0]), float(told[2]), int(told[6])
+        np.testing.assert_allclose(reward[:size].mean(), first, rtol=6e-3)
+        np.testing.assert_allclose(reward[-size:].mean(), last, rtol=6e-3)
+        assert not run.table.cut.any()
+
+
+def test_claims_only_verl_among_public_logs(real_logs: Path) -> None:
+    files = [path for path in real_logs.rglob("*") if path.is_file()]
+    claimed = {path.parent.name for path in files if verl_console.claims(on_disk(path))}
+    assert {name.partition("__")[0] for name in claimed} == {"uqcxu9", "zhiyuanhubj"}
+
+
+def test_samples_printed_before_the_first_step(tmp_path: Path) -> None:
+    noise = "[Ground Truth] Final assignment: A is a knight\n<think> step by step\n" * 20_000
+    assert len(noise) > 1 << 20
+    text = f"{noise}{metrics(1, 0.5)}\n{noise[:2000]}\n{metrics(2, 0.75)}\n"
+    assert rewards(read_text(tmp_path, text, "output.log")) == [0.5, 0.75]
+
+
+def test_a_learning_rate_in_units(tmp_path: Path) -> None:
+    pairs = "actor/lr(1e-4):0.010 - critic/lr(1e-4):0.100 - critic/score/mean:0.5"
+    run = read_text(tmp_path, f"step:1 - {pairs}\n")
+    assert run.table.column("actor/lr").tolist() == pytest.approx([1e-6])

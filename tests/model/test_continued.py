@@ -1,0 +1,265 @@
+"""What a run that has begun will come to: the simulator's own curve, and where a dead run lies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
+from synthetic import PLANS, Plan, Truth, made_up, prior_means, rising
+
+from advisor.forecast.begun_run import AFTER_COLLAPSE_SPREAD, PilotForecaster, continued_reward
+from advisor.model.equations import RUN_OFFSETS
+from advisor.theory import policy_steps
+
+QUIET = {"log_misfit": -30.0, "log_noise_scale": -30.0}
+STILL = {"log_headroom_spread": -30.0, "log_model_spread": -30.0}
+MINE = {
+    "rate.learning_rate": 0.8,
+    "curvature_exponent": 0.3,
+    "depression.level": -2.0,
+    "log_run_plateau_spread": -1.0,
+    "log_run_rate_spread": -1.2,
+    "log_run_shape_spread": -0.6,
+    "log_run_loss_spread": -0.4,
+}
+LEVELS = {"headroom_logit": 0.7, "log_slope": -3.5, "start_logit": -1.2}
+RUNS = (
+    *PLANS,
+    Plan(2e-4, 8, schedule="linear", warmup=5, steps=240),
+    Plan(5e-4, 8, lag=6.0, momentum=0.5, minibatches=4),
+)
+LUCK = (0.8, -1.1, 1.3)
+DEAD = 2
+HEALTHY = [index for index, plan in enumerate(RUNS) if plan.collapse is None]
+
+
+def with_luck(posterior, index, luck):
+    """Posterior whose run had this plateau, stiffness and shape luck in every draw."""
+    draws = dict(posterior.draws)
+    for name, value in zip(RUN_OFFSETS, luck, strict=True):
+        draws[name] = draws[name].copy()
+        draws[name][..., index] = value
+    return replace(posterior, draws=draws)
+
+
+@pytest.fixture(scope="module")
+def certain():
+    """Posterior of one point, but for the luck of the runs, and nothing that wanders."""
+    return made_up(RUNS, width=0.0, moved={**STILL, **MINE, **LEVELS, **QUIET})
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return made_up(RUNS, width=0.0, moved={**STILL, **MINE, **LEVELS}, draws=4000)
+
+
+@pytest.fixture(scope="module")
+def truth(certain):
+    return Truth(
+        certain.meta.reference,
+        {**prior_means(), **STILL, **MINE, **QUIET},
+        headroom_logit=LEVELS["headroom_logit"],
+        log_slope=LEVELS["log_slope"],
+        start_logit=dict.fromkeys(("tiny-s", "tiny-m"), LEVELS["start_logit"]),
+    )
+
+
+def seen_of(plan):
+    """Whatever the log of a healthy run shows: its posterior has read it already."""
+    return plan.run(rising(15))
+
+
+def expected(truth, plan, steps, luck=LUCK):
+    return truth.reward(
+        plan, policy_steps(steps, plan.minibatches, plan.epochs, plan.lag or 0), luck
+    )
+
+
+# Healthy runs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", HEALTHY)
+def test_forecast_of_a_healthy_run_continues_its_curve(certain, truth, index):
+    plan, steps = RUNS[index], np.arange(51, 61)
+    lucky = with_luck(certain, index, LUCK)
+    found = continued_reward(lucky, index, seen_of(plan), steps)
+    # A decaying schedule goes through a cubic clock (test_forecast allows it the same).
+    near = {"rtol": 1e-9} if plan.schedule is None else {"rtol": 0, "atol": 3e-3}
+    np.testing.assert_allclose(found, expected(truth, plan, steps).mean(), **near)
+    # Another run's luck does not matter, its own does: all three kinds of it.
+    other = with_luck(lucky, (index + 1) % len(RUNS), (3.0, 3.0, 3.0))
+    np.testing.assert_array_equal(continued_reward(other, index, seen_of(plan), steps), found)
+    for kind in range(3):
+        luck = tuple(0.0 if kind == k else LUCK[k] for k in range(3))
+        moved = continued_reward(with_luck(certain, index, luck), index, seen_of(plan), steps)
+        np.testing.assert_allclose(moved, expected(truth, plan, steps, luck).mean(), **near)
+        assert abs(moved - found).min() > 6e-3
+
+
+def test_forecast_continues_beyond_the_planned_end(certain, truth):
+    plan, lucky = RUNS[0], with_luck(certain, 0, LUCK)
+    steps = [400, 500]
+    found = continued_reward(lucky, 0, seen_of(plan), steps)
+    np.testing.assert_allclose(found, expected(truth, plan, np.array(steps)).mean(), rtol=1e-9)
+    assert found[0] > expected(truth, plan, np.array([60]))[0] + 0.05
+
+
+def test_forecast_of_one_step_is_that_step(certain, truth):
+    lucky = with_luck(certain, 1, LUCK)
+    found = [continued_reward(lucky, 1, seen_of(RUNS[1]), step)[0] for step in (25, 32, 33)]
+    wanted = expected(truth, RUNS[1], np.array([25, 32, 33]))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    # K = 8: steps 25 to 32 score one policy.
+    assert found[0] == found[1] < found[2]
+
+
+def interval(values, level=0.8):
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return high - low
+
+
+def test_spread_of_a_forecast_is_that_of_the_wander_and_of_finite_batches(noisy, truth):
+    plan, steps = RUNS[0], np.arange(51, 61)  # 16 prompts of 16 completions
+    mean = expected(truth, plan, steps).mean()
+    within = 1 / (1 + np.exp(-prior_means()["within_log_odds"]))
+    sampling = mean * (1 - mean) * (within / (16 * 16 * 10) + (1 - within) / (16 * 10))
+    for misfit, scale in ((-3.0, -30.0), (-30.0, 0.3), (-4.0, 0.0)):
+        moved = {**noisy.draws}
+        moved["log_misfit"] = np.full_like(moved["log_misfit"], misfit)
+        moved["log_noise_scale"] = np.full_like(moved["log_noise_scale"], scale)
+        posterior = with_luck(replace(noisy, draws=moved), 0, LUCK)
+        found = continued_reward(posterior, 0, seen_of(plan), steps, draws=8000)
+        assert found.shape == (8000,)
+        wanted = np.sqrt(np.exp(2 * misfit) + np.exp(2 * scale) * sampling)
+        assert np.median(found) == pytest.approx(mean, abs=0.05 * wanted)
+        assert interval(found) == pytest.approx(2 * student.ppf(0.9, 5) * wanted, rel=0.05)
+    # Fewer rows asked for are a noisier mean.
+    one = continued_reward(posterior, 0, seen_of(plan), 60, draws=8000)
+    assert interval(one) > 1.5 * interval(found)
+
+
+def test_forecast_is_in_reward_units_and_stays_within_them():
+    moved = {**STILL, **MINE, **LEVELS, "log_misfit": 0.0}
+    unit, wide = (
+        made_up(RUNS, width=0.0, moved=moved, bounds=bounds) for bounds in ((0, 1), (-2, 6))
+    )
+    for index in (0, DEAD):
+        plan = RUNS[index]
+        curve = rising(60)
+        curve[30:] = 0.3
+        one = continued_reward(unit, index, plan.run(curve), [61, 62], seed=3)
+        other = continued_reward(wide, index, plan.run(8 * curve - 2), [61, 62], seed=3)
+        np.testing.assert_allclose(other, 8 * one - 2, rtol=1e-9)
+        assert one.min() >= 0
+        assert one.max() <= 1
+    # A wander of the whole range, cut at both ends.
+    one = continued_reward(unit, 0, RUNS[0].run(curve), [61, 62])
+    assert (one.min(), one.max()) == (0, 1)
+
+
+@pytest.mark.parametrize("index", [0, DEAD])
+def test_seed_decides_and_draws_are_thinned(noisy, index):
+    curve = np.full(60, 0.3)
+    run, steps = RUNS[index].run(curve), [60]
+    first = continued_reward(noisy, index, run, steps, draws=50, seed=1)
+    assert first.shape == (50,)
+    again = continued_reward(noisy, index, run, steps, draws=50, seed=1)
+    np.testing.assert_array_equal(first, again)
+    assert np.any(first != continued_reward(noisy, index, run, steps, draws=50, seed=2))
+
+
+def test_a_pilot_has_its_own_luck_in_place_of_a_seed(noisy):
+    forecaster = PilotForecaster(noisy, 3, draws=100)
+    kept = np.unique(np.linspace(0, 7999, 100).astype(int))
+    for values, name in zip(forecaster._run_noise, RUN_OFFSETS, strict=True):
+        np.testing.assert_array_equal(values, noisy.flat(name)[kept, 3])
+    assert (forecaster.target.model, forecaster.target.parameters) == ("tiny-m", 4e5)
+
+
+# Collapsed runs --------------------------------------------------------------------------------
+
+
+def dead_run(level, plan=RUNS[DEAD], rows=60):
+    """A run that rose, fell at row 20, and lies at ``level`` since."""
+    curve = rising(rows)
+    curve[20:] = level
+    return plan.run(curve)
+
+
+def log_odds(values):
+    return np.log(values / (1 - values))
+
+
+@pytest.mark.parametrize("level", [0.1, 0.3, 0.5])
+def test_collapsed_run_stays_near_where_it_stands(noisy, level):
+    # Many steps asked for: what is left is the spread of the run itself.
+    found = continued_reward(noisy, DEAD, dead_run(level), np.arange(100, 200), draws=8000)
+    odds = log_odds(found)
+    assert np.median(odds) == pytest.approx(log_odds(level), abs=0.05)
+    wanted = 2 * norm.ppf(0.9) * AFTER_COLLAPSE_SPREAD
+    assert interval(odds) == pytest.approx(wanted, rel=0.05)
+
+
+def test_collapsed_run_that_gets_nothing_right_may_stay_at_nothing(noisy):
+    found = continued_reward(noisy, DEAD, dead_run(0.0), np.arange(55, 61))
+    assert found.min() == 0.0
+    assert 0.5 < np.mean(found == 0) < 0.95
+    assert 0 < np.quantile(found, 0.99) < 0.05
+    # The control: a tenth right never comes out as nothing at all.
+    assert continued_reward(noisy, DEAD, dead_run(0.1), np.arange(55, 61)).min() > 0
+
+
+def test_nothing_right_in_few_completions_says_less(noisy):
+    few = Plan(3e-3, 2, prompts=1.0, collapse=25)
+    posterior = made_up([RUNS[0], RUNS[1], few], width=0.0, draws=4000)
+    found = continued_reward(posterior, 2, few.run(np.zeros(24)), np.arange(50, 60), draws=8000)
+    # Five rows of two completions: half a success in eleven trials.
+    odds = log_odds(0.5 / 11) + AFTER_COLLAPSE_SPREAD * norm.ppf((np.arange(1000) + 0.5) / 1000)
+    assert np.mean(found) == pytest.approx(np.mean(1 / (1 + np.exp(-odds))), rel=0.05)
+    # Twenty completions are asked for.
+    np.testing.assert_allclose(20 * found, np.round(20 * found), atol=1e-9)
+    many = continued_reward(noisy, DEAD, dead_run(0.0), np.arange(50, 60))
+    assert np.mean(found) > 10 * np.mean(many)
+
+
+def test_collapsed_run_is_judged_by_its_last_fifth(noisy):
+    # 40 rows: eight count.
+    plan, curve = RUNS[DEAD], np.full(40, 0.5)
+    curve[-8:] = 0.1
+    low = continued_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
+    curve[:-8] = 0.9
+    np.testing.assert_array_equal(
+        continued_reward(noisy, DEAD, plan.run(curve), [200], draws=8000), low
+    )
+    assert np.median(low) == pytest.approx(0.1, abs=0.02)
+    curve[-8:-4] = 0.3
+    assert np.median(continued_reward(noisy, DEAD, plan.run(curve), [200])) > 0.15
+    # A reward that was lost is no reward of nothing.
+    curve[-8:] = [0.1, np.nan] * 4
+    curve[-16:-8] = 0.1
+    lost = continued_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
+    assert np.median(lost) == pytest.approx(0.1, abs=0.02)
+
+
+def test_collapsed_run_does_not_hear_of_the_curve(noisy):
+    run = dead_run(0.2)
+    found = continued_reward(noisy, DEAD, run, [200])
+    np.testing.assert_array_equal(
+        continued_reward(with_luck(noisy, DEAD, (3.0, 3.0, 3.0)), DEAD, run, [200]), found
+    )
+
+
+def test_forecast_changes_with_what_was_seen(noisy, certain):
+    levels = [
+        np.median(continued_reward(noisy, DEAD, dead_run(level), [200])) for level in (0.05, 0.2)
+    ]
+    assert levels[1] > 2 * levels[0]
+    # Of a healthy run what was seen is in the posterior.
+    plateau = [
+        continued_reward(with_luck(certain, 0, (luck, 0.0, 0.0)), 0, seen_of(RUNS[0]), [200])[0]
+        for luck in (-2.0, 2.0)
+    ]
+    assert plateau[1] > plateau[0] + 0.1

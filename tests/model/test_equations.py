@@ -1,0 +1,571 @@
+"""The structural equations: values by hand, limits, and one meaning in numpy and in PyTensor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.model import equations as eq
+from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
+from advisor.theory import coefficients, cumulative_clock, schedule_factors, trajectory
+
+LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+SHARES = st.floats(0.001, 0.999)
+ODDS = st.floats(-8, 8)
+SIZE = 60
+
+
+def logit(share):
+    return np.log(share) - np.log1p(-share)
+
+
+# Laws ------------------------------------------------------------------------------------------
+
+
+def test_designs_worked_out_by_hand():
+    one = Covariates(1.0, 2.0, 3.0, 5.0, 7.0, 11.0)
+    np.testing.assert_array_equal(eq.rate_design(one), [1, 2, 3])
+    np.testing.assert_array_equal(eq.depression_design(one), [1, 1, -5, 18, 5])
+    np.testing.assert_array_equal(eq.hazard_design(one), [1, 1, -5, 7, 11, 5])
+
+
+def test_designs_have_one_column_per_term_and_broadcast():
+    many = Covariates(np.arange(4.0), 0.0, np.ones(4), 2.0, 0.0, np.zeros(4))
+    for law, terms in eq.LAWS.items():
+        design = getattr(eq, f"{law}_design")(many)
+        assert design.shape == (4, len(terms))
+        np.testing.assert_array_equal(design[:, terms.index("learning_rate")], np.arange(4))
+    assert len(set(eq.population_names())) == 14 + len(eq.SCALARS)
+
+
+def test_at_the_reference_only_the_level_of_a_law_counts():
+    here = Covariates(*[0.0] * 6)
+    assert not eq.rate_design(here).any()
+    for design in (eq.depression_design(here), eq.hazard_design(here)):
+        assert design.tolist() == [1.0, *[0.0] * (design.size - 1)]
+
+
+# Clock -----------------------------------------------------------------------------------------
+
+SCHEDULES = {
+    "warm-up": ("constant", 40),
+    "linear": ("linear", 0),
+    "cosine": ("cosine", 0),
+    "warm-up and linear": ("linear", 40),
+    "warm-up and cosine": ("cosine", 40),
+}
+
+
+def tabulated(factors, exponent):
+    """Clock by the polynomial, and by direct summation."""
+    table = np.stack([cumulative_clock(factors, a) for a in CLOCK_EXPONENTS], axis=1)
+    powers = exponent ** np.arange(4)
+    return eq.clock_polynomial(table) @ powers, cumulative_clock(factors, exponent)
+
+
+@pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.4, 1.0, 2.5])
+def test_polynomial_clock_of_a_constant_schedule_is_exact(exponent):
+    guess, direct = tabulated(schedule_factors("constant", 300), exponent)
+    np.testing.assert_allclose(guess, direct, rtol=1e-12, atol=1e-10)
+
+
+def test_polynomial_clock_passes_through_its_nodes():
+    factors = schedule_factors("cosine", 200, warmup_steps=20)
+    for exponent in CLOCK_EXPONENTS:
+        np.testing.assert_allclose(*tabulated(factors, exponent), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("exponent", [0.5, 0.7, 0.85, 1.0, 1.15, 1.3, 1.5])
+def test_polynomial_clock_is_within_one_percent_of_the_direct_sum(schedule, exponent):
+    name, warmup = SCHEDULES[schedule]
+    guess, direct = tabulated(schedule_factors(name, 200, warmup_steps=warmup), exponent)
+    # Inside a warm-up that has covered a fiftieth of the way, up to 3.5 % of what there is by then.
+    late = direct > 0.1 * direct[-1]
+    np.testing.assert_allclose(guess[late], direct[late], rtol=0.01)
+    assert np.abs(guess - direct).max() < 0.01 * direct[-1]
+
+
+def test_clock_check_rejects_another_exponent_and_no_schedule():
+    factors = schedule_factors("linear", 200, warmup_steps=40)
+    guess, _ = tabulated(factors, 1.0)
+    assert abs(guess[-1] / cumulative_clock(factors, 1.1)[-1] - 1) > 0.03
+    assert abs(guess[-1] / 200 - 1) > 0.3
+
+
+# Parts -----------------------------------------------------------------------------------------
+
+
+@LADDER
+@given(share=SHARES, odds=ODDS)
+def test_shifted_share_moves_the_log_odds(share, odds):
+    moved = eq.shifted_share(share, odds)
+    assert 0 < moved < 1
+    assert logit(moved) == pytest.approx(logit(share) + odds, abs=1e-6)
+    assert eq.shifted_share(moved, -odds) == pytest.approx(share, abs=1e-9)
+    assert eq.shifted_share(share, 0.0) == share
+
+
+def test_sigmoid_does_not_overflow():
+    np.testing.assert_allclose(
+        eq.sigmoid(np.array([-1e4, -2.0, 0.0, 2.0, 1e4])),
+        [0, 1 / (1 + np.exp(2)), 0.5, 1 / (1 + np.exp(-2)), 1],
+        atol=1e-15,
+    )
+
+
+@LADDER
+@given(
+    stiffness=st.floats(1e-6, 1e3),
+    interval=st.integers(2, 64),
+    limit=st.floats(0.05, 5),
+)
+def test_clipping_caps_the_progress_of_one_refresh(stiffness, interval, limit):
+    def clipped(k=stiffness, K=interval, on=1.0):
+        return eq.clipped_stiffness(k, K, limit, on)
+
+    assert clipped(K=1) == stiffness
+    assert clipped(on=0.0) == stiffness
+    assert clipped() < stiffness
+    # The steps after the first cover at most the limit, and nearly that once k K is far beyond it.
+    assert clipped() * (interval - 1) < limit
+    assert clipped(k=1e9) * (interval - 1) == pytest.approx(limit, rel=1e-6)
+    assert clipped(k=1e-9) == pytest.approx(1e-9, rel=1e-5)
+    assert clipped(k=1.1 * stiffness) > clipped()
+    # More steps per refresh: less progress per step, but never less per refresh.
+    assert clipped(K=interval + 1) < clipped()
+
+
+@LADDER
+@given(stiffness=st.floats(1e-4, 1), limit=st.floats(0.05, 1))
+def test_more_steps_per_refresh_never_lose_progress_below_the_limit(stiffness, limit):
+    interval = np.arange(1, 65)
+    progress = interval * eq.clipped_stiffness(stiffness, interval, limit, 1.0)
+    rises = np.diff(progress)
+    # d(K k / (1 + k (K - 1) / L)) / dK has the sign of 1 - k / L.
+    assert np.all(rises >= -1e-12) if stiffness <= limit else np.all(rises <= 1e-12)
+
+
+def test_uncorrected_share_is_one_without_a_ratio_and_learned_with_one():
+    population = {"uncorrected_log_odds": np.array([-40.0, 0.0, 40.0])}
+    np.testing.assert_array_equal(eq.uncorrected(population, 0.0), [1, 1, 1])
+    np.testing.assert_allclose(eq.uncorrected(population, 1.0), [0, 0.5, 1], atol=1e-15)
+
+
+# Collapse rate ---------------------------------------------------------------------------------
+
+
+@LADDER
+@given(law=st.floats(-500, -12))
+def test_hazard_is_the_exponential_of_its_law_where_small(law):
+    assert eq.hazard(law) == pytest.approx(np.exp(law), rel=2 * np.exp(law) / eq.MOST_HAZARD)
+
+
+@LADDER
+@given(law=st.floats(-30, 15), step=st.floats(1e-3, 10))
+def test_hazard_rises_with_its_law_and_stays_below_the_most(law, step):
+    assert eq.hazard(law) < eq.hazard(law + step) <= eq.MOST_HAZARD
+    # Rates in a row: the time to a fall is that which the law says and that which it takes.
+    assert 1 / eq.hazard(law) == pytest.approx(np.exp(-law) + 1 / eq.MOST_HAZARD, rel=1e-12)
+
+
+def test_hazard_saturates_without_overflow():
+    assert eq.hazard(np.log(eq.MOST_HAZARD)) == pytest.approx(eq.MOST_HAZARD / 2)
+    ends = eq.hazard(np.array([-1e4, -700.0, 30.0, 700.0, 1e4]))
+    assert np.all(ends[:2] > 0)
+    assert ends[:2].max() < 1e-250
+    np.testing.assert_allclose(ends[2:], eq.MOST_HAZARD, rtol=1e-12)
+    # But for the rounding of the last digit.
+    assert np.all(np.diff(eq.hazard(np.linspace(-1e4, 1e4, 100_001))) >= -1e-16)
+    assert np.all(np.diff(eq.hazard(np.linspace(-30, 10, 1001))) > 0)
+
+
+# Anchors ---------------------------------------------------------------------------------------
+
+ANY = st.floats(-50, 50)
+SPOKEN = {"depression.level": -5.0, "depression.learning_rate": 1.5, "hazard.level": -6.0}
+
+
+@LADDER
+@given(loss=ANY, by_rate=ANY, hazard=ANY, other=ANY, log_stiffness=ANY)
+def test_levels_have_a_way_back_to_their_anchors(loss, by_rate, hazard, other, log_stiffness):
+    population = {
+        "rate.learning_rate": other,
+        "depression.level": loss,
+        "depression.learning_rate": by_rate,
+        "hazard.level": hazard,
+    }
+    there = eq.at_reference(population, log_stiffness)
+    assert list(there) == list(population)
+    back = eq.at_anchor(there, log_stiffness)
+    assert back == pytest.approx(population, rel=1e-9, abs=1e-9)
+    forth = eq.at_reference(eq.at_anchor(population, log_stiffness), log_stiffness)
+    assert forth == pytest.approx(population, rel=1e-9, abs=1e-9)
+    kept = ("rate.learning_rate", "depression.learning_rate")
+    assert [there[name] for name in kept] == [population[name] for name in kept]
+
+
+def test_levels_have_a_way_back_for_many_draws_at_once():
+    rng = np.random.default_rng(95)
+    names, stiffness = eq.population_names(), rng.normal(-4, 2, 500)
+    population = {name: rng.normal(0, 3, 500) for name in names}
+    there = eq.at_reference(population, stiffness)
+    back = eq.at_anchor(there, stiffness)
+    assert tuple(there) == tuple(back) == names
+    for name in names:
+        np.testing.assert_allclose(back[name], population[name], rtol=1e-12, atol=1e-12)
+        is_level = name in ("depression.level", "hazard.level")
+        assert np.all((there[name] == population[name]) != is_level)
+
+
+def test_levels_at_the_reference_worked_out_by_hand():
+    # Twice as stiff as the anchor: the loss is 2^1.5 times as large, the rate that to the 1.3.
+    there = eq.at_reference(SPOKEN, np.log(0.1))
+    assert np.exp(there["depression.level"]) == pytest.approx(np.exp(-5) * 2**1.5)
+    assert np.exp(there["hazard.level"]) == pytest.approx(np.exp(-6) * (np.exp(-5) * 2**1.5) ** 1.3)
+    # At the anchors nothing moves.
+    hot = SPOKEN | {"depression.level": 0.0}
+    assert eq.at_reference(hot, np.log(0.05)) == hot
+
+
+def test_stiffness_of_tasks_is_the_mean_of_their_logs():
+    headroom, slope = np.array([0.0, 2.0]), np.log([0.02, 0.01])
+    share = np.array([0.5, np.exp(2) / (1 + np.exp(2))])
+    expected = np.log(0.02 / share[0]) / 2 + np.log(0.01 / share[1]) / 2
+    assert eq.task_log_stiffness(headroom, slope) == pytest.approx(expected)
+    both = eq.task_log_stiffness(np.stack([headroom] * 3), np.stack([slope] * 3))
+    assert both.tolist() == pytest.approx([expected] * 3)
+    # That of a model of the reference size without an offset, which the curves have.
+    group = eq.group_level(POPULATION, 2.0, np.log(0.01), -1.0, 0.0, 0.0, 0.0)
+    alone = eq.task_log_stiffness(headroom[1:], slope[1:])
+    assert alone == pytest.approx(group.log_stiffness)
+
+
+@LADDER
+@given(
+    log_factor=st.floats(-7, 7),
+    log_stiffness=st.floats(-9, 0),
+    loss=st.floats(-10, 2),
+    by_rate=st.floats(0.5, 3),
+)
+def test_anchored_levels_do_not_know_which_learning_rates_were_piloted(
+    log_factor, log_stiffness, loss, by_rate
+):
+    """The same task and model, read along its own laws at another reference learning rate."""
+
+    def spoken(moved, exponent=1.0, by_hazard=eq.HAZARD_PER_LOSS * by_rate):
+        here = {
+            "depression.level": loss + by_rate * moved,
+            "depression.learning_rate": by_rate,
+            "hazard.level": -4.0 + by_hazard * moved,
+        }
+        return eq.at_anchor(here, log_stiffness + exponent * moved)
+
+    # Of a stiffness that is proportional to the learning rate, as is expected before any pilot,
+    # and a collapse rate that follows the loss.
+    here = spoken(0.0)
+    assert spoken(log_factor) == pytest.approx(here, abs=1e-9)
+    steep = spoken(log_factor, by_hazard=eq.HAZARD_PER_LOSS * by_rate + 0.5)
+    assert steep["hazard.level"] - here["hazard.level"] == pytest.approx(0.5 * log_factor, abs=1e-9)
+    blunt = spoken(log_factor, exponent=0.75)["depression.level"] - here["depression.level"]
+    assert blunt == pytest.approx(0.25 * by_rate * log_factor, abs=1e-9)
+
+
+# Levels ----------------------------------------------------------------------------------------
+
+POPULATION = {
+    "curvature_exponent": 0.3,
+    "log_progress_limit": np.log(0.4),
+    "log_headroom_spread": np.log(0.5),
+    "log_model_spread": np.log(0.2),
+    "log_run_rate_spread": np.log(0.1),
+    "log_run_plateau_spread": np.log(0.25),
+    "log_run_shape_spread": np.log(0.5),
+    "log_run_loss_spread": np.log(0.75),
+    "uncorrected_log_odds": 0.0,
+    "log_dispersion": np.log(0.6),
+}
+
+
+def test_group_level_worked_out_by_hand():
+    group = eq.group_level(POPULATION, 0.0, np.log(0.02), np.log(0.25), 2.0, -1.0, np.log(8.0))
+    headroom = np.e / (1 + np.e)
+    assert group.start == pytest.approx(0.2)
+    assert group.cold_plateau == pytest.approx(0.2 + 0.8 * headroom)
+    assert np.exp(group.log_stiffness) == pytest.approx(0.02 / headroom * 8**0.3 * np.exp(-0.2))
+
+
+def test_slope_at_the_start_is_what_is_sampled():
+    slopes = []
+    for headroom in (-2.0, 0.0, 3.0):
+        group = eq.group_level(POPULATION, headroom, np.log(0.02), -1.0, 0.0, 0.0, 0.0)
+        gain = (group.cold_plateau - group.start) / (1 - group.start)
+        slopes.append(gain * np.exp(group.log_stiffness))
+    np.testing.assert_allclose(slopes, 0.02)
+
+
+def test_plateau_at_the_reference_is_that_of_a_run_there_without_luck():
+    population = POPULATION | {"depression.level": -2.0, "depression.size": 0.3}
+    group = eq.GroupLevel(0.2, 0.8, np.log(0.02))
+    here = eq.reference_plateau(population, group, np.log(2.0))
+    assert here == pytest.approx(0.8 * np.exp(-np.exp(-2.0) * 2**0.3))
+    x = Covariates(0.0, 0.0, 0.0, np.log(2.0), 0.0, 0.0)
+    loss = eq.depression_design(x) @ [-2.0, 9.0, 9.0, 9.0, 0.3]
+    run = eq.run_level(POPULATION, group, 0.0, loss, (0.0, 0.0, 0.0), 0.0, 1.0, 1.0)
+    assert here == pytest.approx(run.plateau)
+
+
+def test_run_level_worked_out_by_hand():
+    group = eq.GroupLevel(0.2, 0.8, np.log(0.02))
+    luck = (2.0, -1.0, 3.0)
+    run = eq.run_level(POPULATION, group, np.log(3.0), np.log(0.1), luck, np.log(1.4), 9.0, 1.0)
+    assert run.start == 0.2
+    # Odds 4 moved by exp(.5); of the tenth that is lost to temperature, exp(-1.5) remains.
+    odds = 4 * np.exp(0.5)
+    assert run.plateau == pytest.approx(odds / (1 + odds) * np.exp(-0.1 * np.exp(-1.5)))
+    raw = 0.06 * np.exp(-0.1)
+    assert run.stiffness == pytest.approx(raw / (1 + raw * 8 / 0.4))
+    assert run.dispersion == pytest.approx(0.6 * np.exp(1.5))
+    assert run.onset == pytest.approx(1.4)
+
+
+def test_each_kind_of_luck_moves_its_own_part_of_a_run():
+    group, still = eq.GroupLevel(0.2, 0.8, np.log(0.02)), (0.0, 0.0, 0.0)
+    plain = eq.run_level(POPULATION, group, 0.0, np.log(0.1), still, 0.0, 9.0, 1.0)
+    for index, name in enumerate(("plateau", "stiffness", "dispersion")):
+        luck = tuple(float(index == i) for i in range(3))
+        lucky = eq.run_level(POPULATION, group, 0.0, np.log(0.1), luck, 0.0, 9.0, 1.0)
+        moved = {field for field in plain._fields if getattr(lucky, field) > getattr(plain, field)}
+        same = {field for field in plain._fields if getattr(lucky, field) == getattr(plain, field)}
+        assert (moved, same) == ({name}, set(plain._fields) - {name})
+
+
+def test_plateau_loss_stays_finite_far_outside():
+    group, still = eq.GroupLevel(0.2, 0.8, np.log(0.02)), (0.0, 0.0, 0.0)
+    loss = np.array([-1e3, -30.0, 3.0, 1e3])
+    run = eq.run_level(POPULATION, group, 0.0, loss, still, 0.0, 1.0, 1.0)
+    np.testing.assert_allclose(run.plateau[:2], 0.8)
+    assert np.all(run.plateau[2:] == 0.8 * np.exp(-np.exp(3.0)))
+    # However unlucky, no run loses more than that.
+    cold = POPULATION | {"log_run_plateau_spread": -40.0}
+    run = eq.run_level(cold, group, 0.0, 0.0, (np.array([-1e3, 1e3]), 0.0, 0.0), 0.0, 1.0, 1.0)
+    np.testing.assert_allclose(run.plateau, [0.8 * np.exp(-np.exp(3.0)), 0.8], rtol=1e-12)
+
+
+def curve(
+    clock,
+    stiffness=0.05,
+    *,
+    momentum=0.9,
+    age=0.0,
+    share=0.0,
+    dispersion=1.0,
+    onset=1.0,
+    single=0.0,
+):
+    return eq.expected_reward(
+        np.asarray(clock, dtype=float),
+        eq.RunLevel(0.2, 0.8, stiffness, dispersion, onset),
+        momentum,
+        age,
+        share,
+        single,
+    )
+
+
+def test_curve_leaves_the_start_and_reaches_the_plateau():
+    values = curve(np.arange(0, 1e5, 50), dispersion=0.2)
+    assert values[0] == pytest.approx(0.2)
+    assert values[-1] == pytest.approx(0.8, abs=1e-6)
+    assert np.all(np.diff(values) >= 0)
+
+
+def test_curve_of_a_narrow_spectrum_is_the_saturation_law():
+    time = np.linspace(0, 200, 41)
+    np.testing.assert_allclose(
+        curve(time, momentum=0.0, dispersion=1e-7), 0.8 - 0.6 * np.exp(-0.05 * time), atol=1e-6
+    )
+
+
+def test_lag_shortens_the_timescale_by_the_stale_age():
+    # Theory section 3: T = gamma / k = 1 / k - s A.
+    narrow = {"momentum": 0.0, "dispersion": 1e-7}
+    lagging = curve(20.0 - 0.5 * 8, age=8.0, share=0.5, **narrow)
+    assert lagging == pytest.approx(curve(20.0, **narrow), abs=2e-4)
+
+
+def test_slow_start_bends_the_curve_and_keeps_its_ends():
+    time = np.array([0.0, 1.0, 5.0, 20.0, 1e6])
+    plain, slow = (curve(time, momentum=0.0, dispersion=0.5, onset=onset) for onset in (1.0, 1.5))
+    np.testing.assert_allclose([slow[0], plain[0]], 0.2)
+    assert slow[1] < plain[1]
+    np.testing.assert_allclose(slow[-1], plain[-1], atol=1e-6)
+    # k t = 1: there the onset does not count.
+    assert slow[3] == pytest.approx(plain[3])
+
+
+def test_single_mode_has_the_curve_of_the_oscillator():
+    time = np.array([0.0, 1.0, 7.0, 60.0, 200.0])
+    mode = coefficients(0.05, 0.9, 0.5, 0.3)
+    found = curve(time, age=0.5, share=0.3, single=1.0)
+    # s k A = .0075: the damping is not bent yet.
+    np.testing.assert_allclose(found, trajectory(time, 0.2, 0.8, mode), rtol=1e-9)
+    assert found.max() > 0.82
+    relaxation = curve(time, age=0.5, share=0.3)
+    assert relaxation.max() < 0.8
+    # Draws of several families side by side.
+    both = curve(time, age=0.5, share=0.3, single=np.array([[0.0], [1.0]]))
+    np.testing.assert_array_equal(both, [relaxation, found])
+
+
+@LADDER
+@given(stiffness=st.floats(1e-4, 50), age=st.floats(0, 1e4), share=st.floats(0, 1))
+def test_curve_stays_between_start_and_plateau_however_stale(stiffness, age, share):
+    values = curve(np.arange(0, 200, 5.0), stiffness, age=age, share=share)
+    assert np.all(np.isfinite(values))
+    assert np.all((values > 0.2 - 1e-12) & (values < 0.8 + 1e-12))
+    assert np.all(np.diff(values) >= 0)
+    fresh = curve(np.arange(0, 200, 5.0), stiffness)
+    assert np.all(values >= fresh - 1e-12)
+
+
+# PyTensor --------------------------------------------------------------------------------------
+
+GROUP_INPUTS = ("headroom_logit", "log_slope", "start_logit", "headroom", "stiffness", "size")
+LUCK_INPUTS = ("plateau_luck", "stiffness_luck", "shape_luck")
+RUN_INPUTS = ("rate", "loss", *LUCK_INPUTS, "log_onset", "interval", "clipped")
+CURVE_INPUTS = ("clock", "momentum", "age", "corrected")
+SCALARS = tuple(POPULATION)
+
+
+def chain(values):
+    """Every level in one go, on whatever the values are."""
+    population = {name: values[name] for name in SCALARS}
+    group = eq.group_level(population, *(values[name] for name in GROUP_INPUTS))
+    run = eq.run_level(
+        population,
+        group,
+        values["rate"],
+        values["loss"],
+        tuple(values[name] for name in LUCK_INPUTS),
+        values["log_onset"],
+        values["interval"],
+        values["clipped"],
+    )
+    share = eq.uncorrected(population, values["corrected"])
+    reward = eq.expected_reward(values["clock"], run, values["momentum"], values["age"], share)
+    return [*group, *run, reward]
+
+
+# What the chain returns; in the graph the gradients of the last follow.
+OUTPUTS = len(eq.GroupLevel._fields) + len(eq.RunLevel._fields) + 1
+
+
+NAMES = (*SCALARS, *GROUP_INPUTS, *RUN_INPUTS, *CURVE_INPUTS)
+DISCRETE = {"interval", "clipped", "corrected"}
+SPREADS = {name for name in SCALARS if name.endswith("_spread")}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    inputs = {name: pt.dvector(name) for name in NAMES}
+    outputs = chain(inputs)
+    smooth = [inputs[name] for name in NAMES if name not in DISCRETE]
+    gradients = pytensor.grad(outputs[-1].sum(), smooth)
+    return pytensor.function([*inputs.values()], [*outputs, *gradients], mode="FAST_COMPILE")
+
+
+def evaluate(graph, values):
+    return graph(*(values[name] for name in NAMES))
+
+
+def random_values(rng, reach=2.0):
+    """Inputs in a box of ``reach`` standard deviations of broad priors, whatever the pilots."""
+    means = dict.fromkeys(SPREADS, -1.5) | {"log_slope": -5.0, "headroom_logit": 1.0}
+    values = {
+        name: means.get(name, 0.0)
+        + (0.7 if name in SPREADS else 1.0) * rng.uniform(-reach, reach, SIZE)
+        for name in (*SCALARS, *GROUP_INPUTS, *RUN_INPUTS[:5])
+    }
+    # A shape, not a scale: a start half or twice as steep.
+    values["log_onset"] = 0.2 * rng.uniform(-reach, reach, SIZE)
+    values["interval"] = rng.choice([1.0, 2.0, 8.0, 64.0], SIZE)
+    values["clipped"] = rng.choice([0.0, 1.0], SIZE)
+    values["corrected"] = rng.choice([0.0, 1.0], SIZE)
+    values["clock"] = rng.uniform(0, 300, SIZE)
+    values["momentum"] = rng.choice([0.0, 0.5, 0.9, 0.99], SIZE)
+    values["age"] = rng.choice([0.0, 0.5, 8.0, 100.0], SIZE)
+    return values
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_numpy_and_pytensor_agree(graph, seed):
+    values = random_values(np.random.default_rng(seed))
+    for number, symbol in zip(chain(values), evaluate(graph, values)[:OUTPUTS], strict=True):
+        np.testing.assert_allclose(symbol, number, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("size", 2),
+        ("loss", 4),
+        ("plateau_luck", 4),
+        ("interval", 5),
+        ("shape_luck", 6),
+        ("log_onset", 7),
+        ("age", 8),
+        ("momentum", 8),
+    ],
+)
+def test_parity_check_rejects_another_input(graph, name, output):
+    values = random_values(np.random.default_rng(0))
+    symbol = evaluate(graph, values)[output]
+    other = chain({**values, name: 0.9 * values[name]})[output]
+    assert np.max(np.abs(symbol / other - 1)) > 1e-4
+
+
+@pytest.mark.parametrize("reach", [2.0, 3.0, 4.0])
+def test_curve_and_gradients_are_finite_far_outside_the_priors(graph, reach):
+    for seed in range(10):
+        values = random_values(np.random.default_rng(100 + seed), reach)
+        for result in evaluate(graph, values):
+            assert np.all(np.isfinite(result))
+
+
+def test_gradients_are_finite_at_the_corners(graph):
+    corners = {
+        "clock": [0.0, 1e-9, 1e5],
+        "momentum": [0.0, 0.999],
+        "age": [0.0, 1e4],
+        "log_slope": [-25.0, 5.0],
+        "loss": [-100.0, 100.0],
+        "headroom_logit": [-30.0, 30.0],
+        "start_logit": [-30.0, 30.0],
+        "log_dispersion": [-8.0, 6.0],
+    }
+    grid = [axis.ravel() for axis in np.meshgrid(*corners.values())]
+    base = {name: np.full(grid[0].size, float(POPULATION.get(name, 0.0))) for name in NAMES}
+    base["interval"][:] = 16.0
+    for clipped in (0.0, 1.0):
+        values = base | dict(zip(corners, grid, strict=True))
+        values["clipped"] = np.full(grid[0].size, clipped)
+        for name, result in zip([*range(OUTPUTS), *NAMES], evaluate(graph, values), strict=False):
+            assert np.all(np.isfinite(result)), name
+
+
+def test_gradient_is_that_of_a_finite_difference(graph):
+    values = random_values(np.random.default_rng(7))
+    gradients = evaluate(graph, values)[OUTPUTS:]
+    smooth = [name for name in NAMES if name not in DISCRETE]
+    for name, gradient in zip(smooth, gradients, strict=True):
+        if name in ("momentum", "loss"):  # a corner at 0, and at the caps
+            continue
+        step = 1e-5 * np.maximum(1, np.abs(values[name]))
+        ahead = chain({**values, name: values[name] + step})[-1]
+        behind = chain({**values, name: values[name] - step})[-1]
+        np.testing.assert_allclose(gradient, (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-7)

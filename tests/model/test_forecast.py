@@ -1,0 +1,384 @@
+"""Forecasts: the simulator's own curve where nothing is uncertain, and honest spread elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import PLANS, Plan, Truth, made_up, prior_means, wandering
+
+from advisor.errors import InputError
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.model import equations as eq
+from advisor.theory import coefficients, schedule_factors, trajectory
+
+STILL = dict.fromkeys(
+    (
+        "log_headroom_spread",
+        "log_model_spread",
+        "log_run_rate_spread",
+        "log_run_plateau_spread",
+        "log_run_shape_spread",
+        "log_run_loss_spread",
+    ),
+    -30.0,
+)
+MINE = {
+    "rate.learning_rate": 0.8,
+    "rate.group_size": 0.4,
+    "curvature_exponent": 0.3,
+    "uncorrected_log_odds": 0.5,
+    "hazard.level": -7.2,
+    "depression.level": -2.0,
+}
+LEVELS = {"headroom_logit": 0.7, "log_slope": -3.5, "start_logit": -1.2}
+SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
+
+
+@pytest.fixture(scope="module")
+def certain():
+    """Posterior of one point, without seed noise."""
+    return made_up(width=0.0, moved={**STILL, **MINE, **LEVELS})
+
+
+@pytest.fixture(scope="module")
+def truth(certain):
+    """The same point, for the simulator."""
+    return Truth(
+        certain.meta.reference,
+        {**prior_means(), **STILL, **MINE},
+        headroom_logit=LEVELS["headroom_logit"],
+        log_slope=LEVELS["log_slope"],
+        start_logit=dict.fromkeys(("tiny-s", "tiny-m"), LEVELS["start_logit"]),
+    )
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return made_up()
+
+
+LARGER = {"model": "tiny-m", "parameters": 4e5}
+CASES = {
+    "reference": Plan(),
+    "hot": Plan(2e-3, 64),
+    "larger model": Plan(1e-4, 4, prompts=48, **LARGER),
+    "stale, clipped": Plan(1e-3, minibatches=16, epochs=2),
+    "stale, no ratio": Plan(minibatches=8, ratio=False),
+    "lagging": Plan(lag=6.0, **LARGER),
+    "no momentum": Plan(momentum=0.0),
+}
+STEPS = np.array([0, 1, 2, 5, 20, 60, 200])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forecast_is_the_curve_of_the_simulator(certain, truth, name):
+    plan = CASES[name]
+    target = LARGE if plan.model == "tiny-m" else SMALL
+    reward = Forecaster(certain, target).reward(plan.completed, STEPS)
+    assert reward.shape == (400, STEPS.size)
+    np.testing.assert_allclose(reward, np.tile(truth.reward(plan, STEPS), (400, 1)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("schedule", "warmup"), [("linear", 0), ("cosine", 10), ("constant", 30)])
+def test_forecast_under_a_schedule_is_that_of_the_whole_planned_run(
+    certain, truth, schedule, warmup
+):
+    plan = Plan(schedule=schedule, warmup=warmup, steps=100)
+    forecaster, steps = Forecaster(certain, SMALL), np.array([5, 20, 50, 100])
+    reward = forecaster.reward(plan.completed, steps)[0]
+    np.testing.assert_allclose(reward, truth.reward(plan, steps), atol=3e-3)
+    # Asked for an early step alone, the decay must not be squeezed into it.
+    early = forecaster.reward(plan.completed, 20)[0, 0]
+    assert early == pytest.approx(reward[1], abs=1e-12)
+    squeezed = replace(plan, steps=20).completed
+    if schedule != "constant":
+        assert abs(forecaster.reward(squeezed, 20)[0, 0] - early) > 0.01
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"learning_rate": 4e-4},
+        {"group_size": 16},
+        {"prompts": 32.0},
+        {"minibatches": 4},
+        {"epochs": 2},
+        {"lag": 9.0},
+        {"momentum": 0.5},
+        {"ratio": False, "minibatches": 4},
+    ],
+)
+def test_forecast_check_rejects_another_configuration(certain, truth, change):
+    reward = Forecaster(certain, SMALL).reward(replace(Plan(), **change).completed, STEPS)[0]
+    np.testing.assert_allclose(reward, truth.reward(replace(Plan(), **change), STEPS), rtol=1e-9)
+    assert np.abs(reward - truth.reward(Plan(), STEPS)).max() > 1e-3
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+@pytest.mark.parametrize("steps", [40, 100])
+def test_survival_is_that_of_the_squared_rate(certain, truth, schedule, steps):
+    plan = Plan(1e-3, minibatches=2, epochs=2, schedule=schedule, warmup=10, steps=100)
+    factors = schedule_factors(schedule, steps, warmup_steps=10, planned_steps=100)
+    survival = Forecaster(certain, SMALL).survival(plan.completed, steps)
+    expected = np.exp(-truth.hazard(plan) * np.sum(factors**2))
+    np.testing.assert_allclose(survival, expected, rtol=1e-9)
+    assert 0.01 < expected < 0.99
+    assert expected != pytest.approx(np.exp(-truth.hazard(plan) * np.sum(factors)), rel=1e-3)
+
+
+def test_simulated_collapses_are_as_frequent_as_survival_says(certain, truth):
+    plan = Plan(1e-3, epochs=2, steps=60)
+    survival = Forecaster(certain, SMALL).survival(plan.completed, 60)[0]
+    rng = np.random.default_rng(80)
+    lives = rng.exponential(1 / truth.hazard(plan), 20_000) > 60
+    assert survival == pytest.approx(lives.mean(), abs=0.015)
+    double = Forecaster(certain, SMALL).survival(plan.completed, 120)[0]
+    assert abs(double - lives.mean()) > 0.1
+
+
+def test_hopeless_configuration_dies_at_the_most_hazard_and_no_sooner(certain):
+    forecaster = Forecaster(certain, SMALL)
+    for steps in (1, 10, 100, 10_000):
+        survival = forecaster.survival(Plan(1e6).completed, steps)
+        np.testing.assert_allclose(survival, np.exp(-eq.MOST_HAZARD * steps), rtol=1e-9)
+    assert survival.max() == 0
+    hotter = forecaster.survival(Plan(1e8).completed, 10)
+    np.testing.assert_allclose(hotter, np.exp(-1.0), rtol=1e-9)
+    assert forecaster.survival(Plan(3e-3).completed, 10).min() > 1.1 * np.exp(-1.0)
+
+
+# Spread ----------------------------------------------------------------------------------------
+
+
+def lucky(**moved):
+    """Runs of a posterior without any spread but that which is named."""
+    posterior = made_up(width=0.0, moved={**STILL, **LEVELS, **moved}, draws=2000)
+    forecaster = Forecaster(posterior, SMALL, draws=4000)
+    return forecaster.group, forecaster.run(Plan().completed)
+
+
+def test_seed_noise_widens_a_forecast_by_its_own_size():
+    _, run = lucky(log_run_plateau_spread=np.log(0.2), **{"depression.level": -30.0})
+    assert np.std(np.log(run.plateau / (1 - run.plateau))) == pytest.approx(0.2, rel=0.06)
+    assert max(np.ptp(np.log(run.stiffness)), np.ptp(np.log(run.dispersion))) < 1e-9
+    _, run = lucky(log_run_rate_spread=np.log(0.2))
+    assert np.std(np.log(run.stiffness)) == pytest.approx(0.2, rel=0.06)
+    assert max(np.ptp(run.plateau), np.ptp(np.log(run.dispersion))) < 1e-9
+
+
+def test_loss_and_shape_of_a_new_run_spread_by_their_own_size():
+    group, run = lucky(log_run_loss_spread=np.log(0.5), **{"depression.level": -1.0})
+    loss = -np.log(run.plateau / group.cold_plateau)
+    assert np.std(np.log(loss)) == pytest.approx(0.5, rel=0.06)
+    assert max(np.ptp(np.log(run.stiffness)), np.ptp(np.log(run.dispersion))) < 1e-9
+    _, run = lucky(log_run_shape_spread=np.log(0.4), log_dispersion=-0.3)
+    assert np.std(np.log(run.dispersion)) == pytest.approx(0.4, rel=0.06)
+    assert np.mean(np.log(run.dispersion)) == pytest.approx(-0.3, abs=0.03)
+    assert max(np.ptp(run.plateau), np.ptp(np.log(run.stiffness))) < 1e-9
+
+
+def test_kinds_of_luck_are_drawn_apart():
+    unit = dict.fromkeys(
+        ("log_run_plateau_spread", "log_run_rate_spread", "log_run_shape_spread"), np.log(0.1)
+    )
+    _, run = lucky(**unit, **{"depression.level": -30.0})
+    parts = [np.log(run.plateau / (1 - run.plateau)), np.log(run.stiffness), np.log(run.dispersion)]
+    correlation = np.corrcoef(parts)
+    assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 0.1
+
+
+def test_two_configurations_are_compared_under_the_same_luck(posterior):
+    one = Forecaster(posterior, SMALL, seed=1)
+    difference = one.reward(Plan(group_size=16).completed, 100) - one.reward(Plan().completed, 100)
+    other = Forecaster(posterior, SMALL, seed=2).reward(Plan(group_size=16).completed, 100)
+    unpaired = other - one.reward(Plan().completed, 100)
+    assert difference.std() < 0.5 * unpaired.std()
+    again = Forecaster(posterior, SMALL, seed=1).reward(Plan().completed, 100)
+    np.testing.assert_array_equal(again, one.reward(Plan().completed, 100))
+
+
+def test_draws_are_thinned_evenly(posterior):
+    forecaster = Forecaster(posterior, SMALL, draws=40)
+    kept = forecaster.draw("curvature_exponent")
+    every = posterior.flat("curvature_exponent")
+    assert kept.shape == (40,)
+    assert (kept[0], kept[-1]) == (every[0], every[-1])
+    assert Forecaster(posterior, SMALL, draws=10_000).draw("log_slope").shape == (400, 1)
+
+
+def test_stiffness_ratio_is_drawn_from_its_prior(posterior):
+    ratio = Forecaster(made_up(draws=5000), SMALL, draws=10_000).log_stiffness_ratio
+    assert np.all(ratio >= 0)
+    scale = posterior.meta.priors.log_stiffness_ratio.sd
+    assert np.sqrt(np.mean(ratio**2)) == pytest.approx(scale, rel=0.05)
+
+
+def test_stiffness_of_the_law_is_that_before_clipping(posterior):
+    forecaster = Forecaster(posterior, SMALL)
+    free = Plan(minibatches=16, ratio=False).completed
+    clipped = Plan(minibatches=16).completed
+    np.testing.assert_allclose(forecaster.law_stiffness(free), forecaster.run(free).stiffness)
+    np.testing.assert_array_equal(forecaster.law_stiffness(clipped), forecaster.law_stiffness(free))
+    assert np.all(forecaster.run(clipped).stiffness < forecaster.law_stiffness(clipped))
+
+
+# Single mode, held-out reward, peak ------------------------------------------------------------
+
+
+def test_forecast_of_a_single_mode_is_the_curve_of_the_oscillator(certain):
+    single = replace(
+        certain,
+        draws={**certain.draws, "is_oscillator": np.ones_like(certain.draws["is_oscillator"])},
+    )
+    plan, forecaster = Plan(2e-3, 64), Forecaster(single, SMALL)
+    run = eq.RunLevel(*(values[0] for values in forecaster.run(plan.completed)))
+    mode = coefficients(run.stiffness, 0.9)
+    wanted = trajectory(STEPS, run.start, run.plateau, mode)
+    found = forecaster.reward(plan.completed, STEPS)
+    np.testing.assert_allclose(found, np.tile(wanted, (400, 1)), rtol=1e-9)
+    other = Forecaster(certain, SMALL).reward(plan.completed, STEPS)
+    assert np.abs(found - other).max() > 0.02
+
+
+def evaluated(posterior, groups=(True, True), bounds=(0.0, 1.0)):
+    """Posterior whose pilots were also evaluated."""
+    low, high = bounds
+    update = {"evaluated": groups, "eval_floor": low, "eval_ceiling": high}
+    return replace(posterior, meta=posterior.meta.model_copy(update=update))
+
+
+def test_without_evaluations_the_outcome_is_the_train_reward(posterior):
+    forecaster = Forecaster(posterior, SMALL)
+    assert not forecaster.is_evaluated
+    np.testing.assert_array_equal(
+        forecaster.outcome(Plan().completed, STEPS), forecaster.reward(Plan().completed, STEPS)
+    )
+    index = posterior.meta.groups.index(("sort", "tiny-m"))
+    only = evaluated(posterior, tuple(group == index for group in range(2)))
+    assert Forecaster(only, LARGE).is_evaluated
+    assert not Forecaster(only, SMALL).is_evaluated
+    assert not Forecaster(evaluated(posterior), Target("sort", "new", 2e5)).is_evaluated
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 3.0)])
+def test_held_out_reward_follows_from_a_start_and_with_odds_of_its_own(truth, bounds):
+    levels = {**STILL, **MINE, **LEVELS, "eval_start_logit": -2.0, "log_eval_gain": np.log(0.6)}
+    posterior = evaluated(made_up(width=0.0, moved=levels), bounds=bounds)
+    forecaster = Forecaster(posterior, SMALL)
+    trained = truth.reward(Plan(), STEPS)
+    risen = (trained - trained[0]) / (1 - trained[0])
+    odds = 0.6 * risen / (1 - risen)
+    wanted = 1 / (1 + np.exp(2.0)) + (1 - 1 / (1 + np.exp(2.0))) * odds / (1 + odds)
+    low, high = bounds
+    found = forecaster.outcome(Plan().completed, STEPS)
+    np.testing.assert_allclose(found, np.tile(low + (high - low) * wanted, (400, 1)), rtol=1e-9)
+    # The train reward stays what it is.
+    np.testing.assert_allclose(forecaster.reward(Plan().completed, STEPS)[0], trained, rtol=1e-9)
+
+
+def test_held_out_reward_stays_within_its_bounds():
+    levels = {**STILL, **MINE, **LEVELS, "eval_start_logit": 0.0, "log_eval_gain": 3.0}
+    forecaster = Forecaster(evaluated(made_up(width=0.0, moved=levels)), SMALL)
+    found = forecaster.outcome(Plan().completed, STEPS)
+    assert found.min() == pytest.approx(0.5)
+    assert 0.9 < found.max() < 1.0
+
+
+def test_peak_is_the_end_of_a_curve_that_does_not_wander(certain):
+    still = replace(
+        certain,
+        draws={**certain.draws, "log_misfit": np.full_like(certain.draws["log_misfit"], -30.0)},
+    )
+    forecaster = Forecaster(still, SMALL)
+    end = forecaster.outcome(Plan().completed, 60)[:, -1]
+    np.testing.assert_allclose(forecaster.peak(Plan().completed, 60), end)
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_peak_is_that_of_simulated_runs_round_the_curve(measured):
+    levels = {**STILL, **MINE, **LEVELS, "log_misfit": -2.5, "log_eval_gain": 0.0}
+    levels["eval_start_logit"] = LEVELS["start_logit"]
+    posterior = made_up(width=0.0, moved=levels, draws=2000)
+    if measured:
+        posterior = evaluated(posterior, bounds=(0.0, 2.0))
+    forecaster = Forecaster(posterior, SMALL, draws=4000)
+    steps = 200
+    curve = forecaster.outcome(Plan().completed, np.arange(1, steps + 1))[0]
+    rng, scale = np.random.default_rng(60), 2.0 if measured else 1.0
+    paths = np.array([wandering(steps, rng)[1:] for _ in range(1500)])
+    wanted = np.maximum((curve + scale * np.exp(-2.5) * paths).max(axis=1), curve[-1])
+    found = forecaster.peak(Plan().completed, steps)
+    # Simulated at 41 steps, the tops between them are missed.
+    wander = scale * np.exp(-2.5)
+    assert found.mean() == pytest.approx(wanted.mean(), abs=0.2 * wander)
+    assert found.std() == pytest.approx(wanted.std(), rel=0.1)
+    assert wanted.mean() > curve[-1] + 0.5 * wander
+
+
+def test_peak_is_never_below_the_end_of_the_curve(posterior):
+    forecaster = Forecaster(posterior, SMALL)
+    for steps in (1, 5, 200):
+        end = forecaster.outcome(Plan().completed, steps)[:, -1]
+        peak = forecaster.peak(Plan().completed, steps)
+        assert np.all(peak >= end)
+        assert np.all(peak <= 1)
+    np.testing.assert_array_equal(peak, forecaster.peak(Plan().completed, 200))
+
+
+# Targets ---------------------------------------------------------------------------------------
+
+TASKS = (*PLANS, Plan(3e-4, 8, task="mod"), Plan(1e-3, 16, task="mod"))
+
+
+def start_log_odds(posterior, target):
+    start = Forecaster(posterior, target).group.start
+    return np.log(start / (1 - start))
+
+
+def test_piloted_pair_starts_and_saturates_where_it_did(posterior):
+    group = Forecaster(posterior, LARGE).group
+    index = posterior.meta.groups.index(("sort", "tiny-m"))
+    np.testing.assert_allclose(group.start, posterior.flat("start")[:, index])
+    run = Forecaster(posterior, LARGE)
+    plateau = eq.reference_plateau(run.population, group, run._log_parameters)
+    np.testing.assert_allclose(plateau, posterior.flat("plateau")[:, index])
+    assert np.all(plateau < group.cold_plateau)
+    np.testing.assert_allclose(np.exp(group.log_stiffness), posterior.flat("stiffness")[:, index])
+
+
+def test_new_model_starts_like_the_piloted_models_of_its_task():
+    posterior = made_up(TASKS, width=0.05, draws=1000)
+    # Task "mod" starts elsewhere: a new model must not hear of it.
+    groups = posterior.meta.groups
+    draws = dict(posterior.draws)
+    shift = np.where([task == "mod" for task, _ in groups], 3.0, 0.0)
+    draws["start_logit"] = draws["start_logit"] + shift
+    moved = replace(posterior, draws=draws)
+    new = start_log_odds(moved, Target("sort", "tiny-new", 2e5))
+    known = draws["start_logit"][..., [task == "sort" for task, _ in groups]].mean()
+    assert new.mean() == pytest.approx(known, abs=0.1)
+    assert new.std() == pytest.approx(0.75, rel=0.15)
+    assert start_log_odds(moved, Target("mod", "tiny-new", 2e5)).mean() > new.mean() + 2
+    # The same model on another task is as new.
+    assert not Forecaster(moved, Target("mod", "tiny-m", 4e5)).is_piloted
+    assert Forecaster(moved, Target("mod", "tiny-s", 1e5)).is_piloted
+
+
+def test_size_moves_a_new_model_along_the_curvature_law(certain):
+    stiffness = [
+        Forecaster(certain, Target("sort", "tiny-new", size)).law_stiffness(Plan().completed)[0]
+        for size in (1e5, 1e7)
+    ]
+    assert stiffness[1] / stiffness[0] == pytest.approx(100**0.3, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["learning_rate", "group_size", "prompts_per_step", "epochs_per_refresh"]
+)
+def test_incomplete_configuration_is_refused(posterior, name):
+    settings = Plan().completed.model_copy(update={name: None})
+    with pytest.raises(InputError, match="configuration to forecast is incomplete") as caught:
+        Forecaster(posterior, SMALL).reward(settings, 10)
+    assert caught.value.key == name

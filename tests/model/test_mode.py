@@ -1,0 +1,194 @@
+"""Where chains start and in which coordinates: the mode, the places, and the starts round it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
+from scipy.special import expit
+from synthetic import Plan
+
+from advisor.model import equations as eq
+from advisor.model.families import FAMILIES
+from advisor.model.fast.density import log_density, natural, pack, sampled
+from advisor.model.fast.kernel import luck_of_runs
+from advisor.model.fast.sampler_coordinates import (
+    LUCK_JITTER,
+    PRIOR_JITTER,
+    SPREADS,
+    _mode,
+    density_of,
+    place,
+)
+from advisor.model.fast.start import start_points
+from advisor.model.fast.tables import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
+from advisor.model.sampling import cohort_of
+
+NAMES = ("population", "task_level", "start_logit", "group_offset", "run_offset")
+HELD = [eq.population_names().index(name) for name in SPREADS]
+
+
+@cache
+def placed(name, family="spectrum"):
+    return place(simulated(name), PRIORS, FAMILIES[family])
+
+
+def places(placement):
+    """Three numbers by which each kind of luck of each run is placed, shape (3, kinds, runs)."""
+    table = placement.data["run_table"][:, RUN_PLACES:RUN_RATE]
+    return table.reshape(len(table), 3, 3).transpose(2, 1, 0)
+
+
+def weights_of(placement):
+    """How much of a run is sampled by its value, of its rate and of its shape."""
+    return places(placement)[2, 1:]
+
+
+def mode_of(cohort):
+    """The density with runs by their luck, where the climb starts, and the mode."""
+    data = data_of(cohort, PRIORS)
+    gap = 1 - expit(np.median(start_points(cohort, PRIORS)["start_logit"]))
+    block = pack(data, shape_of(cohort), gap)
+    density = density_of(block)
+    start, shapes = start_points(cohort, PRIORS), shapes_of(shape_of(cohort))
+    point = [np.broadcast_to(start.get(name, 0.0), size).ravel() for name, size in shapes.items()]
+    point = np.concatenate(point)
+    point[HELD] = data["prior_mean"][HELD]
+    point = sampled(point, block)
+    return density, point, _mode(density, point, HELD)
+
+
+# Mode ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_nothing_free_pulls_at_the_mode(name):
+    density, start, mode = mode_of(simulated(name))
+    before, after = density(start), density(mode)
+    assert after[0] > before[0]
+    free = np.setdiff1d(np.arange(mode.size), HELD)
+    # Units of order one: a slope of .1 is a hundredth of a nat from the top.
+    assert np.abs(after[1][free]).max() < 0.1
+    assert np.abs(before[1][free]).max() > 0.5
+    np.testing.assert_array_equal(mode[HELD], start[HELD])
+
+
+def test_spreads_are_held_and_all_of_them():
+    names = eq.population_names()
+    assert {names[index] for index in HELD} == {
+        name for name in names if "spread" in name or name in ("log_misfit", "log_noise_scale")
+    }
+
+
+@pytest.mark.parametrize("name", ["one group", "two tasks", "all there is"])
+def test_places_do_not_move_the_point(name):
+    """The point is the mode in the coordinates of the places, but for spreads that were nudged."""
+    cohort, placement = simulated(name), placed(name)
+    _, _, mode = mode_of(cohort)
+    point = placement.point.copy()
+    point[HELD] = mode[HELD]
+    at = point.size - 3 * len(cohort.runs)
+    np.testing.assert_array_equal(point[:at], mode[:at])
+    here = unflat(natural(point, placement.block), cohort)
+    luck = unflat(mode, cohort)["run_offset"]
+    found = np.empty_like(luck)
+    parts = (here[key] for key in NAMES)
+    luck_of_runs(*parts, placement.data["run_table"], placement.data["parents"], found)
+    np.testing.assert_allclose(found, luck, atol=1e-9)
+    assert np.any(weights_of(placement) > 0)
+    assert np.abs(here["run_offset"] - luck).max() > 0.01
+
+
+# Places ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_weights_are_shares_and_references_are_spreads(name):
+    placement = placed(name)
+    assert np.all(np.isfinite(places(placement)))
+    weight = weights_of(placement)
+    assert np.all((weight >= 0) & (weight < 1))
+    for kind, key in ((1, "log_run_rate_spread"), (2, "log_run_shape_spread")):
+        reference = places(placement)[1, kind]
+        np.testing.assert_allclose(reference, np.exp(getattr(PRIORS, key).mean))
+
+
+@pytest.mark.parametrize("name", ["one group", "two tasks", "all there is"])
+def test_luck_on_the_plateau_makes_up_for_the_law_to_first_order(name):
+    """At a given offset a pinned plateau stays, however cold plateau and loss move."""
+    by_cold, by_loss, _ = places(placed(name))[:, 0]
+    assert np.all(by_cold >= 0)
+    assert np.all(by_loss <= 0)
+    spread, loss_spread = (
+        np.exp(getattr(PRIORS, f"log_run_{key}_spread").mean) for key in ("plateau", "loss")
+    )
+    # Were all of it made up, a unit of log odds would take 1 / spread of luck, less what luck
+    # does to the loss.
+    assert np.all(by_cold * spread - by_loss * loss_spread < 1 + 1e-9)
+    assert np.any(by_cold > 0.1)
+
+
+def told(prompts, rows=60):
+    """Weights of a run of this many prompts per step among others."""
+    steps = np.arange(rows)
+    plans = [Plan(rate, prompts=prompts, steps=rows) for rate in (3e-4, 1e-3, 1e-4)]
+    noise = np.random.default_rng(95).standard_normal((3, rows)) * 0.25 / np.sqrt(prompts)
+    runs = [
+        plan.run(np.clip(TRUTH.reward(plan, steps) + noise[i], 0, 1), str(i))
+        for i, plan in enumerate(plans)
+    ]
+    return weights_of(place(cohort_of(runs), PRIORS))
+
+
+def test_weights_rise_with_what_the_data_tell():
+    few, more, many = (told(prompts).mean() for prompts in (0.1, 4.0, 256.0))
+    assert few + 0.1 < more < many
+    assert few < 0.3
+    assert many > 0.6
+
+
+def test_collapsed_runs_are_told_least():
+    weight = weights_of(placed("all there is"))
+    dead = simulated("all there is").collapsed == 1
+    assert weight[:, dead].max() < weight[:, ~dead].mean()
+    # A run cut at its first row tells nothing of its curve.
+    np.testing.assert_allclose(weights_of(placed("one that collapsed at once")), 0.0, atol=1e-3)
+
+
+# Starts ----------------------------------------------------------------------------------------
+
+
+def test_starts_of_chains_differ_and_follow_their_seed():
+    placement = placed("all there is")
+    starts = [placement.start(seed) for seed in range(4)]
+    for seed, start in enumerate(starts):
+        np.testing.assert_array_equal(start, placement.start(seed))
+    for i in range(4):
+        for j in range(i):
+            assert np.all(starts[i] != starts[j])
+
+
+def test_chains_start_apart_by_as_much_as_is_said():
+    cohort, placement = simulated("all there is"), placed("all there is")
+    away = np.array([placement.start(seed) for seed in range(400)]) - placement.point
+    width = np.full(placement.point.size, PRIOR_JITTER)
+    width[: placement.data["prior_sd"].size] *= placement.data["prior_sd"]
+    width[-3 * len(cohort.runs) :] = LUCK_JITTER
+    assert np.all(np.abs(away) <= width)
+    np.testing.assert_allclose(np.abs(away).max(axis=0), width, rtol=0.05)
+    np.testing.assert_allclose(away.mean(axis=0) / width, 0.0, atol=0.15)
+
+
+@pytest.mark.parametrize("family", ["spectrum", "oscillator"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_density_is_finite_and_alive_where_chains_start(name, family):
+    placement = placed(name, family)
+    for seed in range(4):
+        start = placement.start(seed)
+        gradient = np.empty_like(start)
+        assert np.isfinite(log_density(start, placement.block, gradient))
+        assert np.all(np.isfinite(gradient))
+        # The sampler refuses a start at which a coordinate has no slope.
+        assert np.all(gradient != 0)

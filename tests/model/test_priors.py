@@ -1,0 +1,156 @@
+"""Prior presets: all load, all say their source, and a broken one names what is wrong."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from advisor.errors import InputError
+from advisor.model import equations as eq
+from advisor.model.families import FAMILIES
+from advisor.model.fast.start import population_names
+from advisor.model.priors import Priors, load_priors, preset_names
+from advisor.model.priors.loader import HalfNormalPrior, NormalPrior, _folder
+
+PRESETS = ("full_finetuning", "lora", "small_models", "uninformative")
+LEAST_SOURCE = 20
+"""Characters: a number's source is at least a short sentence."""
+
+
+def entries(priors):
+    return {
+        name: value
+        for name in Priors.model_fields
+        if isinstance(value := getattr(priors, name), NormalPrior | HalfNormalPrior)
+    }
+
+
+@pytest.fixture
+def text():
+    return (_folder() / "small_models.toml").read_text(encoding="utf-8")
+
+
+def write(folder: Path, text: str, name: str = "mine.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_presets_are_those_that_the_documents_name():
+    assert tuple(preset_names()) == PRESETS
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_loads_and_states_a_source_for_every_number(name):
+    priors = load_priors(name)
+    assert priors.name == name
+    assert len(priors.description) >= LEAST_SOURCE
+    found = entries(priors)
+    assert len(found) == len(Priors.model_fields) - 5
+    for key, entry in found.items():
+        assert len(entry.source.strip()) >= LEAST_SOURCE, key
+        assert entry.sd > 0
+    assert len(priors.family_runs.source.strip()) >= LEAST_SOURCE
+    assert all(getattr(priors.family_runs, family) > 0 for family in FAMILIES)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_parameter_that_is_sampled_has_a_prior(name):
+    priors = load_priors(name)
+    assert population_names() == eq.population_names()
+    for parameter in (*eq.population_names(), "headroom_logit", "log_slope", "start_logit"):
+        assert isinstance(getattr(priors, parameter.replace(".", "_")), NormalPrior)
+
+
+def test_preset_loads_by_path(tmp_path, text):
+    path = write(tmp_path, text.replace('name = "small_models"', 'name = "mine"'))
+    assert load_priors(path).name == load_priors(str(path)).name == "mine"
+
+
+def test_priors_cannot_be_changed():
+    with pytest.raises(ValidationError, match="frozen"):
+        load_priors("lora").name = "mine"
+
+
+# Bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["no_such_preset", "missing.toml", "../lora"])
+def test_unknown_preset_is_named_with_the_choices(name):
+    with pytest.raises(InputError, match=r"no prior preset") as caught:
+        load_priors(name)
+    assert f"'{name}'" in str(caught.value)
+    assert caught.value.key == "priors"
+    for preset in PRESETS:
+        assert preset in str(caught.value)
+
+
+@pytest.mark.parametrize("broken", ["[start_logit\nmean = 1", "mean = = 2", 'a = "open'])
+def test_broken_toml_names_the_file_and_the_place(tmp_path, broken):
+    path = write(tmp_path, broken)
+    with pytest.raises(InputError, match=r"not valid TOML.*at (line \d|end)") as caught:
+        load_priors(path)
+    assert caught.value.path == str(path)
+
+
+def test_text_that_is_not_utf_8_names_the_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"name = '\xff\xfe'")
+    with pytest.raises(InputError, match="not valid TOML") as caught:
+        load_priors(path)
+    assert caught.value.path == str(path)
+
+
+def without_section(text, key):
+    head, _, tail = text.partition(f"[{key}]\n")
+    assert tail
+    return head + "[" + tail.partition("\n[")[2]
+
+
+def test_missing_key_is_named(tmp_path, text):
+    for key in ("hazard_batch", "log_misfit"):
+        short = without_section(text, key)
+        assert key not in tomllib.loads(short)
+        path = write(tmp_path, short)
+        with pytest.raises(InputError, match="Field required") as caught:
+            load_priors(path)
+        assert (caught.value.key, caught.value.path) == (key, str(path))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        (
+            "[start_logit]\nmean = -1.0\nsd = 1.5",
+            "[start_logit]\nmean = -1.0\nsd = 0.0",
+            "start_logit.sd",
+        ),
+        ("[start_logit]\nmean = -1.0", '[start_logit]\nmean = "low"', "start_logit.mean"),
+        ("[start_logit]\nmean = -1.0\n", "[start_logit]\n", "start_logit.mean"),
+        ("[hazard_size]\n", "[hazard_size]\nscale = 2.0\n", "hazard_size.scale"),
+        (
+            "[log_stiffness_ratio]\n",
+            "[log_stiffness_ratio]\nmean = 0.0\n",
+            "log_stiffness_ratio.mean",
+        ),
+        ('name = "small_models"', 'name = "small_models"\nauthor = "me"', "author"),
+    ],
+)
+def test_wrong_entry_is_named(tmp_path, text, old, new, key):
+    assert text.count(old) == 1
+    path = write(tmp_path, text.replace(old, new))
+    with pytest.raises(InputError, match="the preset entry is wrong") as caught:
+        load_priors(path)
+    assert (caught.value.key, caught.value.path) == (key, str(path))
+
+
+def test_number_without_a_source_is_refused(tmp_path, text):
+    section = text.index("[curvature_exponent]")
+    line = text.index("source", section)
+    short = text[:line] + text[text.index("\n", line) + 1 :]
+    with pytest.raises(InputError) as caught:
+        load_priors(write(tmp_path, short))
+    assert caught.value.key == "curvature_exponent.source"

@@ -1,0 +1,353 @@
+"""Saving and loading without a fit, and the gate that a fit must pass; posteriors are made up."""
+
+from __future__ import annotations
+
+import json
+
+import h5netcdf
+import numpy as np
+import pytest
+from synthetic import PLANS, PRESET, Plan, cohort_of_plans, made_up, raw_draws, rising
+
+from advisor.errors import InputError, NotConvergedError, StudyError
+from advisor.findings.text import describe
+from advisor.model import compat as _compat
+from advisor.model import equations as eq
+from advisor.model.fast.density import expand_callback, pack
+from advisor.model.fast.sampler_coordinates import place
+from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
+from advisor.model.posterior import SCHEMA, Posterior
+from advisor.model.priors import load_priors
+from advisor.model.sampling import (
+    CAREFUL,
+    DIVERGENT_SHARE,
+    ESS_LIMIT,
+    MORE_DRAWS,
+    RHAT_LIMIT,
+    Sampling,
+    cohort_of,
+    fit,
+)
+from advisor.model.storage import META
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return made_up()
+
+
+@pytest.fixture
+def saved(posterior, tmp_path):
+    path = tmp_path / "posterior.nc"
+    posterior.save(path)
+    return path
+
+
+def gate(posterior):
+    return posterior.convergence.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
+
+
+# Files -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.smoke
+def test_round_trip_keeps_every_bit(posterior, saved):
+    loaded = Posterior.load(saved)
+    assert loaded.meta == posterior.meta
+    assert loaded.draws.keys() == posterior.draws.keys()
+    for name, values in posterior.draws.items():
+        np.testing.assert_array_equal(loaded.draws[name], values)
+    for name, values in posterior.pilots.items():
+        np.testing.assert_array_equal(loaded.pilots[name], values)
+    assert describe(loaded) == describe(posterior)
+    assert loaded.to_json() == posterior.to_json()
+
+
+def test_saving_again_replaces_the_file(posterior, saved):
+    made_up(PLANS[:2]).save(saved)
+    assert len(Posterior.load(saved).meta.runs) == 2
+    posterior.save(saved)
+    assert Posterior.load(saved).meta == posterior.meta
+
+
+def rewrite_meta(path, change):
+    with h5netcdf.File(path, "a") as file:
+        meta = json.loads(str(file.attrs[META]))
+        change(meta)
+        file.attrs[META] = json.dumps(meta)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1, "1"])
+def test_another_schema_is_refused_with_both_numbers(saved, schema):
+    rewrite_meta(saved, lambda meta: meta["provenance"].update(schema_version=schema))
+    with pytest.raises(StudyError, match=f"has schema {schema}, this version reads {SCHEMA}") as no:
+        Posterior.load(saved)
+    assert no.value.path == str(saved)
+    assert no.value.exit_code == 2
+
+
+def test_another_package_version_is_read_with_a_warning(posterior, saved):
+    rewrite_meta(saved, lambda meta: meta["provenance"].update(package="99.0"))
+    with pytest.warns(UserWarning, match=r"fitted by version 99\.0"):
+        loaded = Posterior.load(saved)
+    assert loaded.meta.provenance.package == "99.0"
+
+
+@pytest.mark.parametrize("key", ["runs", "reference", "priors", "convergence"])
+def test_damaged_meta_is_refused_with_its_key(saved, key):
+    rewrite_meta(saved, lambda meta: meta.pop(key))
+    with pytest.raises(StudyError, match=f"its '{key}' is damaged"):
+        Posterior.load(saved)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"step,reward\n1,0.2\n", b"\x89HDF\r\n\x1a\n" + bytes(90)]
+)
+def test_file_that_is_no_netcdf_is_refused(tmp_path, content):
+    path = tmp_path / "posterior.nc"
+    path.write_bytes(content)
+    with pytest.raises(StudyError, match="this is no saved posterior") as no:
+        Posterior.load(path)
+    assert no.value.path == str(path)
+
+
+def test_cut_file_is_refused(saved):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StudyError, match="this is no saved posterior"):
+        Posterior.load(saved)
+
+
+def test_missing_file_and_folder_are_refused(tmp_path):
+    for path, said in (
+        (tmp_path / "none.nc", "there is no such file"),
+        (tmp_path, "there is no such file"),
+    ):
+        with pytest.raises(StudyError, match=said):
+            Posterior.load(path)
+
+
+def test_netcdf_of_others_is_refused(tmp_path):
+    path = tmp_path / "weather.nc"
+    with h5netcdf.File(path, "w") as file:
+        file.dimensions["time"] = 3
+        file.create_variable("rain", ("time",), np.float64)[...] = 1.0
+    with pytest.raises(StudyError, match="this is no saved posterior"):
+        Posterior.load(path)
+    with h5netcdf.File(path, "a") as file:
+        file.attrs[META] = "{}"
+    with pytest.raises(StudyError, match="this is no saved posterior"):
+        Posterior.load(path)
+
+
+# Names and levels ------------------------------------------------------------------------------
+
+
+def test_named_draws_are_those_that_were_sampled():
+    cohort, priors = cohort_of_plans(), load_priors(PRESET)
+    raw = raw_draws(cohort, priors, np.random.default_rng(1), 200, 0.3, {})
+    posterior = made_up(seed=1)
+    for index, name in enumerate(eq.population_names()):
+        np.testing.assert_array_equal(posterior.draws[name], raw["population"][..., index])
+    for index, name in enumerate(("headroom_logit", "log_slope", "log_onset")):
+        np.testing.assert_array_equal(posterior.draws[name], raw["task_level"][:, :, index])
+    np.testing.assert_array_equal(posterior.draws["start_logit"], raw["start_logit"])
+    for index, name in enumerate(("eval_start_logit", "log_eval_gain")):
+        np.testing.assert_array_equal(posterior.draws[name], raw["eval_level"][:, :, index])
+    for index, name in enumerate(("group_offset.headroom", "group_offset.stiffness")):
+        np.testing.assert_array_equal(posterior.draws[name], raw["group_offset"][:, :, index])
+    names = ("run_offset.plateau", "run_offset.stiffness", "run_offset.shape")
+    assert names == eq.RUN_OFFSETS
+    for index, name in enumerate(names):
+        np.testing.assert_array_equal(posterior.draws[name], raw["run_offset"][:, :, index])
+        assert posterior.draws[name].shape == (2, 200, len(PLANS))
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-2.0, 6.0)])
+def test_levels_are_in_reward_units(bounds):
+    posterior = made_up(bounds=bounds)
+    low, high = bounds
+    start = 1 / (1 + np.exp(-posterior.draws["start_logit"]))
+    np.testing.assert_allclose(posterior.draws["start"], low + (high - low) * start)
+    assert np.all(posterior.draws["plateau"] < high)
+    # What temperature takes, at the reference, given back.
+    sizes = np.log(np.array(posterior.meta.group_parameters) / posterior.meta.reference.parameters)
+    level, by_size = (
+        posterior.draws[f"depression.{term}"][..., None] for term in ("level", "size")
+    )
+    loss = np.exp(np.minimum(level + by_size * sizes, 3.0))
+    cold = (posterior.draws["plateau"] - low) / (high - low) * np.exp(loss)
+    assert np.all((cold > start) & (cold < 1))
+    share = (cold - start) / (1 - start)
+    # The sampled slope: share of the headroom per step, for a model of the reference size.
+    model = (
+        posterior.draws["curvature_exponent"][..., None] * sizes
+        + np.exp(posterior.draws["log_model_spread"])[..., None]
+        * posterior.draws["group_offset.stiffness"]
+    )
+    np.testing.assert_allclose(
+        np.log(share * posterior.draws["stiffness"]) - model,
+        np.broadcast_to(posterior.draws["log_slope"], share.shape),
+        rtol=1e-9,
+    )
+
+
+def test_text_of_one_pilot_is_in_the_singular():
+    line = made_up([Plan()]).text.splitlines()[0]
+    assert line.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
+
+
+# Gate ------------------------------------------------------------------------------------------
+
+FINE = {name: (np.array([1.001]), np.array([900.0])) for name in shapes_of(Shape(1, 1, 1))}
+
+
+def diagnosed(name, rhat, ess):
+    return made_up(diagnostics={**FINE, name: (np.array([1.001, rhat]), np.array([900.0, ess]))})
+
+
+def test_gate_lets_converged_draws_pass():
+    assert gate(made_up()) is None
+    assert gate(diagnosed("run_offset", RHAT_LIMIT - 1e-4, ESS_LIMIT + 1)) is None
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_gate_stops_any_variable_that_did_not_mix(name):
+    wanted = f"R-hat 1.030 of {name} is not below {RHAT_LIMIT}"
+    assert gate(diagnosed(name, 1.03, 900.0)) == wanted
+    assert "only 120 effective draws" in gate(diagnosed(name, 1.001, 120.0))
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_gate_stops_a_parameter_that_never_moved(name):
+    wanted = f"R-hat nan of {name} is not below {RHAT_LIMIT}"
+    assert gate(diagnosed(name, np.nan, 900.0)) == wanted
+    assert "only nan effective draws" in gate(diagnosed(name, 1.001, np.nan))
+
+
+def test_gate_stops_divergences():
+    diverging = np.zeros((2, 2000))
+    diverging[0, :32] = 1
+    steps = np.full((2, 2000), 7.0)
+    posterior = made_up(statistics={"diverging": diverging, "n_steps": steps})
+    assert gate(posterior) == "0.8% of the draws diverged"
+    diverging[0, round(DIVERGENT_SHARE * 4000) :] = 0
+    assert diverging.sum() > 0
+    assert gate(made_up(statistics={"diverging": diverging, "n_steps": steps})) is None
+
+
+@pytest.mark.smoke
+def test_figures_are_those_of_the_chains():
+    # Real diagnostics, on draws without a trend, and on two chains that disagree.
+    rng = np.random.default_rng(70)
+    good = rng.standard_normal((4, 500, 2))
+    rhat, ess = _compat.convergence({"x": good})["x"]
+    assert rhat.shape == ess.shape == (2,)
+    assert np.all(rhat < 1.01)
+    assert np.all((ess > 1500) & (ess < 2600))
+    apart = good + np.array([0, 0, 1, 1])[:, None, None]
+    rhat, ess = _compat.convergence({"x": apart})["x"]
+    assert np.all(rhat > 1.1)
+    assert np.all(ess < 100)
+
+
+@pytest.fixture
+def sampler(monkeypatch):
+    """In place of NUTS: draws that do or do not mix."""
+
+    class Sampler:
+        passes_at, diverging = None, 0.0
+        attempts, blocks, starts = [], [], []
+
+        @classmethod
+        def sample(cls, callbacks, block, shapes, start, *, draws, tune, chains, seed, **others):
+            cls.attempts.append((draws, tune, others["target_accept"], seed))
+            cls.blocks.append(block)
+            assert callbacks[1] == expand_callback.address
+            cls.starts.append(np.array([start(chain) for chain in range(chains)]))
+            rng = np.random.default_rng(seed)
+            # Started apart, and never mixed.
+            apart = 0.5 * np.arange(chains) * (cls.passes_at != len(cls.attempts))
+            found = {}
+            for name, shape in shapes.items():
+                noise = 0.1 * rng.standard_normal((chains, draws, *shape))
+                found[name] = noise + apart.reshape(-1, 1, *[1] * len(shape))
+            return found, {
+                "diverging": (np.arange(chains * draws) < cls.diverging * chains * draws)
+                .astype(float)
+                .reshape(chains, draws),
+                "n_steps": np.full((chains, draws), 7.0),
+            }
+
+    Sampler.attempts, Sampler.blocks, Sampler.starts = [], [], []
+    monkeypatch.setattr(_compat, "sample_density", Sampler.sample)
+    return Sampler
+
+
+BRIEF = Sampling(draws=600, tune=100, target_accept=0.8, seed=5)
+
+
+def test_fit_that_never_converges_gives_no_number(sampler):
+    said = []
+    with pytest.raises(NotConvergedError, match="did not converge in 3 attempts: R-hat") as no:
+        fit(
+            [Plan().run(rising())],
+            priors=PRESET,
+            sampling=BRIEF,
+            progress=lambda *stage: said.append(stage),
+        )
+    assert no.value.exit_code == 4
+    # Nothing diverged: it takes more draws, not smaller steps.
+    assert sampler.attempts == [
+        (600 * times, 200 if attempt else 100, 0.8, 5 + attempt)
+        for attempt, times in enumerate(MORE_DRAWS)
+    ]
+    again = [detail for stage, _, detail in said if stage == "Sampling again"]
+    assert len(again) == 2
+    for detail, times in zip(again, MORE_DRAWS[1:], strict=True):
+        assert detail.startswith("R-hat")
+        assert f"; {times} times the draws" in detail
+
+
+def test_fit_that_diverged_takes_smaller_steps(sampler):
+    sampler.diverging = 0.01
+    with pytest.raises(NotConvergedError, match="did not converge"):
+        fit([Plan().run(rising())], priors=PRESET, sampling=BRIEF)
+    assert [accept for _, _, accept, _ in sampler.attempts] == [0.8, CAREFUL, CAREFUL]
+    assert 0.8 < CAREFUL < 1
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 3])
+def test_fit_says_the_seed_of_the_attempt_that_converged(sampler, attempt):
+    sampler.passes_at = attempt
+    posterior = fit([Plan().run(rising())], priors=load_priors(PRESET), sampling=BRIEF)
+    assert len(sampler.attempts) == attempt
+    assert posterior.meta.provenance.seed == 4 + attempt
+    assert posterior.convergence.draws == 4 * 600 * MORE_DRAWS[attempt - 1]
+    assert gate(posterior) is None
+    assert posterior.meta.priors.name == PRESET
+
+
+def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):
+    sampler.passes_at = 1
+    runs = [Plan().run(rising(), "a"), Plan(1e-3).run(rising(40), "b")]
+    posterior = fit(runs, priors=PRESET, sampling=BRIEF)
+    placement = place(cohort_of(runs), load_priors(PRESET))
+    np.testing.assert_array_equal(sampler.blocks[0], placement.block)
+    starts = np.array([placement.start(chain) for chain in range(4)])
+    np.testing.assert_array_equal(sampler.starts[0], starts)
+    unplaced = pack(data_of(cohort_of(runs), load_priors(PRESET)), shape_of(cohort_of(runs)))
+    assert np.any(sampler.blocks[0] != unplaced)
+    for name in eq.RUN_OFFSETS:
+        assert posterior.draws[name].shape == (4, 600, 2)
+
+
+def test_fit_refuses_bad_input_before_it_loads_anything(sampler):
+    said = []
+    with pytest.raises(InputError, match="no prior preset"):
+        fit([Plan().run(rising())], priors="no_such", progress=lambda *stage: said.append(stage))
+    with pytest.raises(InputError, match="there is no curve to learn from"):
+        fit([Plan().run(np.full(60, 0.5))], progress=lambda *stage: said.append(stage))
+    with pytest.raises(InputError, match="no run to fit"):
+        fit([], progress=lambda *stage: said.append(stage))
+    assert said == sampler.attempts == []

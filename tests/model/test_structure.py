@@ -1,0 +1,222 @@
+"""A cohort as tables of numbers, and the correlation of the slow wander."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cohorts import PRIORS, simulated, without_bins
+from synthetic import PLANS, Plan, cohort_of_plans, rising, wandering
+
+from advisor.model import equations as eq
+from advisor.model.families import FAMILIES, PINNED_SD, SPECTRUM
+from advisor.model.fast import tables as columns
+from advisor.model.fast.tables import WANDER_SHARE, data_of, shape_of, shapes_of, wander_persistence
+from advisor.model.priors import Priors
+from advisor.model.sampling import cohort_of
+
+# Data ------------------------------------------------------------------------------------------
+
+
+def test_shapes_are_those_of_the_cohort():
+    cohort = simulated("all there is")
+    assert shape_of(cohort) == (2, 3, 6)
+    assert shapes_of(shape_of(cohort)) == {
+        "population": (len(eq.population_names()),),
+        "task_level": (3, 2),
+        "start_logit": (3,),
+        "eval_level": (2, 3),
+        "group_offset": (2, 3),
+        "run_offset": (3, 6),
+    }
+
+
+def test_runs_stand_in_their_table():
+    cohort = cohort_of_plans()
+    data = data_of(cohort, PRIORS)
+    table = data["run_table"]
+    assert table.shape == (len(PLANS), columns.RUN_COLUMNS)
+    np.testing.assert_array_equal(table[:, columns.RUN_INTERVAL], [2, 8, 2, 2, 4])
+    for column, name in (
+        (columns.RUN_CLIPPED, "clipped"),
+        (columns.RUN_CORRECTED, "corrected"),
+        (columns.RUN_MOMENTUM, "momentum"),
+        (columns.RUN_MEAN_AGE, "mean_age"),
+        (columns.RUN_COLLAPSED, "collapsed"),
+        (columns.RUN_EXPOSURE, "exposure"),
+    ):
+        np.testing.assert_array_equal(table[:, column], getattr(cohort, name))
+    x = cohort.covariates
+    np.testing.assert_array_equal(table[:, columns.RUN_LOG_PARAMETERS], x.log_parameters)
+    laws = np.split(table, [columns.RUN_RATE, columns.RUN_DEPRESSION, columns.RUN_HAZARD], axis=1)
+    for found, law in zip(laws[1:], eq.LAWS, strict=True):
+        np.testing.assert_array_equal(found, getattr(eq, f"{law}_design")(x))
+    # No run is placed yet.
+    assert not table[:, columns.RUN_PLACES : columns.RUN_RATE].any()
+    np.testing.assert_array_equal(data["parents"][:, 0], cohort.group_of_run)
+    np.testing.assert_array_equal(data["parents"][:, 1], cohort.task_of_group[cohort.group_of_run])
+
+
+def test_bins_follow_their_run_and_evaluations_its_bins():
+    cohort = simulated("all there is")
+    data = data_of(cohort, PRIORS)
+    first, table = data["first_bin"].astype(int), data["bin_table"]
+    assert first[0] == 0
+    assert first[-1] == len(table) == cohort.reward.size + cohort.eval_reward.size
+    for run in range(len(cohort.runs)):
+        mine = table[first[run] : first[run + 1]]
+        bins, tests = cohort.run_of_bin == run, cohort.run_of_eval == run
+        tested = mine[:, columns.BIN_IS_EVALUATION]
+        assert tested.tolist() == [0.0] * bins.sum() + [1.0] * tests.sum()
+        rewards = np.concatenate([cohort.reward[bins], cohort.eval_reward[tests]])
+        np.testing.assert_array_equal(mine[:, columns.BIN_REWARD], rewards)
+        clock = np.concatenate([cohort.clock[bins], cohort.eval_clock[tests]])
+        polynomial = mine[:, columns.BIN_CLOCK :]
+        np.testing.assert_array_equal(polynomial, eq.clock_polynomial(clock))
+        train, held_out = mine[: bins.sum()], mine[bins.sum() :]
+        for column, values in (
+            (columns.BIN_NOISE_KNOWN, cohort.noise_known),
+            (columns.BIN_NOISE_WITHIN, cohort.noise_per_completion),
+            (columns.BIN_NOISE_BETWEEN, cohort.noise_per_prompt),
+            (columns.BIN_PERSISTENCE, wander_persistence(cohort)),
+        ):
+            np.testing.assert_array_equal(train[:, column], values[bins])
+            assert not held_out[:, column].any()
+    assert cohort.run_of_eval.size > 0
+
+
+def test_run_without_bins_has_none():
+    cohort = without_bins(simulated("all there is"), 2)
+    first = data_of(cohort, PRIORS)["first_bin"]
+    assert (np.diff(first) == 0).tolist() == [run == 2 for run in range(6)]
+
+
+def test_arrays_of_every_cohort_have_one_type_each():
+    """The density is compiled once, for all cohorts."""
+    one, other = (
+        data_of(cohort, PRIORS, family)
+        for cohort, family in (
+            (cohort_of_plans(), SPECTRUM),
+            (
+                cohort_of_plans([Plan(steps=7), Plan(1e-3, steps=9)]),
+                FAMILIES["oscillator"],
+            ),
+        )
+    )
+    assert one.keys() == other.keys()
+    for name, values in one.items():
+        assert values.dtype == other[name].dtype == np.float64, name
+        assert values.shape[1:] == other[name].shape[1:], name
+        assert np.all(np.isfinite(values)), name
+    assert (one["is_oscillator"], other["is_oscillator"]) == (0.0, 1.0)
+
+
+def test_priors_stand_in_the_order_of_the_parameters():
+    data = data_of(cohort_of_plans(), PRIORS)
+    for index, name in enumerate(eq.population_names()):
+        prior = getattr(PRIORS, name.replace(".", "_"))
+        assert (data["prior_mean"][index], data["prior_sd"][index]) == (prior.mean, prior.sd)
+    for index, name in enumerate(columns.LEVELS):
+        prior = getattr(PRIORS, name)
+        assert (data["level_mean"][index], data["level_sd"][index]) == (prior.mean, prior.sd)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_family_pins_what_it_names_and_nothing_else(family):
+    cohort = cohort_of_plans()
+    plain, pinned = data_of(cohort, PRIORS), data_of(cohort, PRIORS, family)
+    assert family.pins.keys() <= Priors.model_fields.keys()
+    for part, names in (("prior", eq.population_names()), ("level", columns.LEVELS)):
+        for index, name in enumerate(names):
+            found = pinned[f"{part}_mean"][index], pinned[f"{part}_sd"][index]
+            kept = plain[f"{part}_mean"][index], plain[f"{part}_sd"][index]
+            wanted = (family.pins[name], PINNED_SD) if name in family.pins else kept
+            assert found == wanted, name
+    for name in ("run_table", "bin_table", "parents", "first_bin"):
+        np.testing.assert_array_equal(pinned[name], plain[name])
+
+
+# Families --------------------------------------------------------------------------------------
+
+TIME = np.linspace(0, 200, 101)
+KNOWN = {
+    "exponential": lambda x, onset: np.exp(-x),
+    "hill": lambda x, onset: 1 / (1 + x**onset),
+    "stretched": lambda x, onset: np.exp(-(x**onset)),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_pinned_curve_is_that_of_its_name(name):
+    pins = FAMILIES[name].pins
+    onset = np.exp(pins.get("log_onset", 0.4))
+    run = eq.RunLevel(0.0, 1.0, 0.03, np.exp(pins["log_dispersion"]), onset)
+    left = 1 - eq.expected_reward(TIME, run, 0.0, 0.0, 0.0)
+    np.testing.assert_allclose(left, KNOWN[name](0.03 * TIME, onset), atol=1e-3)
+    others = [curve(0.03 * TIME, np.exp(0.4)) for other, curve in KNOWN.items() if other != name]
+    assert min(np.abs(left - other).max() for other in others) > 0.02
+
+
+# Wander ----------------------------------------------------------------------------------------
+
+
+def long_runs():
+    """Runs of several lengths and binnings, one of which collapsed at once."""
+    late = rising(200)
+    late[1:] = 0.0
+    return cohort_of(
+        [
+            Plan(steps=60).run(rising(60), "short"),
+            Plan(1e-3, steps=400).run(rising(400), "long"),
+            Plan(1e-4, steps=7).run(rising(7), "few"),
+            Plan(2e-4, logging=5).run(rising(50), "windows"),
+            Plan(9e-3).run(late, "dead"),
+        ]
+    )
+
+
+def test_persistence_multiplies_to_the_exponential_correlation():
+    """Between any two bins of a run, not neighbours only."""
+    assert WANDER_SHARE == 0.5
+    cohort = long_runs()
+    persistence, sizes = wander_persistence(cohort), []
+    for run in range(len(cohort.runs)):
+        bins = np.flatnonzero(cohort.run_of_bin == run)
+        step = cohort.step[bins]
+        sizes.append(bins.size)
+        assert persistence[bins[0]] == 0
+        for i in range(bins.size):
+            for j in range(i, bins.size):
+                wanted = np.exp(-(step[j] - step[i]) / (0.5 * max(step[-1], 1.0)))
+                assert np.prod(persistence[bins[i + 1 : j + 1]]) == pytest.approx(wanted)
+    assert sorted(sizes) == [1, 7, 14, 14, 14]
+    assert persistence.shape == cohort.reward.shape
+
+
+def test_wander_does_not_depend_on_the_unit_of_steps():
+    cohort = long_runs()
+    scaled = wander_persistence(replace(cohort, step=10 * cohort.step))
+    np.testing.assert_allclose(scaled[cohort.run_of_bin < 4], wander_persistence(cohort)[:-1])
+
+
+def test_steps_of_one_run_do_not_reach_another():
+    cohort = long_runs()
+    moved = replace(cohort, step=np.where(cohort.run_of_bin == 1, cohort.step**1.5, cohort.step))
+    same = wander_persistence(moved) == wander_persistence(cohort)
+    first = np.diff(cohort.run_of_bin, prepend=-1) > 0
+    np.testing.assert_array_equal(same, (cohort.run_of_bin != 1) | first)
+
+
+@pytest.mark.parametrize(("share", "wrong"), [(0.5, False), (0.2, True), (1.2, True)])
+def test_wander_of_a_simulated_run_has_this_correlation(share, wrong):
+    rng = np.random.default_rng(90)
+    cohort = cohort_of([Plan(steps=200).run(rising(200))])
+    paths = np.array([wandering(200, rng)[1:] for _ in range(2000)])
+    found = np.corrcoef(paths[:, np.round(cohort.step).astype(int) - 1].T)
+    # Squeezed or stretched by the share of the correlation time that is asked about.
+    walk = np.cumsum(np.log(wander_persistence(cohort)[1:] ** (0.5 / share)))
+    walk = np.concatenate([[0.0], walk])
+    meant = np.exp(-np.abs(np.subtract.outer(walk, walk)))
+    # 2000 paths: .022 each.
+    assert (np.abs(found - meant).max() > 0.12) == wrong

@@ -1,0 +1,99 @@
+"""What a posterior says in words: what was piloted, what may be published, and on what it rests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import PLANS, Plan, made_up
+
+from advisor.findings.design import design_check
+from advisor.findings.gates import gate
+from advisor.findings.spans import Span, span_of
+from advisor.findings.text import describe
+from advisor.model.families import FAMILIES
+from advisor.model.posterior import mix
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return made_up()
+
+
+def told(posterior, **updates):
+    """Text of a posterior whose meta is another's."""
+    return describe(replace(posterior, meta=posterior.meta.model_copy(update=updates)))
+
+
+def test_span_is_the_median_and_the_central_interval():
+    span = span_of(np.arange(101.0))
+    assert span == pytest.approx((10, 50, 90))
+    assert Span(0.0123, 0.0456, 0.1).written(2) == "0.046 [0.012, 0.1]"
+    assert Span(-1.0, 0.0, 1.0).exponential == pytest.approx((np.exp(-1), 1, np.e))
+
+
+def test_text_opens_with_what_was_piloted(posterior):
+    first = describe(posterior).splitlines()[0]
+    reference = posterior.meta.reference
+    assert first == (
+        "5 pilots of 2 model-task pairs, 1 of which collapsed. At learning rate "
+        f"{reference.learning_rate:.2g}, group size {reference.group_size:.3g}:"
+    )
+    one = made_up([Plan()]).text.splitlines()[0]
+    assert one.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
+
+
+def test_every_group_and_every_factor_has_its_line(posterior):
+    lines = describe(posterior).splitlines()
+    groups = [f"  {group.text}" for group in gate(posterior)]
+    assert lines[1 : 1 + len(groups)] == groups
+    at = lines.index("What the pilots can tell of them:")
+    checks = {f"  {check.text}." for check in design_check(posterior.meta)}
+    assert set(lines[at + 1 : at + 1 + len(checks)]) == checks
+
+
+def test_exponents_are_said_with_their_intervals(posterior):
+    (line,) = [line for line in describe(posterior).splitlines() if line.startswith("Exponents of")]
+    assert "(80 % intervals)" in line
+    for name, words in (
+        ("curvature_exponent", "curvature exponent"),
+        ("rate.learning_rate", "of learning rate"),
+        ("rate.group_size", "of group size"),
+        ("rate.prompts_per_step", "of prompts per step"),
+    ):
+        low, middle, high = np.quantile(posterior.flat(name), [0.1, 0.5, 0.9])
+        assert f"{words} {middle:.2g} [{low:.2g}, {high:.2g}]" in line
+
+
+def test_curve_is_named_where_it_is_not_the_usual_one(posterior):
+    assert "Curve" not in describe(posterior)
+    assert "Curve: the Hill curve." in made_up(family=FAMILIES["hill"]).text
+    both = describe(
+        mix([posterior, made_up(family=FAMILIES["hill"])], {"spectrum": 0.9, "hill": 0.1})
+    )
+    assert (
+        "Curves by weight: the oscillator over a spectrum of stiffness 0.90, the Hill curve 0.10."
+    ) in both
+    assert "prefer another curve" not in both
+    rare = told(posterior, families={"spectrum": 0.1, "hill": 0.9})
+    assert "The theory's curves weigh 0.10: the data prefer another curve" in rare
+    assert "Curves by weight: the Hill curve 0.90, the oscillator" in rare
+
+
+def test_held_out_rewards_are_said_of_the_group_that_logged_them(posterior):
+    assert "held-out" not in describe(posterior)
+    lines = told(posterior, evaluated=(False, True)).splitlines()
+    (line,) = [line for line in lines if "odds of the headroom gained" in line]
+    task, model = posterior.meta.groups[1]
+    gain = np.exp(np.quantile(posterior.flat("log_eval_gain")[:, 1], [0.1, 0.5, 0.9]))
+    assert line.startswith(
+        f"  {model} on {task}: the odds of the headroom gained are {gain[1]:.2g} [{gain[0]:.2g}"
+    )
+
+
+def test_what_rests_on_the_priors_is_named():
+    """A posterior as wide as its prior moves with it; a narrow one does not."""
+    wide, narrow = (made_up(PLANS, width=width, draws=1000).text for width in (1.0, 0.02))
+    assert "Would move with the priors (power scaling): " in wide
+    assert "Would move with the priors" not in narrow

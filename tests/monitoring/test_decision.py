@@ -1,0 +1,132 @@
+"""Stop, change or go on: each rule where it must speak, and where it must not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from watched import PLAN
+
+from advisor.advice.cost import CostModel
+from advisor.diagnosis import Card, Diagnosis, diagnose
+from advisor.forecast.summaries import rows_before
+from advisor.monitoring import Update, Watch, decide, look
+from advisor.monitoring.update import Band, Interval
+from advisor.run.pilot_run import Hyperparameters
+
+COST = CostModel(fixed=36.0, gpus=8, source="test")
+
+
+def update(**changed):
+    final = Interval(mean=0.8, low=0.75, high=0.85)
+    given = {
+        "run": "run",
+        "task": "sort",
+        "model": "tiny-s",
+        "step": 40,
+        "planned_steps": 140,
+        "reward": 0.6,
+        "start": 0.2,
+        "band": Band(step=(40, 140), mean=(0.6, 0.8), low=(0.6, 0.75), high=(0.6, 0.85)),
+        "final": final,
+        "final_eval": None,
+        "p_reach": None,
+        "p_unstable": 0.02,
+        "p_little_left": 0.0,
+        "share_made": 0.66,
+        "surprise": 0.4,
+        "lost_rows": 0,
+        "fallen_since": None,
+        "gentler_rate": None,
+        "pareto_k": 0.2,
+        "refit_due": False,
+        "seconds": 0.03,
+        "settings": Hyperparameters(learning_rate=3e-4, group_size=8, prompts_per_step=16),
+    }
+    return Update(**{**given, **changed})
+
+
+def diagnosis(*cards):
+    return Diagnosis(
+        id="run",
+        path="run",
+        run="run",
+        verdict=cards[0].status if cards else "PASS",
+        collapse_step=33.0 if any(c.mode == "collapse" for c in cards) else None,
+        cards=cards,
+    )
+
+
+def card(mode, status="FAIL"):
+    return Card(
+        mode=mode, title=mode.title(), status=status, headline="It is bad.", change="Mend it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "cards", "action", "rule"),
+    [
+        ({}, (), "go on", "none"),
+        ({"p_unstable": 0.09}, (), "go on", "none"),
+        ({"p_unstable": 0.11}, (), "change", "unstable"),
+        ({"p_unstable": 0.89}, (), "change", "unstable"),
+        ({"p_unstable": 0.9}, (), "stop", "doomed"),
+        ({"p_little_left": 0.89}, (), "go on", "none"),
+        ({"p_little_left": 0.9}, (), "stop", "gained"),
+        ({"p_little_left": 1.0, "step": 127}, (), "go on", "none"),
+        ({"p_little_left": 1.0, "step": 126}, (), "stop", "gained"),
+        ({"p_little_left": 1.0, "p_unstable": 0.5}, (), "change", "unstable"),
+        ({"surprise": 2e-4}, (), "change", "surprise"),
+        ({"surprise": 4e-4}, (), "go on", "none"),
+        ({"surprise": None}, (), "go on", "none"),
+        ({"fallen_since": 30.0, "p_unstable": 0.98}, (), "stop", "fallen"),
+        ({}, (card("collapse"),), "stop", "fallen"),
+        ({}, (card("collapse", "WARNING"),), "go on", "none"),
+        ({}, (card("reward_hacking"),), "change", "card"),
+        ({"lost_rows": 4}, (), "go on", "none"),
+        ({"lost_rows": 5}, (), "stop", "not finite"),
+    ],
+)
+def test_rules(changed, cards, action, rule):
+    advice = decide(update(**changed), diagnosis(*cards), level=0.9, cost=COST)
+    assert (advice.action, advice.rule) == (action, rule)
+    assert advice.is_alarm == (rule not in ("none", "gained"))
+
+
+def test_what_stopping_saves():
+    advice = decide(update(p_unstable=0.95), diagnosis(), level=0.9, cost=COST)
+    assert advice.steps == 100
+    assert advice.completions == 100 * 16 * 8
+    assert advice.gpu_hours == pytest.approx(100 * 36 * 8 / 3600)
+    assert "Stopping saves 100 steps, 12,800 completions and 8 GPU-hours" in advice.text
+    free = decide(update(), diagnosis(), level=0.9, cost=CostModel(source="none"))
+    assert free.gpu_hours is None
+    assert "saves" not in free.text
+
+
+def test_a_change_names_what_would_be_stable():
+    told = decide(update(p_unstable=0.4, gentler_rate=1e-4), diagnosis(), level=0.9, cost=COST)
+    assert "0.0001 instead of 0.0003" in told.text
+    lost = decide(update(p_unstable=0.4), diagnosis(), level=0.9, cost=COST)
+    assert "No tried learning rate" in lost.text
+    bad = decide(update(), diagnosis(card("truncation")), level=0.9, cost=COST)
+    assert "Mend it" in bad.text
+
+
+def test_a_healthy_run_goes_on_and_a_broken_one_does_not(posterior, rows):
+    watch = Watch(posterior, planned_steps=2 * PLAN.steps)
+    healthy = PLAN.run(rows)
+    for seen in (15, 40, 100):
+        assert not look(watch, rows_before(healthy, seen)).advice.is_alarm
+    broken = PLAN.run(np.where(np.arange(PLAN.steps) < 60, rows, 0.02))
+    assert not look(watch, rows_before(broken, 60)).advice.is_alarm
+    alarms = [look(watch, rows_before(broken, seen)).advice.is_alarm for seen in range(61, 66)]
+    assert alarms[-1]
+    assert diagnose(broken).verdict == "FAIL"
+
+
+def test_the_runs_own_step_times_price_it(posterior, rows):
+    watch = Watch(posterior, planned_steps=2 * PLAN.steps)
+    timed = PLAN.run(rows, series={"reward": rows, "step_time_seconds": np.full(rows.size, 18.0)})
+    advice = look(watch, timed, gpus=4).advice
+    assert advice.gpu_hours == pytest.approx(PLAN.steps * 18 * 4 / 3600)
+    assert look(watch, PLAN.run(rows)).advice.gpu_hours is None

@@ -1,0 +1,210 @@
+"""Following a log: whole lines, restarts, rotation, silence; every reader, without sleeping."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from advisor.monitoring.follow import Follower, follow
+from advisor.monitoring.reading import reader
+
+SETTINGS = {"group_size": 8, "prompts_per_step": 16, "parameters": 1e5}
+
+
+def row(step, reward=None):
+    return {"step": step, "reward": round(0.1 + 0.01 * step if reward is None else reward, 4)}
+
+
+def jsonl(steps, **given):
+    return "".join(json.dumps(row(step, **given)) + "\n" for step in steps)
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self, start):
+        self.now = start
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "run.jsonl"
+
+
+def follower(path, **wanted):
+    return Follower(path, reader(overrides=SETTINGS), **wanted)
+
+
+def write(path, text):
+    """Write as a trainer does that opens its log anew: in place."""
+    with path.open("w") as stream:
+        stream.write(text)
+
+
+def test_rows_arrive_as_they_are_written(log):
+    one = follower(log)
+    assert "not there" in one.look().said[0]
+    assert one.look() is None
+    write(log, jsonl(range(1, 6)))
+    assert one.look().run.step.tolist() == [1, 2, 3, 4, 5]
+    assert one.look() is None
+    with log.open("a") as stream:
+        stream.write(jsonl([6]))
+    assert one.look().run.step[-1] == 6
+
+
+@pytest.mark.parametrize("name", ["run.jsonl", "run.csv"])
+def test_a_number_that_is_half_written_waits_for_its_end(tmp_path, name):
+    path = tmp_path / name
+    whole = jsonl(range(1, 8))
+    if name.endswith("csv"):
+        whole = "step,reward\n" + "".join(
+            f"{r['step']},{r['reward']}\n" for r in map(row, range(1, 8))
+        )
+    one = follower(path)
+    for cut in range(len(whole) // 2, len(whole) + 1):
+        write(path, whole[:cut])
+        os.utime(path, ns=(cut * 10**9, cut * 10**9))
+        found = one.look()
+        if found is None or found.run is None:
+            continue
+        for step, reward in zip(found.run.step, found.run.reward, strict=True):
+            assert reward == row(int(step))["reward"]
+    # The control: read as it stands, the cut file holds another number.
+    write(path, whole[:-2])
+    if name.endswith("csv"):
+        last = reader(overrides=SETTINGS)(path)[0].reward[-1]
+        assert last != row(7)["reward"]
+
+
+def test_a_last_line_without_an_end_is_taken_when_nothing_follows(log):
+    one = follower(log)
+    write(log, jsonl(range(1, 6)).rstrip("\n"))
+    assert one.look().run.step[-1] == 4
+    assert one.look().run.step[-1] == 5
+    assert one.look() is None
+
+
+def test_what_cannot_be_read_for_a_moment_is_read_later(tmp_path):
+    path = tmp_path / "trainer_state.json"
+    state = json.dumps({"log_history": [row(step) for step in range(1, 9)], "max_steps": 20})
+    one = follower(path)
+    write(path, state + "\n")
+    assert one.look().run.step[-1] == 8
+    write(path, state[: len(state) // 2])
+    assert one.look() is None
+    assert one.look() is None
+    assert "what was read before is kept" in one.look().said[0]
+    assert one.look() is None
+    longer = json.dumps({"log_history": [row(step) for step in range(1, 12)], "max_steps": 20})
+    write(path, longer + "\n")
+    found = one.look()
+    assert found.run.step[-1] == 11
+    assert found.said == ()
+
+
+def test_a_resumed_run_repeats_steps(log):
+    one = follower(log)
+    write(log, jsonl(range(1, 21)))
+    one.look()
+    with log.open("a") as stream:
+        stream.write(jsonl(range(11, 15), reward=0.9))
+    found = one.look()
+    assert "went back from 20 to 14" in found.said[0]
+    assert found.run.step.tolist() == list(range(1, 15))
+    assert found.run.reward[-1] == 0.9
+    assert found.run.reward[9] == row(10)["reward"]
+
+
+def test_a_rotated_log_keeps_its_first_part(log):
+    one = follower(log)
+    write(log, jsonl(range(1, 21)))
+    one.look()
+    log.rename(log.with_suffix(".jsonl.1"))
+    assert "not there" in one.look().said[0]
+    write(log, jsonl(range(21, 26)))
+    found = one.look()
+    assert "rows before it are kept" in found.said[0]
+    assert found.run.step.tolist() == list(range(1, 26))
+    assert found.run.hyperparameters.group_size == 8
+    with log.open("a") as stream:
+        stream.write(jsonl([26]))
+    found = one.look()
+    assert found.run.step.tolist() == list(range(1, 27))
+    assert found.said == ()
+
+
+def test_a_log_that_shrinks_to_a_new_start_is_a_new_run(log):
+    one = follower(log)
+    write(log, jsonl(range(1, 21)))
+    one.look()
+    write(log, jsonl(range(1, 5)))
+    found = one.look()
+    assert found.run.step.tolist() == [1, 2, 3, 4]
+    assert "went back from 20 to 4" in found.said[0]
+
+
+def test_a_log_written_anew_each_time_is_no_rotation(tmp_path):
+    path = tmp_path / "run.jsonl"
+    one = follower(path)
+    for last in (5, 6, 7):
+        fresh = tmp_path / "fresh"
+        write(fresh, jsonl(range(1, last + 1)))
+        fresh.replace(path)
+        found = one.look()
+        assert found.run.step[-1] == last
+        assert found.said == ()
+
+
+def test_silence_is_said_once_and_ends(log):
+    write(log, jsonl(range(1, 6)))
+    clock = Clock(log.stat().st_mtime)
+    one = follower(log, clock=clock, silent_after=100)
+    one.look()
+    clock.now += 99
+    assert one.look() is None
+    clock.now += 3600
+    assert "62 minutes" in one.look().said[0]
+    assert one.look() is None
+    with log.open("a") as stream:
+        stream.write(jsonl([6]))
+    assert one.look().run.step[-1] == 6
+    clock.now = log.stat().st_mtime + 200
+    assert "nothing was logged" in one.look().said[0]
+
+
+def test_a_learning_rate_that_leaves_its_settings_is_no_error(tmp_path):
+    path = tmp_path / "run.jsonl"
+    rows = [{**row(step), "learning_rate": 1e-4 if step < 8 else 1e-3} for step in range(1, 13)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+    one = Follower(path, reader(overrides={**SETTINGS, "learning_rate": 1e-4}))
+    run = one.look().run
+    assert run.hyperparameters.learning_rate == 1e-3
+    assert any("peaks at" in line for line in run.warnings)
+
+
+def test_the_iterator_looks_sleeps_and_looks_again(log):
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        write(log, jsonl(range(1, 4 + len(slept))))
+
+    found = follow(log, reader(overrides=SETTINGS), every=7.0, sleep=sleep)
+    assert "not there" in next(found).said[0]
+    assert [next(found).run.step[-1] for _ in range(3)] == [4, 5, 6]
+    assert set(slept) == {7.0}
+
+
+def test_of_a_folder_with_several_runs_the_newest_is_followed(tmp_path):
+    for name, last, when in (("a", 5, 200), ("b", 9, 100)):
+        path = tmp_path / name / "run.jsonl"
+        path.parent.mkdir()
+        write(path, jsonl(range(1, last + 1), reward=0.1 * when / 100))
+        os.utime(path, (when, when))
+    assert follower(tmp_path).look().run.step[-1] == 5

@@ -1,0 +1,117 @@
+"""What a run has of its own: the likelihood is the sampler's, the integral is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from synthetic import PRESET, Plan, made_up
+
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.observed_run import see
+from advisor.forecast.run_effects import COPIES, laws_of, own_effects, residuals_of
+from advisor.model import equations as eq
+from advisor.model.cohort import build_cohort
+from advisor.model.families import FAMILIES
+from advisor.model.fast import kernel
+from advisor.model.fast.tables import data_of
+from advisor.model.priors import load_priors
+
+PLAN = Plan(3e-4, 8, 4, lag=2.0, steps=60, schedule="linear", warmup=5)
+TARGET = Target("sort", "tiny-s", 1e5)
+
+
+def logged(seed=1, rows=45):
+    rng = np.random.default_rng(seed)
+    mean = 0.75 - 0.55 * np.exp(-np.arange(rows) / 12)
+    return PLAN.run(
+        rng.binomial(128, mean) / 128, reward_floor=0.0, reward_ceiling=1.0, parameters=1e5
+    )
+
+
+def parts(posterior, run):
+    seen = see(run, posterior.meta, PLAN.steps)
+    laws = laws_of(Forecaster(posterior, TARGET, draws=10**6), seen.settings)
+    return seen, laws, residuals_of(laws, seen)
+
+
+@pytest.mark.parametrize("family", ["spectrum", "oscillator"])
+def test_the_likelihood_is_that_of_the_sampler(family):
+    posterior = made_up([PLAN], draws=10, family=FAMILIES[family])
+    run = logged()
+    seen, laws, residuals = parts(posterior, run)
+    rng = np.random.default_rng(3)
+    luck = rng.standard_normal((3, 20))
+    ours = residuals.log_likelihood(residuals.squares(seen.reward - laws.reward(luck, seen.clock)))
+    cohort = build_cohort([run], {}, {})
+    assert cohort.reference == posterior.meta.reference
+    data = data_of(cohort, load_priors(PRESET), FAMILIES[family])
+    theirs = np.empty(20)
+    for draw in range(20):
+        population = np.array([posterior.flat(name)[draw] for name in eq.population_names()])
+        task = np.array(
+            [posterior.flat(n)[draw] for n in ("headroom_logit", "log_slope", "log_onset")]
+        )
+        group = np.array(
+            [posterior.flat(f"group_offset.{n}")[draw] for n in ("headroom", "stiffness")]
+        )
+        given = [
+            population,
+            task,
+            posterior.flat("start_logit")[draw],
+            np.zeros((2, 1)),
+            group,
+            luck[:, draw, None],
+        ]
+        given = [np.ascontiguousarray(value, dtype=float) for value in given]
+        theirs[draw] = kernel.log_likelihood(
+            *given,
+            *(data[name] for name in ("run_table", "parents", "first_bin", "bin_table")),
+            float(data["is_oscillator"]),
+            *(np.zeros_like(value) for value in given),
+        )
+        hazard = population[[i for i, n in enumerate(eq.population_names()) if "hazard" in n]]
+        rate = eq.hazard(data["run_table"][0, -len(hazard) :] @ hazard)
+        theirs[draw] += rate * cohort.exposure[0]
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_laplace_with_importance_integrates_the_luck_out():
+    posterior = made_up([PLAN], draws=5)
+    seen, laws, residuals = parts(posterior, logged())
+    rng = np.random.default_rng(0)
+    many = 20000
+    luck = rng.standard_normal((3, many, 10))
+    value = residuals.log_likelihood(residuals.squares(seen.reward - laws.reward(luck, seen.clock)))
+    brute = np.log(np.exp(value - value.max(axis=0)).mean(axis=0)) + value.max(axis=0)
+    estimates = []
+    for seed in range(20):
+        noise = np.random.default_rng(seed).standard_normal((3, COPIES // 2, 10))
+        own = own_effects(laws, seen, residuals, noise)
+        estimates.append(np.exp(own.log_ratio - brute).mean(axis=0))
+    np.testing.assert_allclose(np.mean(estimates, axis=0), 1.0, atol=0.12)
+    # What the integral is not: the density at no luck at all.
+    none = residuals.log_likelihood(
+        residuals.squares(seen.reward - laws.reward(np.zeros((3, 10)), seen.clock))
+    )
+    assert np.abs(np.exp(none - brute) - 1).max() > 0.25
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_the_luck_follows_the_rows(kind):
+    spreads = dict.fromkeys(
+        ("log_run_plateau_spread", "log_run_rate_spread", "log_run_shape_spread"), -0.5
+    )
+    posterior = made_up(
+        [PLAN], draws=50, width=0.0, moved={**spreads, "log_misfit": -5.0, "log_slope": -1.5}
+    )
+    noise = np.random.default_rng(0).standard_normal((3, COPIES // 2, 100))
+    found = []
+    for luck in (-1.5, 0.0, 1.5):
+        given = np.zeros((3, 100))
+        given[kind] = luck
+        seen, laws, _ = parts(posterior, logged(rows=60))
+        curve = laws.reward(given, seen.clock_at(np.arange(1.0, 61.0)))[0]
+        seen, laws, residuals = parts(posterior, PLAN.run(curve))
+        found.append(own_effects(laws, seen, residuals, noise).luck[kind].mean())
+    assert found[0] < found[1] - 0.25
+    assert found[2] > found[1] + 0.15

@@ -1,0 +1,169 @@
+"""The page in a real browser: no errors, sliders that move Python's numbers, copies, axe."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.advice import Recommendation, what_if
+from advisor.model.posterior import Posterior
+from advisor.reporting import write_report
+from advisor.reporting.explorer import explorer_data, page_forecaster
+
+from .browser import chromium
+from .conftest import Pilot
+
+AXE = os.environ.get("AXE_JS", "")
+"""Path of axe.min.js of the npm package axe-core."""
+
+
+@pytest.fixture(scope="module")
+def page(
+    posterior: Posterior, advice: Recommendation, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    return write_report(posterior, advice, out, configs={"trl": "learning_rate: 1e-4\n"})
+
+
+@pytest.fixture(scope="module")
+def browser(page: Path) -> Iterator[Any]:
+    with chromium() as started:
+        started.get(page.as_uri())
+        yield started
+
+
+def complaints(browser: Any) -> list[Any]:
+    return [line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
+
+
+def moved(browser: Any, name: str, at: int) -> None:
+    browser.execute_script(
+        "const s = document.getElementById(arguments[0]); s.value = arguments[1];"
+        "s.dispatchEvent(new Event('input'));",
+        f"knob-{name}",
+        at,
+    )
+
+
+def exact(browser: Any, name: str) -> float:
+    return float(browser.find_element("id", name).get_attribute("data-exact"))
+
+
+def test_it_opens_without_a_complaint(browser: Any) -> None:
+    assert complaints(browser) == []
+    assert browser.find_element("tag name", "h1").text == "Advised GRPO settings"
+
+
+def test_sliders_move_the_numbers_of_python(
+    browser: Any, posterior: Posterior, advice: Recommendation
+) -> None:
+    choices = explorer_data(posterior, advice)["choices"]
+    forecaster = page_forecaster(posterior, advice)
+    before = exact(browser, "what-reward")
+    for at in (0, len(choices["learning_rate"]) - 1):
+        moved(browser, "learning_rate", at)
+        (row,) = what_if(
+            forecaster,
+            learning_rate=choices["learning_rate"][at],
+            group_size=advice.settings.group_size,
+            minibatches_per_refresh=advice.settings.minibatches_per_refresh,
+            epochs_per_refresh=advice.settings.epochs_per_refresh,
+            steps=advice.steps,
+            cost=advice.cost_model,
+        ).to_dict(orient="records")
+        assert exact(browser, "what-reward") == pytest.approx(row["reward"], abs=1e-6)
+        assert exact(browser, "what-stable") == pytest.approx(row["p_stable"], abs=1e-6)
+        assert exact(browser, "what-reward") != before
+    browser.find_element("id", "what-reset").click()
+    assert exact(browser, "what-reward") == before
+
+
+def test_a_move_is_quick(browser: Any) -> None:
+    took = browser.execute_script(
+        "const s = document.getElementById('knob-learning_rate'), t = performance.now();"
+        "for (let k = 0; k < 10; k++) { s.value = k; s.dispatchEvent(new Event('input')); }"
+        "return (performance.now() - t) / 10;"
+    )
+    assert took < 50, f"{took:.0f} ms a move"
+
+
+def test_a_slider_moves_by_keyboard(browser: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_element("id", "what-reset").click()
+    slider = browser.find_element("id", "knob-group_size")
+    before = browser.find_element("id", "value-group_size").text
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert browser.find_element("id", "value-group_size").text != before
+    assert slider.get_attribute("aria-valuetext") != before
+    browser.find_element("id", "what-reset").click()
+
+
+def test_copying_copies(browser: Any, advice: Recommendation) -> None:
+    button = browser.find_element("css selector", "button[data-copy=paste]")
+    button.click()
+    time.sleep(0.2)
+    assert button.text == "Copied"
+    browser.execute_script(
+        "const a = document.createElement('textarea'); a.id = 'probe'; document.body.append(a);"
+        "a.focus();"
+    )
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_element("id", "probe").send_keys(Keys.CONTROL, "v")
+    pasted = browser.find_element("id", "probe").get_property("value")
+    browser.execute_script("document.getElementById('probe').remove()")
+    assert pasted == advice.summary.splitlines()[0]
+
+
+@pytest.mark.parametrize("width", [360, 1600])
+def test_nothing_is_wider_than_the_screen(page: Path, width: int) -> None:
+    with chromium() as browser:
+        # A window cannot be as narrow as a phone: the device is emulated.
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500},
+        )
+        browser.get(page.as_uri())
+        shown, needed = browser.execute_script(
+            "return [window.innerWidth, document.documentElement.scrollWidth]"
+        )
+        assert shown == width
+        assert needed <= width
+        assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page: Path, scheme: str) -> None:
+    if not Path(AXE).is_file():
+        pytest.skip("set AXE_JS to axe.min.js of the npm package axe-core")
+    with chromium() as browser:
+        browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+        )
+        browser.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
+        browser.get(page.as_uri())
+        browser.execute_script(Path(AXE).read_text(encoding="utf-8"))
+        found = browser.execute_async_script(
+            "const done = arguments[0]; axe.run().then((r) => done(r.violations.map("
+            "(v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' | '))));"
+        )
+        assert found == []
+
+
+def test_a_hostile_name_runs_nothing(build: Any, advise: Any, tmp_path: Path) -> None:
+    name = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
+    pilots = [Pilot(1e-4, model=name, task=name)]
+    posterior = build(pilots)
+    out = write_report(posterior, advise(posterior, pilots[0]), tmp_path / "report.html")
+    with chromium() as browser:
+        browser.get(out.as_uri())
+        assert browser.execute_script("return window.hit") is None
+        assert complaints(browser) == []
+        assert exact(browser, "what-reward") > 0

@@ -1,0 +1,169 @@
+"""The HTML report."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.advice import Recommendation
+from advisor.model.posterior import Posterior
+from advisor.reporting import FIGURES, html, report_html, write_report
+
+from .conftest import Pilot
+
+Build = Callable[..., Any]
+VOID = {"meta", "img", "link", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Elements with their text; fails where a tag is not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and data.strip():
+            self.texts.setdefault(self.open[-1], []).append(data.strip())
+
+
+@pytest.fixture(scope="module")
+def text(posterior: Posterior, advice: Recommendation) -> str:
+    return report_html(posterior, advice)
+
+
+def test_the_answer_comes_first_and_all_parts_follow(text: str, advice: Recommendation) -> None:
+    page = Page(text)
+    assert page.texts["h1"] == ["Advised GRPO settings"]
+    drawn = [spec.title for spec in FIGURES.values()]
+    assert page.texts["h2"] == [
+        "Answer",
+        drawn[0],
+        "What if",
+        "Settings beside alternatives and common recipes",
+        *drawn[1:],
+        "Posterior",
+        "Diagnosis of the pilots",
+        "Next pilot",
+        "Assumptions",
+        "Convergence of the sampler",
+        "How to read this page",
+        "Provenance",
+    ]
+    first = advice.text.splitlines()[0]
+    assert text.index(first) < text.index("<nav")
+    assert "lag = 0.0 assumed (synchronous rollouts)" in page.texts["li"]
+    assert {"1.003 (population)", "6.4.0", "0" * 64} <= set(page.texts["dd"])
+
+
+def test_it_is_one_small_page_that_asks_nobody(text: str) -> None:
+    assert len(text.encode()) < 5_000_000
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert len(scripts) == 1
+    outside = re.sub(r"data:[^\"]+|<script.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.search(r"https?:|//|@import|url\(|<link", outside)
+    # The one address in the script is SVG's name, which nobody is asked for.
+    assert re.findall(r"https?:[^\"]+", scripts[0]) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"fetch\(|XMLHttp|import\(|eval\(|innerHTML", scripts[0])
+    policy = next(
+        values["content"]
+        for tag, values in Page(text).tags
+        if tag == "meta" and values.get("http-equiv") == "Content-Security-Policy"
+    )
+    told = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{told}'"
+    )
+
+
+def test_it_reads_on_a_phone_in_the_dark_and_aloud(text: str) -> None:
+    page = Page(text)
+    tags = [tag for tag, _ in page.tags]
+    assert ("html", {"lang": "en"}) in page.tags
+    assert tags.count("main") == 1
+    assert any(values.get("name") == "viewport" for _, values in page.tags)
+    assert "prefers-color-scheme: dark" in text
+    assert "max-width" in text
+    images = [values for tag, values in page.tags if tag == "img"]
+    assert len(images) == tags.count("figure") == tags.count("figcaption") == len(FIGURES)
+    assert all(len(image["alt"] or "") > 60 for image in images)
+    ids = [values["id"] for _, values in page.tags if "id" in values]
+    assert len(ids) == len(set(ids))
+    for _, values in page.tags:
+        if "aria-labelledby" in values:
+            assert values["aria-labelledby"] in ids
+
+
+def test_figures_are_drawings_and_large_ones_pixels(
+    text: str, posterior: Posterior, advice: Recommendation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [values["src"] or "" for tag, values in Page(text).tags if tag == "img"]
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
+    assert b"<svg" in base64.b64decode(sources[0].split(",")[1])
+    monkeypatch.setattr(html, "MAX_SVG_BYTES", 1000)
+    sources = [
+        values["src"] or ""
+        for tag, values in Page(report_html(posterior, advice)).tags
+        if tag == "img"
+    ]
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+
+
+def test_a_script_for_a_name_comes_out_as_text(build: Build, advise: Build) -> None:
+    name = "<script>alert('x')</script>"
+    pilots = [Pilot(1e-4, model=name, task='"><img src=x onerror=alert(1)>')]
+    posterior = build(pilots)
+    text = report_html(posterior, advise(posterior, pilots[0]))
+    page = Page(text)
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("script") == 2
+    assert tags.count("img") == len(FIGURES)
+    assert not any(key.startswith("on") for _, values in page.tags for key in values)
+    assert any(name in line for line in page.texts["p"])
+    assert any(name in (values.get("alt") or "") for _, values in page.tags)
+
+
+def test_probabilities_never_round_to_certainty(text: str) -> None:
+    cells = Page(text).texts["td"]
+    assert "over 99 %" in cells
+    assert "1e-6" in cells
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        ("next_pilot", "Run another pilot first"),
+        ("infeasible", "No settings reach the stability wanted"),
+    ],
+)
+def test_the_title_says_what_kind_of_answer_it_is(
+    posterior: Posterior, advise: Build, kind: str, title: str
+) -> None:
+    assert Page(report_html(posterior, advise(posterior, kind=kind))).texts["h1"] == [title]
+
+
+def test_write_makes_the_folder(
+    posterior: Posterior, advice: Recommendation, tmp_path: Path, text: str
+) -> None:
+    path = write_report(posterior, advice, tmp_path / "deep" / "report.html")
+    assert path.read_text(encoding="utf-8") == text

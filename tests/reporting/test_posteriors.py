@@ -1,0 +1,93 @@
+"""Posterior densities against their priors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.model.posterior import Posterior
+from advisor.reporting import draw_posteriors, posteriors_info
+from advisor.reporting.posteriors import MAX_GROUPS
+
+from .conftest import Pilot
+
+Build = Callable[..., Any]
+
+
+def test_intervals_are_those_of_the_table(posterior: Posterior) -> None:
+    info = posteriors_info(posterior)
+    table = posterior.table
+    drawn = [ridge for pair in zip(info.plateau, info.stiffness, strict=True) for ridge in pair]
+    for ridge, (_, row) in zip([*drawn, info.curvature], table.iterrows(), strict=False):
+        assert ridge.lower == pytest.approx(row["lower"])
+        assert ridge.upper == pytest.approx(row["upper"])
+        assert ridge.lower < ridge.median < ridge.upper
+    assert [ridge.label for ridge in info.plateau] == ["tiny-s on sort", "tiny-m on sort"]
+
+
+def test_densities_hold_the_mass_that_they_should(posterior: Posterior) -> None:
+    info = posteriors_info(posterior)
+    axes = [(ridge, np.asarray) for ridge in (*info.plateau, info.curvature)]
+    axes += [(ridge, np.log10) for ridge in info.stiffness]
+    for ridge, axis in axes:
+        for value, height, low, high, mass in (
+            (ridge.value, ridge.height, ridge.lower, ridge.upper, 0.8),
+            (ridge.prior_value, ridge.prior_height, ridge.prior_lower, ridge.prior_upper, 0.9),
+        ):
+            assert np.trapezoid(height, axis(value)) == pytest.approx(1, abs=0.03)
+            within = np.where((value >= low) & (value <= high), height, 0)
+            assert np.trapezoid(within, axis(value)) == pytest.approx(mass, abs=0.05)
+
+
+def test_the_prior_is_that_of_the_preset(posterior: Posterior) -> None:
+    prior = posterior.meta.priors.curvature_exponent
+    ridge = posteriors_info(posterior).curvature
+    assert ridge.prior_upper == pytest.approx(prior.mean + 1.645 * prior.sd, abs=0.06)
+    assert ridge.prior_lower == pytest.approx(prior.mean - 1.645 * prior.sd, abs=0.06)
+
+
+def test_the_prior_does_not_follow_the_posterior(build: Build) -> None:
+    moved = posteriors_info(build(moved={"curvature_exponent": 2.0})).curvature
+    plain = posteriors_info(build()).curvature
+    assert moved.median > plain.median + 1.5
+    np.testing.assert_array_equal(moved.prior_value, plain.prior_value)
+
+
+def test_plateaus_stay_within_the_reward(build: Build) -> None:
+    info = posteriors_info(build(floor=-2.0, ceiling=3.0))
+    for ridge in info.plateau:
+        assert ridge.value[0] >= -2
+        assert ridge.value[-1] <= 3
+        assert ridge.prior_value[-1] <= 3
+
+
+def test_few_sizes_are_called_prior_dominated(posterior: Posterior, build: Build) -> None:
+    few = posteriors_info(posterior)
+    assert few.is_prior_dominated
+    assert "prior-dominated" in few.text
+    titles = [axes.get_title(loc="left") for axes in draw_posteriors(few).axes]
+    assert titles == ["Plateau", "Stiffness", "Curvature: prior-dominated"]
+
+    four = posteriors_info(build([Pilot(1e-4, model=f"m{i}", parameters=10**i) for i in range(4)]))
+    assert not four.is_prior_dominated
+    assert draw_posteriors(four).axes[2].get_title(loc="left") == "Curvature exponent"
+
+
+def test_stiffness_has_a_log_axis_and_all_axes_have_units(posterior: Posterior) -> None:
+    plateau, stiffness, curvature = draw_posteriors(posteriors_info(posterior)).axes
+    assert (plateau.get_xscale(), stiffness.get_xscale()) == ("linear", "log")
+    assert plateau.get_xlabel() == "train reward (reward units)"
+    assert stiffness.get_xlabel() == "stiffness k (per optimizer step)"
+    assert curvature.get_xlabel() == "exponent c (no unit)"
+    assert {text.get_text() for text in curvature.texts} >= {"prior", "posterior"}
+
+
+def test_many_groups_are_cut_and_said(build: Build) -> None:
+    info = posteriors_info(
+        build([Pilot(1e-4, model=f"m{i}", parameters=1e5 + i) for i in range(MAX_GROUPS + 1)])
+    )
+    assert len(info.plateau) == MAX_GROUPS
+    assert info.note == "1 pair of model and task with fewer pilots not drawn."

@@ -1,0 +1,149 @@
+"""Pilots and the curves fitted through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.advice import Recommendation
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.model.equations import RUN_OFFSETS
+from advisor.model.posterior import Posterior
+from advisor.reporting import draw_trajectories, fitted_curve, trajectories_info
+from advisor.reporting.trajectories import MAX_LABELS, MAX_PANELS
+from advisor.run.pilot_run import Hyperparameters
+
+from .conftest import Pilot
+
+Build = Callable[..., Any]
+
+
+def test_the_fitted_curve_climbs_in_stairs_of_one_refresh(posterior: Posterior) -> None:
+    curve = fitted_curve(posterior, 1, np.arange(1, 33))  # K = 8
+    assert curve.shape == (300, 32)
+    stairs = curve.reshape(-1, 4, 8)
+    assert np.ptp(stairs, axis=2).max() == 0
+    assert np.all(np.abs(np.diff(stairs[:, :, 0], axis=1)).max(axis=0) > 0.001)
+
+
+def test_the_first_stair_is_the_start(posterior: Posterior) -> None:
+    curve = fitted_curve(posterior, 1, [1, 8], draws=10_000)
+    start = posterior.flat("start")[:, 0]
+    np.testing.assert_allclose(curve, np.stack([start, start], axis=1))
+
+
+def test_the_fitted_curve_uses_the_luck_of_its_own_run(build: Build) -> None:
+    posterior = build()
+    run = posterior.meta.runs[1]
+    for name in RUN_OFFSETS:
+        posterior.draws[name][..., 1] = 0.0
+    mine = fitted_curve(posterior, 1, [41])
+    forecaster = Forecaster(posterior, Target(run.task, run.model, run.parameters), draws=400)
+    forecaster._run_noise[:] = 0
+    settings = Hyperparameters.model_validate(run.hyperparameters)
+    np.testing.assert_allclose(mine, forecaster.reward(settings, [40]))
+    for name in ("run_offset.plateau", "run_offset.stiffness"):
+        posterior.draws[name][..., 1] = 2.0
+        lucky = fitted_curve(posterior, 1, [41])
+        assert np.all(lucky > mine)
+        mine = lucky
+    # A wide spectrum is slow in the end.
+    narrow = fitted_curve(posterior, 1, [4001])
+    posterior.draws["run_offset.shape"][..., 1] = 2.0
+    assert np.all(fitted_curve(posterior, 1, [4001]) < narrow)
+
+
+def test_panels_hold_pilots_bands_and_the_forecast(
+    posterior: Posterior, advice: Recommendation
+) -> None:
+    info = trajectories_info(posterior, advice)
+    assert [(p.task, p.model, len(p.runs)) for p in info.panels] == [
+        ("sort", "tiny-s", 3),
+        ("sort", "tiny-m", 2),
+        ("sort", "tiny-s", 3),
+    ]
+    for run in (run for panel in info.panels for run in panel.runs):
+        assert np.all(run.lower <= run.median)
+        assert np.all(run.median <= run.upper)
+        assert run.grid[0] == 1
+        assert np.all(np.diff(run.grid) > 0)
+    assert [p.forecast is not None for p in info.panels] == [False, False, True]
+    forecast = info.panels[-1].forecast
+    assert forecast is not None
+    assert (forecast.step[0], forecast.step[-1]) == (0, advice.steps)
+    assert forecast.lower[-1] == pytest.approx(advice.reward.lower)
+    assert forecast.label == "lr 3e-4, G 8, K 8"
+    assert "reward" in info.text
+
+
+def test_a_collapsed_run_ends_at_its_onset(posterior: Posterior) -> None:
+    info = trajectories_info(posterior)
+    collapsed = info.panels[0].runs[2]
+    assert collapsed.end == (7.0, 0.05)
+    assert collapsed.grid[-1] == collapsed.step[-1] <= 7.0
+    alive = info.panels[0].runs[0]
+    assert alive.end == (60.0, alive.median[-1])
+    assert "1 collapsed" in info.text
+
+
+def test_without_advice_there_is_no_forecast(posterior: Posterior) -> None:
+    assert all(panel.forecast is None for panel in trajectories_info(posterior).panels)
+
+
+def test_few_runs_are_named_and_many_get_a_colour_bar(
+    posterior: Posterior, advice: Recommendation, build: Build
+) -> None:
+    figure = draw_trajectories(trajectories_info(posterior, advice))
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "tiny-s on sort",
+        "tiny-m on sort",
+        "tiny-s on sort",
+    ]
+    labels = {text.get_text() for text in figure.axes[0].texts}
+    assert labels == {"lr 1e-4, G 16, K 2", "lr 3e-4, G 8, K 8", "lr 3e-3, G 8, K 2 ✕"}
+    assert any("if stable" in text.get_text() for text in figure.axes[2].texts)
+
+    many = build([Pilot(10**-k / (i + 1)) for k in (3, 4) for i in range(MAX_LABELS)])
+    figure = draw_trajectories(trajectories_info(many))
+    assert len(figure.axes) == 2
+    assert figure.axes[1].get_ylabel() == "learning rate"
+    assert not figure.axes[0].texts
+
+
+def test_axes_have_units(posterior: Posterior) -> None:
+    axes = draw_trajectories(trajectories_info(posterior)).axes[0]
+    assert axes.get_xlabel() == "optimizer step"
+    assert axes.get_ylabel() == "train reward (range 0 to 1)"
+
+
+def test_at_most_six_panels_and_the_rest_is_said(build: Build, advise: Build) -> None:
+    pilots = [Pilot(1e-4, model=f"m{i}", parameters=1e5 + i) for i in range(9)]
+    pilots.append(Pilot(2e-4, model="m8", parameters=1e5 + 8))
+    posterior = build(pilots)
+    info = trajectories_info(posterior, advise(posterior, pilots[0]))
+    assert len(info.panels) == MAX_PANELS
+    assert "m8" in {panel.model for panel in info.panels}  # it has most pilots
+    assert info.left_out == 4
+    assert info.note == "4 pairs of model and task with fewer pilots not drawn."
+
+
+def test_an_unpiloted_target_gets_a_panel_without_pilots(
+    posterior: Posterior, advise: Build
+) -> None:
+    info = trajectories_info(posterior, advise(posterior, target=Target("sort", "huge", 7e9)))
+    assert info.panels[-1].model == "huge"
+    assert info.panels[-1].runs == ()
+    assert len(draw_trajectories(info).axes) == 3
+
+
+def test_rewards_in_other_units(build: Build, advise: Build) -> None:
+    posterior = build(floor=-2.0, ceiling=3.0)
+    info = trajectories_info(posterior, advise(posterior))
+    axes = draw_trajectories(info).axes[0]
+    low, high = axes.get_ylim()
+    assert -2.6 < low < -1
+    assert 1.5 < high <= 3.5
+    assert axes.get_ylabel() == "train reward (range -2 to 3)"

@@ -1,0 +1,261 @@
+"""Closed form: three regimes against independent solutions, safe limits, exact gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+from advisor.theory import (
+    Oscillator,
+    coefficients,
+    damping_ratio,
+    decay,
+    overdamped_trajectory,
+    relaxation_time,
+    trajectory,
+)
+from advisor.theory.oscillator import TAYLOR_RADIUS
+
+LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
+MOMENTA = st.floats(0, 0.99)
+TIMES = np.concatenate([[0.0], np.geomspace(1e-3, 1e7, 400)])
+
+
+def with_discriminant(momentum, discriminant):
+    """Oscillator of this momentum with gamma^2 - 4 m k at a chosen value (gamma = 1)."""
+    mass = coefficients(0.0, momentum).mass
+    return Oscillator(mass, 1.0, (1 - discriminant) / (4 * mass))
+
+
+def stiffness_at(zeta, momentum):
+    return 1 / (4 * coefficients(0.0, momentum).mass * zeta**2)
+
+
+# Reference values ------------------------------------------------------------------------------
+
+BY_HAND = {  # m = 1; roots (-1, -2), (-1, -1), -1 +- 2i, (1, 2) and 1 +- 2i
+    "overdamped": ((1, 3, 2), lambda t, v: (2 + v) * np.exp(-t) - (1 + v) * np.exp(-2 * t)),
+    "critical": ((1, 2, 1), lambda t, v: (1 + (1 + v) * t) * np.exp(-t)),
+    "underdamped": (
+        (1, 2, 5),
+        lambda t, v: np.exp(-t) * (np.cos(2 * t) + (1 + v) / 2 * np.sin(2 * t)),
+    ),
+    "growing": ((1, -3, 2), lambda t, v: (2 - v) * np.exp(t) + (v - 1) * np.exp(2 * t)),
+    "growing oscillation": (
+        (1, -2, 5),
+        lambda t, v: np.exp(t) * (np.cos(2 * t) + (v - 1) / 2 * np.sin(2 * t)),
+    ),
+}
+
+
+@pytest.mark.parametrize("velocity", [0.0, -0.7, 2.0])
+@pytest.mark.parametrize("regime", BY_HAND)
+def test_decay_equals_the_solution_worked_out_by_hand(regime, velocity):
+    numbers, solution = BY_HAND[regime]
+    time = np.linspace(0, 12, 200)
+    got = decay(time, Oscillator(*numbers), velocity)
+    expected = solution(time, velocity)
+    tolerance = 2e-14 * max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9, 0.99])
+def test_slow_root_keeps_its_digits_when_far_overdamped(momentum):
+    mass, k = coefficients(0.0, momentum).mass, 1e-9
+    slow = k * (1 + mass * k + 2 * (mass * k) ** 2)  # series of the smaller root, exact to 1e-20
+    expected = np.exp(-slow / k) * (1 + mass * k)
+    assert decay(1 / k, coefficients(k, momentum)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("zeta", [8.0, 1.3, 1.0, 0.7, 0.15])
+@pytest.mark.parametrize(("momentum", "age", "share"), [(0.0, 0, 0), (0.9, 0, 0), (0.9, 5.5, 0.4)])
+def test_decay_solves_the_differential_equation(zeta, momentum, age, share):
+    oscillator = coefficients(stiffness_at(zeta, momentum), momentum, age, share)
+    mass, damping, stiffness = oscillator
+    time = np.linspace(0, 12 * damping / stiffness, 80)
+    flow = solve_ivp(
+        lambda _, y: [y[1], -(damping * y[1] + stiffness * y[0]) / mass],
+        (0, time[-1]), [1.0, 0.0], method="DOP853", t_eval=time, rtol=1e-12, atol=1e-13,
+    )  # fmt: skip
+    np.testing.assert_allclose(decay(time, oscillator), flow.y[0], atol=1e-9)
+
+
+def test_coefficients_follow_the_stated_formula():
+    mass, damping, stiffness = coefficients(0.01, 0.9, mean_age=7.5, uncorrected_share=0.4)
+    assert mass == pytest.approx(9.5 + 0.4 * 0.01 * 7.5**2 / 2)
+    assert damping == pytest.approx(1 - 0.4 * 0.01 * 7.5)
+    assert stiffness == 0.01
+    assert coefficients(0.3, 0.0).mass == 0.5
+    assert coefficients(2.13333333 / 16, 0.9, 7.5, 1.0).damping == pytest.approx(0, abs=1e-8)
+
+
+def test_damping_ratio_is_one_at_critical_and_relaxation_is_damping_over_stiffness():
+    assert damping_ratio(Oscillator(1, 2, 1)) == 1
+    assert damping_ratio(coefficients(stiffness_at(3.0, 0.9), 0.9)) == pytest.approx(3.0)
+    assert relaxation_time(Oscillator(9.5, 0.8, 0.01)) == pytest.approx(80)
+
+
+def test_inertia_fixed_by_momentum_lasts_about_ten_steps():
+    mass, damping, _ = coefficients(1e-3, 0.9)
+    assert mass / damping == pytest.approx(9.5)
+
+
+# Properties ------------------------------------------------------------------------------------
+
+
+@LADDER
+@given(momentum=MOMENTA, log_k=st.floats(-9, np.log10(5)), velocity=st.floats(-2, 2))
+def test_decay_starts_at_one_stays_within_one_and_vanishes(momentum, log_k, velocity):
+    oscillator = coefficients(10**log_k, momentum)
+    left = decay(TIMES, oscillator)
+    assert decay(0.0, oscillator, velocity) == 1
+    assert np.isfinite(left).all()
+    assert np.abs(left).max() <= 1 + 1e-12
+    assert np.isfinite(decay(TIMES, oscillator, velocity)).all()
+    slowest = max(2 * oscillator.mass, 1 / oscillator.stiffness)
+    late = 60 * slowest < TIMES
+    np.testing.assert_allclose(left[late], 0, atol=1e-12)
+
+
+@LADDER
+@given(momentum=MOMENTA, log_zeta=st.floats(1e-6, 4))
+def test_overdamped_cold_start_falls_monotonically_within_zero_and_one(momentum, log_zeta):
+    left = decay(TIMES, coefficients(stiffness_at(10**log_zeta, momentum), momentum))
+    assert np.diff(left).max() <= 1e-14
+    assert left.min() >= -1e-14
+    assert left.max() <= 1 + 1e-14
+
+
+@LADDER
+@given(momentum=MOMENTA, scaled=st.floats(0, 60))
+def test_decay_is_continuous_across_critical_damping(momentum, scaled):
+    eps = 1e-10
+    time = scaled * coefficients(0.0, momentum).mass
+    below, at, above = (decay(time, with_discriminant(momentum, d)) for d in (-eps, 0, eps))
+    assert abs(above - below) < 1e-9
+    assert abs(above - at) < 1e-9
+
+
+@LADDER
+@given(momentum=MOMENTA, scaled=st.floats(0.05, 60), side=st.sampled_from([-1, 1]))
+def test_decay_is_continuous_across_the_edges_of_the_taylor_patch(momentum, scaled, side):
+    mass = coefficients(0.0, momentum).mass
+    time, half = scaled * mass, 1 / (2 * mass)
+
+    def plain(z):  # one elementary formula per regime, no patch
+        root = np.sqrt(abs(z))
+        even, odd = (np.cosh, np.sinh) if z > 0 else (np.cos, np.sin)
+        return np.exp(-half * time) * (even(root) + half * time * odd(root) / root)
+
+    inside, outside = (side * TAYLOR_RADIUS * (1 + d) for d in (-1e-9, 1e-9))
+    for z in (inside, outside):
+        oscillator = Oscillator(mass, 1.0, mass * (half**2 - z / time**2))
+        # A series one term short would miss by z^3/6! = 1.4e-12.
+        assert decay(time, oscillator) == pytest.approx(plain(z), abs=5e-14)
+
+
+@LADDER
+@given(momentum=MOMENTA, start=st.floats(0, 1), plateau=st.floats(0, 1), log_k=st.floats(-6, 0.5))
+def test_trajectory_starts_exactly_at_its_start(momentum, start, plateau, log_k):
+    oscillator = coefficients(10**log_k, momentum)
+    assert trajectory(0, start, plateau, oscillator) == pytest.approx(start, abs=1e-15)
+
+
+@LADDER
+@given(momentum=MOMENTA, log_zeta=st.floats(0.001, 2), faster=st.floats(0.5, 0.999))
+def test_overdamped_trajectory_rises_faster_with_more_stiffness(momentum, log_zeta, faster):
+    stiff = stiffness_at(10**log_zeta, momentum)
+    time = np.geomspace(0.1, 20 / stiff, 60)
+    quick, slow = (
+        trajectory(time, 0.2, 0.7, coefficients(k, momentum)) for k in (stiff, faster * stiff)
+    )
+    assert (quick - slow).min() > -1e-14
+    assert (quick - slow).max() > 0
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9, 0.99])
+def test_deep_overdamped_limit_is_the_single_exponential(momentum):
+    def gap(inertia):  # mass x stiffness = 1 / (4 zeta^2)
+        k = inertia / coefficients(0.0, momentum).mass
+        time = np.linspace(0, 10 / k, 500)
+        exact = trajectory(time, 0.2, 0.7, coefficients(k, momentum))
+        return np.abs(exact - overdamped_trajectory(time, 0.2, 0.7, 1 / k)).max()
+
+    gaps = np.array([gap(10.0**-e) for e in (3, 4, 5, 6)])
+    assert gaps[-1] < 1e-6
+    np.testing.assert_allclose(gaps[:-1] / gaps[1:], 10, rtol=0.02)  # first order in k
+
+
+# PyTensor --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def graph():
+    inputs = pt.dvectors("time", "mass", "damping", "stiffness")
+    out = decay(inputs[0], Oscillator(*inputs[1:]))
+    gradients = pytensor.grad(out.sum(), inputs)
+    return pytensor.function(inputs, [out, *gradients], mode="FAST_COMPILE")
+
+
+def all_regimes():
+    """Rows (time, mass, damping, stiffness): near and far from critical, on both patch edges."""
+    rows = []
+    for momentum in (0.0, 0.9, 0.99):
+        mass = coefficients(0.0, momentum).mass
+        for discriminant in (0, 1e-12, -1e-12, 1e-8, -1e-8, 1e-4, -1e-4, 0.5, 0.999, -1, -50):
+            for scaled in (0, 1e-6, 0.3, 2, 8, 40):
+                rows.append((scaled * mass, *with_discriminant(momentum, discriminant)))
+        for edge in (0.999, 1.0, 1.001, -0.999, -1.0, -1.001):
+            for scaled in (0.3, 2, 8):
+                discriminant = 4 * edge * TAYLOR_RADIUS / scaled**2
+                rows.append((scaled * mass, *with_discriminant(momentum, discriminant)))
+    return np.array(rows).T
+
+
+def test_numpy_and_pytensor_agree_in_every_regime(graph):
+    points = all_regimes()
+    expected = decay(points[0], Oscillator(*points[1:]))
+    np.testing.assert_allclose(graph(*points)[0], expected, rtol=0, atol=1e-12)
+
+
+def test_pytensor_gradients_equal_central_differences_in_every_regime(graph):
+    points = all_regimes()
+    gradients = graph(*points)[1:]
+    assert np.isfinite(gradients).all()
+    for row, gradient in enumerate(gradients):
+        step = 1e-5 * np.maximum(np.abs(points[row]), 1e-3 if row else points[1])
+        sides = []
+        for sign in (1, -1):
+            moved = points.copy()
+            moved[row] += sign * step
+            sides.append(decay(moved[0], Oscillator(*moved[1:])))
+        numeric = (sides[0] - sides[1]) / (2 * step)
+        scale = np.maximum(1, np.abs(numeric))
+        assert (np.abs(gradient - numeric) / scale).max() < 1e-6
+
+
+def test_pytensor_gradients_stay_finite_for_any_time_and_stiffness(graph):
+    grid = np.array(
+        [
+            (time, coefficients(0.0, momentum).mass, 1.0, k)
+            for time in (0.0, 0.5, 1e3, 1e5, 1e7)
+            for momentum in (0.0, 0.9, 0.99)
+            for k in (1e-9, 1e-4, 1 / 38, 0.5, 5.0)
+        ]
+    ).T
+    assert np.isfinite(graph(*grid)).all()
+
+
+def test_whole_trajectory_builds_in_pytensor_and_equals_numpy():
+    k, momentum = pt.dscalars("k", "momentum")
+    time = np.arange(0, 400, 7.0)
+    curve = trajectory(time, 0.2, 0.7, coefficients(k, momentum, 3.5, 0.3))
+    compiled = pytensor.function([k, momentum], curve, mode="FAST_COMPILE")
+    for numbers in ((1e-3, 0.9), (0.05, 0.9), (0.02, 0.0)):
+        plain = trajectory(time, 0.2, 0.7, coefficients(*numbers, 3.5, 0.3))
+        np.testing.assert_allclose(compiled(*numbers), plain, rtol=0, atol=1e-12)

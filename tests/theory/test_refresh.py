@@ -1,0 +1,193 @@
+"""Refresh maps and their limits against brute-force stepping of the optimizer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.theory import (
+    critical_stiffness,
+    cycle_map,
+    flip_limit,
+    held_limit,
+    held_map,
+    neimark_sacker_limit,
+    oscillatory_onset,
+    paper_margin,
+    schedule_radius,
+    simulate_recursion,
+    spectral_radius,
+    stability_margin,
+)
+
+LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=300)
+MOMENTA = st.floats(0, 0.99)
+INTERVALS = st.integers(1, 64)
+SHARES = st.floats(0, 1)
+CYCLES = st.integers(0, 4)
+
+
+def brute_map(k, momentum, interval, share, lag_cycles):
+    """Columns: what K plain optimizer steps make of each basis state (u, v, older snapshots)."""
+    columns = []
+    for state in np.eye(2 + lag_cycles):
+        u, v, *older = state
+        start, snapshot = u, older[-1] if older else u
+        for _ in range(interval):
+            v = momentum * v - (1 - momentum) * k * (share * snapshot + (1 - share) * u)
+            u = u + v
+        columns.append([u, v, *([start, *older[:-1]] if older else [])])
+    return np.array(columns).T
+
+
+def limit(momentum, interval, *, share=1.0, lag_cycles=0):
+    """Exact limit of k K, by scanning the map."""
+    radius = schedule_radius(momentum, interval, uncorrected_share=share, lag_cycles=lag_cycles)
+    scan = {"low": 0.1 / interval, "high": 1000 / interval, "points": 300}
+    return interval * critical_stiffness(radius, **scan)
+
+
+def growth_per_cycle(k, momentum, interval, share, lag_cycles, cycles=600):
+    """Log growth of the largest distance, from the middle third of a simulated run to its last."""
+    path = simulate_recursion(
+        cycles * interval, k, momentum, refresh_interval=interval, uncorrected_share=share,
+        lag_cycles=lag_cycles,
+    )  # fmt: skip
+    _, middle, last = np.abs(path[1:]).reshape(3, -1).max(axis=1)
+    return math.log(last / middle) / (cycles / 3)
+
+
+# The maps --------------------------------------------------------------------------------------
+
+
+@LADDER
+@given(k=st.floats(1e-4, 2), momentum=MOMENTA, interval=INTERVALS)
+def test_held_map_equals_stepping_the_recursion(k, momentum, interval):
+    expected = brute_map(k, momentum, interval, 1.0, 0)
+    np.testing.assert_allclose(held_map(k, momentum, interval), expected, rtol=1e-9, atol=1e-11)
+
+
+@LADDER
+@given(k=st.floats(1e-4, 2), momentum=MOMENTA, interval=INTERVALS, share=SHARES, lag=CYCLES)
+def test_cycle_map_equals_stepping_the_recursion(k, momentum, interval, share, lag):
+    expected = brute_map(k, momentum, interval, share, lag)
+    got = cycle_map(k, momentum, interval, share, lag)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("lag", range(5))
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_cycle_map_iterated_from_a_cold_start_equals_the_simulated_run(share, lag):
+    momentum, interval, cycles = 0.9, 4, 12
+    path = simulate_recursion(
+        cycles * interval, 0.05, momentum, refresh_interval=interval, uncorrected_share=share,
+        lag_cycles=lag,
+    )  # fmt: skip
+    state = np.array([1.0, 0.0, *np.ones(lag)])
+    for cycle in range(cycles):
+        assert state[0] == pytest.approx(path[cycle * interval], abs=1e-12)
+        state = cycle_map(0.05, momentum, interval, share, lag) @ state
+
+
+def test_cycle_map_and_margin_broadcast_over_stiffness_and_share():
+    k, share = np.array([[0.01], [0.2]]), np.array([0.1, 0.5, 1.0])
+    maps = cycle_map(k, 0.9, 8, share, 2)
+    assert maps.shape == (2, 3, 4, 4)
+    np.testing.assert_allclose(maps[1, 2], cycle_map(0.2, 0.9, 8, 1.0, 2))
+    margins = stability_margin(k, 0.9, 8, lag=16, uncorrected_share=share)
+    np.testing.assert_allclose(margins, 1 - spectral_radius(maps))
+
+
+@LADDER
+@given(k=st.floats(1e-4, 5), momentum=MOMENTA, interval=INTERVALS, share=SHARES)
+def test_two_by_two_spectral_radius_equals_the_eigenvalues(k, momentum, interval, share):
+    matrix = cycle_map(k, momentum, interval, share)
+    expected = np.abs(np.linalg.eigvals(matrix)).max()
+    assert spectral_radius(matrix) == pytest.approx(expected, rel=1e-6)
+
+
+# Limits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("interval", [1, 2, 3, 8, 16, 32, 64, 256])
+@pytest.mark.parametrize("momentum", [0.0, 0.3, 0.9, 0.99])
+def test_held_limit_equals_the_scanned_limit(momentum, interval):
+    assert held_limit(momentum, interval) * interval == pytest.approx(limit(momentum, interval))
+
+
+@LADDER
+@given(momentum=st.floats(0.01, 0.99), interval=st.integers(2, 64))
+def test_multiplier_leaves_through_minus_one_or_as_a_complex_pair(momentum, interval):
+    at_flip = held_map(flip_limit(momentum, interval), momentum, interval)
+    assert np.linalg.det(at_flip + np.eye(2)) == pytest.approx(0, abs=1e-9)
+    at_pair = held_map(neimark_sacker_limit(momentum, interval), momentum, interval)
+    assert np.linalg.det(at_pair) == pytest.approx(1, abs=1e-9)
+
+
+def test_special_cases_of_the_held_limit():
+    for interval in (1, 2, 8, 64):
+        assert held_limit(0.0, interval) * interval == pytest.approx(2)
+        assert neimark_sacker_limit(0.0, interval) == math.inf
+    for momentum in (0.0, 0.5, 0.9, 0.99):
+        expected = 2 * (1 + momentum) / (1 - momentum)
+        assert held_limit(momentum, 1) == pytest.approx(expected)
+        assert neimark_sacker_limit(momentum, 1) == math.inf
+    assert held_limit(0.9, 1) == pytest.approx(38)
+
+
+SCHEDULES = [  # momentum, K, share, cycles of lag: flips, complex pairs, partial, lagging
+    (0.0, 1, 1, 0), (0.0, 8, 1, 0), (0.9, 1, 1, 0), (0.9, 2, 1, 0), (0.9, 16, 1, 0),
+    (0.9, 64, 1, 0), (0.0, 8, 0.75, 0), (0.9, 16, 0.5, 0), (0.9, 4, 1, 1), (0.0, 4, 1, 2),
+    (0.5, 4, 1, 4), (0.9, 4, 0.8, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("momentum", "interval", "share", "lag"), SCHEDULES)
+def test_simulated_run_decays_below_the_limit_and_grows_above(momentum, interval, share, lag):
+    edge = limit(momentum, interval, share=share, lag_cycles=lag) / interval
+    settings_ = (momentum, interval, share, lag)
+    for factor, sign in ((0.98, -1), (1.02, 1)):
+        rate = growth_per_cycle(factor * edge, *settings_)
+        margin = stability_margin(
+            factor * edge, momentum, interval, lag=lag * interval, uncorrected_share=share
+        )
+        assert sign * rate > 0
+        assert sign * margin < 0
+        assert rate == pytest.approx(math.log(1 - margin), abs=0.003)
+
+
+@pytest.mark.parametrize("momentum", [0.1, 0.5, 0.9, 0.99])
+def test_oscillation_sets_in_exactly_at_the_stated_stiffness(momentum):
+    onset = oscillatory_onset(momentum)
+    assert onset * (1 - momentum) == pytest.approx((1 - math.sqrt(momentum)) ** 2)
+
+    def imaginary(k):
+        return np.abs(np.imag(np.linalg.eigvals(held_map(k, momentum, 1)))).max()
+
+    assert imaginary(onset * (1 - 1e-6)) == 0
+    assert imaginary(onset * (1 + 1e-6)) > 0
+
+
+def test_oscillation_without_momentum_sets_in_where_the_multiplier_turns_negative():
+    assert oscillatory_onset(0.0) == 1
+    assert np.trace(held_map(1 - 1e-6, 0.0, 1)) > 0 > np.trace(held_map(1 + 1e-6, 0.0, 1))
+
+
+@pytest.mark.parametrize(("momentum", "interval"), [(0.0, 8), (0.9, 4), (0.9, 16), (0.9, 64)])
+def test_boundary_check_rejects_the_papers_rule_as_if_exact(momentum, interval):
+    def miss(k):
+        return abs(stability_margin(k, momentum, interval))
+
+    paper = 1 / interval
+    assert paper_margin(paper, interval) == 0
+    assert miss(held_limit(momentum, interval)) < 1e-9
+    assert miss(paper) > 0.1
+    assert growth_per_cycle(1.02 * paper, momentum, interval, 1.0, 0, cycles=150) < 0
+
+
+def test_scan_returns_infinity_where_everything_is_stable():
+    assert critical_stiffness(lambda k: 0.5, points=10) == math.inf

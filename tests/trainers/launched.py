@@ -1,0 +1,105 @@
+"""Exported configurations and how to start one without its trainer."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from advisor.run.pilot_run import Hyperparameters
+
+SETTINGS = Hyperparameters(
+    learning_rate=2.1544346900318822e-06,
+    group_size=8,
+    prompts_per_step=6,
+    minibatches_per_refresh=4,
+    epochs_per_refresh=2,
+)
+STEPS = 200
+
+ENVIRONMENT = {
+    "MODEL": "org/model-1B",
+    "TRAIN_FILES": "train.parquet",
+    "VAL_FILES": "val.parquet",
+    "PROMPT_DATA": "org/prompts",
+    "REWARD": "reward.py",
+}
+
+STUB = """#!/bin/sh
+for word in "$@"; do printf '%s\\0' "$word"; done
+"""
+
+
+def changed(**updates: Any) -> Hyperparameters:
+    return Hyperparameters.model_validate({**SETTINGS.model_dump(), **updates})
+
+
+def run_script(
+    script: str, folder: Path, *more: str, without: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a script where python3 only says what it was called with."""
+    stub = folder / "bin" / "python3"
+    stub.parent.mkdir(exist_ok=True)
+    stub.write_text(STUB)
+    stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
+    (folder / "start.sh").write_text(script)
+    variables = {name: value for name, value in ENVIRONMENT.items() if name != without}
+    return subprocess.run(
+        ["bash", str(folder / "start.sh"), *more],
+        env={**variables, "PATH": f"{stub.parent}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def words_of(script: str, folder: Path, *more: str) -> list[str]:
+    """Words that python3 would be called with."""
+    done = run_script(script, folder, *more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\0")[:-1]
+
+
+@st.composite
+def launches(
+    draw: st.DrawFn, schedules: tuple[str, ...] = ("constant", "linear", "cosine")
+) -> tuple[Hyperparameters, int, int]:
+    """Settings, steps and devices that divide, in every setting that an export writes."""
+    small = st.integers(1, 6)
+    group, devices = draw(st.integers(2, 16)), draw(st.sampled_from([1, 2, 8]))
+    prompts = draw(small) * (1 if group % devices == 0 else devices)
+    minibatches, epochs = draw(small), draw(small)
+    refreshes = draw(st.integers(1, 40))
+    interval = minibatches * epochs
+    amount = st.floats(1e-9, 0.5)
+    settings = Hyperparameters(
+        learning_rate=draw(amount),
+        group_size=group,
+        prompts_per_step=prompts,
+        minibatches_per_refresh=minibatches,
+        epochs_per_refresh=epochs,
+        lag=0.0,
+        optimizer=draw(st.sampled_from(["adamw", "adam"])),
+        momentum=draw(st.floats(0, 0.999)),
+        schedule=draw(st.sampled_from(schedules)),
+        warmup_steps=draw(st.integers(0, refreshes)) * interval,
+        planned_steps=refreshes * interval,
+        kl_coefficient=draw(st.just(0.0) | amount),
+        clip_low=draw(amount),
+        clip_high=draw(amount),
+        advantage_scaling=draw(st.sampled_from(["group", "batch", "none"])),
+        importance_ratio=True,
+        adapter="full",
+        max_completion_length=draw(st.none() | st.integers(1, 1 << 17)),
+    )
+    return settings, refreshes * interval, devices
+
+
+def told(settings: Hyperparameters, *left_out: str, **updates: Any) -> dict[str, Any]:
+    """What reading an export back must give, but for settings that the trainer keeps elsewhere."""
+    facts = {name: value for name, value in settings.model_dump().items() if value is not None}
+    return {name: value for name, value in (facts | updates).items() if name not in left_out}

@@ -1,0 +1,159 @@
+"""What every export refuses, and what all of them share."""
+
+from __future__ import annotations
+
+import pytest
+from launched import STEPS, changed, run_script, words_of
+
+from advisor.errors import InputError
+from advisor.trainers.export import FRAMEWORKS, export_config
+from advisor.trainers.launch import make_launch, per_device
+
+SCRIPTS = ("verl", "openrlhf")
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(
+    ("updates", "steps", "devices", "problem", "key", "advice"),
+    [
+        ({"learning_rate": None}, STEPS, 1, "learning_rate is not known", "learning_rate", "Give"),
+        ({"group_size": None}, STEPS, 1, "group_size is not known", "group_size", "Give it"),
+        ({"prompts_per_step": None}, STEPS, 1, "prompts_per_step is not", "prompts_per_step", ""),
+        (
+            {"minibatches_per_refresh": None},
+            STEPS,
+            1,
+            "the two factors of the refresh interval",
+            "minibatches_per_refresh",
+            "Give both",
+        ),
+        ({"epochs_per_refresh": None}, STEPS, 1, "two factors", "epochs_per_refresh", "Give both"),
+        (
+            {"prompts_per_step": 10.5},
+            STEPS,
+            1,
+            "10.5 prompts per step is no",
+            "prompts_per_step",
+            "",
+        ),
+        ({"group_size": 1}, STEPS, 1, "a group of 1", "group_size", "at least 2"),
+        ({}, STEPS, 0, "0 devices", "devices", "at least 1"),
+        ({}, 0, 1, "0 steps", "steps", "at least 1"),
+        ({}, STEPS, 5, "6 prompts x 8 completions = 48", "devices", "divides 48, such as 4"),
+        ({"adapter": "lora"}, STEPS, 1, "rank of the LoRA adapter", "adapter_rank", "Give it"),
+        (
+            {"schedule": "cosine", "planned_steps": 400},
+            STEPS,
+            1,
+            "planned over 400 steps and the run over 200",
+            "planned_steps",
+            "over 200 steps",
+        ),
+    ],
+)
+def test_what_is_missing_or_does_not_divide(
+    framework, updates, steps, devices, problem, key, advice
+):
+    with pytest.raises(InputError) as refused:
+        export_config(changed(**updates), steps, framework, devices=devices)
+    assert problem in refused.value.problem
+    assert refused.value.key == key
+    assert refused.value.advice is not None
+    assert advice in refused.value.advice
+
+
+@pytest.mark.parametrize(
+    ("framework", "updates", "steps", "problem", "key", "advice"),
+    [
+        ("verl", {}, 197, "197 optimizer steps are no whole number", "steps", "192 or 200 steps"),
+        ("openrlhf", {}, 197, "are no whole number", "steps", "192 or 200 steps"),
+        ("openrlhf", {}, 5, "last 8 each", "steps", "Plan 8 steps"),
+        ("verl", {"warmup_steps": 12}, 200, "12 steps of warm-up", "warmup_steps", "8 or 16"),
+        ("verl", {"schedule": "linear"}, 200, "no linear schedule", "schedule", "trl or openrlhf"),
+        ("openrlhf", {"optimizer": "sgd"}, 200, "has no SGD", "optimizer", "adamw"),
+        ("trl", {"lag": 8.0}, 200, "8 steps old", "lag", "lag = 0"),
+        ("verl", {"lag": 8.0}, 200, "8 steps old", "lag", "lag = 0"),
+        ("openrlhf", {"lag": 3.0}, 200, "a lag of 3 steps", "lag", "that 8 divides"),
+        ("trl", {"importance_ratio": False}, 200, "importance ratio", "importance_ratio", "verl"),
+        ("openrlhf", {"importance_ratio": False}, 200, "K = 8", "importance_ratio", "verl"),
+        ("slime", {}, 200, "'slime' is none", "to", "trl, verl, openrlhf"),
+    ],
+)
+def test_what_one_trainer_cannot_be_told(framework, updates, steps, problem, key, advice):
+    with pytest.raises(InputError) as refused:
+        export_config(changed(**updates), steps, framework)
+    assert problem in refused.value.problem
+    assert refused.value.key == key
+    assert advice in str(refused.value.advice)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_fresh_sample_needs_no_importance_ratio(framework):
+    fresh = changed(minibatches_per_refresh=1, epochs_per_refresh=1, importance_ratio=False)
+    assert export_config(fresh, STEPS, framework)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_head_gives_the_arithmetic_and_what_was_assumed(framework):
+    text = export_config(changed(schedule="constant"), STEPS, framework, devices=2)
+    assert "# Refresh interval K = 8 optimizer steps = 4 mini-batches x 2 epochs:" in text
+    assert "6 prompts x 8 completions" in text
+    assert "# momentum = 0.9 assumed (" in text
+    assert "# schedule =" not in text
+    assert "2.1544346900318822e-06" in text
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_note_changes_comments_only(framework, tmp_path):
+    plain = export_config(changed(), STEPS, framework)
+    noted = export_config(changed(), STEPS, framework, note="NOT a recommendation\n$(false)\n'")
+    added = set(noted.splitlines()) - set(plain.splitlines())
+    assert added == {"# NOT a recommendation", "# $(false)", "# '"}
+    assert noted.index("NOT a recommendation") < noted.index("Refresh interval")
+    if framework in SCRIPTS:
+        assert words_of(noted, tmp_path) == words_of(plain, tmp_path)
+
+
+@pytest.mark.parametrize("framework", SCRIPTS)
+@pytest.mark.parametrize("model", ["org/other-1B", "it's $HOME", 'a "b" `c`\nd'])
+def test_a_model_arrives_as_it_was_named(framework, model, tmp_path):
+    script = export_config(changed(), STEPS, framework, model=model)
+    done = run_script(script, tmp_path, without="MODEL")
+    words = done.stdout.split("\0")
+    assert model in [word.removeprefix("actor_rollout_ref.model.path=") for word in words]
+    # Where the environment names another, that one is trained.
+    assert model not in run_script(script, tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("framework", "variable"),
+    [
+        *(("verl", name) for name in ("MODEL", "TRAIN_FILES", "VAL_FILES")),
+        *(("openrlhf", name) for name in ("MODEL", "PROMPT_DATA", "REWARD")),
+    ],
+)
+def test_a_script_says_which_variable_it_lacks(framework, variable, tmp_path):
+    done = run_script(export_config(changed(), STEPS, framework), tmp_path, without=variable)
+    assert done.returncode != 0
+    assert f"set {variable} to" in done.stderr
+    assert not done.stdout
+
+
+@pytest.mark.parametrize("framework", SCRIPTS)
+def test_a_script_takes_further_arguments_last(framework, tmp_path):
+    script = export_config(changed(), STEPS, framework)
+    plain = words_of(script, tmp_path)
+    assert words_of(script, tmp_path, "trainer.test_freq=5", "a b") == [
+        *plain,
+        "trainer.test_freq=5",
+        "a b",
+    ]
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4, 6, 8, 12, 16, 24, 48])
+def test_micro_steps_fill_one_optimizer_step(devices):
+    batch, accumulation = per_device(make_launch(changed(), STEPS, devices))
+    assert batch * accumulation * devices == 6 * 8
+    assert batch <= 8
+    if 6 % devices == 0:
+        assert batch == 8  # whole groups where the devices allow it

@@ -1,0 +1,135 @@
+"""OpenRLHF: an export parsed as its own command line would be, then read back by our reader."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as rules
+from launched import STEPS, changed, launches, told, words_of
+
+from advisor.trainers.export import export_config
+from advisor.trainers.openrlhf.export import warmup_ratio
+from advisor.trainers.openrlhf.keys import FRAMEWORK
+
+LISTED = Path(__file__).parent / "known_keys" / "openrlhf.txt"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Flags of OpenRLHF, each with the number of words that it takes."""
+    made = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
+    for line in LISTED.read_text().splitlines():
+        if not line.startswith("#"):
+            name, count = line.split()
+            if count == "0":
+                made.add_argument(f"--{name}", action="store_true")
+            else:
+                many: Any = int(count) if count.isdecimal() else count
+                made.add_argument(f"--{name}", nargs=None if count == "1" else many)
+    return made
+
+
+def parse(text: str, folder: Path, *more: str) -> dict[str, Any]:
+    module, *flags = words_of(text, folder, *more)[1:]
+    assert module == "openrlhf.cli.train_ppo_ray"
+    return vars(parser().parse_args(flags))
+
+
+def read_back(text: str, folder: Path) -> dict[str, Any]:
+    """As read from the arguments that OpenRLHF prints and hands to W&B."""
+    arguments = {
+        name: " ".join(value) if isinstance(value, list) else value
+        for name, value in parse(text, folder).items()
+        if value is not None
+    }
+    batches = int(arguments["data.max_samples"]) // int(arguments["rollout.batch_size"])
+    return FRAMEWORK.derive({**arguments, "num_rollouts_per_episodes": batches}).facts
+
+
+def scheduled_steps(arguments: dict[str, Any]) -> int:
+    """Steps that ``prepare_datasets`` gives the schedule, with a dataset of the size wanted."""
+    completions = int(arguments["data.max_samples"]) * int(
+        arguments["rollout.n_samples_per_prompt"]
+    )
+    passes = int(arguments["train.num_episodes"]) * int(arguments["train.max_epochs"])
+    return completions // int(arguments["train.batch_size"]) * passes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("openrlhf")
+
+
+@given(launch=launches())
+@rules(max_examples=100, deadline=None)
+def test_everything_comes_back_exactly(folder, launch):
+    settings, steps, devices = launch
+    text = export_config(settings, steps, "openrlhf", devices=devices)
+    facts = read_back(text, folder)
+    expected = told(settings, optimizer="adamw")
+    assert {name: facts.get(name) for name in expected} == expected
+    arguments = parse(text, folder)
+    assert scheduled_steps(arguments) == steps
+    # DeepSpeed accumulates whole micro-batches on each device.
+    assert int(arguments["train.batch_size"]) % devices == 0
+    assert arguments["actor.num_gpus_per_node"] == str(devices)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "factor", "value"),
+    [
+        ("--train.max_epochs 2", "--train.max_epochs 3", "epochs_per_refresh", 3),
+        ("--rollout.batch_size 24", "--rollout.batch_size 12", "minibatches_per_refresh", 2),
+        ("--train.batch_size 48", "--train.batch_size 96", "prompts_per_step", 12),
+        ("--data.max_samples 600", "--data.max_samples 624", "planned_steps", 208),
+    ],
+)
+def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new, factor, value):
+    text = export_config(changed(), STEPS, "openrlhf")
+    assert old in text
+    before, after = read_back(text, folder), read_back(text.replace(old, new), folder)
+    assert after[factor] == value != before[factor]
+
+
+def test_rollouts_that_run_ahead(folder):
+    text = export_config(changed(lag=16.0), STEPS, "openrlhf")
+    assert read_back(text, folder)["lag"] == 16
+    arguments = parse(text, folder)
+    assert arguments["train.async_queue_size"] == "2"
+    assert not arguments["vllm.enable_sleep"]  # which it forbids in asynchronous runs
+    assert parse(export_config(changed(), STEPS, "openrlhf"), folder)["vllm.enable_sleep"]
+
+
+def test_adapter_comes_back(folder):
+    facts = read_back(
+        export_config(changed(adapter="lora", adapter_rank=16), STEPS, "openrlhf"), folder
+    )
+    assert (facts["adapter"], facts["adapter_rank"]) == ("lora", 16)
+
+
+def test_a_flag_that_is_none_of_openrlhf_is_refused(folder):
+    text = export_config(changed(), STEPS, "openrlhf")
+    # The same setting under its name up to 0.10.1.
+    with pytest.raises((SystemExit, argparse.ArgumentError)):
+        parse(text, folder, "--actor_learning_rate", "1e-6")
+
+
+def test_room_for_prompt_and_completion(folder):
+    text = export_config(changed(max_completion_length=512), STEPS, "openrlhf")
+    assert parse(text, folder)["data.max_len"] == "1536"
+    assert parse(export_config(changed(), STEPS, "openrlhf"), folder)["data.max_len"] is None
+
+
+def test_every_warm_up_is_rounded_up_to_itself():
+    plain_quotient_misses = 0
+    for steps in range(1, 500):
+        for warmup in range(steps + 1):
+            ratio = warmup_ratio(steps, warmup)
+            assert math.ceil(steps * ratio) == warmup
+            assert abs(ratio - warmup / steps) < 1e-12
+            plain_quotient_misses += math.ceil(steps * (warmup / steps)) != warmup
+    assert plain_quotient_misses

@@ -1,0 +1,109 @@
+"""verl: an export read back by our own reader of Hydra overrides, and its keys looked up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import settings as rules
+from launched import STEPS, changed, launches, told, words_of
+
+from advisor.logfiles.configs.parse import parse_config
+from advisor.logfiles.log_file import on_disk
+from advisor.run.pilot_run import Hyperparameters
+from advisor.trainers.export import export_config
+from advisor.trainers.verl.keys import FRAMEWORK
+
+LISTED = Path(__file__).parent / "known_keys" / "verl.txt"
+KNOWN = {line for line in LISTED.read_text().splitlines() if not line.startswith("#")}
+
+VARIANTS = {
+    "plain": {},
+    "all": {
+        "schedule": "cosine",
+        "warmup_steps": 16,
+        "kl_coefficient": 0.001,
+        "advantage_scaling": "batch",
+        "adapter": "lora",
+        "adapter_rank": 16,
+        "max_completion_length": 512,
+    },
+    "sgd": {"optimizer": "sgd"},
+    "no ratio": {"importance_ratio": False},
+}
+
+
+def read_back(text: str, folder: Path) -> dict[str, Any]:
+    """As read from the list of overrides that Hydra keeps beside a run."""
+    module, *overrides = words_of(text, folder)[1:]
+    assert module == "verl.trainer.main_ppo"
+    path = folder / "overrides.yaml"
+    path.write_text(yaml.safe_dump(overrides))
+    return FRAMEWORK.derive(parse_config(on_disk(path), path.name).settings).facts
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("verl")
+
+
+@given(launch=launches(("constant", "cosine")))
+@rules(max_examples=100, deadline=None)
+def test_everything_comes_back_exactly(folder, launch):
+    settings, steps, devices = launch
+    facts = read_back(export_config(settings, steps, "verl", devices=devices), folder)
+    expected = told(settings, "lag")
+    assert {name: facts.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "factor", "value"),
+    [
+        ("ppo_epochs=2", "ppo_epochs=3", "epochs_per_refresh", 3),
+        ("train_batch_size=24", "train_batch_size=12", "minibatches_per_refresh", 2),
+        ("ppo_mini_batch_size=6", "ppo_mini_batch_size=12", "prompts_per_step", 12),
+        ("total_training_steps=25", "total_training_steps=26", "planned_steps", 208),
+    ],
+)
+def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new, factor, value):
+    text = export_config(changed(), STEPS, "verl")
+    head, _, arguments = text.partition("arguments=(")
+    assert old in arguments
+    before = read_back(text, folder)
+    after = read_back(f"{head}arguments=({arguments.replace(old, new)}", folder)
+    assert after[factor] == value != before[factor]
+
+
+def test_variants_come_back(folder):
+    lora = read_back(export_config(changed(**VARIANTS["all"]), STEPS, "verl"), folder)
+    assert (lora["adapter"], lora["adapter_rank"]) == ("lora", 16)
+    uncorrected = read_back(export_config(changed(**VARIANTS["no ratio"]), STEPS, "verl"), folder)
+    assert uncorrected["importance_ratio"] is False
+    sgd = changed(optimizer="sgd", momentum=0.8)
+    plain = read_back(export_config(sgd, STEPS, "verl"), folder)
+    assert (plain["optimizer"], plain["momentum"]) == ("sgd", 0.8)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_key_is_one_of_verl(variant, folder):
+    settings: Hyperparameters = changed(**VARIANTS[variant])
+    overrides = words_of(export_config(settings, STEPS, "verl", devices=2), folder)[2:]
+    keys = [override.partition("=")[0] for override in overrides]
+    assert len(keys) == len(set(keys)) > 25
+    assert not set(keys) - KNOWN
+
+
+def test_the_list_tells_a_key_that_is_none_of_verl():
+    assert "actor_rollout_ref.actor.optim.lr" in KNOWN
+    # Their names in EasyR1 and in older versions.
+    assert not {"worker.actor.optim.lr", "actor_rollout_ref.actor.optim.momentum"} & KNOWN
+
+
+def test_devices_and_epochs_leave_the_run_its_length(folder):
+    words = words_of(export_config(changed(), STEPS, "verl", devices=8), folder)
+    assert "trainer.n_gpus_per_node=8" in words
+    # Even a dataset of one batch of rollouts per epoch lasts to the end.
+    assert {"trainer.total_training_steps=25", "trainer.total_epochs=25"} <= set(words)
