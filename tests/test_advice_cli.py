@@ -13,8 +13,8 @@ from typing import Any
 import h5netcdf
 import pytest
 import yaml
-from integrations.launched import words_of
 from synthetic import PLANS, made_up
+from trainers.launched import words_of
 
 import advisor.reporting
 from advisor.advice import recommend

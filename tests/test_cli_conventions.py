@@ -14,9 +14,9 @@ import pytest
 import typer
 
 import advisor.cli.installation
-import advisor.logs.survey
 import advisor.forecast.fit
 import advisor.logs.read
+import advisor.logs.survey
 import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.loading

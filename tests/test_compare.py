@@ -17,7 +17,7 @@ from advisor.advice import recommend
 from advisor.cli.app import main
 from advisor.logs.demo import demo_folder
 from advisor.model.storage import META
-from advisor.study import compare
+from advisor.study.compare import compare
 from advisor.study.compared_lines import exact, rounded, told
 from advisor.study.compared_runs import compare_runs
 from advisor.study.compared_studies import compare_studies

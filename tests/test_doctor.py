@@ -23,7 +23,7 @@ from advisor.cli.installation import EXTRAS, examine, is_compiled
 from advisor.model.fast import code_cache
 
 ROOT = Path(__file__).parents[1]
-DENSITY = doctor.PACKAGE / "posterior" / "density.py"
+DENSITY = doctor.PACKAGE / "model" / "fast" / "density.py"
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_compiled_code_is_found_and_aged(tmp_path):
 def test_code_older_than_its_source_is_cold(tmp_path):
     """Numba looks at the time of the file, which a new checkout changes."""
     own = hashlib.sha1(str(DENSITY.parent).encode(), usedforsecurity=False).hexdigest()
-    place = tmp_path / f"posterior_{own}"
+    place = tmp_path / f"fast_{own}"
     place.mkdir()
     version = "".join(platform.python_version_tuple()[:2])
     indices = [place / f"density.{name}-1.py{version}.nbi" for name in doctor.COMPILED]

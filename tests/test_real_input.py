@@ -113,7 +113,7 @@ def test_tiny_transformers(tiny_grpo):
     assert advice.settings.refresh_interval <= 4
     assert 0.82 < advice.reward.mean < 0.96
     fatal = advice.settings.model_copy(update={"learning_rate": 1e-2})
-    from advisor.forecast import stability
     from advisor.forecast.forecaster import Forecaster
+    from advisor.forecast.stability import stability
 
     assert stability(Forecaster(posterior, target), fatal, 200).probability < 0.2

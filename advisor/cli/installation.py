@@ -197,7 +197,7 @@ def is_compiled(folder: Path, numba: str | None) -> bool:
     numba : str or None
         Installed version; machine code of another is not used.
     """
-    source = PACKAGE / "posterior" / "density.py"
+    source = PACKAGE / "model" / "fast" / "density.py"
     # As numba names the folder of a source file, and takes no index older than the source.
     own = hashlib.sha1(str(source.parent).encode(), usedforsecurity=False).hexdigest()
     version = "".join(platform.python_version_tuple()[:2])

@@ -14,8 +14,8 @@ from advisor.advice import Recommendation, recommend
 from advisor.advice.limiting_factor import NOTICED
 from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent
-from advisor.forecast import stability
 from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.stability import stability
 from advisor.trainers.recipes import RECIPES
 
 

@@ -17,7 +17,7 @@ from advisor.advice.information import shown
 from advisor.advice.next_pilot import PILOT_LEVEL, choose_pilot, is_first_contact
 from advisor.advice.scenario import base_settings
 from advisor.errors import CannotTellError
-from advisor.forecast import stability
+from advisor.forecast.stability import stability
 
 
 @pytest.fixture(scope="module")

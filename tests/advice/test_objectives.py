@@ -14,8 +14,8 @@ from advisor.advice.evaluate import curve_steps
 from advisor.advice.objective import objective_from
 from advisor.advice.scenario import base_settings
 from advisor.errors import InputError
-from advisor.forecast import stability
 from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.stability import stability
 
 LONG = 400
 """Steps in which most configurations reach the goal."""

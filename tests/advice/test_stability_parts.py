@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
-from advisor.forecast import stability
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import (
     FALL,
@@ -20,6 +19,7 @@ from advisor.forecast.stability import (
     fluctuation_small,
     rate_tolerated,
     refresh_contracts,
+    stability,
     stability_draws,
     stiffness_left,
 )

@@ -13,8 +13,8 @@ from advisor.advice import Budget, CostModel, learn_cost, what_if
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.scenario import base_settings
 from advisor.errors import InputError
-from advisor.forecast import stability
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stability
 from advisor.forecast.target import largest_target
 
 

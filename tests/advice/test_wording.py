@@ -15,8 +15,8 @@ from synthetic import PLANS, Plan, made_up
 from advisor.advice import Cost, Objective, recommend
 from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent, price
-from advisor.forecast import stability
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stability
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

@@ -32,7 +32,9 @@ def elsewhere(tmp_path, monkeypatch):
 
 def test_copies_have_the_folder_of_the_sources(elsewhere, monkeypatch):
     copied = cache_folder()
-    monkeypatch.setattr(machine_code, "__file__", str(PACKAGE / "model" / "fast" / "machine_code.py"))
+    monkeypatch.setattr(
+        machine_code, "__file__", str(PACKAGE / "model" / "fast" / "machine_code.py")
+    )
     assert cache_folder() == copied
 
 

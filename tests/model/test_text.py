@@ -40,7 +40,7 @@ def test_text_opens_with_what_was_piloted(posterior):
         "5 pilots of 2 model-task pairs, 1 of which collapsed. At learning rate "
         f"{reference.learning_rate:.2g}, group size {reference.group_size:.3g}:"
     )
-    one = made_up([Plan()]).text.splitlines()[0]
+    one = describe(made_up([Plan()])).splitlines()[0]
     assert one.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
 
 
@@ -68,7 +68,7 @@ def test_exponents_are_said_with_their_intervals(posterior):
 
 def test_curve_is_named_where_it_is_not_the_usual_one(posterior):
     assert "Curve" not in describe(posterior)
-    assert "Curve: the Hill curve." in made_up(family=FAMILIES["hill"]).text
+    assert "Curve: the Hill curve." in describe(made_up(family=FAMILIES["hill"]))
     both = describe(
         mix([posterior, made_up(family=FAMILIES["hill"])], {"spectrum": 0.9, "hill": 0.1})
     )
@@ -94,6 +94,6 @@ def test_held_out_rewards_are_said_of_the_group_that_logged_them(posterior):
 
 def test_what_rests_on_the_priors_is_named():
     """A posterior as wide as its prior moves with it; a narrow one does not."""
-    wide, narrow = (made_up(PLANS, width=width, draws=1000).text for width in (1.0, 0.02))
+    wide, narrow = (describe(made_up(PLANS, width=width, draws=1000)) for width in (1.0, 0.02))
     assert "Would move with the priors (power scaling): " in wide
     assert "Would move with the priors" not in narrow

@@ -12,8 +12,8 @@ import pytest
 
 from advisor.advice import Budget, CostModel, Objective, Recommendation
 from advisor.advice.recommendation import Alternative, Interval, NextPilot
-from advisor.forecast import stability
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stability
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
 from advisor.model.fast.tables import LEVELS

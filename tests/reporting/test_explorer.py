@@ -15,8 +15,8 @@ import pytest
 
 import advisor.reporting
 from advisor.advice import CostModel, Recommendation
-from advisor.forecast import stability
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting.explorer import DRAWS, explorer_data, page_forecaster
 from advisor.run.pilot_run import Hyperparameters

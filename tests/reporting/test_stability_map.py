@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from advisor.advice import Recommendation
-from advisor.forecast import stability
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_stability_map, stability_map_info
 from advisor.reporting.stability_map import MAX_PANELS, _limit
