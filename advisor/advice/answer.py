@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.advice.candidates import Lattice, default_lattice, largest_surviving_rate, within_reach
 from advisor.advice.cautions import cautions
@@ -33,9 +32,9 @@ from advisor.model.compat import Progress, silent
 from advisor.model.posterior import INTERVAL, Posterior
 from advisor.model.presets import outside_evidence
 from advisor.run.pilot_run import Hyperparameters
+from advisor.theory.arrays import FloatArray
 from advisor.trainers.recipes import RECIPES
 
-FloatArray = npt.NDArray[np.float64]
 Look = Callable[[Evaluator], tuple[Evaluation | None, Evaluation]]
 
 RESOLUTION = 0.01

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import nnls
 
@@ -13,8 +12,6 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.posterior import Posterior, RunSummary
 from advisor.run.pilot_run import Hyperparameters
-
-FloatArray = npt.NDArray[np.float64]
 
 GENERATION_SHARE = 0.7
 """Share of a step's time that generation takes where the pilots cannot tell it from the update: a

@@ -12,8 +12,7 @@ from advisor.advice.objective import Budget, Objective
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import Stability, stability
 from advisor.run.pilot_run import Hyperparameters
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 CURVE_POINTS = 33
 """Steps at which a curve is asked for its way to a goal; between them it is interpolated."""
@@ -126,7 +125,7 @@ class Evaluator:
         return None if found is None else max(1, int(np.ceil(found)))
 
 
-def curve_steps(most: int) -> npt.NDArray[np.int64]:
+def curve_steps(most: int) -> IntArray:
     """Steps from 0 to ``most``, close together at the start where a curve is steep."""
     spaced = most * np.linspace(0.0, 1.0, CURVE_POINTS) ** 2
     return np.unique(np.round(spaced).astype(np.int64))

@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import stability_draws
 from advisor.run.pilot_run import Hyperparameters
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 LOOKS = (1 / 3, 2 / 3, 1.0)
 """Shares of a pilot at which its reward is looked at; each time a third of its rows is averaged."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import CostModel, completions_trained
 from advisor.errors import InputError
 from advisor.run.pilot_run import Hyperparameters
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 MOST_STEPS = 1_000_000
 """Optimizer steps beyond which a budget is a mistake of units."""

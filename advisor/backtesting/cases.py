@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.run.needs import needs
 from advisor.run.part import first_part
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 COHORT = 10
 """Runs of one cohort."""

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import least_squares
 
 from advisor.backtesting.cases import Case
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 DRAWS = 1000
 BINS = 20

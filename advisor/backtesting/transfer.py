@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.backtesting.backtest import ADVISOR, check_shares, chosen_preset
 from advisor.backtesting.cases import (
@@ -32,8 +31,7 @@ from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 ELSEWHERE = 8
 """Pilots of other models in one fit."""

@@ -6,8 +6,9 @@ import numpy as np
 
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.levels import ends, series_of, since, steps_above
-from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import PilotRun
 from advisor.theory import PromptDifficulty, drift_factor, group_deviation, silent_group_share
+from advisor.theory.arrays import FloatArray
 from advisor.trainers.setting_names import knob
 
 MODE = "advantage_degeneracy"

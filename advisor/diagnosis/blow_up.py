@@ -8,16 +8,9 @@ import numpy as np
 
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.fall import SURE
-from advisor.diagnosis.levels import (
-    ROUNDING,
-    FloatArray,
-    as_normal,
-    lag_one,
-    level,
-    series_of,
-    widening,
-)
+from advisor.diagnosis.levels import ROUNDING, as_normal, lag_one, level, series_of, widening
 from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 
 TIMES = {
     "entropy": 3.0,

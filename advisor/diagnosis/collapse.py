@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from advisor.theory.arrays import FloatArray
+
 WINDOW_ROWS = 5
 WINDOW_SHARE = 0.05
 """The trailing mean covers the larger of 5 rows and 5 % of the run."""
@@ -43,14 +45,14 @@ LARGEST, LEAST = 1e100, 1e-100
 """Magnitudes beyond which a number is cut, and below which it is zero: squares stay finite."""
 
 
-def tamed(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def tamed(values: npt.ArrayLike) -> FloatArray:
     """Values whose squares and sums neither overflow nor vanish; what is not finite is NaN."""
     values = np.asarray(values, dtype=float)
     kept = np.where(np.isfinite(values), values, np.nan)
     return np.where(np.abs(kept) < LEAST, 0.0, np.clip(kept, -LARGEST, LARGEST))
 
 
-def trailing_mean(values: npt.NDArray[np.float64], window: int) -> npt.NDArray[np.float64]:
+def trailing_mean(values: FloatArray, window: int) -> FloatArray:
     """Mean over the last ``window`` values, shape (n - window + 1,)."""
     rows = values.size
     blocks = np.pad(values, (0, -rows % window)).reshape(-1, window)
@@ -66,9 +68,7 @@ def window_rows(rows: int) -> int:
     return max(WINDOW_ROWS, int(np.ceil(WINDOW_SHARE * rows)))
 
 
-def find_collapse(
-    step: npt.NDArray[np.float64], reward: npt.NDArray[np.float64], floor: float
-) -> Collapse:
+def find_collapse(step: FloatArray, reward: FloatArray, floor: float) -> Collapse:
     """Apply the stability definition to one reward series.
 
     Parameters

@@ -8,7 +8,8 @@ from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse import LOST_SHARE, find_collapse
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_final_fall
 from advisor.diagnosis.levels import Z95, difference, level, series_of
-from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 from advisor.trainers.setting_names import knob
 
 MODE = "collapse"

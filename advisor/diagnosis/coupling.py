@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.levels import SMALLEST
 from advisor.run.pilot_run import PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 FEWEST = 5
 """Evaluations in a window; fewer bound no slope."""

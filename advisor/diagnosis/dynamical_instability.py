@@ -9,11 +9,12 @@ from advisor.diagnosis.blow_up import TIMES, Growth, find_growth
 from advisor.diagnosis.card import Card
 from advisor.diagnosis.collapse_card import floor_of, judged_series
 from advisor.diagnosis.fall import find_final_fall
-from advisor.diagnosis.levels import FloatArray, Level, ends, series_of
+from advisor.diagnosis.levels import Level, ends, series_of
 from advisor.diagnosis.oscillation import find_oscillation
 from advisor.diagnosis.refresh_pattern import alternation, find_drift
 from advisor.diagnosis.slowing import find_slowing
 from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 from advisor.trainers.setting_names import knob
 
 MODE = "dynamical_instability"

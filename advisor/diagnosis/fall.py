@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.diagnosis.collapse import (
     LOST_SHARE,
@@ -22,8 +21,7 @@ from advisor.diagnosis.levels import (
     lag_one,
     widening,
 )
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 SURE = 4.0
 """Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.3

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, stdtr
 
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.run.pilot_run import PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 Z95 = 1.959964
 """Two-sided 95 % of a normal distribution."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.levels import SMALLEST
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 FEWEST_ROWS = 40
 FEWEST_CYCLES = 4

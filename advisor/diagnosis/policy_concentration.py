@@ -9,8 +9,9 @@ import numpy as np
 from advisor.diagnosis.advantage_degeneracy import SOLVED, share_of_range
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse_card import has_collapsed, judged_series
-from advisor.diagnosis.levels import SMALLEST, FloatArray, Level, difference, ends, series_of, since
+from advisor.diagnosis.levels import SMALLEST, Level, difference, ends, series_of, since
 from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 from advisor.trainers.setting_names import knob
 
 MODE = "policy_concentration"

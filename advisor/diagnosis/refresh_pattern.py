@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, stdtr
 
 from advisor.diagnosis.levels import SMALLEST
 from advisor.run.pilot_run import PilotRun
-
-FloatArray = npt.NDArray[np.float64]
 
 FEWEST_CYCLES = 8
 FEWEST_REFRESHES = 40

@@ -12,7 +12,8 @@ from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.coupling import Coupling, couplings
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_fall
 from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
-from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 from advisor.trainers.setting_names import knob
 
 MODE = "reward_hacking"

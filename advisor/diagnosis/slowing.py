@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.diagnosis.fall import MOST_ROWS
 from advisor.diagnosis.levels import SMALLEST, averaged_down
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 FEWEST_ROWS = 60
 TREND_ROWS = 3

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from advisor.diagnosis.card import Card, not_applicable
 from advisor.diagnosis.collapse_card import has_collapsed
-from advisor.diagnosis.levels import FloatArray, difference, ends, series_of, steps_above
+from advisor.diagnosis.levels import difference, ends, series_of, steps_above
 from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 from advisor.trainers.setting_names import knob
 
 MODE = "truncation"

@@ -19,12 +19,10 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.model import equations as eq
 from advisor.model.posterior import MIN_SIZES, Meta, Posterior, RunSummary
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 FACTORS = {
     "learning_rate": "learning rate",
@@ -256,21 +254,21 @@ def _log_sizes(lived: list[RunSummary], groups: list[tuple[str, str]]) -> FloatA
     return np.asarray(np.log([size[pair] for pair in groups]), dtype=float)
 
 
-def _task_of(groups: list[tuple[str, str]]) -> npt.NDArray[np.int64]:
+def _task_of(groups: list[tuple[str, str]]) -> IntArray:
     tasks = sorted({task for task, _ in groups})
     return np.array([tasks.index(task) for task, _ in groups], dtype=np.int64)
 
 
-def _group_means(values: FloatArray, of: npt.NDArray[np.int64]) -> FloatArray:
+def _group_means(values: FloatArray, of: IntArray) -> FloatArray:
     return np.asarray(np.bincount(of, values) / np.bincount(of))
 
 
-def _centred(values: FloatArray, of: npt.NDArray[np.int64]) -> FloatArray:
+def _centred(values: FloatArray, of: IntArray) -> FloatArray:
     """Differences from the mean of the own group."""
     return values - _group_means(values, of)[of]
 
 
-def _varies(centred: FloatArray, of: npt.NDArray[np.int64]) -> bool:
+def _varies(centred: FloatArray, of: IntArray) -> bool:
     """Whether values, as logs, differ within any group by more than rounding."""
     return any(_ratio(centred[of == group]) >= LEAST_RATIO for group in np.unique(of))
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.findings.prior_groups import prior_groups
 from advisor.findings.spans import Span, span_of
@@ -23,8 +22,7 @@ from advisor.model import equations as eq
 from advisor.model.cohort import clock_table
 from advisor.model.posterior import INTERVAL, Posterior, RunSummary
 from advisor.run.pilot_run import Hyperparameters
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 PLATEAU_WIDTH = 0.2
 """Width of the plateau's interval, in reward ranges, from which it is not published: a window of

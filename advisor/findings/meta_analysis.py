@@ -23,11 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.model.priors.loader import NormalPrior
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 STUDY_SHARE = 0.16
 """Share of the variance of a base entry that is spread between studies, the rest being doubt about

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.model import equations as eq
 from advisor.model.fast.tables import LEVELS
 from advisor.model.posterior import Posterior
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 SENSITIVE = 0.05
 """Sensitivity from which a number is said to rest on the priors (arXiv:2107.14054). For a normal

@@ -10,8 +10,7 @@ from advisor.model.equations import RUN_OFFSETS, sigmoid
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import Hyperparameters, PilotRun
 from advisor.theory import policy_steps
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 AFTER_COLLAPSE_SPREAD = 0.9
 """Log-odds spread of a collapsed run's final reward round its latest one; of 28 tiny-transformer

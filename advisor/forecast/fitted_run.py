@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import numpy.typing as npt
 
 from advisor.forecast.begun_run import PilotForecaster
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import Hyperparameters
 from advisor.theory import policy_steps
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 CURVE_DRAWS = 400
 """Draws behind a curve: a quantile of 80 % moves by less than a line's width."""

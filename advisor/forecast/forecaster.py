@@ -15,8 +15,7 @@ from advisor.model.cohort import Covariates, clock_table, planned_factors
 from advisor.model.fast.tables import WANDER_SHARE
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import Hyperparameters
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""

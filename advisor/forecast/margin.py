@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import stiffness_left
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import REQUIRED, Hyperparameters, PilotRun
 from advisor.theory import coefficients, damping_ratio
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 CLOSED_FORM = 0.25
 """Stiffness times uncorrected age below which the closed form holds (theory section 3)."""

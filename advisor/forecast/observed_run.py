@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.diagnosis.collapse import Collapse
 from advisor.diagnosis.fall import find_final_fall
@@ -16,8 +15,7 @@ from advisor.model.fast.tables import WANDER_SHARE
 from advisor.model.posterior import Meta
 from advisor.run.pilot_run import Hyperparameters, PilotRun
 from advisor.theory import cumulative_clock, policy_steps
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 
 @dataclass(frozen=True)

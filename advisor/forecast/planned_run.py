@@ -10,8 +10,7 @@ from advisor.model.equations import sigmoid
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import Hyperparameters
 from advisor.theory import policy_steps
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 LEFT_AFTER_COLLAPSE = 4
 """Power of a uniform number that tells which share of its start a collapsed run keeps: of 29

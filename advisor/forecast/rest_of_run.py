@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtr
 
 from advisor.forecast.observed_run import Seen, correlation
 from advisor.forecast.reweighting import Weighed
 from advisor.forecast.run_effects import DEGREES, Laws
 from advisor.model import equations as eq
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 POINTS = 24
 """Steps at which the rest of a run is told."""
@@ -37,7 +35,7 @@ class Ahead:
 
 
 def look_ahead(
-    weighed: Weighed, seen: Seen, draw: npt.NDArray[np.int64], luck: FloatArray, *, seed: int
+    weighed: Weighed, seen: Seen, draw: IntArray, luck: FloatArray, *, seed: int
 ) -> Ahead:
     """Simulate the rest of a run, its wander taken up where the log left it.
 
@@ -114,7 +112,7 @@ def _state(
     weighed: Weighed,
     laws: Laws,
     seen: Seen,
-    draw: npt.NDArray[np.int64],
+    draw: IntArray,
     luck: FloatArray,
     step: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

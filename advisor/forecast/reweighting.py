@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.observed_run import Seen
 from advisor.forecast.run_effects import COPIES, Laws, Residuals, laws_of, own_effects, residuals_of
 from advisor.forecast.watched_run import RunForecaster
 from advisor.model.compat import smoothed_weights
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

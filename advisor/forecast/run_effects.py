@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.observed_run import Seen, correlation
 from advisor.model import equations as eq
 from advisor.run.pilot_run import Hyperparameters
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 DEGREES = 5.0
 """Degrees of freedom of a run's residuals, as in `posterior.kernel`."""
@@ -58,7 +56,7 @@ class Laws:
     uncorrected: FloatArray
     settings: Hyperparameters
 
-    def taken(self, index: npt.NDArray[np.int64]) -> Laws:
+    def taken(self, index: IntArray) -> Laws:
         """Return the laws of some of the draws."""
         return Laws(
             {name: values[index] for name, values in self.population.items()},

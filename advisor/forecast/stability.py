@@ -10,14 +10,12 @@ What temperature takes off the plateau belongs to the objective, not here.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.run.pilot_run import Hyperparameters
 from advisor.theory import stiffness_limit, temperature
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 FALL = 1 / 3
 """Share of its level that an unstable run has lost (`diagnosis.collapse`)."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.forecast.interval import Band, Interval
 from advisor.forecast.watched_run import RunForecaster
 from advisor.model import equations as eq
 from advisor.model.posterior import INTERVAL
 from advisor.run.pilot_run import PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 ENDS = ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2)
 

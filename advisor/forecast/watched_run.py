@@ -5,14 +5,12 @@ from __future__ import annotations
 from copy import copy
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import fluctuation_small, refresh_contracts
 from advisor.model import equations as eq
 from advisor.run.pilot_run import Hyperparameters
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 OF_DRAWS = ("population", "laws", "group")
 """What a forecaster computes once from its draws."""
@@ -30,9 +28,7 @@ class RunForecaster(Forecaster):
         Which draws of ``base`` to take, with repeats; all by default.
     """
 
-    def __init__(
-        self, base: Forecaster, luck: FloatArray, index: npt.NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, base: Forecaster, luck: FloatArray, index: IntArray | None = None) -> None:
         self.__dict__.update(copy(base).__dict__)
         self._run_noise = luck
         if index is not None:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.theory.arrays import IntArray
+
 POLYNOMIAL = 0x82F63B78
 """Castagnoli's polynomial, its bits reversed."""
 
@@ -16,7 +18,7 @@ LANE = 64
 
 Bytes = npt.NDArray[np.uint8]
 Sums = npt.NDArray[np.uint32]
-Places = npt.NDArray[np.int64]
+Places = IntArray
 
 
 def masked_crc(block: Bytes, starts: Places, lengths: Places) -> Sums:

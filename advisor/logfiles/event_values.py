@@ -25,7 +25,7 @@ from advisor.logfiles.event_message import (
     parse_event,
     session_hparams,
 )
-from advisor.logfiles.table import FloatArray
+from advisor.theory.arrays import FloatArray
 
 MOST_LAYOUTS = 64
 """Layouts of one record length that are tried in one block before records are read singly."""

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from advisor.logfiles.table import FloatArray
+from advisor.theory.arrays import FloatArray
 
 
 def print_error(values: FloatArray) -> FloatArray:

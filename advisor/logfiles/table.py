@@ -12,10 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
 MOST_CELLS = 12_000_000
 """Numbers kept of one log (200 MB); the largest runs log 100 understood keys for 50,000 steps."""

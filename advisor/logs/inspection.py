@@ -17,7 +17,8 @@ from rich.text import Text
 from advisor.logfiles.find import Unread
 from advisor.logs.survey import Survey
 from advisor.run.needs import WHY, advice_for, needs
-from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 
 MOST_REASONS = 12
 """Unread files that are shown one by one; with --json all are listed."""

@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.run.copies import mark_copies
 from advisor.run.needs import WHY, advice_for, needs
 from advisor.run.pilot_run import Hyperparameters, PilotRun
 from advisor.theory import cumulative_clock, policy_steps, schedule_factors
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
 CLOCK_EXPONENTS = np.array([0.25, 0.75, 1.25, 1.75])
 """Learning-rate exponents at which each clock is tabulated; between them it is interpolated."""
@@ -535,7 +532,7 @@ def _edges(rows: int) -> list[IntArray]:
 
 def _within_groups(
     run: PilotRun,
-    keep: npt.NDArray[np.bool_],
+    keep: BoolArray,
     edges: Sequence[IntArray],
     chance: FloatArray,
     scale: float,

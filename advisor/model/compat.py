@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
+
 Progress = Callable[[str, float | None, str], None]
 """Called with what is happening, the share done (None = unknown), and a detail."""
 

@@ -13,13 +13,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
 from advisor.theory import Oscillator, decay, spectrum_decay
-from advisor.theory.arrays import namespace
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray, namespace
 
 RATE_TERMS = ("learning_rate", "group_size", "prompts_per_step")
 """Exponents of the rate law ``log k = log k_ref + a_eta log eta + a_G log G + a_P log P``."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -26,8 +25,7 @@ from advisor.model.stacking import mixed
 from advisor.model.storage import read_netcdf, write_netcdf
 from advisor.run.fingerprint import fingerprint
 from advisor.run.step_time import seconds_per_step
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 SCHEMA = 3
 """Version of the saved format; another number is refused on loading."""

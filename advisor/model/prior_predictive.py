@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.model import equations as eq
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
+from advisor.theory.arrays import FloatArray
 from advisor.theory.spectrum import inertial_time
-
-FloatArray = npt.NDArray[np.float64]
 
 GROUP_SIZE, INTERVAL, MOMENTUM = 8, 1, 0.9
 """Reference configuration of a curve; its learning rate, prompts and model size are the

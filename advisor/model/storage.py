@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.errors import StudyError
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 META = "advisor"
 """Attribute of the file that holds everything but the draws, as JSON."""

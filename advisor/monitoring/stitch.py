@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.run.pilot_run import Hyperparameters, PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import BoolArray, FloatArray
 
 
 def stitched(earlier: PilotRun, later: PilotRun) -> tuple[PilotRun, bool]:
@@ -47,7 +45,7 @@ def stitched(earlier: PilotRun, later: PilotRun) -> tuple[PilotRun, bool]:
 def _joined(
     earlier: dict[str, FloatArray],
     later: dict[str, FloatArray],
-    kept: npt.NDArray[np.bool_],
+    kept: BoolArray,
     rows: int,
 ) -> dict[str, FloatArray]:
     return {

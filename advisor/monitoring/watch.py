@@ -6,7 +6,6 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.forecast.begun_run import AFTER_COLLAPSE_SPREAD, JEFFREYS
@@ -22,8 +21,7 @@ from advisor.model.posterior import Posterior
 from advisor.monitoring.naming import differences, named
 from advisor.monitoring.update import REFIT_ABOVE, Update
 from advisor.run.pilot_run import PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 DRAWS = 1000
 """Population draws that are weighted at each step."""

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.model import equations as eq
 from advisor.model.compat import convergence
 from advisor.model.posterior import Convergence, Meta, Posterior
 from advisor.reporting.names import shorten
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 MAX_PANELS = 3
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.diagnosis import Card, Diagnosis
 from advisor.diagnosis.collapse import tamed
 from advisor.errors import InputError
 from advisor.run.pilot_run import PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 SERIES: dict[str, tuple[str, ...]] = {
     "collapse": ("reward",),

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.advice.candidates import RATE_REACH
 from advisor.advice.wording import SUPPORT
@@ -20,6 +19,7 @@ from advisor.model.cohort import CLOCK_EXPONENTS
 from advisor.model.posterior import INTERVAL, Posterior
 from advisor.run.pilot_run import Hyperparameters
 from advisor.theory import refresh_limit
+from advisor.theory.arrays import FloatArray
 from advisor.theory.oscillator import TAYLOR_RADIUS
 from advisor.theory.refresh import lag_in_cycles
 from advisor.theory.spectrum import SMALLEST_MOMENTUM
@@ -27,7 +27,6 @@ from advisor.theory.spectrum import SMALLEST_MOMENTUM
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
 
-FloatArray = npt.NDArray[np.float64]
 
 DRAWS = 400
 """Draws in the page: probabilities are good to .025, and a move takes a few milliseconds."""

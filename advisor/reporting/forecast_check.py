@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.backtesting.backtest import ADVISOR, check_shares, chosen_preset
 from advisor.backtesting.cases import Case, CohortCases, make_cases, nothing_to_ask
@@ -20,8 +19,7 @@ from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
 from advisor.reporting.names import settings_label, share_text
 from advisor.run.pilot_run import Hyperparameters, PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 SEEN = 0.5
 """Share of each pilot that the fit sees."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.advice.wording import percent
 from advisor.model.posterior import Posterior
 from advisor.reporting.names import level_text, settings_label
+from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from advisor.advice import Recommendation
     from advisor.run.pilot_run import Hyperparameters
 
-FloatArray = npt.NDArray[np.float64]
 
 NAMES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}
 

@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.findings.prior_groups import prior_groups
 from advisor.model.compat import density
 from advisor.model.posterior import INTERVAL, MIN_SIZES, Posterior
 from advisor.reporting.names import left_out_note, scientific, shorten
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 MAX_GROUPS = 10
 PRIOR_DRAWS = 4000

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.advice.candidates import default_lattice
 from advisor.forecast.forecaster import Forecaster
@@ -14,12 +13,11 @@ from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting.names import level_text, scientific
 from advisor.run.pilot_run import Hyperparameters
+from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 MAP_DRAWS = 400
 """Draws behind the map: Monte Carlo error of a probability is at most .025."""
@@ -102,8 +100,8 @@ class StabilityMap:
     pilot_rate: FloatArray
     pilot_interval: FloatArray
     pilot_panel: IntArray
-    pilot_collapsed: npt.NDArray[np.bool_]
-    pilot_of_target: npt.NDArray[np.bool_]
+    pilot_collapsed: BoolArray
+    pilot_of_target: BoolArray
     other_groups: tuple[int, ...] = ()
 
     @property

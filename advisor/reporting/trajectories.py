@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.forecast.fitted_run import fitted_curve
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import INTERVAL, Posterior
 from advisor.reporting.names import left_out_note, settings_label
 from advisor.run.pilot_run import Hyperparameters
+from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
 
-FloatArray = npt.NDArray[np.float64]
 
 MAX_PANELS = 6
 MAX_LABELS = 8

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 
 ALIKE = 2e-3
 """Share of the reward's range by which copies may differ: consoles print four digits."""

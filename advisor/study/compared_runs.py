@@ -9,8 +9,9 @@ import numpy as np
 
 from advisor.diagnosis import MODES, Card, diagnose
 from advisor.diagnosis.levels import LEAST_ROWS, Level, difference, ends
-from advisor.run.pilot_run import FloatArray, PilotRun
+from advisor.run.pilot_run import PilotRun
 from advisor.study.compared_lines import ABSENT, Comparison, Line, Section, exact, fields, rounded
+from advisor.theory.arrays import FloatArray
 
 APART = 2.0
 """Standard errors from which two levels are called different."""

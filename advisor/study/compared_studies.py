@@ -10,7 +10,7 @@ import numpy as np
 from advisor.advice import Recommendation
 from advisor.advice.recommendation import Interval
 from advisor.advice.wording import percent
-from advisor.model.posterior import INTERVAL, FloatArray, Posterior, RunSummary
+from advisor.model.posterior import INTERVAL, Posterior, RunSummary
 from advisor.model.priors.table import prior_entries
 from advisor.study.compared_lines import (
     ABSENT,
@@ -22,6 +22,7 @@ from advisor.study.compared_lines import (
     listed,
     rounded,
 )
+from advisor.theory.arrays import FloatArray
 
 CHANCE = 4.0
 """Monte Carlo standard errors beyond which two samplers do not disagree by chance: of a hundred

@@ -1,4 +1,4 @@
-"""One source for numbers, numpy arrays and PyTensor graphs.
+"""Types of arrays, and one source for numbers, numpy arrays and PyTensor graphs.
 
 PyTensor is never imported: if an argument is a PyTensor variable, whoever made it has imported it.
 """
@@ -9,6 +9,11 @@ import sys
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 def namespace(*values: Any) -> Any:

@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
+
 Schedule = Literal["constant", "linear", "cosine"]
 
 

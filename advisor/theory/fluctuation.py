@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
+
 AdvantageScaling = Literal["group", "batch", "none"]
 
 

@@ -11,9 +11,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from advisor.theory.arrays import BoolArray, FloatArray
 from advisor.theory.refresh import cycle_map, lag_in_cycles, spectral_radius
-
-FloatArray = npt.NDArray[np.float64]
 
 SHARES = np.linspace(0.0, 1.0, 17)
 """Uncorrected shares at which limits are tabulated; between them log limits are interpolated."""
@@ -66,7 +65,7 @@ def stiffness_limit(
 def _limits(momentum: float, interval: int, cycles: int) -> FloatArray:
     """Log limit at every share of ``SHARES``."""
 
-    def diverges(stiffness: FloatArray, shares: FloatArray) -> npt.NDArray[np.bool_]:
+    def diverges(stiffness: FloatArray, shares: FloatArray) -> BoolArray:
         radius = spectral_radius(cycle_map(stiffness, momentum, interval, shares, cycles))
         return np.asarray(radius > 1 + TOLERANCE)
 

@@ -12,11 +12,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 SIMULATED = 100_000
 """Sets of uniform ranks behind a band: a level of .001 then rests on a hundred of them."""

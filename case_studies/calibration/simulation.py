@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, clock_table
@@ -20,9 +19,9 @@ from advisor.model.fast.tables import LEVELS, data_of, shape_of, shapes_of, wand
 from advisor.model.priors import Priors
 from advisor.model.sampling import cohort_of
 from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.theory.arrays import FloatArray, IntArray
 from advisor.theory.oscillator import Oscillator, coefficients, trajectory
 
-FloatArray = npt.NDArray[np.float64]
 Draws = dict[str, FloatArray]
 """Parameters by the names and shapes of `structure.shapes_of`, behind an axis of draws."""
 
@@ -267,7 +266,7 @@ def group_levels(cohort: Cohort, parameters: Draws) -> eq.GroupLevel:
 
 
 def curves(
-    cohort: Cohort, parameters: Draws, family: Family, run: npt.NDArray[np.int64], clock: FloatArray
+    cohort: Cohort, parameters: Draws, family: Family, run: IntArray, clock: FloatArray
 ) -> FloatArray:
     """Expected reward of runs at points of their clocks.
 

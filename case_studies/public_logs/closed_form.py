@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import least_squares
 from sources import Labelled
 
@@ -13,8 +12,8 @@ from advisor.backtesting.curves import CURVES
 from advisor.diagnosis import diagnose
 from advisor.diagnosis.levels import lag_one
 from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 LEAST_ROWS, BINS, SEEN, SURROGATES = 40, 20, 0.25, 10
 NAMES = ("r2_rows", "r2_bins", "r2_bins_of_noise", "forecast_error", "last_value_error")
 CURVE = CURVES["exponential"]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from sources import Labelled
 
@@ -20,8 +19,8 @@ from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import cohort_of
 from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 DRAWS, FREEDOM = 20_000, 5
 TENFOLD = 10.0
 """Learning rate of an adapter over that of full fine-tuning at the same speed (theory 9)."""

@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 from scipy.stats import rankdata
 from sources import Labelled
 
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
+
 RESAMPLES = 2000
 RIDGE = 1.0
 """Prior sd of a logistic coefficient per sd of its feature: collapses separate the data else."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from job import MOMENTUM, PROMPTS, Job, effective_rate
 from plan import Setup
 from verdict import band
@@ -14,8 +13,8 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import Hyperparameters
 from advisor.theory import stiffness_limit
+from advisor.theory.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Looks = dict[Job, list[dict[str, Any]]]
 
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.diagnosis import find_collapse
 from advisor.forecast.forecaster import Target
 from advisor.logs.read import read_runs
 from advisor.run.part import first_part
 from advisor.run.pilot_run import Hyperparameters, PilotRun
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import BoolArray, FloatArray
 
 COMPLETIONS = 25_600
 """Sample budget: 50 steps of 16 prompts x 32 completions, 200 steps of 16 x 8."""
@@ -93,7 +91,7 @@ class World:
             ]
         )
 
-    def collapsed(self) -> npt.NDArray[np.bool_]:
+    def collapsed(self) -> BoolArray:
         """Whether each run is unstable at its end, shape (runs,)."""
         found = [find_collapse(run.step, run.reward, 0.0) for run in self.runs]
         return np.array([verdict.onset_step is not None for verdict in found])

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
+
 FEATURES, ACTIONS, CONTEXTS, ELSEWHERE = 6, 6, 24, 200
 SPREAD_FLOOR = 1e-4
 MOST_LOGIT = 1e3

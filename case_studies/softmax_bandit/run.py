@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.theory import oscillatory_onset, stiffness_limit
 
@@ -26,7 +25,6 @@ from failures import failures  # noqa: E402
 from manifest import manifest  # noqa: E402
 from simulator import Bandit, Plan, softmax, train  # noqa: E402
 
-FloatArray = npt.NDArray[np.float64]
 BANDIT = Bandit()
 HALVINGS = 18
 

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from contexts import ACTIONS, Plan, Record, Task, linear_task, softmax, train
 
 from advisor.theory import stiffness_limit
+from advisor.theory.arrays import BoolArray, FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 EVERY = 20
 """Steps between evaluations."""
 
@@ -30,7 +29,7 @@ class Scenario:
     mode: str | None
     task: Task
     plan: Plan
-    happened: Callable[[Record], npt.NDArray[np.bool_]]
+    happened: Callable[[Record], BoolArray]
 
 
 def scenarios() -> list[Scenario]:
@@ -46,7 +45,7 @@ def _hacking() -> list[Scenario]:
     start = np.append(np.zeros(ACTIONS), -2.5)
     plan = Plan(2.0, 2000, kl_coefficient=0.002)
 
-    def lost(record: Record) -> npt.NDArray[np.bool_]:
+    def lost(record: Record) -> BoolArray:
         true = record.evaluated[HELD]
         return np.asarray(true[:, -3:].mean(axis=1) < 2 / 3 * true.max(axis=1))
 
@@ -70,7 +69,7 @@ def _degeneracy() -> list[Scenario]:
     mixed[::2] = 0.998
     plan = Plan(2.0, 400, group_size=4)
 
-    def silent(record: Record) -> npt.NDArray[np.bool_]:
+    def silent(record: Record) -> BoolArray:
         return np.asarray(record.silent[:, -100:].mean(axis=1) > 0.9)
 
     def task(success: FloatArray) -> Task:
@@ -100,7 +99,7 @@ def _concentration() -> list[Scenario]:
     )
     rash = Plan(20.0, 1600, contexts_per_step=2, group_size=4, kl_coefficient=0.0)
 
-    def stuck(record: Record) -> npt.NDArray[np.bool_]:
+    def stuck(record: Record) -> BoolArray:
         entropy, first = record.entropy[:, -100:].mean(axis=1), record.entropy[:, :5].mean(axis=1)
         return np.asarray(
             (entropy < 0.1 * first) & (record.evaluated[HELD][:, -3:].mean(axis=1) < 0.7)
@@ -142,7 +141,7 @@ def _instability() -> list[Scenario]:
     for times in (3, 10):
         calm = np.median(spread(train(base, plan(times, 1), 4, evaluate_every=EVERY, seed=1)))
 
-        def swings(record: Record, limit: float = 3 * float(calm)) -> npt.NDArray[np.bool_]:
+        def swings(record: Record, limit: float = 3 * float(calm)) -> BoolArray:
             return np.asarray(spread(record) > limit)
 
         for steps, mode in ((interval, "dynamical_instability"), (1, None)):

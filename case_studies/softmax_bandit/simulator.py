@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
+
 Samples = Literal["held", "corrected"]
 Scaling = Literal["none", "leave_one_out", "group"]
 Optimizer = Literal["sgd", "adamw"]

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from advisor.logfiles.printed import print_error
-from advisor.logfiles.table import FloatArray
 from advisor.logs.settings.recovered import (
     Guess,
     completions_per_row,
@@ -21,6 +20,7 @@ from advisor.logs.settings.recovered import (
     groups_per_row,
     kl_coefficient_from_loss,
 )
+from advisor.theory.arrays import FloatArray
 
 Print = Callable[[FloatArray], FloatArray]
 

@@ -12,7 +12,7 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.logged import Logged
-from advisor.logfiles.table import BoolArray, Table
+from advisor.logfiles.table import Table
 from advisor.logs.rows.counter import row_window
 from advisor.logs.rows.micro_rows import join_rows
 from advisor.logs.rows.raw_run import RawRun
@@ -21,7 +21,8 @@ from advisor.logs.rows.segments import Segment, are_results, split_by_name, spli
 from advisor.logs.rows.series import read_rewards, read_series
 from advisor.logs.rows.spread import is_batch_spread
 from advisor.logs.rows.steps import Placed, place_rows, read_counts, unit_of
-from advisor.run.pilot_run import SERIES, FloatArray, Missing
+from advisor.run.pilot_run import SERIES, Missing
+from advisor.theory.arrays import BoolArray, FloatArray
 from advisor.trainers import Framework, plain, spellings
 from advisor.trainers.generic import keys as generic
 from advisor.trainers.keys import Keys, find_keys, no_reward, reward_key

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.logfiles.table import FloatArray, Table
+from advisor.logfiles.table import Table
 from advisor.run.pilot_run import LEAST_REWARDS
+from advisor.theory.arrays import FloatArray
 
 
 def settle(step: FloatArray, table: Table, path: Path, key: str) -> tuple[list[int], list[str]]:

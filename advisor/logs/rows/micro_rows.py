@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.logfiles.table import Column, FloatArray, IntArray, Table
+from advisor.logfiles.table import Column, Table
+from advisor.theory.arrays import FloatArray, IntArray
 
 OF_A_SAMPLE = frozenset(
     {

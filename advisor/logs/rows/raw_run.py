@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from advisor.run.pilot_run import FloatArray, Missing, StepUnit
+from advisor.run.pilot_run import Missing, StepUnit
+from advisor.theory.arrays import FloatArray
 
 
 @dataclass(frozen=True)

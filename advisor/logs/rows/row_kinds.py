@@ -11,7 +11,8 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
-from advisor.logfiles.table import BoolArray, Table
+from advisor.logfiles.table import Table
+from advisor.theory.arrays import BoolArray
 from advisor.trainers import Framework
 from advisor.trainers.generic.keys import KIND_KEYS
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.logfiles.table import FloatArray, IntArray, Table
+from advisor.logfiles.table import Table
 from advisor.run.pilot_run import LEAST_REWARDS
+from advisor.theory.arrays import FloatArray, IntArray
 from advisor.trainers import plain, spellings
 from advisor.trainers.generic.keys import RUN_KEYS
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.logfiles.table import BoolArray, Table
-from advisor.run.pilot_run import SERIES, FloatArray, Missing
+from advisor.logfiles.table import Table
+from advisor.run.pilot_run import SERIES, Missing
+from advisor.theory.arrays import BoolArray, FloatArray
 
 
 def read_rewards(table: Table, key: str, path: Path) -> FloatArray:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
-from advisor.logfiles.table import FloatArray, Table
+from advisor.logfiles.table import Table
 from advisor.logs.rows.counter import row_window, settle
 from advisor.logs.rows.raw_run import RawRun
 from advisor.run.pilot_run import StepUnit
+from advisor.theory.arrays import FloatArray
 from advisor.trainers import Framework, plain, spellings
 from advisor.trainers.generic import keys as generic
 

@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from advisor.run.pilot_run import FloatArray
+from advisor.theory.arrays import FloatArray, IntArray
 
 TOLERANCE = 0.02
 """Largest misfit, as a share of the peak, at which a schedule is said to be recognised."""
@@ -170,7 +169,7 @@ def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
     )
 
 
-def _spread(first: int, times: int, count: int) -> npt.NDArray[np.int64]:
+def _spread(first: int, times: int, count: int) -> IntArray:
     """Lengths from the first on, evenly spread by their ratio."""
     return np.geomspace(first, times * first, count).astype(np.int64)
 

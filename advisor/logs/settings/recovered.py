@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from advisor.logfiles.table import FloatArray
 from advisor.logs.settings.shared_ratio import shared_ratio
 from advisor.logs.settings.smallest_step import least_count
+from advisor.theory.arrays import FloatArray
 
 
 class Guess(NamedTuple):

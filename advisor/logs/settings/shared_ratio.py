@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.logfiles.printed import print_error
-from advisor.logfiles.table import BoolArray, FloatArray
+from advisor.theory.arrays import BoolArray, FloatArray
 
 CHANCE_OF_RATIO = 1e-6
 """Probability below which a ratio is not taken for chance; there are many to choose from."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.logfiles.printed import print_error
-from advisor.logfiles.table import FloatArray
+from advisor.theory.arrays import FloatArray
 
 CHANCE = 1e-3
 """Probability below which a smallest step is not taken for chance."""

@@ -15,7 +15,8 @@ from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile, on_disk
 from advisor.logfiles.logged import Logged, Reader
-from advisor.logfiles.table import FloatArray, IntArray, Table, TableBuilder
+from advisor.logfiles.table import Table, TableBuilder
+from advisor.theory.arrays import FloatArray, IntArray
 from advisor.trainers.kept_keys import keep
 
 FOLDER = "metrics"

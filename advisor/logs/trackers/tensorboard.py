@@ -21,9 +21,10 @@ from advisor.logfiles.event_file import HEADER, header_holds, read_records
 from advisor.logfiles.event_values import Cells, Tags
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
-from advisor.logfiles.table import MOST_CELLS, MOST_KEYS, Column, IntArray, Table
+from advisor.logfiles.table import MOST_CELLS, MOST_KEYS, Column, Table
 from advisor.logs.rows.segments import ABORTED
 from advisor.run.pilot_run import LEAST_REWARDS
+from advisor.theory.arrays import IntArray
 from advisor.trainers.kept_keys import keep
 
 STEP = "step"

@@ -13,15 +13,13 @@ from math import exp, log1p, tanh
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import carray, types
 
 from advisor.model.equations import ANCHOR_STIFFNESS, HAZARD_PER_LOSS, population_names
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 from advisor.model.fast.machine_code import callback, compiled
 from advisor.model.fast.tables import BIN_COLUMNS, LEVELS, RUN_COLUMNS, Shape
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 _HEADER = 9
 _LEVELS = len(LEVELS)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
 from advisor.model import equations as eq
@@ -23,8 +22,7 @@ from advisor.model.fast.kernel import LEAST_GAP
 from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
 from advisor.model.priors import Priors
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 STEP = 1e-4
 """Of the finite difference of the gradient; parameters are of order one."""
@@ -157,7 +155,7 @@ def _placed(
 def _curvature(
     density: Callable[[FloatArray], tuple[float, FloatArray]],
     point: FloatArray,
-    indices: npt.NDArray[np.int64],
+    indices: IntArray,
 ) -> FloatArray:
     """Negative second derivative along each coordinate, shape (indices,).
 

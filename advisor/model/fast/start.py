@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import least_squares
 
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
@@ -12,8 +11,7 @@ from advisor.model.fast.tables import shape_of
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
 from advisor.theory import overdamped_trajectory
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 OFF_CENTRE = 0.1
 """Prior standard deviations by which population parameters start off their prior mean."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
 from advisor.model.families import SPECTRUM, Family
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from advisor.theory.arrays import FloatArray, IntArray
 
 WANDER_SHARE = 0.5
 """Correlation time of the wander over the steps that a run logged."""

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.reporting.drawing import style
+from advisor.theory.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = npt.NDArray[np.float64]
 
 RADII = (9.0, 16.0, 26.0, 38.0, 52.0, 68.0, 86.0, 106.0, 128.0)
 """Distances tried between a point and its label, in points."""
@@ -130,7 +129,7 @@ def _overlap(box: FloatArray, other: FloatArray) -> float:
     return max(0.2, float(np.prod(sides)) / area)
 
 
-def _within(at: FloatArray, box: FloatArray) -> npt.NDArray[np.bool_]:
+def _within(at: FloatArray, box: FloatArray) -> BoolArray:
     inside = (at >= box[:2] - 2 * PAD) & (at <= box[2:] + 2 * PAD)
     return np.asarray(inside.all(axis=1))
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from advisor.reporting.drawing import style
 from advisor.reporting.names import level_text, scientific
-from advisor.reporting.stability_map import FloatArray, Mark, StabilityMap
+from advisor.reporting.stability_map import Mark, StabilityMap
+from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

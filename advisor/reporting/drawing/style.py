@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.reporting.names import scientific
+from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-FloatArray = npt.NDArray[np.float64]
 
 BLUE, SKY, GREEN, ORANGE, VERMILLION, PURPLE = (
     "#0072B2",
