@@ -1,0 +1,419 @@
+"""Every number of the evidence pages, derived from the committed results of the case studies.
+
+    python docs/evidence/derive.py            # which numbers in the pages are wrong
+    python docs/evidence/derive.py --write    # put the right ones in
+
+A page writes a number and, behind it, the name that it has here, ``0.156<!--forecast.all.mae-->``.
+The README's numbers are written and checked in the same way.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+STUDIES = ROOT / "case_studies"
+
+MARKED = re.compile(r"(?P<shown>[^\s|*(\[{]+)<!--(?P<name>[\w. -]+)-->")
+"""A number as shown, and the name of what it has to be."""
+
+Named = dict[str, str]
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """Files whose numbers are checked."""
+    return [root / "README.md", *sorted((root / "docs" / "evidence").glob("*.md"))]
+
+
+def numbers(studies: Path = STUDIES) -> Named:
+    """Numbers by name, as they are shown.
+
+    Parameters
+    ----------
+    studies : Path
+        Folder of the case studies.
+    """
+    out: Named = {}
+    for part in (public_logs, tiny_forecasts, advice, stability, failures, theory, sampler):
+        found = part(studies)
+        twice = out.keys() & found.keys()
+        if twice:
+            raise ValueError(f"two numbers have one name: {sorted(twice)}")
+        out |= found
+    return out
+
+
+def wrong(text: str, right: Named) -> list[str]:
+    """What is wrong with the marked numbers of a text."""
+    found = []
+    for marked in MARKED.finditer(text):
+        name, shown = marked["name"], marked["shown"]
+        if name not in right:
+            found.append(f"{name} is not derived in docs/evidence/derive.py")
+        elif shown != right[name]:
+            found.append(f"{name} is {right[name]}, not {shown}")
+    return found
+
+
+def corrected(text: str, right: Named) -> str:
+    """Text with every marked number as it has to be."""
+    return MARKED.sub(
+        lambda marked: f"{right.get(marked['name'], marked['shown'])}<!--{marked['name']}-->", text
+    )
+
+
+def public_logs(studies: Path) -> Named:
+    """Public runs of language models: forecasts, collapse foretold, the sweep of schedules."""
+    result = _read(studies / "public_logs/public_logs.json")
+    out: Named = {"public.runs": str(result["asked"]["runs"])}
+    repositories = {"all": "all", "Sunshine535": "altered", "unslothai": "unsloth"}
+    repositories["ShibukiZero"] = "cs336"
+    for repository, short in repositories.items():
+        scores = result["forecasts"][repository]
+        out[f"forecast.{short}.runs"] = str(scores["runs"])
+        for method in ("advisor", "last value", "exponential", "ensemble"):
+            name = f"forecast.{short}.{method.replace(' ', '_')}"
+            out[f"{name}.mae"] = _three(scores[method]["mae"])
+            out[f"{name}.crps"] = _three(scores[method]["crps"])
+            out[f"{name}.holds"] = _percent(scores[method]["80 % holds"])
+    shares = _read(studies / "backtest/real_logs.json")["by_share"]
+    for share, percent in (("0.1", "10"), ("0.25", "25"), ("0.5", "50")):
+        out[f"forecast.seen{percent}.runs"] = str(shares[share]["advisor"]["runs"])
+        for method in ("advisor", "last value", "ensemble"):
+            name = f"forecast.seen{percent}.{method.replace(' ', '_')}"
+            out[f"{name}.mae"] = _three(shares[share][method]["mae"])
+            out[f"{name}.holds"] = _percent(shares[share][method]["coverage"]["0.8"])
+    fits = result["closed_form"]
+    out["fits.runs"] = str(fits["all"]["runs"])
+    out["fits.r2_rows"] = _two(fits["all"]["r2_rows"])
+    out["fits.error"] = _two(fits["all"]["forecast_error"])
+    out["fits.last_value"] = _two(fits["all"]["last_value_error"])
+    out["fits.rank_correlation"] = _two(fits["rank_correlation_of_r2_and_error"])
+    out |= _collapse_foretold(result)
+    out |= _sweep(result["off_policy"]["said"])
+    return out
+
+
+def _collapse_foretold(result: dict[str, Any]) -> Named:
+    """Collapse of a repository's runs, told by their settings and by the other repositories."""
+    asked, said = result["asked"], result["instability"]
+    out = {"foretold.runs": str(asked["askable"]), "foretold.collapsed": str(asked["collapsed"])}
+    out["foretold.collapsed_asked"] = str(asked["collapsed_askable"])
+    names = {"hazard law": "law", "logistic": "logistic", "base rate of the others": "base"}
+    for method, short in names.items():
+        scores = said["scores"][method]
+        out[f"foretold.{short}.brier"] = _three(scores["brier"][0])
+        out[f"foretold.{short}.auc"] = _two(scores["auc"][0])
+        _, low, high = scores["brier_less_base_rate"]
+        out[f"foretold.{short}.less_low"] = _three(low)
+        out[f"foretold.{short}.less_high"] = _three(high)
+    lowest = said["reliability"]["hazard law"][0]
+    out["foretold.lowest.runs"] = str(lowest["runs"])
+    out["foretold.lowest.said"] = _three(lowest["said"])
+    out["foretold.lowest.happened"] = _three(lowest["happened"])
+    return out
+
+
+def _sweep(said: dict[str, Any]) -> Named:
+    """Public sweep of refresh schedules: what was said of the two that collapsed."""
+    cases = {
+        "first quarter of every run": "quarter",
+        "runs that lived, whole": "lived",
+        "all but 1 x 16, whole": "but16",
+        "all but 1 x 8, whole": "but8",
+        "every run, whole": "all",
+    }
+    out: Named = {}
+    for case, short in cases.items():
+        answer = said[case]["as the preset is"]
+        below, collapsed = answer["collapsed_below_half"]
+        out[f"sweep.{short}.below"] = str(below)
+        out[f"sweep.{short}.collapsed"] = str(collapsed)
+        out[f"sweep.{short}.auc"] = _two(answer["auc"])
+    return out
+
+
+def tiny_forecasts(studies: Path) -> Named:
+    """Forecasts of finished tiny-transformer runs, and of the runs trained through TRL."""
+    result = _read(studies / "backtest/tiny_grpo.json")
+    out: Named = {"tiny.runs": str(result["methods"]["advisor"]["runs"])}
+    for share, percent in (("0.1", "10"), ("0.25", "25"), ("0.5", "50")):
+        for method in ("advisor", "exponential", "ensemble"):
+            scores = result["by_share"][share][method]
+            out[f"tiny.seen{percent}.{method}.mae"] = _three(scores["mae"])
+            out[f"tiny.seen{percent}.{method}.holds"] = _percent(scores["coverage"]["0.8"])
+    unseen = _read(studies / "backtest/tiny_grpo.full_finetuning.json")["methods"]["advisor"]
+    out["tiny.other_preset.mae"] = _three(unseen["mae"])
+    out["tiny.other_preset.holds"] = _percent(unseen["coverage"]["0.8"])
+    transfer = _read(studies / "backtest/transfer.json")["by_pilots"]
+    for number in ("0", "2"):
+        for method, short in (("advisor", "advisor"), ("nearest, exponential", "nearest")):
+            scores = transfer[number][method]
+            out[f"unbegun.{number}.{short}.mae"] = _three(scores["mae"])
+            out[f"unbegun.{number}.{short}.holds"] = _percent(scores["coverage"]["0.8"])
+    trl = _read(studies / "trl_end_to_end/trl.json")
+    forecast = trl["advised"]["reward"]
+    out["trl.mean"], out["trl.lower"] = _two(forecast["mean"]), _two(forecast["lower"])
+    out["trl.upper"] = _two(forecast["upper"])
+    inside, runs = trl["came"]["inside_80"]
+    out["trl.inside"], out["trl.runs"] = str(inside), str(runs)
+    out["trl.lowest"] = _two(min(trl["came"]["finals"]))
+    out["trl.highest"] = _two(max(trl["came"]["finals"]))
+    pilot = trl["best_pilot"]["finals"]
+    out["trl.pilot_mean"] = _two(sum(pilot) / len(pilot))
+    return out
+
+
+def advice(studies: Path) -> Named:
+    """What came of advice: replayed on tables, trained, and for larger models."""
+    out: Named = {}
+    replay = _read(studies / "replay/replay.json")
+    own = _read(studies / "replay/replay_own_tables.json")
+    methods = {
+        "advisor": "advisor",
+        "best pilot": "best_pilot",
+        "Optuna TPE": "tpe",
+        "successive halving": "halving",
+        "best constant of the other tables": "constant",
+        "recipe: TRL": "trl",
+        "advisor, no pilots": "no_pilots",
+    }
+    for scenario in ("any", "low_lr", "sample_budget"):
+        pooled = replay["scenarios"][scenario]["pooled"]
+        for method, short in methods.items():
+            if method in pooled:
+                out[f"replay.{scenario}.{short}"] = _three(pooled[method]["regret_mean"])
+    with gzip.open(studies / "replay/predictions.jsonl.gz", "rt", encoding="utf-8") as lines:
+        given = [(row["table"], row["named"]["advisor"]) for row in map(json.loads, lines)]
+    out["replay.pieces"], out["replay.distinct"] = str(len(given)), str(len(set(given)))
+    scored = [
+        table["advisor"]["collapses"]
+        for file in (replay, own)
+        for scenario in file["scenarios"].values()
+        for table in scenario["tables"].values()
+    ]
+    out["replay.collapses"] = str(sum(scored))
+    for method, short in (("advisor", "advisor"), ("best extrapolated pilot", "extrapolated")):
+        late = own["scenarios"]["any"]["tables"]["late_collapse sort s"][method]
+        out[f"replay.late.{short}.collapses"] = str(late["collapses"])
+        out[f"replay.late.{short}.n"] = str(late["n"])
+    out |= _closed_loop(studies)
+    out |= _size_transfer(studies)
+    return out
+
+
+def _closed_loop(studies: Path) -> Named:
+    """Full runs that were really trained as advised."""
+    summary = _read(studies / "closed_loop/closed_loop.json")["summary"]
+    names = {
+        "advisor, small pilots": "advisor",
+        "advisor, pilots of the same size": "same_size",
+        "Optuna TPE": "tpe",
+        "Optuna GP": "gp",
+        "best small pilot": "best_pilot",
+        "successive halving": "halving",
+        "TRL defaults": "trl",
+    }
+    out: Named = {}
+    for method, short in names.items():
+        scores = summary[method]
+        out[f"loop.{short}.mean"] = _three(scores["regret_mean"])
+        out[f"loop.{short}.worst"] = _three(scores["regret_worst"])
+        out[f"loop.{short}.n"] = str(scores["n"])
+        out[f"loop.{short}.collapses"] = str(scores["collapses"])
+    for short in ("advisor", "same_size"):
+        method = next(name for name, value in names.items() if value == short)
+        inside, runs = summary[method]["inside_80"]
+        out[f"loop.{short}.inside"], out[f"loop.{short}.runs"] = str(inside), str(runs)
+    return out
+
+
+def _size_transfer(studies: Path) -> Named:
+    """Advice for models larger than any that was piloted."""
+    out: Named = {}
+    for short, file in (("size", "size_transfer.json"), ("held", "held_out.json")):
+        rows = _read(studies / "size_transfer" / file)["by_pilots_and_target"]
+        for row in rows:
+            name = f"{short}.{row['pilots'].replace('+', '_')}.{row['target']}"
+            out[f"{name}.regret"] = _three(row["regret_mean"])
+            out[f"{name}.pilot"] = _three(row["regret_of_best_pilot"])
+            out[f"{name}.failed"], out[f"{name}.n"] = str(row["failed"]), str(row["n"])
+            out[f"{name}.collapsed"], out[f"{name}.inside"] = (
+                str(row["collapsed"]),
+                str(row["inside_80"]),
+            )
+            out[f"{name}.said"] = _two(row["p_stable"])
+        total = {key: sum(row[key] for row in rows) for key in ("n", "failed", "inside_80")}
+        out[f"{short}.n"], out[f"{short}.failed"] = str(total["n"]), str(total["failed"])
+        out[f"{short}.inside"] = str(total["inside_80"])
+        out[f"{short}.collapsed"] = str(sum(row["collapsed"] for row in rows))
+        mean = sum(row["regret_mean"] * row["n"] for row in rows) / total["n"]
+        out[f"{short}.regret"] = _three(mean)
+    return out
+
+
+def stability(studies: Path) -> Named:
+    """Whether P(stable) means what it says, on replayed tables."""
+    result = _read(studies / "replay/calibration.json")
+    out: Named = {
+        "p_stable.brier": _three(result["brier"]),
+        "p_stable.base": _three(result["brier_of_base_rate"]),
+        "p_stable.forecasts": f"{result['forecasts']:,}",
+        "p_stable.advised": str(result["advised_at_95"]),
+        "p_stable.advised_lived": _percent(result["advised_at_95_lived"]),
+    }
+    for number, row in enumerate(result["classes"]):
+        out[f"p_stable.{number}.said"] = _two(row["said"])
+        out[f"p_stable.{number}.lived"] = _two(row["lived"])
+        out[f"p_stable.{number}.n"] = f"{row['n']:,}"
+    return out
+
+
+def failures(studies: Path) -> Named:
+    """Verdicts on finished runs, and alarms on runs that go on."""
+    found = _read(studies / "public_logs/public_logs.json")["diagnoses"]
+    out: Named = {}
+    names = {
+        "collapses_found": "collapses",
+        "onset_within_10": "onset",
+        "healthy_failed": "healthy",
+        "left_out_collapses_found": "left_out",
+        "left_out_false": "left_out_false",
+    }
+    for key, short in names.items():
+        out[f"diagnose.{short}"], out[f"diagnose.{short}.of"] = map(str, found[key])
+    simulated = _read(studies / "diagnose/diagnose.json")["simulated"]
+    for mode in ("reward_hacking", "advantage_degeneracy", "policy_concentration"):
+        out[f"simulated.{mode}"] = str(simulated["flagged"][mode][mode])
+    for mode in ("dynamical_instability", "truncation", "collapse"):
+        out[f"simulated.{mode}"] = str(simulated["flagged"][mode][mode])
+    out["simulated.healthy"] = str(max(simulated["flagged"]["healthy"].values()))
+    scenarios = {
+        "an action scores 1 and is wrong": "hacking",
+        "hopeless prompts, groups of 4": "degeneracy",
+        "no penalty, small steps on larger batches": "slow_concentration",
+        "no penalty, large steps on small batches": "fast_concentration",
+        "rate up to 3 times the limit, held for 16 steps": "instability",
+    }
+    provoked = {
+        row["scenario"]: row for row in _read(studies / "softmax_bandit/bandit.json")["failures"]
+    }
+    for scenario, short in scenarios.items():
+        row = provoked[scenario]
+        out[f"provoked.{short}.happened"] = str(row["happened"])
+        out[f"provoked.{short}.own"] = str(row["top"].get(row["cause_of"], 0))
+    watch = _read(studies / "watch/watch.json")["table"]
+    cases = {
+        "rate x 10": "logged10",
+        "rate x 10, rate not logged": "hidden10",
+        "stale, K = 16, uncorrected": "stale",
+    }
+    for case, short in cases.items():
+        row = watch[case]
+        out[f"watch.{short}.alarms"], out[f"watch.{short}.runs"] = (
+            str(row["alarms"]),
+            str(row["runs"]),
+        )
+        out[f"watch.{short}.steps"] = f"{row['median steps']:g}"
+    for case, short in (("healthy", "healthy"), ("healthy at 1e-3", "hot")):
+        out[f"watch.{short}.looks"] = f"{watch[case]['healthy steps']:,}"
+        out[f"watch.{short}.false"] = str(watch[case]["false alarms"])
+        out[f"watch.{short}.holds"] = _percent(watch[case]["80 % interval covers the end"])
+    return out
+
+
+def theory(studies: Path) -> Named:
+    """The theory's predictions in a bandit and in a network."""
+    bandit = _read(studies / "softmax_bandit/bandit.json")
+    ratios = [row["measured"] / row["map"] for row in bandit["refresh"]]
+    paper = [row["measured"] / row["paper"] for row in bandit["refresh"]]
+    out: Named = {
+        "bandit.cases": str(len(ratios)),
+        "bandit.off": f"{100 * max(abs(ratio - 1) for ratio in ratios):.1f}",
+        "bandit.paper_low": _two(min(paper)),
+        "bandit.paper_high": _two(max(paper)),
+    }
+    invariant = bandit["group_size_exponents"]
+    for key, short in (("sgd, leave_one_out", "sgd"), ("adamw, leave_one_out", "adamw")):
+        out[f"bandit.{short}.speed"] = _two(invariant[key]["speed"])
+        out[f"bandit.{short}.spread"] = _three(invariant[key]["reward_spread"])
+    out["bandit.normalised.spread"] = _three(invariant["sgd, group"]["reward_spread"])
+    for setup in _read(studies / "refresh_threshold/refresh_threshold.json")["setups"]:
+        name = f"threshold.{setup['name'].replace(', ', '_')}"
+        said = setup["without_ratio"]["p_diverges"]
+        below = [part for part in said["bins"] if part["to"] <= 0.5]
+        above = [part for part in said["bins"] if part["from"] >= 0.5]
+        for side, parts in (("below", below), ("above", above)):
+            out[f"{name}.{side}.lost"] = str(sum(part["lost"] for part in parts))
+            out[f"{name}.{side}.runs"] = str(sum(part["runs"] for part in parts))
+        out[f"{name}.brier"] = _three(said["brier"])
+        out[f"{name}.share"] = _three(said["brier_of_the_share"])
+        out[f"{name}.with_ratio"] = _three(setup["with_ratio"]["brier"])
+        out[f"{name}.with_ratio_share"] = _three(setup["with_ratio"]["brier_of_the_share"])
+    return out
+
+
+def sampler(studies: Path) -> Named:
+    """Whether the sampler does what the model says, and how fast."""
+    out: Named = {}
+    for family, row in _read(studies / "calibration/ranks.json").items():
+        out[f"ranks.{family}.simulations"] = str(row["simulations"])
+        out[f"ranks.{family}.outside"] = str(row["outside_band_of_all"])
+        out[f"ranks.{family}.tested"] = str(row["quantities_tested"])
+        out[f"ranks.{family}.unconverged"] = str(row["not_converged"])
+    cohorts = _read(studies / "convergence/convergence.json")["cohorts"]
+    fits = [fit for fits in cohorts.values() for fit in fits]
+    out["fits.converged"] = str(sum(fit["converged"] for fit in fits))
+    out["fits.number"], out["fits.cohorts"] = str(len(fits)), str(len(cohorts))
+    refused = _read(studies / "backtest/real_logs.json")["failed"]
+    out["fits.real_unconverged"] = str(len(refused))
+    speed = _read(studies / "speed/speed.json")
+    out["speed.first"] = f"{speed['processes']['first_s']:.1f}"
+    out["speed.later"] = f"{speed['processes']['later_s']:.1f}"
+    out["speed.refit"] = f"{speed['refits']['median_s']:.1f}"
+    bandits = _read(studies / "calibration/bandits.json")["methods"]
+    for method in ("advisor", "exponential"):
+        out[f"bandits.{method}.mae"] = _three(bandits[method]["mae"])
+        out[f"bandits.{method}.holds"] = _percent(bandits[method]["coverage"]["0.8"])
+    return out
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _two(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _percent(share: float) -> str:
+    """Share in percent, without the sign."""
+    return f"{100 * share:.0f}"
+
+
+def main(arguments: Iterable[str]) -> int:
+    """Check the pages, or write the right numbers into them."""
+    right, found = numbers(), 0
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if "--write" in arguments:
+            path.write_text(corrected(text, right), encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
+        for message in wrong(text, right):
+            print(f"{path.relative_to(ROOT)}: {message}")
+            found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
