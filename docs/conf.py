@@ -21,8 +21,7 @@ extensions = [
     "equations",
     "pages",
 ]
-exclude_patterns = ["_build", "_ext", "_templates", "README.md"]
-templates_path = ["_templates"]
+exclude_patterns = ["_build", "_ext"]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "substitution", "colon_fence"]
 myst_dmath_double_inline = False

@@ -1,0 +1,92 @@
+"""What the pages say of the package is so: names in examples, formats, commands, links."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import advisor
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("**/*.md"))
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+COMMAND = re.compile(r"^advisor ([a-z-]+)", re.MULTILINE)
+
+
+def fences(language: str) -> list[tuple[Path, str]]:
+    return [
+        (page, code)
+        for page in (*PAGES, ROOT / "CONTRIBUTING.md")
+        for found, code in FENCE.findall(page.read_text(encoding="utf-8"))
+        if found == language
+    ]
+
+
+def exists(name: str) -> bool:
+    """Whether a public name, or a module of the package, is there."""
+    module = ROOT / name.replace(".", "/")
+    public = name.removeprefix("advisor.") in advisor.__all__
+    return public or module.with_suffix(".py").is_file() or module.is_dir()
+
+
+def unknown(code: str) -> set[str]:
+    """Names of the package that an example uses and that do not exist."""
+    used = {node.module or "" for node in ast.walk(ast.parse(code)) if type(node) is ast.ImportFrom}
+    names = {name for name in used if name.startswith("advisor")}
+    names |= {f"advisor.{name}" for name in re.findall(r"\badvisor\.(\w+)\b(?!\.\w+ import)", code)}
+    return {name for name in names if not exists(name)}
+
+
+COMING = {
+    "advisor.Study",
+    "advisor.advise",
+    "advisor.monitoring",
+    "advisor.monitoring.trl_callback",
+}
+"""Names that pages use ahead of the move that brings them: strike each out as it exists."""
+
+
+@pytest.mark.parametrize(("page", "code"), fences("python"), ids=lambda value: str(value)[-30:])
+def test_examples_use_names_that_exist(page, code):
+    assert unknown(code) - COMING == set()
+
+
+def test_no_name_is_awaited_that_is_there():
+    assert {name for name in COMING if exists(name)} == set()
+
+
+def test_an_example_with_a_wrong_name_is_found():
+    wrong = "import advisor\nadvisor.nobody()\nfrom advisor.no_room import x"
+    assert unknown(wrong) == {"advisor.no_room", "advisor.nobody"}
+
+
+def test_commands_exist():
+    from typer.main import get_command
+
+    app = importlib.import_module("advisor.cli").app
+    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    used = {name for _, code in fences("sh") for name in COMMAND.findall(code)}
+    assert used <= known
+    assert len(used) >= 8
+
+
+def test_every_format_that_is_read_has_a_row(tmp_path):
+    with pytest.raises(advisor.InputError) as raised:
+        advisor.read_runs(tmp_path)
+    named = str(raised.value).partition("holds one of: ")[2].rstrip(".").split(", ")
+    text = (ROOT / "docs/logs.md").read_text(encoding="utf-8")
+    rows = {line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")}
+    assert set(named) - rows == set()
+    assert len(named) >= 18
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    gone = [link for link in links if not (page.parent / link).exists()]
+    assert gone == []
