@@ -38,10 +38,15 @@ html_theme = "pydata_sphinx_theme"
 html_title = project
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_sidebars = {
+    name: [] for name in ("index", "quickstart", "concepts", "logs", "model", "theory", "figures")
+}
 html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
-    "show_prev_next": True,
+    "header_links_before_dropdown": 9,
+    "navbar_persistent": [],
+    "navbar_end": ["search-button", "theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

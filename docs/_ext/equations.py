@@ -23,6 +23,7 @@ PAGES_OF_EQUATIONS = ("theory", "model")
 """Pages in which a bare ``T8`` or ``M3`` is a citation; elsewhere only ``docs/theory, T8`` is."""
 
 BARE = re.compile(r"\b[TM]\d+\b")
+FUNCTION = re.compile(r"\\(?:log|cosh|sinh|operatorname\{\w+\})(?![a-zA-Z^])")
 CITED = re.compile(r"(?<=docs/theory, )T\d+\b|(?<=docs/model, )M\d+\b")
 
 
@@ -84,9 +85,15 @@ def _is_left_alone(text: nodes.Text) -> bool:
     return False
 
 
+def _mathml(node: nodes.math | nodes.math_block, *, as_block: bool) -> str:
+    """Formula as MathML, with the space that TeX puts between a function and its argument."""
+    spaced = FUNCTION.sub(r"\g<0>\\,", node.astext())
+    return str(tex2mathml(spaced, as_block=as_block))
+
+
 def inline(visitor: Any, node: nodes.math) -> None:
     """Write a formula that stands in a line."""
-    visitor.body.append(tex2mathml(node.astext(), as_block=False))
+    visitor.body.append(_mathml(node, as_block=False))
     raise nodes.SkipNode
 
 
@@ -95,7 +102,7 @@ def block(visitor: Any, node: nodes.math_block) -> None:
     label = node.get("label")
     identifier = f' id="{node["ids"][0]}"' if node["ids"] else ""
     visitor.body.append(f'<div class="equation"{identifier}>')
-    visitor.body.append(tex2mathml(node.astext(), as_block=True))
+    visitor.body.append(_mathml(node, as_block=True))
     if label:
         visitor.body.append(f'<a class="number" href="#{node["ids"][0]}">{label}</a>')
     visitor.body.append("</div>\n")
