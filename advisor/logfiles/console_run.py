@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from advisor.logfiles import limits
 from advisor.logfiles.dict_lines import SUMMARY_KEY, closing_cells
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.table import TableBuilder
 
 STEP = "step"
-
-LEAST_REPEATED = 3
-"""Rows, each printed equally often, from which on the log is one of several nodes."""
 
 
 class Plan(NamedTuple):
@@ -213,6 +211,6 @@ class ConsoleRun:
 
     def _printed_times(self) -> int:
         """How often each row was printed: by every node of a cluster, once."""
-        if self.plan is not None or self.rows < 2 * LEAST_REPEATED:
+        if self.plan is not None or self.rows < 2 * limits.LEAST_REPEATED_ROWS:
             return 1
         return self._times if self._repeats == {self._times} else 1

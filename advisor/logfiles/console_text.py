@@ -6,18 +6,10 @@ import re
 from collections.abc import Callable
 
 from advisor.errors import InputError
-from advisor.logfiles.log_file import HEAD, LFS_MARK, UTF16_MARKS, LogFile
+from advisor.logfiles import limits
+from advisor.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile
 
 SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ""})
-
-FARTHEST = 8 << 20
-"""Bytes of preamble after which a log's first row is no longer sought."""
-
-OVERLAP = 16384
-"""Bytes that blocks of a search share, so that no row is lost between two."""
-
-MOST_REFUSED = 200
-"""Places that look like a row and are none, after which the search ends."""
 
 
 def find_in_console(
@@ -31,7 +23,7 @@ def find_in_console(
     sign : bytes
         What every row holds; blocks without it are passed over quickly.
     sought : pattern
-        The row, in no more than `OVERLAP` bytes.
+        The row, in no more than `limits.CONSOLE_OVERLAP_BYTES` bytes.
     accept : callable (line) -> bool
         Whether a line on which the pattern was found holds such a row indeed.
 
@@ -48,7 +40,7 @@ def find_in_console(
         if head.startswith(LFS_MARK) or (b"\0" in head and not is_wide):
             return False
         search = _Search(sign, sought, accept)
-        if search.finds(log.head_text()) or is_wide or len(head) < HEAD:
+        if search.finds(log.head_text()) or is_wide or len(head) < limits.HEAD_BYTES:
             return search.is_found
         return _reads_on(log, search)
     except InputError:
@@ -65,16 +57,17 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        return self.is_found or self._refused > MOST_REFUSED
+        return self.is_found or self._refused > limits.MOST_REFUSED_PLACES
 
     def finds(self, text: bytes) -> bool:
         if self._sign not in text:
             return False
         for found in self._sought.finditer(text):
-            start = text.rfind(b"\n", max(0, found.start() - OVERLAP), found.start()) + 1
-            end = text.find(b"\n", found.end(), found.end() + OVERLAP)
-            line = text[max(start, found.start() - OVERLAP) : end if end >= 0 else len(text)]
-            if self._accept(line[: 4 * OVERLAP].decode("utf-8", "replace")):
+            first = max(0, found.start() - limits.CONSOLE_OVERLAP_BYTES)
+            start = text.rfind(b"\n", first, found.start()) + 1
+            end = text.find(b"\n", found.end(), found.end() + limits.CONSOLE_OVERLAP_BYTES)
+            line = text[max(start, first) : end if end >= 0 else len(text)]
+            if self._accept(line[: 4 * limits.CONSOLE_OVERLAP_BYTES].decode("utf-8", "replace")):
                 self.is_found = True
             else:
                 self._refused += 1
@@ -84,12 +77,16 @@ class _Search:
 
 
 def _reads_on(log: LogFile, search: _Search) -> bool:
-    left, rest = FARTHEST, b""
+    left, rest = limits.SEARCHED_BYTES, b""
     with log.open() as stream:
-        while left > 0 and not search.is_over and (block := stream.read(min(left, 1 << 20))):
+        while (
+            left > 0
+            and not search.is_over
+            and (block := stream.read(min(left, limits.BLOCK_BYTES)))
+        ):
             left -= len(block)
             if b"\0" in block:
                 return False
             search.finds(rest + block)
-            rest = block[-OVERLAP:]
+            rest = block[-limits.CONSOLE_OVERLAP_BYTES :]
     return search.is_found

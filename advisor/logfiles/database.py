@@ -12,19 +12,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.log_file import LogFile
 
 MAGIC = b"SQLite format 3\0"
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
-SCHEMA_SPAN = 1 << 20
-"""Bytes in which the definitions of the first tables stand."""
-
-MOST_COPIED = 1 << 30
-LONGEST_VALUE = 64 << 20
-MOST_SECONDS = 120.0
-"""Time after which a query counts as one that never ends."""
-
-INSTRUCTIONS = 100_000
 TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
 
@@ -103,7 +95,7 @@ def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
 
 def _start(log: LogFile) -> bytes:
     with log.open() as stream:
-        return stream.read(SCHEMA_SPAN)
+        return stream.read(limits.SQLITE_SCHEMA_BYTES)
 
 
 def _write_ahead(log: LogFile) -> LogFile | None:
@@ -114,24 +106,26 @@ def _write_ahead(log: LogFile) -> LogFile | None:
 
 def _copy(log: LogFile, path: Path) -> None:
     with log.open() as source, path.open("wb") as target:
-        shutil.copyfileobj(source, target, 1 << 20)
-        if target.tell() > MOST_COPIED:
+        shutil.copyfileobj(source, target, limits.BLOCK_BYTES)
+        if target.tell() > limits.MOST_SQLITE_BYTES_COPIED:
             raise InputError(
-                f"the database is larger than {MOST_COPIED >> 20} MiB",
+                f"the database is larger than {limits.MOST_SQLITE_BYTES_COPIED >> 20} MiB",
                 path=log.path,
                 advice="Unpack it, or stop the run that writes to it, and give the file itself",
             )
 
 
 def _guarded(connection: sqlite3.Connection) -> sqlite3.Connection:
-    end = time.monotonic() + MOST_SECONDS
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+    end = time.monotonic() + limits.MOST_SQLITE_QUERY_SECONDS
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.MOST_SQLITE_VALUE_BYTES)
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
     connection.set_authorizer(_only_reading)
-    connection.set_progress_handler(lambda: time.monotonic() > end, INSTRUCTIONS)
+    connection.set_progress_handler(
+        lambda: time.monotonic() > end, limits.SQLITE_INSTRUCTIONS_PER_CHECK
+    )
     return connection
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from advisor.logfiles import limits
+
 ITEM = re.compile(
     r"""['"]([^'"\\\n]{1,200})['"] {0,4}: {0,4}"""
     r"""(?:'([^'\n]{0,300})'|"([^"\n]{0,300})"|(?:[a-z][\w.]{0,40}\()?([-+]?[\w.][\w.+-]{0,60}))"""
@@ -19,7 +21,6 @@ digits.
 
 BRACKET = re.compile(r"[{}]")
 INNERMOST = re.compile(r"\{[^{}]*\}")
-DEEPEST = 8
 BAR = re.compile(
     r"(?:^|\r)([^\r|]{0,200}?) {0,200}\d{1,3}%\|[^|\r]{0,400}\| *(\d{1,9})/(\d{1,9}) \["
 )
@@ -69,7 +70,7 @@ def find_dicts(text: str) -> Iterator[Printed]:
         else:
             end = _closing(text, start)
             body = text[start + 1 : end or len(text)]
-            for _ in range(DEEPEST):
+            for _ in range(limits.MOST_DICT_LEVELS):
                 body, replaced = INNERMOST.subn("None", body)
                 if not replaced:
                     break

@@ -15,16 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.crc import Bytes, Places, masked_crc
-from advisor.logfiles.log_file import BLOCK, LogFile
-
-LONGEST = 1 << 16
-"""Bytes of a record that may hold scalars or settings; images and graphs are longer."""
+from advisor.logfiles.log_file import LogFile
 
 HEADER, FOOTER = 12, 4
-
-MOST_SHOWN = 3
-"""Places of which a warning says where they are."""
 
 
 class Records(NamedTuple):
@@ -44,7 +39,7 @@ class Records(NamedTuple):
 
 
 def read_records(log: LogFile, warnings: list[str]) -> Iterator[Records]:
-    """Read the records that can be trusted; longer ones than `LONGEST` are passed over.
+    """Read the records that can be trusted; ones above `limits.MOST_EVENT_BYTES` are passed over.
 
     Parameters
     ----------
@@ -96,7 +91,7 @@ class _Walk:
 
     def run(self, stream: BinaryIO) -> Iterator[Records]:
         rest, base, is_lost = b"", 0, False
-        while block := stream.read(BLOCK):
+        while block := stream.read(limits.BLOCK_BYTES):
             self.size += len(block)
             raw = rest + block
             heads, stop = ([], 0) if is_lost else _chain(raw)
@@ -110,7 +105,7 @@ class _Walk:
             if not is_lost and len(raw) >= stop + HEADER:
                 (length,) = struct.unpack_from("<Q", raw, stop)
                 missing = HEADER + length + FOOTER - (len(raw) - stop)
-                if length > LONGEST:
+                if length > limits.MOST_EVENT_BYTES:
                     skipped = _skip(stream, missing)
                     self.size += skipped
                     self.trusted += 1
@@ -157,7 +152,7 @@ class _Walk:
 
     def _lose(self, at: int) -> None:
         self.losses += 1
-        del self.lost[MOST_SHOWN:]
+        del self.lost[limits.MOST_DAMAGED_PLACES_SHOWN :]
         self.lost.append([at, at])
 
     def _checked(self, raw: bytes, heads: list[int], base: int) -> Records:
@@ -166,7 +161,7 @@ class _Walk:
         at = np.array(heads, dtype=np.int64)
         lengths = _words(block, at, "<u8").astype(np.int64)
         self.trusted += at.size
-        short = lengths <= LONGEST
+        short = lengths <= limits.MOST_EVENT_BYTES
         at, lengths = at[short], lengths[short]
         starts = at + HEADER
         holds = masked_crc(block, starts, lengths) == _words(block, starts + lengths, "<u4")
@@ -188,10 +183,12 @@ class _Walk:
             )
         said += [
             f"{self.name}: bytes {start} to {end} are no records and were passed over"
-            for start, end in self.lost[:MOST_SHOWN]
+            for start, end in self.lost[: limits.MOST_DAMAGED_PLACES_SHOWN]
         ]
-        if self.losses > MOST_SHOWN:
-            said.append(f"{self.name}: {self.losses - MOST_SHOWN} more such places")
+        if self.losses > limits.MOST_DAMAGED_PLACES_SHOWN:
+            said.append(
+                f"{self.name}: {self.losses - limits.MOST_DAMAGED_PLACES_SHOWN} more such places"
+            )
         if self.tail is not None:
             said.append(
                 f"{self.name}: the last record, at byte {self.tail}, is cut and was left out (the "
@@ -249,7 +246,7 @@ def _headers(raw: bytes, at: int) -> list[int]:
 def _skip(stream: BinaryIO, count: int) -> int:
     """Read past bytes; fewer where the file ends."""
     skipped = 0
-    while skipped < count and (block := stream.read(min(BLOCK, count - skipped))):
+    while skipped < count and (block := stream.read(min(limits.BLOCK_BYTES, count - skipped))):
         skipped += len(block)
     return skipped
 

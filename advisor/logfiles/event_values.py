@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.logfiles import limits
 from advisor.logfiles.crc import Bytes, Places
 from advisor.logfiles.event_file import Records
 from advisor.logfiles.event_message import (
@@ -26,11 +27,6 @@ from advisor.logfiles.event_message import (
     session_hparams,
 )
 from advisor.theory.arrays import FloatArray
-
-MOST_LAYOUTS = 64
-"""Layouts of one record length that are tried in one block before records are read singly."""
-
-MOST_TEXTS = 100
 
 
 @dataclass
@@ -78,7 +74,7 @@ class Tags:
             self._add_equally_long(raw, starts, length)
 
     def _add_equally_long(self, raw: Bytes, starts: Places, length: int) -> None:
-        for _ in range(MOST_LAYOUTS):
+        for _ in range(limits.MOST_EVENT_LAYOUTS):
             if not starts.size:
                 return
             record = raw[starts[0] : starts[0] + length].tobytes()
@@ -144,7 +140,9 @@ class Tags:
         """Take the settings among values that are no scalars."""
         if tag.startswith("_hparams_/"):
             self.hparams |= session_hparams(record, start, end)
-        elif self.is_text_wanted(tag) and (tag in self.texts or len(self.texts) < MOST_TEXTS):
+        elif self.is_text_wanted(tag) and (
+            tag in self.texts or len(self.texts) < limits.MOST_EVENT_TEXTS
+        ):
             text = first_string(record, start, end)
             if text is not None:
                 self.texts[tag] = text

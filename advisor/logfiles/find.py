@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.log_file import LogFile, is_archive, on_disk, open_archive
-
-LEVELS_ABOVE = 2
-"""Folders above a log given by name in which its sidecar is sought (checkpoint, run, sweep)."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[Found
                     found.setdefault(log.path.resolve(), Found(log, path, False, path))
         elif kind == "file":
             top = path.resolve().parent
-            for _ in range(LEVELS_ABOVE):
+            for _ in range(limits.FOLDERS_ABOVE_A_LOG):
                 top = top.parent
             log = on_disk(path)
             members = _members(log, unread)

@@ -14,30 +14,10 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
 from advisor.errors import InputError
-
-HEAD = 65536
-"""Bytes of a file that its format is told from, at first."""
-
-MOST_WHOLE = 16 << 20
-"""Bytes of a document that must be parsed as a whole; its objects take twenty times as much."""
-
-LONGEST_LINE = 1 << 20
-"""Characters of a line; what follows is dropped and the line counts as cut."""
-
-MOST_UNPACKED = 4 << 30
-"""Bytes that one compressed log may unpack to."""
-
-HIGHEST_RATIO = 200
-"""Unpacked over packed bytes, above `FREE_UNPACKED`; text logs reach 30, bombs 1,000 and more."""
-
-FREE_UNPACKED = 64 << 20
-
-MOST_MEMBERS = 20_000
-"""Files in one archive."""
+from advisor.logfiles import limits
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 LFS_MARK = b"version https://git-lfs"
-BLOCK = 1 << 20
 BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 
 
@@ -121,9 +101,9 @@ class LogFile:
         layers = [stream]
         if self.is_gzip:
             layers.append(cast(BinaryIO, gzip.GzipFile(fileobj=stream)))
-        return cast(BinaryIO, io.BufferedReader(_Guarded(layers, self), BLOCK))
+        return cast(BinaryIO, io.BufferedReader(_Guarded(layers, self), limits.BLOCK_BYTES))
 
-    def head(self, size: int = HEAD) -> bytes:
+    def head(self, size: int = limits.HEAD_BYTES) -> bytes:
         """First bytes, unpacked."""
         if size not in self._heads:
             with self.open() as stream:
@@ -137,7 +117,7 @@ class LogFile:
             return head
         return head.decode("utf-16", "ignore").encode("utf-8", "ignore")
 
-    def read(self, limit: int = MOST_WHOLE) -> bytes:
+    def read(self, limit: int = limits.MOST_DOCUMENT_BYTES) -> bytes:
         """All bytes.
 
         Raises
@@ -155,7 +135,7 @@ class LogFile:
             )
         return raw
 
-    def text(self, *, give: str | None = None, limit: int = MOST_WHOLE) -> str:
+    def text(self, *, give: str | None = None, limit: int = limits.MOST_DOCUMENT_BYTES) -> str:
         """All text, in UTF-8 or in UTF-16 with its mark.
 
         Parameters
@@ -200,17 +180,21 @@ class LogFile:
         number, rest, is_cut = 1, "", False
         try:
             with self.open() as stream:
-                while block := stream.read(BLOCK):
+                while block := stream.read(limits.BLOCK_BYTES):
                     decoded = decoder.decode(block)
                     if strict and "\0" in decoded:
                         raise _binary(self.path, None)
                     parts = (rest + decoded).split("\n")
                     rest = parts.pop()
                     for text in parts:
-                        yield Line(number, text[:LONGEST_LINE], is_cut or len(text) > LONGEST_LINE)
+                        yield Line(
+                            number,
+                            text[: limits.MOST_LINE_CHARACTERS],
+                            is_cut or len(text) > limits.MOST_LINE_CHARACTERS,
+                        )
                         number, is_cut = number + 1, False
-                    if len(rest) > LONGEST_LINE:
-                        rest, is_cut = rest[:LONGEST_LINE], True
+                    if len(rest) > limits.MOST_LINE_CHARACTERS:
+                        rest, is_cut = rest[: limits.MOST_LINE_CHARACTERS], True
             rest += decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             raise _binary(self.path, None) from None
@@ -274,9 +258,9 @@ def open_archive(log: LogFile) -> list[LogFile]:
         raise InputError(
             f"the archive cannot be read ({error})", path=log.path, advice="Copy it again"
         ) from None
-    if len(infos) > MOST_MEMBERS:
+    if len(infos) > limits.MOST_ARCHIVE_FILES:
         raise InputError(
-            f"the archive holds {len(infos)} files, more than {MOST_MEMBERS}",
+            f"the archive holds {len(infos)} files, more than {limits.MOST_ARCHIVE_FILES}",
             path=log.path,
             advice="Unpack the logs that you want to have read",
         )
@@ -349,9 +333,10 @@ class _Guarded(io.RawIOBase):
             ) from None
         buffer[: len(chunk)] = chunk
         self._given += len(chunk)
-        if self._log.is_packed and self._given > FREE_UNPACKED:
+        if self._log.is_packed and self._given > limits.UNCHECKED_UNPACKED_BYTES:
             ratio = self._given / max(self._log.packed_size, 1)
-            if ratio > HIGHEST_RATIO or self._given > MOST_UNPACKED:
+            is_bomb = ratio > limits.MOST_UNPACKED_PER_PACKED_BYTE
+            if is_bomb or self._given > limits.MOST_UNPACKED_BYTES:
                 raise InputError(
                     f"it unpacks to more than {self._given >> 20} MiB, {ratio:.0f} times its size",
                     path=self._log.path,

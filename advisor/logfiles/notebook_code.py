@@ -8,13 +8,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from advisor.logfiles import limits
+
 Scalar = str | int | float | bool | None
-
-LONGEST_CELL = 100_000
-"""Characters of a cell; longer ones hold data."""
-
-DEEPEST = 20
-LARGEST = 1e15
 
 OTHER_LANGUAGE = re.compile(r"\s*%%(?!capture|time|timeit|prun|python)")
 MAGIC = re.compile(
@@ -53,7 +49,7 @@ class NotebookCode:
 
     def feed(self, source: str) -> None:
         """Take one code cell; what is not valid Python is passed over."""
-        if len(source) > LONGEST_CELL or OTHER_LANGUAGE.match(source):
+        if len(source) > limits.MOST_CODE_CELL_CHARACTERS or OTHER_LANGUAGE.match(source):
             return
         tree = _parsed(source)
         if tree is None:
@@ -141,7 +137,7 @@ def _last_name(node: ast.expr) -> str:
 
 def _evaluate(node: ast.expr, names: dict[str, Scalar], depth: int = 0) -> tuple[Scalar] | None:
     """Value of a literal, of a name of one, or of plain arithmetic; None of anything else."""
-    if depth > DEEPEST:
+    if depth > limits.MOST_EXPRESSION_LEVELS:
         return None
     if isinstance(node, ast.Constant):
         value = node.value
@@ -188,5 +184,5 @@ def _compute(operator: ast.operator, left: int | float, right: int | float) -> i
 def _is_small(value: Any) -> bool:
     """Whether a number can be the value of a setting, and no text is endless."""
     if isinstance(value, str):
-        return len(value) <= 500
-    return value is None or abs(value) <= LARGEST
+        return len(value) <= limits.MOST_CONFIG_TEXT_CHARACTERS
+    return value is None or abs(value) <= limits.MOST_CODE_NUMBER

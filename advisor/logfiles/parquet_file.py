@@ -9,19 +9,10 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.log_file import LogFile
 
 MAGIC = b"PAR1"
-LONGEST_FOOTER = 16 << 20
-MOST_PACKED = 256 << 20
-"""Bytes of a file in an archive: Parquet is read from its end, so it must be held as a whole."""
-
-MOST_ROWS = 20_000_000
-LARGEST_GROUP = 4 << 30
-"""Bytes that one row group may unpack to; only columns that are wanted are unpacked."""
-
-BUFFER = 1 << 20
-BATCH = 4_096
 SAFE = (14, 0, 1)
 """First version of pyarrow that does not unpickle what a file says (CVE-2023-47248)."""
 
@@ -45,7 +36,7 @@ class Columnar(NamedTuple):
     scalars: list[str]
 
 
-def open_stream(log: LogFile, limit: int = MOST_PACKED) -> BinaryIO:
+def open_stream(log: LogFile, limit: int = limits.MOST_PARQUET_BYTES_HELD) -> BinaryIO:
     """Seekable stream of a file, of the one on disk where it lies there as it is.
 
     Raises
@@ -75,7 +66,7 @@ def read_footer(stream: BinaryIO, log: LogFile) -> bytes:
         end = stream.read(8)
         length = int.from_bytes(end[:4], "little")
         is_whole = size >= 12 and start == MAGIC == end[4:]
-        if not is_whole or not 0 < length <= min(size - 12, LONGEST_FOOTER):
+        if not is_whole or not 0 < length <= min(size - 12, limits.MOST_PARQUET_FOOTER_BYTES):
             raise _broken("it does not end as a Parquet file does", log)
         stream.seek(size - 8 - length)
         footer = stream.read(length)
@@ -103,7 +94,7 @@ def open_columnar(log: LogFile, stream: BinaryIO) -> Columnar:
     read_footer(stream, log)
     arrow, parquet = _pyarrow(log)
     try:
-        file = parquet.ParquetFile(stream, buffer_size=BUFFER)
+        file = parquet.ParquetFile(stream, buffer_size=limits.BLOCK_BYTES)
         fields = list(file.schema_arrow)
         names = [str(field.name) for field in fields]
         scalars = [str(field.name) for field in fields if _is_scalar(arrow.types, field.type)]
@@ -135,7 +126,9 @@ def read_rows(columnar: Columnar, wanted: list[str]) -> Iterator[dict[str, Any]]
     if not wanted:
         return
     try:
-        for batch in columnar.file.iter_batches(BATCH, columns=wanted, use_threads=False):
+        for batch in columnar.file.iter_batches(
+            limits.PARQUET_BATCH_ROWS, columns=wanted, use_threads=False
+        ):
             lists = [(name, batch.column(name).to_pylist()) for name in batch.schema.names]
             for row in range(batch.num_rows):
                 yield {name: cells[row] for name, cells in lists if cells[row] is not None}
@@ -147,7 +140,7 @@ def read_rows(columnar: Columnar, wanted: list[str]) -> Iterator[dict[str, Any]]
 
 def _refuse_large(file: Any, log: LogFile) -> None:
     rows = file.metadata.num_rows
-    if rows > MOST_ROWS:
+    if rows > limits.MOST_PARQUET_ROWS:
         raise InputError(
             f"the file holds {rows:,} rows, more than any run logs",
             path=log.path,
@@ -156,7 +149,7 @@ def _refuse_large(file: Any, log: LogFile) -> None:
     # Asking a row group for its columns can end the process where their statistics are damaged.
     groups = range(file.metadata.num_row_groups)
     size = max((file.metadata.row_group(i).total_byte_size for i in groups), default=0)
-    if size > LARGEST_GROUP:
+    if size > limits.MOST_PARQUET_GROUP_BYTES:
         raise InputError(
             f"a row group unpacks to {size >> 20} MiB",
             path=log.path,

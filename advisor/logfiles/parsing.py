@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.logfiles.log_file import MOST_WHOLE, LogFile, check_text
+from advisor.logfiles import limits
+from advisor.logfiles.log_file import LogFile, check_text
 from advisor.logfiles.table import TableBuilder
 
 CUT = "Copy the file again (it may have been cut while it was written)"
@@ -199,9 +200,9 @@ class _Text:
         else:
             if len(parts) == 1:
                 return False
-        if size > MOST_WHOLE:
+        if size > limits.MOST_DOCUMENT_BYTES:
             raise InputError(
-                f"one object is larger than {MOST_WHOLE >> 20} MiB",
+                f"one object is larger than {limits.MOST_DOCUMENT_BYTES >> 20} MiB",
                 path=self._path,
                 advice=TOO_LONG,
             )

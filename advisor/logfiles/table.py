@@ -12,17 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
-
-MOST_CELLS = 12_000_000
-"""Numbers kept of one log (200 MB); the largest runs log 100 understood keys for 50,000 steps."""
-
-MOST_ROWS = 1_000_000
-MOST_KEYS = 50_000
-LONGEST_TEXT = 60
-MOST_TEXTS = 10_000
-DEEPEST = 3
-"""Levels of nested objects that are read as ``outer/inner``."""
 
 
 @dataclass
@@ -195,7 +186,7 @@ class TableBuilder:
             key = f"{prefix}{name}" if prefix else name
             kind = type(cell)
             if kind is dict:
-                if depth < DEEPEST:
+                if depth < limits.MOST_CELL_LEVELS:
                     self._fill(row, cell, f"{key}/", depth + 1)
                 continue
             column = kept[key] if key in kept else self._column(key)
@@ -221,17 +212,18 @@ class TableBuilder:
             column.at.append(row)
             column.value.append(cell)
             self._cells += 1
-        if self._cells > MOST_CELLS or row >= MOST_ROWS:
+        if self._cells > limits.MOST_TABLE_CELLS or row >= limits.MOST_TABLE_ROWS:
             raise InputError(
-                f"the log holds more than {MOST_ROWS:,} rows or {MOST_CELLS:,} numbers",
+                f"the log holds more than {limits.MOST_TABLE_ROWS:,} rows or "
+                f"{limits.MOST_TABLE_CELLS:,} numbers",
                 path=self._path,
                 advice="Export every tenth row, or split the file by run",
             )
 
     def _column(self, key: str) -> Column | None:
-        if len(self._columns) >= MOST_KEYS:
+        if len(self._columns) >= limits.MOST_TABLE_KEYS:
             raise InputError(
-                f"the log names more than {MOST_KEYS:,} keys",
+                f"the log names more than {limits.MOST_TABLE_KEYS:,} keys",
                 path=self._path,
                 advice="Check that it is a log of a run, one row per step",
             )
@@ -240,8 +232,8 @@ class TableBuilder:
         return self._kept[key]
 
     def _short(self, text: str) -> str:
-        short = text.strip()[:LONGEST_TEXT]
-        if len(self._texts) >= MOST_TEXTS:
+        short = text.strip()[: limits.MOST_CELL_CHARACTERS]
+        if len(self._texts) >= limits.MOST_TEXTS_PER_COLUMN:
             return self._texts.get(short, "...")
         return self._texts.setdefault(short, short)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.event_message import LENGTH, VARINT, MalformedError, fields
 from advisor.logfiles.log_file import LogFile
 
@@ -24,9 +25,6 @@ BLOCK = 32768
 HEADER = 7
 WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 """Kinds of pieces of a record."""
-
-LONGEST = 4 << 20
-"""Bytes of a record that is read; longer ones hold tables and pictures."""
 
 RECORD_HISTORY, RECORD_CONFIG, RECORD_RUN = 2, 5, 17
 HISTORY_ITEM, HISTORY_STEP, STEP_NUMBER = 1, 2, 1
@@ -136,9 +134,9 @@ def _records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
             if kind in (WHOLE, FIRST):
                 pieces, size = [], 0
             size += length
-            if size <= LONGEST:
+            if size <= limits.MOST_WANDB_RECORD_BYTES:
                 pieces.append(piece)
-            if kind in (WHOLE, LAST) and size <= LONGEST:
+            if kind in (WHOLE, LAST) and size <= limits.MOST_WANDB_RECORD_BYTES:
                 yield b"".join(pieces)
 
 

@@ -14,14 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from advisor.logfiles import limits
 from advisor.logfiles.find import Unread
 from advisor.logs.survey import Survey
 from advisor.run.needs import WHY, advice_for, needs
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
-
-MOST_REASONS = 12
-"""Unread files that are shown one by one; with --json all are listed."""
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log")
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
@@ -181,10 +179,11 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
     told = [item for item in unread if item.reason not in NO_LOG]
     if told:
         console.print(Text(f"\nNot read ({len(told)}):"))
-    for path, reason in told[:MOST_REASONS]:
+    for path, reason in told[: limits.MOST_UNREAD_SHOWN]:
         console.print(Text(f"  {path}: {reason}"), soft_wrap=True)
-    if len(told) > MOST_REASONS:
-        console.print(Text(f"  ... and {len(told) - MOST_REASONS} more; --json lists all"))
+    if len(told) > limits.MOST_UNREAD_SHOWN:
+        more = len(told) - limits.MOST_UNREAD_SHOWN
+        console.print(Text(f"  ... and {more} more; --json lists all"))
     others = len(unread) - len(told)
     if others:
         console.print(Text(f"{others} other files hold no log (configs, code, weights, ...)."))

@@ -9,17 +9,9 @@ from functools import cache
 from typing import Any
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.configs.literal import literal
 from advisor.logfiles.log_file import LogFile
-
-MOST_BYTES = 1 << 20
-MOST_TOML_BYTES = 1 << 17
-MOST_DOTS = 100
-"""In one line of TOML: the parser needs memory in the square of a dotted key's length."""
-
-DEEPEST = 50
-MOST_NODES = 100_000
-"""Nodes of a YAML document once its aliases are written out."""
 
 YAML_ENDINGS = (".yaml", ".yml")
 
@@ -41,7 +33,7 @@ def read_document(log: LogFile) -> Any:
     InputError
         Not text, too large, too deep, or not valid.
     """
-    limit = MOST_TOML_BYTES if log.suffix == ".toml" else MOST_BYTES
+    limit = limits.MOST_TOML_BYTES if log.suffix == ".toml" else limits.MOST_CONFIG_BYTES
     text = log.text(give="Write the settings into it, or remove it", limit=limit)
     parse: Callable[[str], Any] = json.loads
     if log.suffix in YAML_ENDINGS:
@@ -62,8 +54,8 @@ def read_document(log: LogFile) -> Any:
 
 
 def _parse_toml(text: str) -> Any:
-    if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
-        raise ValueError(f"a line holds more than {MOST_DOTS} dots")
+    if any(line.count(".") > limits.MOST_TOML_DOTS_PER_LINE for line in text.splitlines()):
+        raise ValueError(f"a line holds more than {limits.MOST_TOML_DOTS_PER_LINE} dots")
     return tomllib.loads(text)
 
 
@@ -138,7 +130,7 @@ def _check_growth(events: Iterable[Any]) -> None:
             if event.anchor not in sizes:
                 raise ValueError(f"the alias *{event.anchor} stands for nothing before it")
             total += sizes[event.anchor]
-        if len(open_nodes) > DEEPEST:
-            raise ValueError(f"nested more than {DEEPEST} levels deep")
-        if total > MOST_NODES:
-            raise ValueError(f"it holds more than {MOST_NODES:,} values")
+        if len(open_nodes) > limits.MOST_CONFIG_LEVELS:
+            raise ValueError(f"nested more than {limits.MOST_CONFIG_LEVELS} levels deep")
+        if total > limits.MOST_YAML_NODES:
+            raise ValueError(f"it holds more than {limits.MOST_YAML_NODES:,} values")

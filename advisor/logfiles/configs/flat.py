@@ -7,15 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from advisor.logfiles import limits
 from advisor.logfiles.configs.literal import Scalar
-
-DEEPEST = 20
-LONGEST_LIST = 16
-LONGEST_TEXT = 500
-LONGEST_NAMESPACE = 20_000
-LARGEST = 2**53
-LONGEST_CHAIN = 10
-"""References that lead to one another."""
 
 REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
 
@@ -43,7 +36,9 @@ def flatten(document: Any) -> dict[str, Scalar]:
 
 def _scalars(node: Any, prefix: str, depth: int) -> Iterator[tuple[str, Scalar]]:
     if isinstance(node, Mapping | list):
-        if depth > DEEPEST or (isinstance(node, list) and len(node) > LONGEST_LIST):
+        if depth > limits.MOST_SETTING_LEVELS or (
+            isinstance(node, list) and len(node) > limits.MOST_LIST_SETTING_VALUES
+        ):
             return
         for key, value in node.items() if isinstance(node, Mapping) else enumerate(node):
             yield from _scalars(value, f"{prefix}.{key}" if prefix else str(key), depth + 1)
@@ -54,9 +49,11 @@ def _scalars(node: Any, prefix: str, depth: int) -> Iterator[tuple[str, Scalar]]
 def _is_setting(value: Any) -> bool:
     if isinstance(value, str):
         # OpenRLHF hands W&B its nested arguments as one text.
-        return len(value) <= (LONGEST_NAMESPACE if value.startswith("namespace(") else LONGEST_TEXT)
+        if value.startswith("namespace("):
+            return len(value) <= limits.MOST_NAMESPACE_CHARACTERS
+        return len(value) <= limits.MOST_CONFIG_TEXT_CHARACTERS
     if isinstance(value, int | float):
-        return abs(value) <= LARGEST and not math.isnan(value)
+        return abs(value) <= limits.MOST_CONFIG_INTEGER and not math.isnan(value)
     return value is None
 
 
@@ -78,7 +75,7 @@ def follow_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Scalar, bool]:
-    for _ in range(LONGEST_CHAIN):
+    for _ in range(limits.MOST_CHAINED_REFERENCES):
         if not isinstance(value, str) or "${" not in value:
             return value, True
         found = REFERENCE.search(value)
@@ -92,7 +89,7 @@ def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Sc
             key, value = name, settings[name]
         else:
             value = f"{value[: found.start()]}{settings[name]}{value[found.end() :]}"
-            if len(value) > LONGEST_TEXT:
+            if len(value) > limits.MOST_CONFIG_TEXT_CHARACTERS:
                 break
     return None, False
 

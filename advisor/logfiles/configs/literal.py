@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from advisor.logfiles import limits
+
 Scalar = str | int | float | bool | None
 
 WHOLE = re.compile(r"[-+]?\d{1,18}")
@@ -15,8 +17,6 @@ NOTHING = ("null", "None")
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{0,199}")
 MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
-MOST_VALUES = 16
-"""Of one flag."""
 
 
 def literal(text: str) -> Scalar:
@@ -100,7 +100,7 @@ def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
         if equals:
             settings[name] = literal(value)
         else:
-            settings |= _flag(name, words[place + 1 : place + 1 + MOST_VALUES])
+            settings |= _flag(name, words[place + 1 : place + 1 + limits.MOST_LIST_SETTING_VALUES])
     return settings
 
 

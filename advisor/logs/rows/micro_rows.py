@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from advisor.logfiles import limits
 from advisor.logfiles.table import Column, Table
 from advisor.theory.arrays import FloatArray, IntArray
 
@@ -14,9 +15,6 @@ OF_A_SAMPLE = frozenset(
     }
 )
 """Keys of the rows of single samples, of which a log may hold some and not others."""
-
-LEAST_STEPS = 3
-"""Steps that must have their rows in equal number, so that chance is ruled out."""
 
 
 def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
@@ -48,7 +46,7 @@ def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
     sizes = np.diff(np.append(starts, count.size))
     each = int(sizes[0]) if sizes.size else 0
     is_even = bool(np.all(sizes[:-1] == each)) and 0 < int(sizes[-1]) <= each
-    if each < 2 or sizes.size < LEAST_STEPS or not is_even:
+    if each < 2 or sizes.size < limits.LEAST_EVEN_STEPS or not is_even:
         return table, None
     if np.any(np.diff(count[starts]) <= 0):
         return table, None

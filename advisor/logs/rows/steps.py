@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.table import Table
 from advisor.logs.rows.counter import row_window, settle
@@ -20,9 +21,6 @@ from advisor.run.pilot_run import StepUnit
 from advisor.theory.arrays import FloatArray
 from advisor.trainers import Framework, plain, spellings
 from advisor.trainers.generic import keys as generic
-
-MOST_STEPS = 1e8
-"""Counts above it are times or tokens, not optimizer steps."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +199,7 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
     count = table.column(key)
     # The bounds also refuse NaN, which compares false.
     with np.errstate(invalid="ignore"):
-        bad = ~((count >= 0) & (count <= MOST_STEPS) & (count == np.round(count)))
+        bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from advisor.logfiles import limits
 from advisor.logs.rows.raw_run import RawRun
 from advisor.logs.settings import recovered
 from advisor.logs.settings.recovered import (
@@ -14,9 +15,6 @@ from advisor.logs.settings.recovered import (
     groups_per_row,
     kl_coefficient_from_loss,
 )
-
-MOST_ROWS = 2000
-"""Rows that are looked at; more only repeat what they say."""
 
 CLOSE = 0.05
 """Share by which a recovered KL coefficient may differ from the stated one."""
@@ -47,8 +45,9 @@ def guess(raw: RawRun, known: Mapping[str, Any]) -> Guessed:
     if raw.is_eval_only:
         return guessed
     series = raw.series
+    first = slice(limits.MOST_ROWS_FINGERPRINTED)
     if "loss" in series and "kl" in series:
-        found = kl_coefficient_from_loss(series["loss"][:MOST_ROWS], series["kl"][:MOST_ROWS])
+        found = kl_coefficient_from_loss(series["loss"][first], series["kl"][first])
         _settle(guessed, known, "kl_coefficient", found, CLOSE)
     if raw.step_unit != "optimizer":
         return guessed  # how many optimizer steps a row covers is not known
@@ -61,7 +60,7 @@ def guess(raw: RawRun, known: Mapping[str, Any]) -> Guessed:
         return guessed
     # A sum of several rewards moves in steps of its own.
     completions = (
-        None if len(raw.parts) > 1 else completions_per_row(series["reward"][:MOST_ROWS], window)
+        None if len(raw.parts) > 1 else completions_per_row(series["reward"][first], window)
     )
     groups = (
         groups_per_row(series["silent_group_share"]) if "silent_group_share" in series else None

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
+from advisor.logfiles import limits
 from advisor.theory.arrays import FloatArray, IntArray
 
 TOLERANCE = 0.02
@@ -18,9 +19,6 @@ SHARP = 0.002
 
 CLEARLY = 1e-4
 """Misfit by which a richer schedule must fit better than a plainer one."""
-
-ENOUGH_ROWS = 4
-"""Rows below which any curve would fit."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
         enough = rate.size > 1
         return Schedule(peak, "constant" if enough else None, 0 if enough else None, None, False)
     rising = top == rate.size - 1
-    if rate.size < ENOUGH_ROWS or rising:
+    if rate.size < limits.LEAST_SCHEDULE_ROWS or rising:
         return Schedule(peak, None, None, None, rising)
     # Every row counts in the peak, but eighty are plenty for a shape.
     thin = np.unique(np.linspace(0, rate.size - 1, min(rate.size, 80)).astype(int))

@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.logfiles import limits
 from advisor.logfiles.printed import print_error
 from advisor.theory.arrays import BoolArray, FloatArray
 
 CHANCE_OF_RATIO = 1e-6
 """Probability below which a ratio is not taken for chance; there are many to choose from."""
-
-LEAST_CLEAR = 5
-"""Rows from which a ratio is told."""
 
 CLEAR = 0.02
 """Largest relative error, from the digits printed, of a ratio that is judged by itself."""
@@ -42,9 +40,6 @@ LARGEST = 1e12
 
 PRECISE = 0.004
 """Relative error within which a coefficient is matched to a round number."""
-
-MOST_TRIED = 50
-"""Ratios tried as the one that rows share, those in the densest places."""
 
 
 class Shared(NamedTuple):
@@ -74,7 +69,7 @@ def shared_ratio(loss: FloatArray, kl: FloatArray) -> Shared | None:
     loss, kl = loss[there], kl[there]
     error_of_loss, error_of_kl = print_error(loss), print_error(kl)
     clear = (loss > 1 / LARGEST) & (error_of_loss * kl + error_of_kl * loss <= CLEAR * loss * kl)
-    if clear.sum() >= LEAST_CLEAR:
+    if clear.sum() >= limits.LEAST_CLEAR_ROWS:
         loss, kl = loss[clear], kl[clear]
         error = error_of_loss[clear] / loss + error_of_kl[clear] / kl + SLACK
         shares = _share_sharply(loss / kl, error)
@@ -96,14 +91,14 @@ def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     ordered = np.sort(ratio)
     widest = error.max()
     ends = np.searchsorted(ordered, (ordered * (1 - widest), ordered * (1 + widest)))
-    likely = ordered[np.argsort(ends[0] - ends[1], kind="stable")[:MOST_TRIED]]
+    likely = ordered[np.argsort(ends[0] - ends[1], kind="stable")[: limits.MOST_RATIOS_TRIED]]
     sharing = [np.abs(ratio / candidate - 1) <= error for candidate in likely]
     best = int(np.argmax([rows.sum() for rows in sharing]))
     rows = sharing[best]
     distance = np.abs(ratio / likely[best] - 1) / error
     beside = np.sum((distance > 1) & (distance <= NEAR))
     chance = ratio.size * _poisson_tail(int(rows.sum()), (beside + 1) / (NEAR - 1))
-    return rows if rows.sum() >= LEAST_CLEAR and chance < CHANCE_OF_RATIO else None
+    return rows if rows.sum() >= limits.LEAST_CLEAR_ROWS and chance < CHANCE_OF_RATIO else None
 
 
 def _share_vaguely(
@@ -114,7 +109,7 @@ def _share_vaguely(
     # Chosen by their KL, for a choice by their loss would prefer losses that were rounded up.
     error = error_of_loss + value * error_of_kl
     tell = error <= VAGUE * value * kl
-    if value < 1 / LARGEST or tell.sum() < LEAST_CLEAR:
+    if value < 1 / LARGEST or tell.sum() < limits.LEAST_CLEAR_ROWS:
         return None, tell
     loss, kl, error = loss[tell], kl[tell], error[tell] + SLACK * value * kl[tell]
     told = loss.sum() / kl.sum() / value - 1

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from advisor.logfiles import limits
 from advisor.logfiles.printed import print_error
 from advisor.theory.arrays import FloatArray
 
 CHANCE = 1e-3
 """Probability below which a smallest step is not taken for chance."""
-
-LEAST_VALUES = 20
-"""Values between 0 and 1 from which a step is told; fewer may all be of groups without spread."""
-
-MOST_COUNTED = 4096
-"""Completions or groups that a row may be told to average."""
 
 SINGLE = 2e-7
 """Absolute error of a mean taken in single precision."""
@@ -39,11 +34,11 @@ def least_count(values: FloatArray) -> int | None:
         return None
     error = print_error(values) + SINGLE
     distinct, first = np.unique(values, return_index=True)
-    if distinct.size > MOST_COUNTED + 1:
+    if distinct.size > limits.MOST_TRIALS_PER_ROW + 1:
         return None
     inside = (distinct > 0) & (distinct < 1)
     share, tolerance = distinct[inside], error[first][inside]
-    fitting = np.arange(2, MOST_COUNTED + 1)
+    fitting = np.arange(2, limits.MOST_TRIALS_PER_ROW + 1)
     for value, width in zip(share, tolerance, strict=True):
         fitting = fitting[np.abs(value * fitting - np.rint(value * fitting)) <= fitting * width]
     if not share.size or not fitting.size:
@@ -62,7 +57,7 @@ def _is_whole(values: FloatArray, count: int) -> bool:
     step, must be so many that none finer among them is no chance.
     """
     inside = values[(values > 0) & (values < 1)]
-    if inside.size < LEAST_VALUES:
+    if inside.size < limits.LEAST_SHARES:
         return False
     numerator = np.rint(inside * count).astype(int)
     coarser = next(factor for factor in range(2, count + 1) if not count % factor)

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.configs.flat import flatten
 from advisor.logfiles.configs.literal import Scalar
-from advisor.logfiles.log_file import HEAD, LogFile
+from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.parsing import parse_json
 from advisor.logfiles.table import TableBuilder
@@ -20,13 +21,6 @@ from advisor.trainers import plain
 from advisor.trainers.generic import own_loop
 from advisor.trainers.kept_keys import keep
 from advisor.trainers.keys import has_evaluation_key, has_reward_key, show_keys
-
-DEEPEST = 12
-MOST_OBJECTS = 500_000
-MOST_RUNS = 2_000
-MOST_SETTINGS = 500
-SEARCHED = 8 << 20
-"""Bytes of a large document in which a run is sought."""
 
 CONFIGS = frozenset(
     {
@@ -66,7 +60,7 @@ def claims(log: LogFile) -> bool:
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text[:1] not in (b"{", b"[") or b'"log_history"' in head:
         return False
-    if len(log.head()) < HEAD:
+    if len(log.head()) < limits.HEAD_BYTES:
         if not any(hint in head for hint in HINTS):
             return False
         try:
@@ -103,7 +97,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         runs = walk.runs(document)
     except _TooLargeError:
         raise InputError(
-            f"the document holds more than {MOST_OBJECTS:,} objects or {MOST_RUNS:,} runs",
+            f"the document holds more than {limits.MOST_JSON_OBJECTS:,} objects or "
+            f"{limits.MOST_JSON_RUNS:,} runs",
             path=log.path,
             advice="Split it, or export the logged rows as CSV or JSONL",
         ) from None
@@ -164,9 +159,9 @@ class _Walk:
         self, node: Any, place: tuple[str, ...], around: tuple[Mapping[str, Any], ...], depth: int
     ) -> None:
         self._visited += 1
-        if self._visited > MOST_OBJECTS or len(self._found) > MOST_RUNS:
+        if self._visited > limits.MOST_JSON_OBJECTS or len(self._found) > limits.MOST_JSON_RUNS:
             raise _TooLargeError
-        if depth > DEEPEST:
+        if depth > limits.MOST_JSON_LEVELS:
             return
         if isinstance(node, list):
             for number, entry in enumerate(node):
@@ -200,7 +195,7 @@ def _settings(objects: Sequence[Mapping[str, Any]]) -> dict[str, Scalar]:
             if key.lower() in CONFIGS and isinstance(value, dict):
                 settings.update(flatten(value))
         settings.update(flatten({k: v for k, v in node.items() if not isinstance(v, dict | list)}))
-    return dict(list(settings.items())[-MOST_SETTINGS:])
+    return dict(list(settings.items())[-limits.MOST_JSON_SETTINGS :])
 
 
 def _labels(runs: Sequence[Found]) -> list[tuple[str | None, bool]]:
@@ -238,7 +233,7 @@ def _runs_further_on(log: LogFile) -> bool:
     try:
         with log.open() as stream:
             read_on, rest = 0, b""
-            while read_on < SEARCHED and (block := stream.read(1 << 20)):
+            while read_on < limits.SEARCHED_BYTES and (block := stream.read(limits.BLOCK_BYTES)):
                 if any(hint in block for hint in HINTS) and _looks_like_runs(rest + block):
                     return True
                 read_on, rest = read_on + len(block), block[-4096:]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
@@ -18,9 +19,6 @@ from advisor.trainers.generic import keys as generic
 from advisor.trainers.kept_keys import keep
 
 SUFFIXES = (".parquet", ".pq")
-MOST_CLAIMED = 64 << 20
-"""Bytes of a file in an archive that are unpacked to tell whether it is a history."""
-
 PART = re.compile(r"\d{1,6}")
 SAMPLE_KEYS = ("prompt", "completion", "response", "messages", "conversations", "question")
 """Columns of data sets and of logged samples, which hold one row per completion."""
@@ -35,7 +33,7 @@ def claims(log: LogFile) -> bool:
     if log.suffix not in SUFFIXES:
         return False
     try:
-        with open_stream(log, MOST_CLAIMED) as stream:
+        with open_stream(log, limits.MOST_PARQUET_BYTES_CLAIMED) as stream:
             footer = read_footer(stream, log)
     except InputError:
         return False

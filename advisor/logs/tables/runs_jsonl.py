@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
@@ -151,7 +152,11 @@ def _steps(cells: list[Any] | None, row: int, size: int, path: Path) -> list[flo
     if cells is None:
         return [float(place) for place in range(1, size + 1)]
     steps = [cell_number(cell) for cell in cells]
-    whole = [step for step in steps if step is not None and 0 <= step <= 1e8 and step == int(step)]
+    whole = [
+        step
+        for step in steps
+        if step is not None and 0 <= step <= limits.MOST_STEPS and step == int(step)
+    ]
     rising = all(after > before for before, after in itertools.pairwise(whole))
     if len(whole) != size or not rising:
         raise InputError(

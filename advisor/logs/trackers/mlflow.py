@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile, on_disk
 from advisor.logfiles.logged import Logged, Reader
@@ -31,11 +32,6 @@ SINCE_1970 = 10**9
 """Least first number of a line that is taken for a time where no ``meta.yaml`` vouches for it."""
 
 NO_STEP = -(2.0**62)
-HEAD = 4_096
-MOST_POINTS = 3_000_000
-MOST_PARAMETERS = 5_000
-LONGEST_PARAMETER = 8_000
-LONGEST_META = 1 << 16
 
 
 class Points:
@@ -73,9 +69,9 @@ class Points:
         InputError
             There are more than any run logs.
         """
-        if len(self._value) >= MOST_POINTS:
+        if len(self._value) >= limits.MOST_MLFLOW_POINTS:
             raise InputError(
-                f"the run holds more than {MOST_POINTS:,} values",
+                f"the run holds more than {limits.MOST_MLFLOW_POINTS:,} values",
                 path=self._path,
                 advice="Keep the metrics that you want to have read",
             )
@@ -139,7 +135,7 @@ def claims(log: LogFile) -> bool:
     if FOLDER not in log.path.parts[:-1]:
         return False
     try:
-        found = LINE.fullmatch(log.head(HEAD).split(b"\n", 1)[0])
+        found = LINE.fullmatch(log.head(limits.MLFLOW_HEAD_BYTES).split(b"\n", 1)[0])
         if found is None:
             return False
         return int(found[1]) >= SINCE_1970 or log.at(group(log) / META) is not None
@@ -188,8 +184,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     if not len(points):
         raise _no_run(folder)
     table, assumed = points.table()
-    meta = _text(logs[0].at(folder / META), LONGEST_META)
-    name = _text(logs[0].at(folder / "tags" / "mlflow.runName"), LONGEST_PARAMETER)
+    meta = _text(logs[0].at(folder / META), limits.MOST_MLFLOW_META_BYTES)
+    name = _text(logs[0].at(folder / "tags" / "mlflow.runName"), limits.MOST_MLFLOW_PARAMETER_BYTES)
     if "lifecycle_stage: deleted" in meta:
         notes.append("MLflow has marked this run as deleted")
     yield Logged(
@@ -229,10 +225,10 @@ def _parameters(log: LogFile, folder: Path) -> dict[str, Any]:
         below = (on_disk(path) for path in paths)
     found: dict[str, Any] = {}
     for file in below:
-        if len(found) >= MOST_PARAMETERS:
+        if len(found) >= limits.MOST_TRACKED_SETTINGS:
             break
         name = ".".join((*file.path.parent.relative_to(folder).parts, file.name))
-        found[name] = _text(file, LONGEST_PARAMETER)
+        found[name] = _text(file, limits.MOST_MLFLOW_PARAMETER_BYTES)
     return dict(sorted(found.items()))
 
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.database import columns_of, holds_table, open_database
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
-from advisor.logs.trackers.mlflow import LONGEST_PARAMETER, MOST_PARAMETERS, MOST_POINTS, Points
+from advisor.logs.trackers.mlflow import Points
 
 TABLE = re.compile(
     rb"CREATE TABLE (?:IF NOT EXISTS )?[\"`]?metrics[\"`]?\s*\([^;]{0,400}\brun_uuid\b"
 )
 NEEDED = {"key", "value", "timestamp", "run_uuid"}
-SHOWN_ID = 8
 DELETED = "deleted"
 
 
@@ -84,7 +84,8 @@ def _runs(connection: sqlite3.Connection) -> tuple[dict[str, str], set[str]]:
         return {}, set()
     labels, deleted = {}, set()
     for run, name, stage in connection.execute("SELECT run_uuid, name, lifecycle_stage FROM runs"):
-        labels[str(run)] = f"{name} ({str(run)[:SHOWN_ID]})" if name else str(run)
+        short = str(run)[: limits.RUN_ID_CHARACTERS_SHOWN]
+        labels[str(run)] = f"{name} ({short})" if name else str(run)
         if stage == DELETED:
             deleted.add(str(run))
     return labels, deleted
@@ -115,9 +116,10 @@ def _points(
         if not points.wants(str(key)) or not isinstance(value, int | float):
             continue
         total += 1
-        if total > MOST_POINTS:
+        if total > limits.MOST_MLFLOW_POINTS:
             raise InputError(
-                f"the database holds more than {MOST_POINTS:,} values of known metrics",
+                f"the database holds more than {limits.MOST_MLFLOW_POINTS:,} values of known "
+                "metrics",
                 path=log.path,
                 advice="Export the runs that you want to have read",
             )
@@ -133,7 +135,8 @@ def _parameters(
     settings: dict[str, dict[str, Any]] = {}
     for run, key, value in connection.execute("SELECT run_uuid, key, value FROM params"):
         own = settings.setdefault(str(run), {}) if str(run) in runs else {}
-        if len(own) < MOST_PARAMETERS and len(str(value)) <= LONGEST_PARAMETER:
+        is_short = len(str(value)) <= limits.MOST_MLFLOW_PARAMETER_BYTES
+        if is_short and len(own) < limits.MOST_TRACKED_SETTINGS:
             own[str(key).replace("/", ".")] = (
                 value if isinstance(value, int | float) else str(value)
             )

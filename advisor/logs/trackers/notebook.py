@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
@@ -24,14 +25,6 @@ from advisor.trainers.trl.given import PLANNED
 from advisor.trainers.trl.printed_settings import ConsoleSettings
 from advisor.trainers.verl import console as verl_console
 
-LARGEST = 48 << 20
-"""Bytes of a notebook; most of a large one are pictures, which cost no more once parsed."""
-
-MOST_TABLES = 50
-"""Trainings of which one cell shows the progress."""
-
-BLOCK = 1 << 20
-OVERLAP = 200
 REWARD = re.compile(
     rb"<th>\s{0,8}[Rr]eward\s{0,8}</th>|'reward': ?'?(?:[-+.\d]|nan)"
     rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
@@ -54,11 +47,11 @@ def claims(log: LogFile) -> bool:
         return False
     try:
         with log.open() as stream:
-            rest, left = b"", LARGEST
-            while left > 0 and (block := stream.read(BLOCK)):
+            rest, left = b"", limits.MOST_NOTEBOOK_BYTES
+            while left > 0 and (block := stream.read(limits.BLOCK_BYTES)):
                 if REWARD.search(rest + block):
                     return True
-                rest, left = block[-OVERLAP:], left - len(block)
+                rest, left = block[-limits.NOTEBOOK_OVERLAP_BYTES :], left - len(block)
     except InputError:
         pass
     return False
@@ -85,7 +78,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         It is no notebook, or none of its outputs shows rewards.
     """
     (log,) = logs
-    text = log.text(give="Save the notebook with its outputs", limit=LARGEST)
+    text = log.text(give="Save the notebook with its outputs", limit=limits.MOST_NOTEBOOK_BYTES)
     notebook = parse_json(text, log.path)
     code = NotebookCode()
     runs: list[Logged] = []
@@ -123,7 +116,9 @@ class _Outputs:
                 older = [i for i, kept in enumerate(tables) if table.goes_on(kept)]
                 if older:
                     tables[older[0]] = table
-                elif len(tables) < MOST_TABLES and not any(t.goes_on(table) for t in tables):
+                elif len(tables) < limits.MOST_TABLES_PER_CELL and not any(
+                    t.goes_on(table) for t in tables
+                ):
                     tables.append(table)
         shown = [t for t in tables if t.has_reward or self._reward in t.keys]
         if not shown:

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.event_file import HEADER, header_holds, read_records
 from advisor.logfiles.event_values import Cells, Tags
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
-from advisor.logfiles.table import MOST_CELLS, MOST_KEYS, Column, Table
+from advisor.logfiles.table import Column, Table
 from advisor.logs.rows.segments import ABORTED
 from advisor.run.pilot_run import LEAST_REWARDS
 from advisor.theory.arrays import IntArray
@@ -41,9 +42,6 @@ SETTINGS_TAG = re.compile(
 )
 OWN_TAGS = ("args", "arguments", "training_args", "config", "hparams", "hyperparameters")
 """Tags whose settings are handed over without the tag's name before theirs."""
-
-LONGEST_SETTING = 2000
-DEEPEST = 6
 
 
 def claims(log: LogFile) -> bool:
@@ -182,11 +180,11 @@ def _read_files(
 
 
 def _refuse_too_many(cells: int, tags: int, path: Path) -> None:
-    if cells > MOST_CELLS or tags > MOST_KEYS:
+    if cells > limits.MOST_TABLE_CELLS or tags > limits.MOST_TABLE_KEYS:
         raise InputError(
-            f"the log holds more than {MOST_CELLS:,} numbers"
-            if cells > MOST_CELLS
-            else f"the log names more than {MOST_KEYS:,} tags",
+            f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers"
+            if cells > limits.MOST_TABLE_CELLS
+            else f"the log names more than {limits.MOST_TABLE_KEYS:,} tags",
             path=path,
             advice="Give the event file of one run, with the scalars of its steps",
         )
@@ -276,10 +274,12 @@ def _flatten(
     for name, value in settings.items():
         key = f"{prefix}.{name}" if prefix else str(name)
         if isinstance(value, Mapping):
-            if depth < DEEPEST:
+            if depth < limits.MOST_HPARAMS_LEVELS:
                 _flatten(value, key, found, depth + 1)
         elif value is None or isinstance(value, bool | int | float | str):
-            found[key] = value[:LONGEST_SETTING] if isinstance(value, str) else value
+            found[key] = (
+                value[: limits.MOST_SETTING_CHARACTERS] if isinstance(value, str) else value
+            )
 
 
 READER = Reader("TensorBoard event files", claims, read, group)

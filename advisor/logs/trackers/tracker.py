@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.parsing import cell_number
-from advisor.logfiles.table import MOST_CELLS, Table, TableBuilder
+from advisor.logfiles.table import Table, TableBuilder
 from advisor.trainers import FRAMEWORKS, plain, spellings
 from advisor.trainers.generic import keys as generic
 from advisor.trainers.kept_keys import keep
@@ -22,20 +23,8 @@ from advisor.trainers.kept_keys import keep
 COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", "global_step")
 """Counters of trainers that log to trackers, best first; all count what ``step`` counts there."""
 
-PEEK = 200
-"""Rows of a run after which it is settled which counter it logs."""
-
-MOST_RUNS = 1_000
-"""Runs in one file."""
-
-FEWEST_GAPS = 50
 REGULAR_SHARE = 0.8
 """Share of equal gaps below which a counter of log calls looks thinned out."""
-
-LONGEST_NAME = 200
-LONGEST_SETTING = 2_000
-MOST_SETTINGS = 5_000
-DEEPEST_SETTING = 8
 
 
 class Counts(NamedTuple):
@@ -96,7 +85,7 @@ class TrackedRun:
             self._put(number, kept, at)
             return
         self._held.append((number, kept, at))
-        if len(self._held) >= PEEK:
+        if len(self._held) >= limits.ROWS_BEFORE_A_COUNTER_IS_CHOSEN:
             self._settle()
 
     def build(self) -> tuple[Table, list[str], list[str]]:
@@ -113,7 +102,7 @@ class TrackedRun:
                 "only where each one was logged"
             )
         total = sum(self._gaps.values())
-        if self._counts.warns_of_samples and total >= FEWEST_GAPS:
+        if self._counts.warns_of_samples and total >= limits.LEAST_COUNTER_GAPS:
             gap, times = self._gaps.most_common(1)[0]
             if times < REGULAR_SHARE * total:
                 warnings.append(
@@ -186,9 +175,9 @@ class TrackedRuns:
         """
         # Each table is bounded by itself; many of them together must be as well.
         self._cells += len(cells)
-        if self._cells > 4 * MOST_CELLS:
+        if self._cells > 4 * limits.MOST_TABLE_CELLS:
             raise InputError(
-                f"the file holds more than {4 * MOST_CELLS:,} cells",
+                f"the file holds more than {4 * limits.MOST_TABLE_CELLS:,} cells",
                 path=self._path,
                 advice="Export fewer runs or fewer keys at a time",
             )
@@ -197,9 +186,9 @@ class TrackedRuns:
     def run(self, name: str | None) -> TrackedRun:
         """Run of a name, new if need be."""
         if name not in self.runs:
-            if len(self.runs) >= MOST_RUNS:
+            if len(self.runs) >= limits.MOST_RUNS_PER_FILE:
                 raise InputError(
-                    f"the file holds more than {MOST_RUNS:,} runs",
+                    f"the file holds more than {limits.MOST_RUNS_PER_FILE:,} runs",
                     path=self._path,
                     advice="Export the runs that you want to have read",
                 )
@@ -265,7 +254,7 @@ def run_name(cell: Any) -> str | None:
     """Name of a run as a row gives it."""
     if isinstance(cell, bool) or not isinstance(cell, str | int):
         return None
-    return str(cell).strip()[:LONGEST_NAME] or None
+    return str(cell).strip()[: limits.MOST_SETTING_NAME_CHARACTERS] or None
 
 
 def flat_settings(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -276,13 +265,13 @@ def flat_settings(config: Mapping[str, Any]) -> dict[str, Any]:
         prefix, level, depth = stack.pop()
         for name, value in level.items():
             key = f"{prefix}{name}"
-            if len(flat) >= MOST_SETTINGS:
+            if len(flat) >= limits.MOST_TRACKED_SETTINGS:
                 return flat
             if isinstance(value, Mapping):
-                if depth < DEEPEST_SETTING:
+                if depth < limits.MOST_TRACKED_SETTING_LEVELS:
                     stack.append((f"{key}.", value, depth + 1))
             elif isinstance(value, str):
-                if len(value) <= LONGEST_SETTING:
+                if len(value) <= limits.MOST_SETTING_CHARACTERS:
                     flat[key] = value
             elif value is None or isinstance(value, bool | int | float):
                 flat[key] = value

@@ -9,29 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.database import columns_of, holds_table, open_database
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
-from advisor.logs.trackers.tracker import (
-    MOST_RUNS,
-    Counts,
-    TrackedRuns,
-    flat_settings,
-    json_object,
-    run_name,
-)
+from advisor.logs.trackers.tracker import Counts, TrackedRuns, flat_settings, json_object, run_name
 
 TABLE = re.compile(
     rb"CREATE TABLE (?:IF NOT EXISTS )?\"?metrics\"?\s*\([^()]{0,600}\brun_name\b[^()]{0,200}"
     rb"\bmetrics TEXT"
 )
 COUNTS = Counts("Trackio's own counter of log calls")
-MOST_ROWS = 5_000_000
 OF_TRACKIO = ("_Username", "_Created", "_Group")
 """What Trackio adds to a run's configuration."""
-
-SHOWN_ID = 8
 
 
 def claims(log: LogFile) -> bool:
@@ -79,9 +70,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             f"SELECT {project}, {identity}, run_name, {step}, metrics FROM metrics"
         )
         for number, (folder, who, name, count, text) in enumerate(rows, start=1):
-            if number > MOST_ROWS:
+            if number > limits.MOST_TRACKIO_ROWS:
                 raise InputError(
-                    f"the database holds more than {MOST_ROWS:,} rows",
+                    f"the database holds more than {limits.MOST_TRACKIO_ROWS:,} rows",
                     path=log.path,
                     advice="Export the runs that you want to have read",
                 )
@@ -109,7 +100,7 @@ def tell_apart(names: Mapping[str, str]) -> dict[str | None, str]:
     """Name of each run by its id, with the start of the id where names repeat."""
     times = Counter(names.values())
     return {
-        run: f"{name} ({run[:SHOWN_ID]})" if times[name] > 1 else name
+        run: f"{name} ({run[: limits.RUN_ID_CHARACTERS_SHOWN]})" if times[name] > 1 else name
         for run, name in names.items()
     }
 
@@ -124,7 +115,7 @@ def _settings(connection: sqlite3.Connection, identity: str) -> dict[str | None,
         f"SELECT {project}, {identity}, config FROM configs"
     ):
         config = json_object(text) if isinstance(text, str | bytes) else None
-        if config is not None and len(found) < MOST_RUNS:
+        if config is not None and len(found) < limits.MOST_RUNS_PER_FILE:
             own = {name: value for name, value in config.items() if name not in OF_TRACKIO}
             found[_joined(folder, run)] = flat_settings(own)
     return found

@@ -8,13 +8,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.parquet_file import Columnar, open_columnar, open_stream, read_rows
 from advisor.logs.trackers.tracker import (
     COUNTERS,
-    MOST_RUNS,
     TrackedRuns,
     flat_settings,
     is_counter,
@@ -89,7 +89,7 @@ def _settings(log: LogFile) -> dict[str | None, dict[str, Any]]:
         try:
             with open_stream(beside) as stream:
                 columnar = open_columnar(beside, stream)
-                rows = list(islice(read_rows(columnar, columnar.names), MOST_RUNS))
+                rows = list(islice(read_rows(columnar, columnar.names), limits.MOST_RUNS_PER_FILE))
         except InputError:
             return {}
         return {

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
@@ -15,9 +16,6 @@ from advisor.logs.trackers.tracker import Counts, TrackedRuns
 from advisor.logs.trackers.wandb_chart import Chart, Point, is_chart
 
 GROUP = "Group: "
-MOST_MERGED = 2_000_000
-"""Cells of all charts of a folder; they are held as text while they are put together."""
-
 COUNTS = Counts("W&B's own counter of log calls", warns_of_samples=True)
 
 
@@ -89,9 +87,9 @@ class _Merged:
         for point in chart.points():
             found.setdefault(point.run, []).append(point)
             self._cells += len(point.cells)
-            if self._cells > MOST_MERGED:
+            if self._cells > limits.MOST_CHART_CELLS:
                 raise InputError(
-                    f"the charts of the folder hold more than {MOST_MERGED:,} cells",
+                    f"the charts of the folder hold more than {limits.MOST_CHART_CELLS:,} cells",
                     path=log.path,
                     advice="Give one chart at a time, or put them in folders of their own",
                 )

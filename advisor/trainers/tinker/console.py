@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import HEAD, LogFile
+from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.generic import own_loop
@@ -44,13 +45,13 @@ def claims(log: LogFile) -> bool:
         return False
     search = _Search()
     search.feed(head)
-    if len(log.head()) < HEAD or search.is_over:
+    if len(log.head()) < limits.HEAD_BYTES or search.is_over:
         search.feed(b"\n")
         return search.is_found
     try:
         with log.open() as stream:
-            stream.read(HEAD)
-            read_on = HEAD
+            stream.read(limits.HEAD_BYTES)
+            read_on = limits.HEAD_BYTES
             while read_on < SEARCHED and not search.is_over and (block := stream.read(1 << 20)):
                 search.feed(block)
                 read_on += len(block)

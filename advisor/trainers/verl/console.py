@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import BLOCK, HEAD, UTF16_MARKS, Line, LogFile
+from advisor.logfiles.log_file import UTF16_MARKS, Line, LogFile
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.kept_keys import keep
@@ -48,7 +49,7 @@ def claims(log: LogFile) -> bool:
         head = log.head_text()
         if _has_row(head):
             return True
-        is_long = len(head) >= HEAD and log.head(2) not in UTF16_MARKS
+        is_long = len(head) >= limits.HEAD_BYTES and log.head(2) not in UTF16_MARKS
         if not is_long or b"\0" in head:
             return False
         # A reward function that prints every sample fills a megabyte before the first step.
@@ -149,7 +150,7 @@ def _starts_yaml(line: Line, rows: Rows) -> bool:
 def _ends_with_newline(log: LogFile) -> bool:
     last = b""
     with log.open() as stream:
-        while block := stream.read(BLOCK):
+        while block := stream.read(limits.BLOCK_BYTES):
             last = block[-2:]
     return b"\n" in last
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import on_disk, open_archive
 from advisor.logfiles.logged import Logged, Reader
@@ -255,8 +256,7 @@ def test_broken_lines_are_errors(tmp_path: Path) -> None:
 def test_values_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = store(tmp_path, {"reward": "0.1 1\n0.2 2\n0.3 3"})
     path = database(tmp_path / "m.db", [("r", "reward", n, n, n, 0) for n in range(3)])
-    for module in (mlflow, mlflow_db):
-        monkeypatch.setattr(module, "MOST_POINTS", 2)
+    monkeypatch.setattr(limits, "MOST_MLFLOW_POINTS", 2)
     with pytest.raises(InputError, match="more than 2 values"):
         read(run)
     with pytest.raises(InputError, match="more than 2 values"):

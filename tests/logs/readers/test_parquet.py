@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles import parquet_file
+from advisor.logfiles import limits, parquet_file
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import Archive, LogFile, on_disk
 from advisor.logfiles.logged import Logged
@@ -230,11 +230,11 @@ def test_versions_that_unpickle_are_refused(
 
 def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.parquet", [wandb(n, reward=n / 7) for n in range(100)])
-    monkeypatch.setattr(parquet_file, "LARGEST_GROUP", 500)
+    monkeypatch.setattr(limits, "MOST_PARQUET_GROUP_BYTES", 500)
     with pytest.raises(InputError, match="row group"):
         read(path)
     monkeypatch.undo()
-    monkeypatch.setattr(parquet_file, "MOST_ROWS", 99)
+    monkeypatch.setattr(limits, "MOST_PARQUET_ROWS", 99)
     with pytest.raises(InputError, match="100 rows"):
         read(path)
     monkeypatch.undo()

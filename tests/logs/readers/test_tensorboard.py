@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles import event_file
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.crc import masked_crc
 from advisor.logfiles.log_file import on_disk
@@ -202,7 +202,7 @@ def test_many_layouts_of_one_length(tmp_path: Path) -> None:
 
 
 def test_records_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_file, "BLOCK", 37)
+    monkeypatch.setattr(limits, "BLOCK_BYTES", 37)
     logged = read_one(write(tmp_path, rewards_file([n / 8 for n in range(50)])))
     assert column(logged, "train/reward") == {n + 1: n / 8 for n in range(50)}
     assert logged.warnings == ()
@@ -298,7 +298,7 @@ def test_a_length_no_file_can_have(tmp_path: Path) -> None:
     assert "is cut" in logged.warnings[0]
 
 
-@pytest.mark.parametrize("size", [event_file.LONGEST + 1, 3 << 20])
+@pytest.mark.parametrize("size", [limits.MOST_EVENT_BYTES + 1, 3 << 20])
 def test_long_records_are_passed_over(tmp_path: Path, size: int) -> None:
     length = struct.pack("<Q", size)
     image = length + masked(length) + b"\x5a" * (size + 4)
@@ -344,7 +344,7 @@ def test_files_without_scalars(tmp_path: Path, content: bytes, word: str) -> Non
 
 
 def test_more_numbers_than_a_run_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensorboard, "MOST_CELLS", 10)
+    monkeypatch.setattr(limits, "MOST_TABLE_CELLS", 10)
     with pytest.raises(InputError, match="more than 10 numbers"):
         read_one(write(tmp_path, rewards_file([1.0] * 11)))
 
@@ -433,7 +433,7 @@ def test_claims(tmp_path: Path) -> None:
 def test_rubbish_between_all_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr(event_file, "BLOCK", block)
+    monkeypatch.setattr(limits, "BLOCK_BYTES", block)
     rewards = {n: n / 4 for n in range(1, 20)}
     events = [event(n, simple("train/reward", reward)) for n, reward in rewards.items()]
     logged = read_one(write(tmp_path, (b"\1" * 30).join(events)))

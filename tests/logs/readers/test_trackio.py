@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles import database
+from advisor.logfiles import database, limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import on_disk, open_archive
 from advisor.logfiles.logged import Logged
-from advisor.logs.trackers import trackio
 from advisor.logs.trackers.trackio import READER
 from advisor.testing.reader_conformance import ReaderConformance
 
@@ -270,16 +269,16 @@ def test_values_and_time_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
         connection.commit()
     (run,) = read(path)
     assert len(run.table) == 50
-    monkeypatch.setattr(trackio, "MOST_ROWS", 49)
+    monkeypatch.setattr(limits, "MOST_TRACKIO_ROWS", 49)
     with pytest.raises(InputError, match="more than 49 rows"):
         read(path)
     monkeypatch.undo()
-    monkeypatch.setattr(database, "LONGEST_VALUE", 4000)
+    monkeypatch.setattr(limits, "MOST_SQLITE_VALUE_BYTES", 4000)
     with pytest.raises(InputError, match="too big"):
         read(path)
     monkeypatch.undo()
-    monkeypatch.setattr(database, "MOST_SECONDS", -1.0)
-    monkeypatch.setattr(database, "INSTRUCTIONS", 10)
+    monkeypatch.setattr(limits, "MOST_SQLITE_QUERY_SECONDS", -1.0)
+    monkeypatch.setattr(limits, "SQLITE_INSTRUCTIONS_PER_CHECK", 10)
     with pytest.raises(InputError, match="interrupted"):
         read(path)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import on_disk
 from advisor.logfiles.logged import Logged
-from advisor.logs.trackers import wandb_csv
 from advisor.logs.trackers.wandb_csv import READER
 from advisor.testing.reader_conformance import ReaderConformance
 
@@ -226,7 +226,7 @@ def test_a_chart_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) ->
 
 
 def test_charts_of_a_folder_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wandb_csv, "MOST_MERGED", 3)
+    monkeypatch.setattr(limits, "MOST_CHART_CELLS", 3)
     rows = [(n, 1, 1, 1) for n in range(4)]
     paths = [write(tmp_path / f"{n}.csv", ["Step", *chart("a")], rows) for n in range(2)]
     with pytest.raises(InputError, match="more than 3 cells"):
