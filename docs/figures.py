@@ -14,8 +14,8 @@ from pathlib import Path
 
 from advisor.logs.demo import demo_folder
 from advisor.logs.read import read_runs
-from advisor.reporting.forecast_check import forecast_check_info
-from advisor.reporting.gallery import drawings, drawn_check
+from advisor.reporting import drawings, forecast_check_info
+from advisor.reporting.figures import forecast_check
 from advisor.study.study import load_study
 
 HERE = Path(__file__).parent
@@ -25,7 +25,7 @@ def main(study: Path) -> None:
     """Write one SVG per figure beside this file."""
     posterior, advice = load_study(study)
     check = forecast_check_info(read_runs([demo_folder()]), priors=posterior.meta.priors)
-    for one in [*drawings(posterior, advice), drawn_check(check)]:
+    for one in [*drawings(posterior, advice), forecast_check.FIGURE.drawn(check)]:
         path = HERE / f"{one.name}.svg"
         path.write_bytes(one.rendered("svg"))
         print(f"{path} {path.stat().st_size / 1000:.0f} kB")

@@ -140,9 +140,8 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
 
 def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:
     from advisor.errors import InputError, unwritable
-    from advisor.reporting.diagnosis import symptom_info
-    from advisor.reporting.drawing.diagnosis import draw_symptom
-    from advisor.reporting.gallery import render
+    from advisor.reporting.figures.figure import render
+    from advisor.reporting.figures.symptom import draw_symptom, symptom_info
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

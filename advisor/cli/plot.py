@@ -14,7 +14,7 @@ from advisor.cli.flags import Column, Debug, Settings, Sidecar, pairs
 
 if TYPE_CHECKING:
     from advisor.model.posterior import Posterior
-    from advisor.reporting.gallery import Drawn
+    from advisor.reporting.figures.figure import Drawn
     from advisor.run.pilot_run import PilotRun
 
 ALL = "all"
@@ -60,26 +60,28 @@ def plot(
     / advisor plot study all --out figures
     """
     from advisor.errors import InputError
-    from advisor.reporting.gallery import FIGURES, FORECAST_CHECK, check_format, drawings
+    from advisor.reporting.figures import FIGURES, forecast_check
+    from advisor.reporting.gallery import check_format, drawings
 
-    known = (*FIGURES, FORECAST_CHECK, ALL)
+    check = forecast_check.FIGURE.name
+    known = (*FIGURES, check, ALL)
     if name not in known:
         raise InputError(f"there is no figure '{name}'", advice=f"Choose among {', '.join(known)}")
-    if name == FORECAST_CHECK and not pilots:
+    if name == check and not pilots:
         raise InputError(
             "forecast_check needs the logs that the study was made from",
             key="--pilots",
             advice="Name them, or their folder",
         )
-    if pilots and name not in (FORECAST_CHECK, ALL):
+    if pilots and name not in (check, ALL):
         raise InputError(
             f"'{name}' is drawn from the study alone",
             key="--pilots",
-            advice=f"Leave it out, or draw {FORECAST_CHECK}",
+            advice=f"Leave it out, or draw {check}",
         )
     names = [
         *(FIGURES if name == ALL else [name] if name in FIGURES else []),
-        *([FORECAST_CHECK] if pilots else []),
+        *([check] if pilots else []),
     ]
     ends = "" if out is None or name == ALL else out.suffix.removeprefix(".").lower()
     chosen = kind or ends or "png"
@@ -116,19 +118,18 @@ def check_of(
     from advisor.cli.terminal import Reporter
     from advisor.logs.read import read_runs
     from advisor.model.sampling import Sampling
-    from advisor.reporting.forecast_check import forecast_check_info
-    from advisor.reporting.gallery import drawn_check
+    from advisor.reporting.figures import forecast_check
 
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(pilots, sidecar=sidecar, overrides=overrides, columns=columns)
-        info = forecast_check_info(
+        info = forecast_check.forecast_check_info(
             _own(runs, posterior, pilots),
             priors=posterior.meta.priors,
             sampling=Sampling(seed=seed),
             progress=progress,
         )
-    return drawn_check(info)
+    return forecast_check.FIGURE.drawn(info)
 
 
 def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[Path]) -> list[PilotRun]:

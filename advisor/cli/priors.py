@@ -149,8 +149,8 @@ def _told(priors: Priors, predictive: Any) -> dict[str, Any]:
 
 def _draw(predictive: Any, path: Path) -> None:
     from advisor.errors import InputError, unwritable
-    from advisor.reporting.drawing.priors import draw_priors
-    from advisor.reporting.gallery import FORMATS, render
+    from advisor.reporting.figures.figure import FORMATS, render
+    from advisor.reporting.figures.prior_predictive import draw_priors
 
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:

@@ -1,22 +1,15 @@
 """Figures and the HTML report. Importing this is cheap: matplotlib loads with the first figure."""
 
-from advisor.forecast.fitted_run import fitted_curve
-from advisor.reporting.convergence import convergence_info
-from advisor.reporting.drawing.convergence import draw_convergence
-from advisor.reporting.drawing.exponents import draw_exponents
-from advisor.reporting.drawing.forecast_check import draw_forecast_check
-from advisor.reporting.drawing.frontier import draw_frontier
-from advisor.reporting.drawing.posteriors import draw_posteriors
-from advisor.reporting.drawing.stability_map import draw_stability_map
-from advisor.reporting.drawing.trajectories import draw_trajectories
-from advisor.reporting.exponents import exponents_info
-from advisor.reporting.forecast_check import forecast_check_info
-from advisor.reporting.frontier import frontier_info
-from advisor.reporting.gallery import FIGURES, draw_all, drawings
-from advisor.reporting.html import report_html, write_report
-from advisor.reporting.posteriors import posteriors_info
-from advisor.reporting.stability_map import stability_map_info
-from advisor.reporting.trajectories import trajectories_info
+from advisor.reporting.figures import FIGURES
+from advisor.reporting.figures.convergence import convergence_info, draw_convergence
+from advisor.reporting.figures.exponents import draw_exponents, exponents_info
+from advisor.reporting.figures.forecast_check import draw_forecast_check, forecast_check_info
+from advisor.reporting.figures.frontier import draw_frontier, frontier_info
+from advisor.reporting.figures.posteriors import draw_posteriors, posteriors_info
+from advisor.reporting.figures.stability_map import draw_stability_map, stability_map_info
+from advisor.reporting.figures.trajectories import draw_trajectories, trajectories_info
+from advisor.reporting.gallery import draw_all, drawings
+from advisor.reporting.page.html import report_html, write_report
 
 __all__ = [
     "FIGURES",
@@ -31,7 +24,6 @@ __all__ = [
     "draw_trajectories",
     "drawings",
     "exponents_info",
-    "fitted_curve",
     "forecast_check_info",
     "frontier_info",
     "posteriors_info",

@@ -21,7 +21,7 @@ from advisor.model.posterior import Posterior
 from advisor.trainers.export import FRAMEWORKS, export_config
 
 if TYPE_CHECKING:
-    from advisor.reporting.gallery import Drawn
+    from advisor.reporting.figures.figure import Drawn
 
 MANIFEST = "manifest.json"
 REPORT = "report.html"

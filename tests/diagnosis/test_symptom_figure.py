@@ -8,8 +8,7 @@ from made_runs import falling, make, noise, rising
 
 from advisor.diagnosis import MODES, diagnose
 from advisor.errors import InputError
-from advisor.reporting.diagnosis import SERIES, symptom_info
-from advisor.reporting.drawing.diagnosis import draw_symptom
+from advisor.reporting.figures.symptom import SERIES, draw_symptom, symptom_info
 
 ROWS = 60
 

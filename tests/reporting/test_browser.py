@@ -13,7 +13,7 @@ import pytest
 from advisor.advice import Recommendation, what_if
 from advisor.model.posterior import Posterior
 from advisor.reporting import write_report
-from advisor.reporting.explorer import explorer_data, page_forecaster
+from advisor.reporting.page.explorer import explorer_data, page_forecaster
 
 from .browser import chromium
 from .conftest import Pilot

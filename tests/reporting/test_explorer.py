@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import advisor.reporting
+import advisor.reporting.page
 from advisor.advice import CostModel, Recommendation
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
-from advisor.reporting.explorer import DRAWS, explorer_data, page_forecaster
+from advisor.reporting.page.explorer import DRAWS, explorer_data, page_forecaster
 from advisor.run.pilot_run import Hyperparameters
 
 from .conftest import PILOTS, settings
 
 Build = Callable[..., Any]
-SCRIPT = Path(advisor.reporting.__file__).parent / "assets" / "forecast.js"
+SCRIPT = Path(advisor.reporting.page.__file__).parent / "assets" / "forecast.js"
 DRIVER = """
 const Forecast = require(process.argv[1]);
 const { model, asked } = JSON.parse(require('fs').readFileSync(0, 'utf8'));

@@ -12,9 +12,16 @@ from synthetic import Plan, made_up, rising
 from advisor.backtesting import backtest
 from advisor.backtesting.scores import QUANTILES, Prediction
 from advisor.errors import InputError, NotConvergedError
-from advisor.reporting import draw_forecast_check, forecast_check, forecast_check_info
-from advisor.reporting.forecast_check import HIGH, LOW, MAX_CURVES, WINDOWS, Checked, ForecastCheck
-from advisor.reporting.gallery import drawn_check
+from advisor.reporting import draw_forecast_check, forecast_check_info
+from advisor.reporting.figures import forecast_check
+from advisor.reporting.figures.forecast_check import (
+    HIGH,
+    LOW,
+    MAX_CURVES,
+    WINDOWS,
+    Checked,
+    ForecastCheck,
+)
 from advisor.run.pilot_run import PilotRun
 
 
@@ -79,7 +86,9 @@ def test_it_draws_all_levels_and_some_curves_the_same_each_time(count: int) -> N
     words = [text.get_text() for text in levels.texts]
     assert any(f"80 % interval holds {info.covered} of {count}" in word for word in words)
     assert {"seen", "forecast"} <= {text.get_text() for text in figure.axes[1].texts}
-    assert drawn_check(info).rendered("svg") == drawn_check(info).rendered("svg")
+    assert forecast_check.FIGURE.drawn(info).rendered("svg") == forecast_check.FIGURE.drawn(
+        info
+    ).rendered("svg")
 
 
 def finished(count: int) -> list[PilotRun]:

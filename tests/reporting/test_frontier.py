@@ -12,7 +12,7 @@ from advisor.advice import Recommendation
 from advisor.advice.recommendation import Alternative
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_frontier, frontier_info
-from advisor.reporting.frontier import _best
+from advisor.reporting.figures.frontier import _best
 
 from .conftest import PILOTS
 

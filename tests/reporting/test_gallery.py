@@ -14,7 +14,7 @@ from advisor.advice import Recommendation
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
 from advisor.reporting import FIGURES, draw_all
-from advisor.reporting.gallery import render
+from advisor.reporting.figures.figure import render
 
 from .conftest import Pilot
 

@@ -14,7 +14,8 @@ import pytest
 
 from advisor.advice import Recommendation
 from advisor.model.posterior import Posterior
-from advisor.reporting import FIGURES, html, report_html, write_report
+from advisor.reporting import FIGURES, report_html, write_report
+from advisor.reporting.page import html
 
 from .conftest import Pilot
 

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_posteriors, posteriors_info
-from advisor.reporting.posteriors import MAX_GROUPS
+from advisor.reporting.figures.posteriors import MAX_GROUPS
 
 from .conftest import Pilot
 

@@ -14,7 +14,7 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_stability_map, stability_map_info
-from advisor.reporting.stability_map import MAX_PANELS, _limit
+from advisor.reporting.figures.stability_map import MAX_PANELS, _limit
 
 from .conftest import PILOTS, Pilot
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from advisor.advice import Recommendation
+from advisor.forecast.fitted_run import fitted_curve
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.equations import RUN_OFFSETS
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_trajectories, fitted_curve, trajectories_info
-from advisor.reporting.trajectories import MAX_LABELS, MAX_PANELS
+from advisor.reporting import draw_trajectories, trajectories_info
+from advisor.reporting.figures.trajectories import MAX_LABELS, MAX_PANELS
 from advisor.run.pilot_run import Hyperparameters
 
 from .conftest import Pilot

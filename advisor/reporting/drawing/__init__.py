@@ -1,1 +1,1 @@
-"""From an info object to a matplotlib Figure; matplotlib is imported when something is drawn."""
+"""What figures share: colours, sizes, frames, ticks, and labels that keep clear of each other."""

@@ -17,13 +17,13 @@ from advisor.advice.wording import evidence_text, in_trainer_names, percent, pri
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import card_lines, worst
 from advisor.model.posterior import Posterior
-from advisor.reporting.explorer import explorer_data
 from advisor.reporting.gallery import drawings
 from advisor.reporting.names import scientific
+from advisor.reporting.page.explorer import explorer_data
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
-    from advisor.reporting.gallery import Drawn
+    from advisor.reporting.figures.figure import Drawn
 
 MAX_SVG_BYTES = 1_000_000
 """A larger drawing goes into the page as pixels, to keep the page below 5 MB."""
@@ -135,7 +135,7 @@ def report_html(
     from markupsafe import Markup
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("advisor.reporting", "assets"),
+        loader=jinja2.PackageLoader("advisor.reporting.page", "assets"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -219,7 +219,7 @@ def _opening(advice: Recommendation) -> tuple[str, str]:
 
 
 def _asset(name: str) -> str:
-    return (files("advisor.reporting") / "assets" / name).read_text(encoding="utf-8")
+    return (files("advisor.reporting.page") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:

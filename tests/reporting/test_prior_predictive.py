@@ -7,8 +7,8 @@ import pytest
 
 from advisor.model.prior_predictive import BANDS, prior_predictive
 from advisor.model.priors import load_priors, preset_names
-from advisor.reporting.drawing.priors import CURVES, draw_priors
-from advisor.reporting.gallery import render
+from advisor.reporting.figures.figure import render
+from advisor.reporting.figures.prior_predictive import CURVES, draw_priors
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,105 @@
+"""What every figure is: an info object that tests assert on, and a function that draws it."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+PNG_DPI = 160
+
+
+class Info(Protocol):
+    """What every info object can do besides being drawn."""
+
+    @property
+    def text(self) -> str:
+        """What the figure shows, for those who do not see it."""
+
+    @property
+    def note(self) -> str:
+        """What the figure leaves out, if anything."""
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """One figure of the gallery.
+
+    Attributes
+    ----------
+    name : str
+        Of its files, and of ``advisor plot``.
+    title, caption : str
+        For the report; the caption says how to read it.
+    info : callable
+        Collects what is shown: ``info(posterior, recommendation)`` for the figures of a study.
+    draw : callable
+        ``draw(info)`` returns a matplotlib Figure.
+    """
+
+    name: str
+    title: str
+    caption: str
+    info: Callable[..., Info]
+    draw: Callable[[Any], Figure]
+
+    def drawn(self, info: Info) -> Drawn:
+        """Draw what was collected."""
+        return Drawn(self.name, self.title, self.caption, info.text, info.note, self.draw(info))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that was drawn, and what stands beside it in a report.
+
+    Attributes
+    ----------
+    name, title, caption : str
+    text : str
+        What it shows, for those who do not see it.
+    note : str
+        What it leaves out, if anything.
+    figure : matplotlib Figure
+    """
+
+    name: str
+    title: str
+    caption: str
+    text: str
+    note: str
+    figure: Figure
+    _rendered: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    def rendered(self, kind: str) -> bytes:
+        """Bytes of a format ("png", "svg" or "pdf"), rendered once."""
+        if kind not in self._rendered:
+            self._rendered[kind] = render(self.figure, kind, self.name)
+            self.figure.set_layout_engine("none")  # laid out once is enough
+        return self._rendered[kind]
+
+
+def render(figure: Figure, kind: str, name: str = "figure") -> bytes:
+    """Render a figure, the same bytes every time.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    kind : {"png", "svg", "pdf"}
+    name : str
+        Seed of the identifiers inside an SVG.
+    """
+    import matplotlib
+
+    buffer = io.BytesIO()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": name}):
+        # A model may be named in a script that the font lacks; a box in its place is no failure.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        figure.savefig(buffer, format=kind, dpi=PNG_DPI, metadata=undated)
+    return buffer.getvalue()
