@@ -34,7 +34,10 @@ class InputError(AdvisorError):
     row : int, optional
         One-based row (or line) of that file.
     key : str, optional
-        The key, column or flag.
+        The key or column in that file.
+    argument : str, optional
+        The argument of a function, or several with commas. Arguments stand in backticks in the
+        text, here as in ``problem`` and ``advice``: the command line writes flags in their place.
     advice : str, optional
         What to do, as a sentence without its full stop.
     """
@@ -48,12 +51,14 @@ class InputError(AdvisorError):
         path: str | Path | None = None,
         row: int | None = None,
         key: str | None = None,
+        argument: str | None = None,
         advice: str | None = None,
     ) -> None:
         self.problem = problem
         self.path = None if path is None else str(path)
         self.row = row
         self.key = key
+        self.argument = argument
         self.advice = advice
         where = [
             part
@@ -61,6 +66,7 @@ class InputError(AdvisorError):
                 self.path,
                 None if row is None else f"row {row}",
                 None if key is None else f"key '{key}'",
+                None if argument is None else f"`{argument.replace(', ', '`, `')}`",
             )
             if part
         ]
@@ -82,14 +88,14 @@ def unwritable(
     error : OSError
     path : path-like
     key : str
-        The flag.
+        The argument, flag or variable that names it.
     place : str
         What to choose another of.
     """
     return InputError(
         f"{what} cannot be written ({error.strerror or error})",
         path=path,
-        key=key,
+        argument=key,
         advice=f"Choose a {place} you may write to",
     )
 

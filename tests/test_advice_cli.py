@@ -288,7 +288,7 @@ def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
 def test_pilot_of_no_use_is_refused(run, demo, said, steps):
     assert said.steps == 180
     message = run("next-pilot", demo, "--steps", steps, code=2)
-    assert "'--steps'" in message
+    assert "--steps: " in message
     assert f"{steps} steps" in message
     assert "180" in message
     assert message.count("\n") == 1

@@ -165,7 +165,7 @@ def test_folder_that_is_no_study_is_left_alone(tmp_path, no_drawing, posterior, 
     ):
         with pytest.raises(InputError, match="nothing was overwritten") as refused:
             attempt()
-        assert refused.value.key == "--out"
+        assert refused.value.argument == "out"
         assert refused.value.path == str(folder)
     assert contents(folder) == before
     with pytest.raises(StudyError, match="it is no study"):
@@ -194,7 +194,7 @@ def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advic
     (tmp_path / "file").write_text("keep me")
     with pytest.raises(InputError, match="the study cannot be written") as refused:
         write_study(tmp_path / "file" / "study", posterior, advice, silent)
-    assert refused.value.key == "--out"
+    assert refused.value.argument == "out"
 
 
 def test_failure_half_way_leaves_the_old_study_whole(study, monkeypatch, posterior, advice):

@@ -289,7 +289,7 @@ def check_request(level: float, budget: Budget, objective: Objective) -> None:
     if not 0 < level < 1:
         raise InputError(
             f"level {level:g} is no probability strictly between 0 and 1",
-            key="--level",
+            argument="level",
             advice="Give one like 0.9",
         )
     budget.check()
@@ -308,7 +308,7 @@ def _goal(objective: Objective, at_end: Evaluator, look: Look) -> float:
             raise InputError(
                 f"a reward of {wanted:g} is no goal: the policy starts at {start:.3f} and the "
                 f"reward ends at {ceiling:g}",
-                key="--to-reward",
+                argument="to_reward",
                 advice="Give a reward between the two",
             )
         return wanted

@@ -48,13 +48,13 @@ class Lattice:
         if not self.points:
             raise InputError(
                 "no configuration is left to choose from",
-                key="group_sizes, learning_rates, devices",
+                argument="group_sizes, learning_rates, devices",
                 advice="Widen the choices, or name fewer devices",
             )
         if len(self._by_place) < len(self.points):
             raise InputError(
                 "two configurations to choose from differ in nothing that is chosen",
-                key=", ".join(AXES),
+                argument="choose_from",
                 advice="Give each once; prompts per step and the rest must be the same for all",
             )
 
@@ -122,7 +122,7 @@ def default_lattice(
     runs = [run.hyperparameters for run in posterior.meta.runs]
     check_choices(group_sizes, learning_rates)
     if devices < 1:
-        raise InputError(f"{devices} devices", key="devices", advice="Give at least 1")
+        raise InputError(f"{devices} devices", argument="devices", advice="Give at least 1")
     if learning_rates is None:
         learning_rates = _rate_ladder(posterior)
     if group_sizes is None:
@@ -134,7 +134,7 @@ def default_lattice(
         raise InputError(
             f"none of the group sizes {sorted(group_sizes)} with {prompts:g} prompts per step "
             f"divides among {devices} devices",
-            key="devices",
+            argument="devices",
             advice=f"Make prompts per step times group size a multiple of {devices}",
         )
     choices = product(
@@ -173,7 +173,7 @@ def check_choices(
         wanted = "whole numbers from 2" if least else "positive numbers"
         raise InputError(
             f"the choices {list(given)} are empty or hold what cannot be",
-            key=name,
+            argument=name,
             advice=f"Give {wanted}",
         )
 

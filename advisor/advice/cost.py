@@ -166,10 +166,12 @@ def check_time(gpus: int = 1, seconds_per_step: float | None = None) -> None:
     ------
     InputError
     """
-    for name, value in (("--gpus", gpus), ("--seconds-per-step", seconds_per_step)):
+    for name, value in (("gpus", gpus), ("seconds_per_step", seconds_per_step)):
         if value is not None and not 0 < value < np.inf:
             raise InputError(
-                f"{value:g} is not positive and finite", key=name, advice="Give a positive number"
+                f"{value:g} is not positive and finite",
+                argument=name,
+                advice="Give a positive number",
             )
 
 

@@ -109,7 +109,7 @@ def choose_pilot(
     if not found:
         raise CannotTellError(
             "No configuration offered is likely to survive even a short pilot. Offer learning "
-            f"rates {RATE_REACH:g} to {RATE_REACH**2:g} times lower (advise --learning-rates)."
+            f"rates {RATE_REACH:g} to {RATE_REACH**2:g} times lower (`learning_rates`)."
         )
     most = max(gain for gain, *_ in found)
     telling = [one for one in found if one[0] >= TELLING * most]

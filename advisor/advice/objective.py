@@ -49,20 +49,20 @@ class Objective(BaseModel):
         if self.quantile is not None and not 0 < self.quantile <= 0.5:
             raise InputError(
                 f"risk {self.quantile:g} is no probability in (0, 0.5]",
-                key="--risk",
+                argument="risk",
                 advice="Give 0.1 to compare configurations by their worst tenth",
             )
         if (self.goal is None) != (self.kind == "reward"):
             raise InputError(
                 f"objective '{self.kind}' "
                 + ("takes no goal" if self.kind == "reward" else "needs a goal"),
-                key="--to-reward, --to-share",
+                argument="to_reward, to_share",
                 advice="Name the reward to reach, or the share of the gain, or neither",
             )
         if self.kind == "fastest" and not 0 < (self.goal or 0.0) < 1:
             raise InputError(
                 f"{self.goal:g} is no share of the gain strictly between 0 and 1",
-                key="--to-share",
+                argument="to_share",
                 advice="Give one like 0.95",
             )
 
@@ -105,19 +105,19 @@ class Budget(BaseModel):
         if len(given) > 1:
             raise InputError(
                 f"a run has one budget, but {' and '.join(sorted(given))} were given",
-                key="--steps, --completions, --gpu-hours",
+                argument="steps, completions, gpu_hours",
                 advice="Give one of them",
             )
         for name, value in given.items():
             if not 0 < value < np.inf:
                 raise InputError(
                     f"a budget of {value:g} {name}",
-                    key=f"--{name.replace('_', '-')}",
+                    argument=name,
                     advice="Plan at least one step",
                 )
         if self.steps is not None and self.steps > MOST_STEPS:
             raise InputError(
-                f"{self.steps:,} planned steps", key="--steps", advice="Count optimizer steps"
+                f"{self.steps:,} planned steps", argument="steps", advice="Count optimizer steps"
             )
 
     def steps_of(self, settings: Hyperparameters, cost: CostModel) -> int:
@@ -137,8 +137,8 @@ class Budget(BaseModel):
         if seconds is None or self.gpu_hours is None:
             raise InputError(
                 "GPU-hours cannot be turned into steps: no pilot logged its step times",
-                key="--gpu-hours",
-                advice="Give --seconds-per-step, or plan in --steps or --completions",
+                argument="gpu_hours",
+                advice="Give `seconds_per_step`, or plan in `steps` or `completions`",
             )
         return min(int(self.gpu_hours * 3600 / cost.gpus / seconds), MOST_STEPS)
 
@@ -156,7 +156,7 @@ def objective_from(
     if to_reward is not None and to_share is not None:
         raise InputError(
             "a run has one goal, but two were given",
-            key="--to-reward, --to-share",
+            argument="to_reward, to_share",
             advice="Give one of them",
         )
     if to_reward is not None:

@@ -64,7 +64,7 @@ def what_if(
     if isinstance(posterior, Forecaster) and target not in (None, posterior.target):
         raise InputError(
             "the forecaster has a target of its own",
-            key="target",
+            argument="target",
             advice="Leave the target out, or give the posterior",
         )
     forecaster = (
@@ -88,7 +88,7 @@ def what_if(
         shapes = ", ".join(f"{name} {value.shape}" for name, value in named.items())
         raise InputError(
             f"the settings do not broadcast: {shapes}",
-            key=", ".join(named),
+            argument=", ".join(named),
             advice="Give one value or as many as the others",
         ) from error
     price = cost or learn_cost(pilots, forecaster.target)
@@ -108,7 +108,7 @@ def _settings(base: Hyperparameters, changes: dict[str, float]) -> Hyperparamete
             wanted = f"whole number from {least}" if least else "positive number"
             raise InputError(
                 f"{asked} {value:g} cannot be",
-                key=asked,
+                argument=asked,
                 advice=f"Give a {wanted}, at most {MOST:,}",
             )
     whole = {name: int(value) for name, value in changes.items() if name != "learning_rate"}

@@ -179,8 +179,8 @@ def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
         if find_spec("torch") is None:
             raise InputError(
                 "the Gaussian-process sampler needs PyTorch, which is not installed",
-                key="--sampler",
-                advice="Install torch, or leave the flag out",
+                argument="sampler",
+                advice="Install torch, or leave it out",
             )
         return optuna.samplers.GPSampler(
             seed=seed, n_startup_trials=STARTUP, deterministic_objective=True

@@ -62,7 +62,7 @@ def _opened(storage: str | None) -> Any:
         raise InputError(
             f"the studies cannot be kept there ({reason[0] if reason else type(error).__name__})",
             path=_without_password(storage),
-            key="--storage",
+            argument="storage",
             advice="Give a file, or a database URL whose driver is installed",
         ) from error
 

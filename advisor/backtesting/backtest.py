@@ -112,11 +112,13 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
         if not 0 < share < 1:
             raise InputError(
                 f"{share:g} is no share of a run that leaves something to forecast",
-                key="seen",
+                argument="seen",
                 advice="Give a number between 0 and 1, such as 0.25",
             )
     if not shares:
-        raise InputError("no share of the runs to see is given", key="seen", advice="Give 0.25")
+        raise InputError(
+            "no share of the runs to see is given", argument="seen", advice="Give 0.25"
+        )
     return shares
 
 

@@ -25,6 +25,6 @@ def refuse_learned(runs: Sequence[PilotRun], preset: Priors) -> None:
             f"the preset '{preset.name}' has learned from run '{learned[0].id}'{others}: its "
             "forecasts of them would look better than they are",
             path=learned[0].path,
-            key="priors",
+            argument="priors",
             advice="Name a preset that has not seen them, or leave them out",
         )

@@ -131,7 +131,6 @@ def _plans(
         raise InputError(
             f"no task has runs of two models ({len(finished)} finished runs, "
             f"{len(tasks)} task{'s' if len(tasks) > 1 else ''})",
-            key="--transfer",
             advice="Give runs of one task on two or more models, or name their tasks and models "
             "in pilots.toml",
         )

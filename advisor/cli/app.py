@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advisor.cli.advice import export, next_pilot, what_if
+from advisor.cli.argument_flags import with_flags
 from advisor.cli.compare import compare
 from advisor.cli.diagnose import diagnose
 from advisor.cli.doctor import doctor
@@ -560,7 +561,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except AdvisorError as error:
         if "--debug" in argv:
             raise
-        _complain(f"Error: {error}", error.exit_code)
+        _complain(f"Error: {with_flags(str(error), _parameters(argv))}", error.exit_code)
     except BrokenPipeError:
         # The reader of a pipe went away: nothing to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -575,6 +576,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "it with the output of the same command and --debug.",
             1,
         )
+
+
+def _parameters(argv: Sequence[str]) -> set[str]:
+    """Flags and positional arguments of the command that was called."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    found: set[str] = set()
+    for word in argv:
+        command = commands.get(word)
+        if command is None:
+            break
+        commands = getattr(command, "commands", {})
+        found = {name for one in command.params for name in one.opts}
+    return found
 
 
 def _complain(text: str, code: int) -> None:

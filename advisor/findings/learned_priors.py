@@ -119,7 +119,7 @@ def shared_preset(posteriors: Sequence[Posterior]) -> Priors:
         raise InputError(
             "the posteriors were fitted under different presets "
             f"({', '.join(names) if len(names) > 1 else first.name + ' of different versions'})",
-            key="base",
+            argument="base",
             advice=f"Name the one to start from: {', '.join(preset_names())}, or a .toml",
         )
     return first
@@ -176,7 +176,9 @@ def _check(posteriors: Sequence[Posterior], name: str) -> None:
         raise InputError("there is no posterior to learn from", advice="Give at least one")
     if not name.strip() or name in preset_names():
         raise InputError(
-            f"'{name}' is no name for a new preset", key="name", advice="Choose a name of its own"
+            f"'{name}' is no name for a new preset",
+            argument="name",
+            advice="Choose a name of its own",
         )
     seen: dict[str, int] = {}
     for number, posterior in enumerate(posteriors, 1):
@@ -211,7 +213,7 @@ def _check_base(posteriors: Sequence[Posterior], base: Priors) -> None:
                 raise InputError(
                     f"the base '{base.name}' has already learned from run '{run}' of posterior "
                     f"{number}, which would count twice",
-                    key="base",
+                    argument="base",
                     advice="Leave it out, or start from a base that has not seen it",
                 )
 

@@ -80,7 +80,7 @@ def _family(name: str) -> Family:
     if name not in FAMILIES:
         raise InputError(
             f"there is no family of curves '{name}'",
-            key="families",
+            argument="families",
             advice=f"Choose among {', '.join(FAMILIES)}",
         )
     return FAMILIES[name]

@@ -80,7 +80,7 @@ class Forecaster:
         if target.task not in posterior.meta.tasks:
             raise InputError(
                 f"no pilot trained task '{target.task}'",
-                key="task",
+                argument="task",
                 advice=f"Choose one of {', '.join(posterior.meta.tasks)}, or pilot the task",
             )
 
@@ -134,7 +134,7 @@ class Forecaster:
                 raise InputError(
                     f"start reward {self.target.start_reward:g} lies outside "
                     f"({meta.floor:g}, {meta.ceiling:g})",
-                    key="start_reward",
+                    argument="start_reward",
                     advice="Give the mean reward of the untrained policy",
                 )
             start = np.full_like(start, np.log(share / (1 - share)))

@@ -56,15 +56,15 @@ def named_target(
     if parameters is not None and not 0 < parameters <= MOST_PARAMETERS:
         raise InputError(
             f"{parameters:g} parameters cannot be",
-            key="--parameters",
-            advice="Give all parameters of the base model, for example --parameters 7e9",
+            argument="parameters",
+            advice="Give all parameters of the base model, for example 7e9",
         )
     meta, largest = posterior.meta, largest_target(posterior)
     task = largest.task if task is None else task
     if task not in meta.tasks:
         raise InputError(
             f"no pilot trained task '{task}'",
-            key="--task",
+            argument="task",
             advice=f"Choose one of {', '.join(meta.tasks)}, or pilot the task",
         )
     if model is None and parameters is not None:
@@ -76,14 +76,14 @@ def named_target(
     if known is not None and parameters not in (None, known):
         raise InputError(
             f"the pilots say that '{model}' has {known:.3g} parameters, not {parameters:.3g}",
-            key="--parameters",
-            advice="Leave the flag out, or give the new model a name of its own",
+            argument="parameters",
+            advice="Leave it out, or give the new model a name of its own",
         )
     size = parameters or known or parameters_from_name(model)
     if size is None:
         raise InputError(
             f"the size of model '{model}' is unknown",
-            key="--parameters",
-            advice="Give all parameters of the base model, for example --parameters 7e9",
+            argument="parameters",
+            advice="Give all parameters of the base model, for example 7e9",
         )
     return Target(task, model, size, start_reward)

@@ -43,7 +43,7 @@ class RunWatch:
     ) -> None:
         if every < 1:
             raise InputError(
-                f"a forecast every {every} rows", key="every", advice="Give at least 1"
+                f"a forecast every {every} rows", argument="every", advice="Give at least 1"
             )
         self.watch = watch
         self.settings = settings
@@ -88,7 +88,9 @@ class RunWatch:
         unknown = sorted(set(series) - set(SERIES))
         if unknown:
             raise InputError(
-                f"there is no series '{unknown[0]}'", key="log", advice=f"Use {', '.join(SERIES)}"
+                f"there is no series '{unknown[0]}'",
+                argument="log",
+                advice=f"Use {', '.join(SERIES)}",
             )
         self._rows = {at: row for at, row in self._rows.items() if at < step}
         self._rows[step] = {name: float(value) for name, value in series.items()}

@@ -39,7 +39,7 @@ def load_posterior(path: str | Path) -> tuple[Posterior, int | None]:
         raise InputError(
             "there is no posterior",
             path=file,
-            key="--posterior",
+            argument="posterior",
             advice="Give posterior.nc, or the folder that advisor advise wrote",
         )
     return Posterior.load(file), _planned(file.parent / ANSWER)

@@ -43,16 +43,15 @@ def named(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
             f"no pilot trained {run.model or 'a model without a name'} on "
             f"{run.task or 'a task without a name'}; the posterior holds {held}",
             path=run.path,
-            key="task, model",
-            advice="Name them as the pilots do (--set task=..., --set model=...), "
-            "or pilot this one",
+            argument="task, model",
+            advice="Name them as the pilots do, or pilot this one",
         )
     if len(left) > 1:
         raise InputError(
             f"the log does not name its task and model; the posterior holds {held}",
             path=run.path,
-            key="task, model",
-            advice="Give --set task=... and --set model=...",
+            argument="task, model",
+            advice="Give `task` and `model`",
         )
     task, model = left[0]
     notes = []
@@ -75,8 +74,8 @@ def _new_model(run: PilotRun, task: str) -> tuple[PilotRun, list[str]]:
         raise InputError(
             f"no pilot trained {run.model} on {task}, and its size is not known",
             path=run.path,
-            key="parameters",
-            advice="Give --set parameters=..., or --set model=... if it has another name there",
+            argument="parameters",
+            advice="Give `parameters`, or another `model` if it has another name there",
         )
     note = f"no pilot trained {run.model}: its forecast rests on the other models and its own rows"
     return run.with_updates(task=task), [note]

@@ -91,17 +91,19 @@ class Watch:
     ) -> None:
         if planned_steps is not None and planned_steps < 1:
             raise InputError(
-                f"a run of {planned_steps} steps", key="steps", advice="Give at least 1"
+                f"a run of {planned_steps} steps",
+                argument="planned_steps",
+                advice="Give at least 1",
             )
         if not 0 < level < 1:
             raise InputError(
-                f"a level of {level:g}", key="level", advice="Give one between 0 and 1"
+                f"a level of {level:g}", argument="level", advice="Give one between 0 and 1"
             )
         meta = posterior.meta
         if target_reward is not None and not meta.floor < target_reward <= meta.ceiling:
             raise InputError(
                 f"a reward of {target_reward:g} lies outside ({meta.floor:g}, {meta.ceiling:g}]",
-                key="target_reward",
+                argument="target_reward",
                 advice="Give a reward on the scale of the pilots",
             )
         self.posterior = posterior
@@ -141,8 +143,8 @@ class Watch:
             raise InputError(
                 "the log does not tell how many steps are planned",
                 path=run.path,
-                key="planned_steps",
-                advice="Give --steps",
+                argument="planned_steps",
+                advice="Give `planned_steps`",
             )
         meta = self.posterior.meta
         scale = meta.ceiling - meta.floor

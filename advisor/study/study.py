@@ -100,7 +100,7 @@ def write_study(
                 shutil.rmtree(out)
             draft.rename(out)
     except OSError as error:
-        raise unwritable("the study", error, out, "--out") from error
+        raise unwritable("the study", error, out, "out") from error
     return [out / name for name in [*names, MANIFEST]]
 
 
@@ -119,7 +119,7 @@ def check_folder(folder: Path) -> None:
         raise InputError(
             "it exists and is no study: nothing was overwritten",
             path=folder,
-            key="--out",
+            argument="out",
             advice="Choose another folder",
         )
     own = {MANIFEST, *manifest["files"]}
@@ -129,7 +129,7 @@ def check_folder(folder: Path) -> None:
             f"a new study would take the place of this one, and '{min(held - own)}' in it is not "
             "the advisor's: nothing was overwritten",
             path=folder,
-            key="--out",
+            argument="out",
             advice="Move the file, or choose another folder",
         )
 
@@ -272,7 +272,7 @@ def rewrite_report(folder: str | Path, more: Sequence[Drawn] = ()) -> Path:
             drawn=[*drawings(posterior, advice), *more],
         )
     except OSError as error:
-        raise unwritable("the report", error, out, "STUDY") from error
+        raise unwritable("the report", error, out, "study") from error
 
 
 def _write_diagnoses(diagnoses: Sequence[Diagnosis], folder: Path) -> None:

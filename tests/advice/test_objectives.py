@@ -164,7 +164,7 @@ def test_goal_below_the_start_or_above_the_ceiling_is_refused(posterior):
     for wanted in (-1.0, 0.0, 0.1, 1.0, 3.0, float("nan")):
         with pytest.raises(InputError, match="is no goal: the policy starts") as caught:
             recommend(posterior, objective=Objective(kind="cheapest", goal=wanted))
-        assert caught.value.key == "--to-reward"
+        assert caught.value.argument == "to_reward"
 
 
 def test_goal_counts_in_the_units_of_the_reward():
@@ -274,15 +274,15 @@ def test_value_is_the_mean_or_the_quantile(draws, quantile):
 @pytest.mark.parametrize(
     ("asked", "problem", "key"),
     [
-        ({"kind": "reward", "goal": 0.7}, "takes no goal", "--to-reward, --to-share"),
-        ({"kind": "cheapest"}, "needs a goal", "--to-reward, --to-share"),
-        ({"kind": "fastest"}, "needs a goal", "--to-reward, --to-share"),
-        ({"kind": "fastest", "goal": 1.0}, "is no share of the gain", "--to-share"),
-        ({"kind": "fastest", "goal": 0.0}, "is no share of the gain", "--to-share"),
-        ({"kind": "fastest", "goal": float("nan")}, "is no share of the gain", "--to-share"),
-        ({"quantile": 0.0}, "is no probability in", "--risk"),
-        ({"quantile": 0.6}, "is no probability in", "--risk"),
-        ({"quantile": float("nan")}, "is no probability in", "--risk"),
+        ({"kind": "reward", "goal": 0.7}, "takes no goal", "to_reward, to_share"),
+        ({"kind": "cheapest"}, "needs a goal", "to_reward, to_share"),
+        ({"kind": "fastest"}, "needs a goal", "to_reward, to_share"),
+        ({"kind": "fastest", "goal": 1.0}, "is no share of the gain", "to_share"),
+        ({"kind": "fastest", "goal": 0.0}, "is no share of the gain", "to_share"),
+        ({"kind": "fastest", "goal": float("nan")}, "is no share of the gain", "to_share"),
+        ({"quantile": 0.0}, "is no probability in", "risk"),
+        ({"quantile": 0.6}, "is no probability in", "risk"),
+        ({"quantile": float("nan")}, "is no probability in", "risk"),
     ],
 )
 def test_objective_that_contradicts_itself_is_refused(posterior, asked, problem, key):
@@ -294,7 +294,7 @@ def test_objective_that_contradicts_itself_is_refused(posterior, asked, problem,
     ):
         with pytest.raises(InputError, match=problem) as caught:
             refuse()
-        assert caught.value.key == key
+        assert caught.value.argument == key
 
 
 def test_flags_make_objectives():
@@ -303,7 +303,7 @@ def test_flags_make_objectives():
     assert objective_from(None, 0.9, None) == Objective(kind="fastest", goal=0.9)
     with pytest.raises(InputError, match="two were given") as caught:
         objective_from(0.7, 0.9, None)
-    assert caught.value.key == "--to-reward, --to-share"
+    assert caught.value.argument == "to_reward, to_share"
     with pytest.raises(InputError, match="is no share"):
         objective_from(None, 1.5, None)
 

@@ -122,7 +122,7 @@ def refusal(few, storage):
     evaluate, lattice = few
     with pytest.raises(InputError, match="the studies cannot be kept there") as caught:
         searched(evaluate, lattice, storage=storage)
-    assert caught.value.key == "--storage"
+    assert caught.value.argument == "storage"
     assert caught.value.path == storage
     assert not evaluate.tried
 

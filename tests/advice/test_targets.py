@@ -18,7 +18,7 @@ from advisor.forecast.target import largest_target, named_target
 def test_level_that_is_no_probability_is_refused(posterior, level):
     with pytest.raises(InputError, match="is no probability") as caught:
         recommend(posterior, level=level)
-    assert caught.value.key == "--level"
+    assert caught.value.argument == "level"
     with pytest.raises(InputError, match="is no probability"):
         check_request(level, Budget(), Objective())
 
@@ -34,7 +34,7 @@ def test_unknown_task_is_refused_with_the_choices(posterior):
 def test_start_reward_outside_the_bounds_is_refused(posterior, start):
     with pytest.raises(InputError, match=r"lies outside \(0, 1\)") as caught:
         recommend(posterior, target=Target("sort", "tiny-s", 1e5, start))
-    assert caught.value.key == "start_reward"
+    assert caught.value.argument == "start_reward"
 
 
 def test_start_reward_is_in_reward_units():

@@ -133,7 +133,7 @@ def test_price_is_that_of_the_pilots_or_as_given():
 def test_settings_that_cannot_be_are_refused(forecaster, asked, problem, key):
     with pytest.raises(InputError, match=problem) as caught:
         what_if(forecaster, **asked)
-    assert caught.value.key == key
+    assert caught.value.argument == key
     assert caught.value.advice
 
 

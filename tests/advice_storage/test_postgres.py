@@ -118,6 +118,6 @@ def test_database_that_is_not_there_is_refused_without_its_password(server):
     url = f"{server}/none".replace("advisor@", "advisor:hunter2@")
     with pytest.raises(InputError, match='database "none" does not exist') as refused:
         advise(url)
-    assert refused.value.key == "--storage"
+    assert refused.value.argument == "storage"
     assert "advisor:***@" in str(refused.value)
     assert "hunter2" not in str(refused.value)

@@ -198,7 +198,7 @@ def test_what_cannot_be_asked_at_one_share_is_said_with_it(fits):
 def test_a_share_that_is_none_is_refused(fits, seen):
     with pytest.raises(InputError, match="is no share of a run") as caught:
         backtest(finished("sort"), seen=seen)
-    assert caught.value.key == "seen"
+    assert caught.value.argument == "seen"
 
 
 # Presets ---------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_no_run_is_scored_under_a_preset_that_learned_from_it(fits):
         )
         with pytest.raises(InputError, match="'team' has learned from run 'sort2': its") as caught:
             backtest(runs, priors=preset)
-        assert caught.value.key == "priors"
+        assert caught.value.argument == "priors"
         with pytest.raises(InputError, match="learned from run 'sort2'"):
             transfer(runs, priors=preset)
         # Without that run it may.

@@ -83,7 +83,7 @@ def test_unknown_preset_is_named_with_the_choices(name):
     with pytest.raises(InputError, match=r"no prior preset") as caught:
         load_priors(name)
     assert f"'{name}'" in str(caught.value)
-    assert caught.value.key == "priors"
+    assert caught.value.argument == "priors"
     for preset in PRESETS:
         assert preset in str(caught.value)
 

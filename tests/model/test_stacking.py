@@ -147,7 +147,7 @@ def test_forecast_of_a_mixture_is_that_of_each_draws_own_family():
 def test_unknown_family_is_refused_with_the_choices():
     with pytest.raises(InputError, match="no family of curves 'gompertz'") as no:
         fit([Plan().run(rising())], families=("spectrum", "gompertz"))
-    assert no.value.key == "families"
+    assert no.value.argument == "families"
     assert all(name in str(no.value) for name in FAMILIES)
 
 

@@ -168,7 +168,7 @@ def test_a_beginning_without_gain_is_no_error(posterior):
     ("run", "says"),
     [
         (Plan(task="chess").run([0.1, 0.2, 0.3]), "tiny-s on sort"),
-        (Plan(model="huge", parameters=None).run([0.1, 0.2, 0.3]), "--set parameters"),
+        (Plan(model="huge", parameters=None).run([0.1, 0.2, 0.3]), "`parameters`"),
         (PLAN.run([1.0, 20.0, 30.0]), "bounds"),
         (PLAN.run([np.nan, np.nan, np.nan]), "finite"),
         (Plan(group_size=None).run([0.1, 0.2, 0.3]), "group size"),
@@ -185,7 +185,7 @@ def test_a_run_without_names_is_taken_for_the_only_one(posterior):
     assert (update.task, update.model) == ("sort", "tiny-s")
     assert "taken for" in update.notes[0]
     several = made_up(draws=20)
-    with pytest.raises(InputError, match="--set task"):
+    with pytest.raises(InputError, match="Give `task` and `model`"):
         Watch(several, planned_steps=END).update(run)
 
 
@@ -210,7 +210,7 @@ def test_the_length_must_be_known(posterior, rows):
     bare = run.with_updates(
         hyperparameters=run.hyperparameters.model_copy(update={"planned_steps": None})
     )
-    with pytest.raises(InputError, match="--steps"):
+    with pytest.raises(InputError, match="`planned_steps`"):
         Watch(posterior).update(bare)
 
 

@@ -123,7 +123,7 @@ def test_another_task_is_said_and_survived_while_following(log, saved, rows, mon
 def test_no_posterior(log, tmp_path):
     done = run(log, "--posterior", tmp_path / "none", "--once")
     assert isinstance(done.exception, InputError)
-    assert "--posterior" in str(done.exception)
+    assert "`posterior`" in str(done.exception)
 
 
 def test_watching_loads_no_sampler(log, saved):

@@ -223,7 +223,7 @@ def test_different_presets_need_a_base():
     posteriors = [past("one"), past("two", priors=load_priors("lora"))]
     with pytest.raises(InputError, match=r"different presets \(small_models, lora\)") as no:
         learn_priors(posteriors)
-    assert no.value.key == "base"
+    assert no.value.argument == "base"
     assert moved(learn_priors(posteriors, base="lora"), load_priors("lora")) == set()
 
 

@@ -52,14 +52,14 @@ def test_a_file_that_is_no_preset_is_kept(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(InputError, match="nothing was overwritten") as no:
         write_preset(path, load_priors("lora"))
-    assert (no.value.path, no.value.key) == (str(path), "--out")
+    assert (no.value.path, no.value.argument) == (str(path), "out")
     assert path.read_bytes() == content
 
 
 def test_a_name_that_would_not_load_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"ends in \.toml.*--out team\.toml"):
+    with pytest.raises(InputError, match=r"ends in \.toml.*`out` team\.toml"):
         check_preset_file(tmp_path / "team.txt")
-    with pytest.raises(InputError, match=r"--out team\.toml"):
+    with pytest.raises(InputError, match=r"`out` team\.toml"):
         check_preset_file(tmp_path / "team")
 
 

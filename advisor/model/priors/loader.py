@@ -129,7 +129,7 @@ def load_priors(name: str | Path) -> Priors:
     if not path.is_file():
         raise InputError(
             f"there is no prior preset '{name}'",
-            key="priors",
+            argument="priors",
             advice=f"Choose one of {', '.join(preset_names())}, or give a path to a .toml file",
         )
     try:

@@ -46,8 +46,8 @@ def check_preset_file(path: Path) -> None:
         raise InputError(
             "a preset is found by a path that ends in .toml",
             path=path,
-            key="--out",
-            advice=f"Write --out {path.stem or 'team'}.toml",
+            argument="out",
+            advice=f"Write `out` {path.stem or 'team'}.toml",
         )
     if not path.exists():
         return
@@ -57,7 +57,7 @@ def check_preset_file(path: Path) -> None:
         raise InputError(
             "it exists and is no preset of this version: nothing was overwritten",
             path=path,
-            key="--out",
+            argument="out",
             advice="Choose another file",
         ) from error
 
@@ -81,7 +81,7 @@ def write_preset(path: Path, priors: Priors) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(preset_toml(priors), encoding="utf-8")
     except OSError as error:
-        raise unwritable("the preset", error, path, "--out") from error
+        raise unwritable("the preset", error, path, "out") from error
 
 
 def _literal(value: Any) -> str:
