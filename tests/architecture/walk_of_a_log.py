@@ -15,6 +15,7 @@ generator counts again each time it is resumed, as Python reports it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import tempfile
@@ -88,7 +89,7 @@ def walk(path: Path) -> dict[str, object]:
     finally:
         sys.setprofile(None)
     modules = [str(Path(file).relative_to(PACKAGE)) for file, _, _ in calls]
-    switches = [pair for pair in zip(modules, modules[1:], strict=False) if pair[0] != pair[1]]
+    switches = [pair for pair in itertools.pairwise(modules) if pair[0] != pair[1]]
     return {
         "runs": len(runs),
         "rows": int(runs[0].step.size),

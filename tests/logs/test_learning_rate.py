@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from advisor.logs.read import read_runs
-from advisor.logs.settings.learning_rate import infer_schedule
+from advisor.logs.settings.inferred import infer_schedule
 from advisor.theory import schedule_factors
 
 

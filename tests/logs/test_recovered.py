@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.logfiles.printed import print_error
-from advisor.logs.settings.recovered import (
+from advisor.logs.settings.fingerprints import print_error
+from advisor.logs.settings.inferred import (
     Guess,
     completions_per_row,
-    group_size,
+    group_size_of,
     groups_per_row,
     kl_coefficient_from_loss,
 )
@@ -268,14 +268,14 @@ def test_groups_and_their_size() -> None:
     assert groups is not None
     assert (completions.value, groups.value) == (32, 8)
     assert groups.why == "every share of silent groups is a multiple of 1/8"
-    size = group_size(completions, groups)
+    size = group_size_of(completions, groups)
     assert size is not None
     assert size.value == 4
     assert size.why.startswith("32 completions / 8 groups in a row: every reward")
-    assert group_size(None, groups) is None
-    assert group_size(completions, None) is None
-    assert group_size(Guess(30, ""), groups) is None
-    assert group_size(Guess(8, ""), groups) is None
+    assert group_size_of(None, groups) is None
+    assert group_size_of(completions, None) is None
+    assert group_size_of(Guess(30, ""), groups) is None
+    assert group_size_of(Guess(8, ""), groups) is None
 
 
 def test_numbers_of_any_size() -> None:
@@ -320,7 +320,7 @@ def test_real_windows_of_five_steps(real_logs: Path) -> None:
         rows = [row for row in rows if "reward" in row]
         completions = completions_per_row(np.array([float(row["reward"]) for row in rows]), 5)
         groups = groups_per_row(np.array([float(row["frac_reward_zero_std"]) for row in rows]))
-        size = group_size(completions, groups)
+        size = group_size_of(completions, groups)
         assert size is not None, path.name
         assert size.value == 4
 

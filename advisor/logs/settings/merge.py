@@ -11,8 +11,7 @@ from pydantic import ValidationError
 from advisor.errors import InputError, RateContradictionError
 from advisor.logs.rows.raw_run import RawRun
 from advisor.logs.rows.steps import on_optimizer_steps
-from advisor.logs.settings.guess import guess
-from advisor.logs.settings.learning_rate import Rates, read_rates
+from advisor.logs.settings.inferred import Rates, guess, read_rates
 from advisor.logs.settings.located_run import Piece
 from advisor.logs.settings.setting_keys import Setting, check_settings
 from advisor.logs.settings.stated_settings import Beside, place_row
@@ -79,11 +78,12 @@ def merge_run(piece: Piece, run_id: str, settings: Mapping[str, Setting]) -> Pil
     derivations = _derivations(raw, piece.beside, values, settings, beside)
     assumptions = [*raw.assumptions, *piece.beside.assumptions]
     guessed = guess(raw, values)
-    for key, (value, why) in guessed.values.items():
+    for key, value in guessed.facts.items():
+        why = guessed.arithmetic[key]
         values[key] = value
         derivations[key] = f"{key} {value:g} guessed: {why}"
         assumptions.append(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
-    warnings += guessed.contradictions
+    warnings += guessed.warnings
     hyperparameters = Hyperparameters(
         **{name: values[name] for name in Hyperparameters.model_fields if name in values}
     )

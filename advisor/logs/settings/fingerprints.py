@@ -1,15 +1,21 @@
-"""One ratio that many rows of two series share, told from a scatter of ratios."""
+"""What the values of one series give away: their precision, a smallest step, a shared ratio."""
 
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor.logfiles import limits
-from advisor.logfiles.printed import print_error
 from advisor.theory.arrays import BoolArray, FloatArray
+
+CHANCE = 1e-3
+"""Probability below which a smallest step is not taken for chance."""
+
+SINGLE = 2e-7
+"""Absolute error of a mean taken in single precision."""
 
 CHANCE_OF_RATIO = 1e-6
 """Probability below which a ratio is not taken for chance; there are many to choose from."""
@@ -23,7 +29,7 @@ VAGUE = 0.25
 SCATTER = 0.03
 """Relative scatter of a ratio that is still one constant."""
 
-MOST_RATIOS = 0.95
+SHARING_SHARE = 0.95
 """Share of rows that must have it."""
 
 SLACK = 1e-3
@@ -42,6 +48,68 @@ PRECISE = 0.004
 """Relative error within which a coefficient is matched to a round number."""
 
 
+def print_error(values: FloatArray) -> FloatArray:
+    """Half of the last digit printed, in fixed decimals or significant digits: the larger."""
+    if not values.size:
+        return values
+    printed = [Decimal(repr(float(value))).normalize().as_tuple() for value in values]
+    decimals = max(0, *(-int(number.exponent) for number in printed), 0)
+    digits = max(len(number.digits) for number in printed)
+    with np.errstate(divide="ignore"):
+        leading = np.floor(np.log10(np.abs(values)))
+    leading = np.where(np.isfinite(leading), leading, -np.inf)
+    return np.maximum(0.5 * 10.0**-decimals, 0.5 * 10.0 ** (leading + 1 - digits))
+
+
+def least_count(values: FloatArray) -> int | None:
+    """Least n of which all values (shares) are multiples of 1/n.
+
+    None where values leave [0, 1], where no n up to `limits.MOST_TRIALS_PER_ROW` fits, and where
+    chance, or a multiple of n that did not show, is not excluded.
+    """
+    values = values[np.isfinite(values)]
+    if not values.size or values.min() < 0 or values.max() > 1:
+        return None
+    error = print_error(values) + SINGLE
+    distinct, first = np.unique(values, return_index=True)
+    if distinct.size > limits.MOST_TRIALS_PER_ROW + 1:
+        return None
+    inside = (distinct > 0) & (distinct < 1)
+    share, tolerance = distinct[inside], error[first][inside]
+    fitting = np.arange(2, limits.MOST_TRIALS_PER_ROW + 1)
+    for value, width in zip(share, tolerance, strict=True):
+        fitting = fitting[np.abs(value * fitting - np.rint(value * fitting)) <= fitting * width]
+    if not share.size or not fitting.size:
+        return None
+    count = int(fitting[0])
+    # Values without a step would all hit a multiple of 1/n as often as this, for some n so far.
+    chance = count * float(np.prod(np.minimum(1.0, 2 * count * tolerance)))
+    return count if chance < CHANCE and _is_whole(values, count) else None
+
+
+def _is_whole(values: FloatArray, count: int) -> bool:
+    """Whether rows of twice or three times as many would have shown it.
+
+    Completions of one prompt are alike, so most groups may be all right or all wrong, and steps
+    finer than a group are rare. Those that were seen, the rows which are no multiple of a coarser
+    step, must be so many that none finer among them is no chance.
+    """
+    inside = values[(values > 0) & (values < 1)]
+    if inside.size < limits.LEAST_SHARES:
+        return False
+    numerator = np.rint(inside * count).astype(int)
+    coarser = next(factor for factor in range(2, count + 1) if not count % factor)
+    if 0.5 ** np.sum(numerator % coarser != 0) >= CHANCE:
+        return False
+    for times in (2, 3):
+        # Probability that a binomial number of times x count trials is a multiple of `times`.
+        roots = np.exp(2j * np.pi * np.arange(times) / times)
+        powers = (1 - inside[:, None] + inside[:, None] * roots) ** (times * count)
+        if float(np.prod(np.real(powers.mean(axis=1)))) >= CHANCE:
+            return False
+    return True
+
+
 class Shared(NamedTuple):
     """A ratio of one or two digits, the rows that have it, and how many were looked at."""
 
@@ -51,19 +119,11 @@ class Shared(NamedTuple):
 
 
 def shared_ratio(loss: FloatArray, kl: FloatArray) -> Shared | None:
-    """Ratio that rows share beyond chance.
+    """Ratio of loss to KL that rows share beyond chance.
 
-    Parameters
-    ----------
-    loss, kl : ndarray of shape (rows,)
-        Numerator and denominator; NaN where a cell is missing.
-
-    Returns
-    -------
-    shared : Shared or None
-        Where at least five rows print it with enough digits it must be that of nearly all, or of
-        some far more sharply than ratios near it are dense. Where fewer do, all rows must agree
-        with one round number to the last digit printed.
+    Where enough rows print it with enough digits it must be that of nearly all, or of some far
+    more sharply than ratios near it are dense. Where fewer do, all rows must agree with one round
+    number to the last digit printed.
     """
     there = (np.abs(loss) < LARGEST) & (kl > 1 / LARGEST) & (kl < LARGEST)
     loss, kl = loss[there], kl[there]
@@ -86,7 +146,7 @@ def shared_ratio(loss: FloatArray, kl: FloatArray) -> Shared | None:
 def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     """Rows of a ratio that nearly all share, or that some share more sharply than by chance."""
     near = np.abs(ratio / np.median(ratio) - 1) <= error + SCATTER
-    if near.mean() >= MOST_RATIOS:
+    if near.mean() >= SHARING_SHARE:
         return near
     ordered = np.sort(ratio)
     widest = error.max()
@@ -96,8 +156,8 @@ def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     best = int(np.argmax([rows.sum() for rows in sharing]))
     rows = sharing[best]
     distance = np.abs(ratio / likely[best] - 1) / error
-    beside = np.sum((distance > 1) & (distance <= NEAR))
-    chance = ratio.size * _poisson_tail(int(rows.sum()), (beside + 1) / (NEAR - 1))
+    near_misses = np.sum((distance > 1) & (distance <= NEAR))
+    chance = ratio.size * _poisson_tail(int(rows.sum()), (near_misses + 1) / (NEAR - 1))
     return rows if rows.sum() >= limits.LEAST_CLEAR_ROWS and chance < CHANCE_OF_RATIO else None
 
 
@@ -112,8 +172,8 @@ def _share_vaguely(
     if value < 1 / LARGEST or tell.sum() < limits.LEAST_CLEAR_ROWS:
         return None, tell
     loss, kl, error = loss[tell], kl[tell], error[tell] + SLACK * value * kl[tell]
-    told = loss.sum() / kl.sum() / value - 1
-    is_it = abs(told) <= SCATTER and bool(np.all(np.abs(loss - value * kl) <= error))
+    off = loss.sum() / kl.sum() / value - 1
+    is_it = abs(off) <= SCATTER and bool(np.all(np.abs(loss - value * kl) <= error))
     chance = float(np.prod(2 * error / (value * kl)))
     return (value if is_it and chance < CHANCE_OF_RATIO else None), tell
 
@@ -132,7 +192,7 @@ def _as_written(loss: FloatArray, kl: FloatArray, error: FloatArray) -> float | 
     off = np.abs(loss / kl / value - 1)
     spread = 2 * float(np.sqrt(np.mean(off**2) / off.size))
     allowed = max(PRECISE, spread)
-    is_sharp = float(np.mean(off <= error)) >= MOST_RATIOS and np.median(error) <= PRECISE
+    is_sharp = float(np.mean(off <= error)) >= SHARING_SHARE and np.median(error) <= PRECISE
     for digits in (1, 2) if is_sharp else (1,):
         written = float(f"{value:.{digits - 1}e}")
         step = 10.0 ** (math.floor(math.log10(written)) + 1 - digits)
