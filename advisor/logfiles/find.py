@@ -15,8 +15,8 @@ from advisor.logfiles.log_file import LogFile, is_archive, on_disk, open_archive
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file to read.
+class LogCandidate:
+    """A file that may hold a log.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Unread(NamedTuple):
     reason: str
 
 
-def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[Found]:
+def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCandidate]:
     """Files named, and all files below the folders and in the archives named, sorted, each once.
 
     Parameters
@@ -67,7 +67,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[Found
     InputError
         A path does not exist or is no plain file, or an archive is broken.
     """
-    found: dict[Path, Found] = {}
+    found: dict[Path, LogCandidate] = {}
     for path in paths:
         try:
             kind = "folder" if path.is_dir() else "file" if path.is_file() else ""
@@ -76,7 +76,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[Found
         if kind == "folder":
             for file in _below(path):
                 for log in _members(on_disk(file), unread):
-                    found.setdefault(log.path.resolve(), Found(log, path, False, path))
+                    found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
         elif kind == "file":
             top = path.resolve().parent
             for _ in range(limits.FOLDERS_ABOVE_A_LOG):
@@ -86,7 +86,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[Found
             for member in members:
                 is_named = member is log
                 root = path.parent if is_named else path
-                found[member.path.resolve()] = Found(member, root, is_named, top)
+                found[member.path.resolve()] = LogCandidate(member, root, is_named, top)
         else:
             raise InputError(
                 "there is no such file or folder",

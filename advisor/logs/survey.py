@@ -10,19 +10,17 @@ from typing import Any
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns, parse_columns
 from advisor.logfiles.configs import settings_beside
-from advisor.logfiles.find import Found, Unread, find_files
+from advisor.logfiles.find import LogCandidate, Unread, find_files
 from advisor.logfiles.log_file import check_text
 from advisor.logfiles.logged import Reader
+from advisor.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
 from advisor.logs.readers import READERS
 from advisor.logs.rows.assemble import assemble
-from advisor.logs.settings.located_run import Piece
 from advisor.logs.settings.merge import merge_run
-from advisor.logs.settings.naming import Place, name_places
 from advisor.logs.settings.setting_keys import check_settings
-from advisor.logs.settings.sidecar_index import SidecarBook
+from advisor.logs.settings.sidecar_index import SidecarIndex
 from advisor.logs.settings.stated_settings import settings_of
 from advisor.logs.trackers import wandb_store
-from advisor.logs.trackers.checkpoints import family, fold_checkpoints
 from advisor.run.copies import mark_copies
 from advisor.run.pilot_run import PilotRun
 from advisor.trainers.keys import choose_framework
@@ -66,7 +64,7 @@ class Surveyor:
     ) -> None:
         self.flags = check_settings(overrides or {})
         self.columns = parse_columns(columns)
-        self.book = SidecarBook(sidecar)
+        self.sidecars = SidecarIndex(sidecar)
         self.is_strict = is_strict
         self.unread: list[Unread] = []
 
@@ -75,19 +73,19 @@ class Surveyor:
         files = find_files(paths, None if self.is_strict else self.unread)
         groups = self._groups(files)
         counts = _runs_below(groups)
-        pieces: list[Piece] = []
+        located_runs: list[LocatedRun] = []
         for (reader, _), members in groups.items():
             try:
-                pieces += self._read(reader, members, counts)
+                located_runs += self._read(reader, members, counts)
             except InputError as error:
                 self._leave_out(members[0].path, error)
-        for found in files:
-            is_alone = not (pieces and self.book.heard(found.path))
-            if found.is_named and self.book.is_sidecar(found.path) and is_alone:
-                raise is_settings(found.path)
-        runs = self._merge(pieces)
+        for candidate in files:
+            is_alone = not (located_runs and self.sidecars.is_used(candidate.path))
+            if candidate.is_named and self.sidecars.is_sidecar(candidate.path) and is_alone:
+                raise is_settings(candidate.path)
+        runs = self._merge(located_runs)
         if self.is_strict:
-            self.book.refuse_unheard(files, [run.id for run in runs])
+            self.sidecars.refuse_unmatched(files, [run.id for run in runs])
         return Survey(mark_copies(runs), sorted(self.unread))
 
     def _leave_out(self, path: Path, error: InputError) -> None:
@@ -96,90 +94,96 @@ class Surveyor:
         place = "" if error.row is None else f"row {error.row}: "
         self.unread.append(Unread(path, f"{place}{error.problem}"))
 
-    def _groups(self, files: Sequence[Found]) -> dict[tuple[Reader, Path], list[Found]]:
+    def _groups(
+        self, files: Sequence[LogCandidate]
+    ) -> dict[tuple[Reader, Path], list[LogCandidate]]:
         """Logs by who reads them and which belong together."""
-        groups: dict[tuple[Reader, Path], list[Found]] = {}
-        for found in files:
-            if self.book.is_sidecar(found.path):
-                self.unread.append(Unread(found.path, "settings of the runs (sidecar)"))
+        groups: dict[tuple[Reader, Path], list[LogCandidate]] = {}
+        for candidate in files:
+            if self.sidecars.is_sidecar(candidate.path):
+                self.unread.append(Unread(candidate.path, "settings of the runs (sidecar)"))
                 continue
             try:
-                columns = self.columns or self.book.columns_of(found)
-                is_named = found.is_named or self.book.names(found)
-                reader = choose_reader(found, columns, is_named=is_named)
+                columns = self.columns or self.sidecars.columns_of(candidate)
+                is_named = candidate.is_named or self.sidecars.names(candidate)
+                reader = choose_reader(candidate, columns, is_named=is_named)
             except InputError as error:
-                self._leave_out(found.path, error)
+                self._leave_out(candidate.path, error)
                 continue
             if reader is None:
-                self.unread.append(Unread(found.path, why_no_log(found)))
+                self.unread.append(Unread(candidate.path, why_no_log(candidate)))
             else:
-                groups.setdefault((reader, reader.group(found.log)), []).append(found)
+                groups.setdefault((reader, reader.group(candidate.log)), []).append(candidate)
         return groups
 
     def _read(
-        self, reader: Reader, members: Sequence[Found], counts: Mapping[Path, int]
-    ) -> list[Piece]:
-        found = members[0]
-        columns = self.columns or self.book.columns_of(found)
-        given = self.book.settings_of(found) | self.flags
+        self, reader: Reader, members: Sequence[LogCandidate], counts: Mapping[Path, int]
+    ) -> list[LocatedRun]:
+        candidate = members[0]
+        columns = self.columns or self.sidecars.columns_of(candidate)
+        given = self.sidecars.settings_of(candidate) | self.flags
         known = {key: setting.value for key, setting in given.items()}
         logs = [member.log for member in members]
         sources = settings_beside(
-            found.log, found.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
+            candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
         )
-        pieces = []
+        located_runs = []
         for logged in reader.read(logs, columns):
             framework = choose_framework(logged.table.keys, logged.framework)
-            beside = settings_of(logged, sources, framework, found.path)
-            told = {**beside.facts, **known}
-            pieces += [
-                Piece(found, reader, raw, beside)
-                for raw in assemble(logged, framework, found.path, columns, told)
+            stated = settings_of(logged, sources, framework, candidate.path)
+            known_here = {**stated.facts, **known}
+            located_runs += [
+                LocatedRun(candidate, reader, raw, stated)
+                for raw in assemble(logged, framework, candidate.path, columns, known_here)
             ]
-        return pieces
+        return located_runs
 
-    def _merge(self, pieces: Sequence[Piece]) -> list[PilotRun]:
-        folded = fold_checkpoints(pieces)
-        places = {_place(piece): None for piece, _ in folded}
+    def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
+        folded = fold_checkpoints(located_runs)
+        places = {_place(located): None for located, _ in folded}
         names = dict(zip(places, name_places(list(places)), strict=True))
         runs: dict[str, PilotRun] = {}
-        for piece, shorter in folded:
+        for located, shorter in folded:
             try:
-                name = names[_place(piece)]
-                run = self._merge_one(piece, shorter, name, runs)
+                name = names[_place(located)]
+                run = self._merge_one(located, shorter, name, runs)
                 if run.id in runs:
                     raise InputError(
                         f"two runs have the id '{run.id}'; the other is in {runs[run.id].path}",
-                        path=piece.found.path,
+                        path=located.candidate.path,
                         key="id",
                         advice="Give each run another id",
                     )
             except InputError as error:
-                self._leave_out(piece.found.path, error)
+                self._leave_out(located.candidate.path, error)
             else:
                 runs[run.id] = run
         return list(runs.values())
 
     def _merge_one(
-        self, piece: Piece, shorter: Sequence[Piece], run_id: str, taken: Mapping[str, PilotRun]
+        self,
+        located: LocatedRun,
+        shorter: Sequence[LocatedRun],
+        run_id: str,
+        taken: Mapping[str, PilotRun],
     ) -> PilotRun:
-        raw = piece.raw
+        raw = located.raw
         if raw.label is not None:
             # Two files may use one name; within a file that is a mistake.
             twin = taken.get(raw.label)
             is_own = raw.has_own_id and (twin is None or twin.path == str(raw.path))
             run_id = raw.label if is_own else f"{run_id}:{raw.label}"
-        others = [short.found.path for short in shorter]
-        settings, run_id = self.book.for_run(piece.found, raw, run_id, others)
-        return merge_run(piece, run_id, {**settings, **self.flags})
+        others = [short.candidate.path for short in shorter]
+        settings, run_id = self.sidecars.for_run(located.candidate, raw, run_id, others)
+        return merge_run(located, run_id, {**settings, **self.flags})
 
 
-def choose_reader(found: Found, columns: Columns, *, is_named: bool) -> Reader | None:
+def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) -> Reader | None:
     """Reader of a file.
 
     Parameters
     ----------
-    found : Found
+    candidate : LogCandidate
         The file.
     columns : Columns
         Its column map: a table that holds the mapped reward is a log.
@@ -196,7 +200,7 @@ def choose_reader(found: Found, columns: Columns, *, is_named: bool) -> Reader |
     InputError
         A named file is empty, binary, or of no known format.
     """
-    log = found.log
+    log = candidate.log
     for reader in READERS:
         if reader.claims(log):
             return reader
@@ -205,28 +209,29 @@ def choose_reader(found: Found, columns: Columns, *, is_named: bool) -> Reader |
         return None
     fallback = next((r for r in READERS if log.suffix in r.suffixes), None)
     if fallback is None and is_named:
-        check_text(log.head(), found.path)
+        check_text(log.head(), candidate.path)
         if log.suffix == ".toml":
-            raise is_settings(found.path)
+            raise is_settings(candidate.path)
         raise InputError(
             "this is not a log that any reader knows",
-            path=found.path,
+            path=candidate.path,
             advice=f"Give one of: {known_formats()}",
         )
     return fallback
 
 
-def why_no_log(found: Found) -> str:
+def why_no_log(candidate: LogCandidate) -> str:
     """Reason for which a file of a folder was passed over."""
     try:
-        head = found.log.head_text()
+        head = candidate.log.head_text()
     except InputError as error:
         return error.problem
     if not head.strip():
         return "the file is empty"
-    if found.log.suffix in (".yaml", ".yml", ".toml") or found.log.name.endswith("config.json"):
+    log = candidate.log
+    if log.suffix in (".yaml", ".yml", ".toml") or log.name.endswith("config.json"):
         return "settings, not a log"
-    if found.log.suffix in (".csv", ".tsv"):
+    if log.suffix in (".csv", ".tsv"):
         return "a table without a column that is known to hold a reward"
     return "not a log that any reader knows"
 
@@ -275,22 +280,22 @@ def survey(
     return Surveyor(sidecar, overrides, columns, is_strict=False).survey(list(paths))
 
 
-def _place(piece: Piece) -> Place:
-    group = piece.reader.group(piece.found.log)
-    is_folder = group != piece.found.path
-    return Place(group if is_folder else piece.found.path, piece.found.root, is_folder)
+def _place(located: LocatedRun) -> Place:
+    group = located.reader.group(located.candidate.log)
+    is_folder = group != located.candidate.path
+    return Place(group if is_folder else located.candidate.path, located.candidate.root, is_folder)
 
 
-def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[Found]]) -> dict[Path, int]:
+def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) -> dict[Path, int]:
     """How many logs each folder holds, at every depth."""
     counts: dict[Path, int] = {}
     # The checkpoints of a run are one, and so are W&B's file and its console.
     heads = {family(members[0].path): members[0] for members in groups.values()}
     stores = [own[0] for (reader, _), own in groups.items() if reader is wandb_store.READER]
     consoles = {wandb_store.console_of(store.whole_path) for store in stores}
-    for found in heads.values():
-        if found.whole_path in consoles:
+    for candidate in heads.values():
+        if candidate.whole_path in consoles:
             continue
-        for folder in found.whole_path.parents:
+        for folder in candidate.whole_path.parents:
             counts[folder] = counts.get(folder, 0) + 1
     return counts

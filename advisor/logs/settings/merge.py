@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from advisor.errors import InputError, RateContradictionError
+from advisor.logs.located_run import LocatedRun
 from advisor.logs.rows.raw_run import RawRun
 from advisor.logs.rows.steps import on_optimizer_steps
 from advisor.logs.settings.inferred import Rates, guess, read_rates
-from advisor.logs.settings.located_run import Piece
 from advisor.logs.settings.setting_keys import Setting, check_settings
-from advisor.logs.settings.stated_settings import Beside, place_row
+from advisor.logs.settings.stated_settings import StatedSettings, place_row
 from advisor.run.pilot_run import (
     LEAST_REWARDS,
     Hyperparameters,
@@ -31,12 +31,12 @@ INEXACT = ("learning_rate", "warmup_steps")
 """Facts that a log with rows far apart gives only roughly: a small difference is no warning."""
 
 
-def merge_run(piece: Piece, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
+def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
     """Join what the log tells with what config files, sidecar and flags tell.
 
     Parameters
     ----------
-    piece : Piece
+    located : LocatedRun
         The run as read, and the settings beside it.
     run_id : str
         Unique id.
@@ -53,30 +53,30 @@ def merge_run(piece: Piece, run_id: str, settings: Mapping[str, Setting]) -> Pil
         The run has too few rewards, the settings contradict each other or a hard fact of the log, a
         fact of the log is out of bounds, or the size of a named model is not known.
     """
-    raw = piece.raw
+    raw = located.raw
     _refuse_short(raw, run_id)
-    interval = _interval(raw.facts, piece.beside.facts, {k: s.value for k, s in settings.items()})
+    interval = _interval(raw.facts, located.stated.facts, {k: s.value for k, s in settings.items()})
     if raw.step_unit == "refresh" and interval is not None:
         raw = on_optimizer_steps(raw, interval)
     rates = read_rates(raw.rate_step, raw.rate, raw.planned_steps)
     if raw.step_unit != "optimizer":
         rates = rates.without_lengths()
-    stated = check_settings({**raw.facts, **rates.facts}, path=raw.path, row=place_row(raw))
-    facts = {key: setting.value for key, setting in stated.items()}
+    checked = check_settings({**raw.facts, **rates.facts}, path=raw.path, row=place_row(raw))
+    facts = {key: setting.value for key, setting in checked.items()}
     _refuse_other_rate(raw, rates, settings.get("learning_rate"))
     _refuse_other_window(raw, settings.get("logging_steps"))
-    warnings = [*raw.warnings, *rates.warnings, *piece.beside.warnings]
-    beside, contradictions = _weigh(rates, piece.beside.facts, facts)
+    warnings = [*raw.warnings, *rates.warnings, *located.stated.warnings]
+    stated_facts, contradictions = _weigh(rates, located.stated.facts, facts)
     warnings += [line for key, line in contradictions.items() if key not in settings]
-    facts |= beside
+    facts |= stated_facts
     for key, setting in settings.items():
         if key in facts and key not in INEXACT and facts[key] != setting.value:
             warnings.append(
                 f"{key} = {setting.value} from {setting.where} is used; the log says {facts[key]}"
             )
     values = facts | {key: setting.value for key, setting in settings.items()}
-    derivations = _derivations(raw, piece.beside, values, settings, beside)
-    assumptions = [*raw.assumptions, *piece.beside.assumptions]
+    derivations = _derivations(raw, located.stated, values, settings, stated_facts)
+    assumptions = [*raw.assumptions, *located.stated.assumptions]
     guessed = guess(raw, values)
     for key, value in guessed.facts.items():
         why = guessed.arithmetic[key]
@@ -115,7 +115,7 @@ def merge_run(piece: Piece, run_id: str, settings: Mapping[str, Setting]) -> Pil
     return _build(
         raw,
         id=run_id,
-        format=piece.reader.name,
+        format=located.reader.name,
         model=values.get("model"),
         task=values.get("task"),
         parameters=parameters,
@@ -140,7 +140,7 @@ def _interval(*sources: Mapping[str, Any]) -> int | None:
 
 
 def _weigh(
-    rates: Rates, beside: Mapping[str, Any], logged: Mapping[str, Any]
+    rates: Rates, stated: Mapping[str, Any], logged: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Settings beside the log that are used, and what the log says against others.
 
@@ -149,7 +149,7 @@ def _weigh(
     the file speak, if it agrees.
     """
     used, against = {}, {}
-    for key, value in beside.items():
+    for key, value in stated.items():
         shown = logged.get(key)
         if key == "logging_steps":
             continue  # the rows themselves stand where they stand
@@ -174,7 +174,7 @@ def _weigh(
 
 def _derivations(
     raw: RawRun,
-    beside: Beside,
+    stated: StatedSettings,
     values: Mapping[str, Any],
     settings: Mapping[str, Setting],
     used: Mapping[str, Any],
@@ -185,7 +185,7 @@ def _derivations(
         if key in settings:
             lines[key] = f"{key} {value} [{settings[key].where}]"
         elif key in used:
-            lines[key] = beside.arithmetic.get(key, f"{key} {value}")
+            lines[key] = stated.arithmetic.get(key, f"{key} {value}")
         else:
             lines[key] = raw.derivations.get(key, f"{key} {value} [the log's rows]")
     return lines

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
+import csv
+import fnmatch
+import io
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns, nearest, parse_columns
 from advisor.logfiles.log_file import LogFile
-from advisor.logs.settings.entries import PLACES, Entry, parse_csv_entries, parse_entry
-from advisor.logs.settings.setting_keys import Setting, check_settings
+from advisor.logs.settings.setting_keys import KEYS, Setting, check_settings
 
 NAMES = ("pilots.toml", "pilots.csv")
 TABLES: dict[str, type] = {"defaults": dict, "columns": dict, "run": list}
+
+PLACES = ("id", "path", "columns")
+"""Keys of an entry that place it, rather than set something."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Settings of the runs that one entry names.
+
+    Attributes
+    ----------
+    row : int
+        One-based index of the table, or line of the CSV.
+    path, id : str or None
+        What it matches: a relative path, a folder or a glob; or a run's id.
+    settings : dict of str to Setting
+    columns : Columns
+    """
+
+    row: int
+    path: str | None
+    id: str | None
+    settings: dict[str, Setting]
+    columns: Columns
+
+    @property
+    def is_glob(self) -> bool:
+        """Whether the path stands for several."""
+        return self.path is not None and any(mark in self.path for mark in "*?[")
+
+    def names_any(self, names: Iterable[str]) -> bool:
+        """Whether the path is, or as a glob matches, one of the names of a file."""
+        if self.path is None:
+            return False
+        wanted = PurePath(self.path.replace("\\", "/")).as_posix()
+        if self.is_glob:
+            return any(fnmatch.fnmatchcase(name, wanted) for name in names)
+        return wanted in names
 
 
 @dataclass(frozen=True)
@@ -39,19 +79,9 @@ class Sidecar:
     entries: tuple[Entry, ...]
 
     def names_of(self, paths: Iterable[Path], root: Path) -> set[str]:
-        """Ways in which an entry may name a file.
+        """Ways in which an entry may name the files of a run below the folder that was read.
 
-        Parameters
-        ----------
-        paths : iterable of Path
-            The file, and others that belong to the same run.
-        root : Path
-            Folder that was read.
-
-        Returns
-        -------
-        names : set of str
-            Whole; relative to the sidecar or to ``root``; or a folder between the two.
+        Whole; relative to the sidecar or to ``root``; or a folder between the two.
         """
         names = set()
         for path in paths:
@@ -61,31 +91,6 @@ class Sidecar:
                     relative = path.relative_to(base)
                     names |= {relative.as_posix(), *(p.as_posix() for p in relative.parents)}
         return names - {"."}
-
-
-def find_sidecar(log: LogFile, top: Path) -> LogFile | None:
-    """Nearest sidecar beside a log or above it, up to the folder ``top``.
-
-    Raises
-    ------
-    InputError
-        A folder holds both kinds.
-    """
-    # A relative path cannot be walked above its first folder.
-    folder, top = log.path.resolve().parent, top.resolve()
-    while True:
-        present = [file for name in NAMES if (file := log.at(folder / name)) is not None]
-        if len(present) > 1:
-            raise InputError(
-                "pilots.toml and pilots.csv stand in one folder",
-                path=folder,
-                advice="Keep one of them",
-            )
-        if present:
-            return present[0]
-        if folder in (top, folder.parent):
-            return None
-        folder = folder.parent
 
 
 def read_sidecar(file: LogFile) -> Sidecar:
@@ -153,3 +158,103 @@ def _parse_toml(text: str, path: Path) -> Mapping[str, Any]:
                 advice="Write [defaults], [columns], and [[run]] (two brackets) for each run",
             )
     return document
+
+
+def parse_entry(given: Mapping[str, Any], path: Path, row: int) -> Entry:
+    """Check one entry.
+
+    Raises
+    ------
+    InputError
+        It names no run, has an unknown key, or a value of the wrong kind.
+    """
+    if not isinstance(given, dict):
+        raise InputError(
+            f"{given!r} is not a table", path=path, row=row, key="run", advice="Write [[run]]"
+        )
+    unknown = next((key for key in given if key not in KEYS and key not in PLACES), None)
+    if unknown is not None:
+        raise InputError(
+            "this key is not one that the package reads",
+            path=path,
+            row=row,
+            key=unknown,
+            advice=nearest(unknown, (*KEYS, *PLACES)),
+        )
+    for place in ("id", "path"):
+        value = given.get(place)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise InputError(
+                f"{value!r} is not text", path=path, row=row, key=place, advice="Put it in quotes"
+            )
+    if given.get("path") is None and given.get("id") is None:
+        raise InputError(
+            "the entry names no run",
+            path=path,
+            row=row,
+            key="path",
+            advice="Add the log's path relative to this file, or the run's id",
+        )
+    columns = given.get("columns", {})
+    if not isinstance(columns, dict):
+        raise InputError(
+            f"{columns!r} is no column map",
+            path=path,
+            row=row,
+            key="columns",
+            advice='Write columns = {reward = "...", step = "..."}',
+        )
+    settings = {key: value for key, value in given.items() if key not in PLACES}
+    return Entry(
+        row,
+        given.get("path"),
+        given.get("id"),
+        check_settings(settings, path=path, row=row),
+        parse_columns(columns, path=path, row=row),
+    )
+
+
+def parse_csv_entries(text: str, path: Path) -> list[Entry]:
+    """Entries of a CSV sidecar; an empty cell sets nothing, ``columns.reward`` maps a column.
+
+    Raises
+    ------
+    InputError
+        The table is broken or has no entry, or an entry is wrong.
+    """
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    entries = []
+    try:
+        for cells in reader:
+            if None in cells:
+                raise InputError(
+                    "the row has more cells than the header",
+                    path=path,
+                    row=reader.line_num,
+                    advice="Quote cells that contain a comma",
+                )
+            given: dict[str, Any] = {}
+            for key, cell in cells.items():
+                table, dot, name = key.strip().partition(".")
+                value = (cell or "").strip()
+                if value and dot and table == "columns":
+                    given.setdefault("columns", {})[name] = value
+                elif value:
+                    given[key.strip()] = value
+            if given:
+                entries.append(parse_entry(given, path, reader.line_num))
+    except csv.Error as error:
+        raise InputError(
+            f"the table cannot be read ({error})",
+            path=path,
+            row=reader.line_num,
+            advice="Write one run per line, with a header of keys",
+        ) from None
+    if not entries:
+        raise InputError(
+            "the table has no rows below its header",
+            path=path,
+            row=1,
+            advice="Write a header of keys (path, learning_rate, ...) and one run per line",
+        )
+    return entries

@@ -1,4 +1,4 @@
-"""Which sidecar speaks for which log, and which of its entries were heard."""
+"""Which sidecar speaks for which log, and which of its entries were matched."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns, nearest
-from advisor.logfiles.find import Found
+from advisor.logfiles.find import LogCandidate
 from advisor.logfiles.log_file import LogFile, on_disk
 from advisor.logs.rows.raw_run import RawRun
-from advisor.logs.settings.entries import Entry
 from advisor.logs.settings.setting_keys import Setting
-from advisor.logs.settings.sidecar import NAMES, Sidecar, find_sidecar, read_sidecar
+from advisor.logs.settings.sidecar import NAMES, Entry, Sidecar, read_sidecar
 
 
-class SidecarBook:
+class SidecarIndex:
     """The sidecars of all logs, each read once.
 
     Parameters
@@ -37,29 +36,29 @@ class SidecarBook:
         """Whether a file is a sidecar rather than a log."""
         return path.name in NAMES or path.resolve() == self._given
 
-    def heard(self, path: Path) -> bool:
-        """Whether a sidecar spoke for some log so far."""
+    def is_used(self, path: Path) -> bool:
+        """Whether a file is the sidecar of some log so far."""
         return path.resolve() in self._read
 
-    def columns_of(self, found: Found) -> Columns:
+    def columns_of(self, candidate: LogCandidate) -> Columns:
         """Column map of a file: its entry's, else the sidecar's."""
-        mapped = [entry.columns for entry in self._naming(found) if entry.columns]
-        sidecar = self._sidecar(found)
+        mapped = [entry.columns for entry in self._naming(candidate) if entry.columns]
+        sidecar = self._sidecar(candidate)
         return mapped[-1] if mapped else sidecar.columns if sidecar else Columns()
 
-    def names(self, found: Found) -> bool:
+    def names(self, candidate: LogCandidate) -> bool:
         """Whether an entry names this very file."""
-        file = found.path.name
+        file = candidate.path.name
         return any(
             not entry.is_glob and entry.path is not None and Path(entry.path).name == file
-            for entry in self._naming(found)
+            for entry in self._naming(candidate)
         )
 
-    def settings_of(self, found: Found) -> dict[str, Setting]:
+    def settings_of(self, candidate: LogCandidate) -> dict[str, Setting]:
         """Settings of a file as a whole, before it is read."""
-        sidecar = self._sidecar(found)
+        sidecar = self._sidecar(candidate)
         settings = dict(sidecar.defaults) if sidecar else {}
-        naming = self._naming(found)
+        naming = self._naming(candidate)
         exact = sum(not entry.is_glob for entry in naming)
         for entry in naming:
             # Several entries with ids speak for several runs of the file, none for all of it.
@@ -68,42 +67,25 @@ class SidecarBook:
         return settings
 
     def for_run(
-        self, found: Found, raw: RawRun, run_id: str, others: Sequence[Path]
+        self, candidate: LogCandidate, raw: RawRun, run_id: str, others: Sequence[Path]
     ) -> tuple[dict[str, Setting], str]:
-        """Settings and id of a run.
+        """Settings and id of a run: an entry may give another id to the only run of a file.
 
-        Parameters
-        ----------
-        found, raw : Found, RawRun
-            The run and its file.
-        run_id : str
-            Id by default; an entry may give another to the only run of a file.
-        others : sequence of Path
-            Files that were folded into it.
-
-        Returns
-        -------
-        settings : dict of str to Setting
-            Defaults, then the entry with a matching glob, then the one that names the run.
-        run_id : str
-
-        Raises
-        ------
-        InputError
-            Two entries name the run.
+        ``others`` are the files that were folded into the run. Defaults come first, then the entry
+        with a matching glob, then the one that names the run; two of one kind raise `InputError`.
         """
-        sidecar = self._sidecar(found)
+        sidecar = self._sidecar(candidate)
         if sidecar is None:
             return {}, run_id
-        several = raw.label is not None
+        is_one_of_several = raw.label is not None
         naming = [
             entry
-            for entry in self._naming(found, others)
-            if not several or entry.id is None or entry.id in (run_id, raw.label)
+            for entry in self._naming(candidate, others)
+            if not is_one_of_several or entry.id is None or entry.id in (run_id, raw.label)
         ]
         naming += [e for e in sidecar.entries if e.path is None and e.id == run_id]
         # An entry for a whole file of runs is as general as a glob.
-        general = [e for e in naming if e.is_glob or (several and e.id is None)]
+        general = [e for e in naming if e.is_glob or (is_one_of_several and e.id is None)]
         special = [e for e in naming if e not in general]
         settings = dict(sidecar.defaults)
         for entries in (general, special):
@@ -125,14 +107,14 @@ class SidecarBook:
             run_id = special[0].id
         return settings, run_id
 
-    def refuse_unheard(self, files: Sequence[Found], ids: Sequence[str]) -> None:
+    def refuse_unmatched(self, files: Sequence[LogCandidate], ids: Sequence[str]) -> None:
         """Raise for an entry that matches nothing while some run has none: a typing error.
 
         Entries of logs that exist and were not asked for are passed over, and so are those of
         logs that are gone where every other run has its own.
         """
-        roots = {found.root.resolve() for found in files if not found.is_named}
-        seen = {found.whole_path for found in files}
+        roots = {candidate.root.resolve() for candidate in files if not candidate.is_named}
+        read_paths = {candidate.whole_path for candidate in files}
         for path, sidecar in self._read.items():
             is_whole = any(path.is_relative_to(root) for root in roots)
             bases = [path.parent, *roots]
@@ -143,16 +125,15 @@ class SidecarBook:
                 if _is_exact(entry):
                     there = [(base / str(entry.path)).resolve() for base in bases]
                     there = [place for place in there if place.exists()]
-                    is_read = any(place in seen for place in there)
+                    is_read = any(place in read_paths for place in there)
                     below = any(place.is_relative_to(root) for place in there for root in roots)
                     if there and not is_read and not below:
                         continue
                 elif not is_whole:
                     continue
                 by_id = entry.id is not None and (entry.path is None or is_read)
-                close = nearest(
-                    str(entry.id if by_id else entry.path), ids if by_id else _relative(seen, bases)
-                )
+                allowed = ids if by_id else _relative(read_paths, bases)
+                close = nearest(str(entry.id if by_id else entry.path), allowed)
                 raise InputError(
                     f"no run has the id '{entry.id}'" if by_id else f"no log is '{entry.path}'",
                     path=path,
@@ -161,12 +142,12 @@ class SidecarBook:
                     advice=f"{close}, or remove the entry",
                 )
 
-    def _sidecar(self, found: Found) -> Sidecar | None:
+    def _sidecar(self, candidate: LogCandidate) -> Sidecar | None:
         if self._given is not None:
             return self._read[self._given]
-        folder = found.whole_path.parent
+        folder = candidate.whole_path.parent
         if folder not in self._nearby:
-            self._nearby[folder] = find_sidecar(found.log, found.sidecar_top)
+            self._nearby[folder] = _nearest_sidecar(candidate.log, candidate.sidecar_top)
         nearby = self._nearby[folder]
         if nearby is None:
             return None
@@ -175,15 +156,15 @@ class SidecarBook:
             self._read[path] = read_sidecar(nearby)
         return self._read[path]
 
-    def _naming(self, found: Found, others: Iterable[Path] = ()) -> list[Entry]:
+    def _naming(self, candidate: LogCandidate, others: Iterable[Path] = ()) -> list[Entry]:
         """Entries whose path names a file: globs first, then exact ones."""
-        sidecar = self._sidecar(found)
+        sidecar = self._sidecar(candidate)
         if sidecar is None:
             return []
         if not sidecar.entries:
             return []
-        paths = [found.whole_path, *(path.resolve() for path in others)]
-        names = sidecar.names_of(paths, found.root.resolve())
+        paths = [candidate.whole_path, *(path.resolve() for path in others)]
+        names = sidecar.names_of(paths, candidate.root.resolve())
         naming = [
             entry
             for entry in sidecar.entries
@@ -199,3 +180,22 @@ def _is_exact(entry: Entry) -> bool:
 
 def _relative(paths: Iterable[Path], bases: Sequence[Path]) -> list[str]:
     return [p.relative_to(b).as_posix() for p in paths for b in bases if p.is_relative_to(b)]
+
+
+def _nearest_sidecar(log: LogFile, top: Path) -> LogFile | None:
+    """Nearest sidecar beside a log or above it, up to the folder ``top``."""
+    # A relative path cannot be walked above its first folder.
+    folder, top = log.path.resolve().parent, top.resolve()
+    while True:
+        present = [file for name in NAMES if (file := log.at(folder / name)) is not None]
+        if len(present) > 1:
+            raise InputError(
+                "pilots.toml and pilots.csv stand in one folder",
+                path=folder,
+                advice="Keep one of them",
+            )
+        if present:
+            return present[0]
+        if folder in (top, folder.parent):
+            return None
+        folder = folder.parent

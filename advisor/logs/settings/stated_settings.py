@@ -19,7 +19,7 @@ OF_ADAM = ("adam_beta1", "beta1")
 
 
 @dataclass(frozen=True)
-class Beside:
+class StatedSettings:
     """Settings of one run that its log or the files beside it state.
 
     Attributes
@@ -39,7 +39,7 @@ class Beside:
 
 def settings_of(
     logged: Logged, sources: Sequence[ConfigSource], framework: Framework, path: Path
-) -> Beside:
+) -> StatedSettings:
     """Settings of a run from its own log and from what lies beside it.
 
     Parameters
@@ -55,7 +55,7 @@ def settings_of(
 
     Returns
     -------
-    beside : Beside
+    stated : StatedSettings
 
     Raises
     ------
@@ -98,7 +98,7 @@ def settings_of(
         facts[key], arithmetic[key] = value, derived.arithmetic.get(key, f"{key} {value}")
     used = [source.path.name for source in sources if source.settings]
     where = f" [{', '.join(used)}]" if used else " [the log]"
-    return Beside(
+    return StatedSettings(
         {**facts, **logged.facts},
         {
             **{key: line + where for key, line in arithmetic.items()},
