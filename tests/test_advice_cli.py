@@ -300,13 +300,13 @@ def test_pilot_of_no_use_is_refused(run, demo, said, steps):
 def settings_of_trl(text: str, folder: Path) -> dict[str, Any]:
     path = folder / "config.yaml"
     path.write_text(text)
-    return trl.FRAMEWORK.derive(dict(parse_config(on_disk(path), path.name).settings)).facts
+    return trl.KEY_TABLE.derive(dict(parse_config(on_disk(path), path.name).settings)).facts
 
 
 def settings_of_verl(text: str, folder: Path) -> dict[str, Any]:
     module, *words = words_of(text, folder)[1:]
     assert module == "verl.trainer.main_ppo"
-    return verl.FRAMEWORK.derive(parse_overrides(words)).facts
+    return verl.KEY_TABLE.derive(parse_overrides(words)).facts
 
 
 def settings_of_openrlhf(text: str, folder: Path) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def settings_of_openrlhf(text: str, folder: Path) -> dict[str, Any]:
     given = parse_command_line(words)
     # OpenRLHF prints this quotient, from which the length of the run follows.
     given["num_rollouts_per_episodes"] = given["data.max_samples"] // given["rollout.batch_size"]
-    return openrlhf.FRAMEWORK.derive(given).facts
+    return openrlhf.KEY_TABLE.derive(given).facts
 
 
 READERS = {"trl": settings_of_trl, "verl": settings_of_verl, "openrlhf": settings_of_openrlhf}

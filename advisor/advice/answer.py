@@ -33,7 +33,7 @@ from advisor.model.posterior import INTERVAL, Posterior
 from advisor.model.presets import outside_evidence
 from advisor.run.pilot_run import Hyperparameters
 from advisor.theory.arrays import FloatArray
-from advisor.trainers.recipes import RECIPES
+from advisor.trainers.registry import recipes as trainer_recipes
 
 Look = Callable[[Evaluator], tuple[Evaluation | None, Evaluation]]
 
@@ -210,7 +210,7 @@ def recommend(
     gained = advised_goal(forecaster, planned, last)
     recipes = [
         as_alternative(name, aside, aside(fixed.model_copy(update=values)), gained)
-        for name, values in RECIPES.items()
+        for name, values in trainer_recipes().items()
     ]
     piloted = best_piloted(aside, posterior)
     informed = informed_share(posterior)

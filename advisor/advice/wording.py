@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.advice.cost import completions_trained
 from advisor.run.pilot_run import Hyperparameters
+from advisor.trainers.registry import paste_line
 
 if TYPE_CHECKING:
     from advisor.advice.cost import Cost
@@ -24,13 +24,9 @@ INFORMED = {
 """What the terms whose share of data is stated are called."""
 
 
-def in_trainer_names(settings: Hyperparameters) -> str:
-    """One line to paste, arguments of TRL's ``GRPOConfig``; numbers as they are, not rounded."""
-    fresh = completions_trained(settings) * (settings.minibatches_per_refresh or 1)
-    return (
-        f"learning_rate={settings.learning_rate!r}, num_generations={settings.group_size}, "
-        f"num_iterations={settings.epochs_per_refresh}, generation_batch_size={fresh:.0f}"
-    )
+def in_trainer_names(settings: Hyperparameters, trainer: str = "TRL") -> str:
+    """One line to paste into a trainer's configuration; numbers as they are, not rounded."""
+    return paste_line(settings, trainer)
 
 
 def percent(probability: float) -> str:

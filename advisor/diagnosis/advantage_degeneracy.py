@@ -9,7 +9,7 @@ from advisor.diagnosis.levels import ends, series_of, since, steps_above
 from advisor.run.pilot_run import PilotRun
 from advisor.theory import PromptDifficulty, drift_factor, group_deviation, silent_group_share
 from advisor.theory.arrays import FloatArray
-from advisor.trainers.setting_names import knob
+from advisor.trainers import setting_name
 
 MODE = "advantage_degeneracy"
 TITLE = "Advantage degeneracy"
@@ -102,8 +102,8 @@ def advantage_degeneracy(run: PilotRun) -> Card:
             **{**common, "steps": (since(step, values, SILENT_SURE), float(step[-1]))},
             status="FAIL",
             headline=f"{share} and the mean reward is {mean:.2f}: almost nothing is learned.",
-            change=f"Easier prompts, a shaped reward, or a larger {knob(run, 'group_size')}: "
-            "nearly every group fails as a whole.",
+            change="Easier prompts, a shaped reward, or a larger "
+            f"{setting_name(run, 'group_size')}: nearly every group fails as a whole.",
         )
     if is_unit and mean >= SOLVED:
         return Card(
@@ -127,8 +127,8 @@ def advantage_degeneracy(run: PilotRun) -> Card:
             **common,
             status="WARNING",
             headline=f"{share} {sizes}and teach nothing; {why}.",
-            change=f"Filter solved and hopeless prompts, raise {knob(run, 'group_size')}"
-            + (f", or raise {knob(run, 'temperature')}." if is_mixed else "."),
+            change=f"Filter solved and hopeless prompts, raise {setting_name(run, 'group_size')}"
+            + (f", or raise {setting_name(run, 'temperature')}." if is_mixed else "."),
         )
     return Card(**common, status="PASS", headline=f"{share}.")
 

@@ -10,7 +10,7 @@ from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_final_fall
 from advisor.diagnosis.levels import Z95, difference, level, series_of
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
-from advisor.trainers.setting_names import knob
+from advisor.trainers import setting_name
 
 MODE = "collapse"
 TITLE = "Collapse"
@@ -82,7 +82,7 @@ def collapse(run: PilotRun) -> Card:
             steps=(fall.onset_step, float(step[-1])),
             witnesses=witnesses(run, fall),
             change=f"Resume from a checkpoint before step {fall.onset_step:.0f} with a third of "
-            f"the {knob(run, 'learning_rate')}; other cards say what else moved.",
+            f"the {setting_name(run, 'learning_rate')}; other cards say what else moved.",
         )
     if find_collapse(step, reward, floor).unstable and fall.z >= UNSURE:
         return Card(
@@ -91,8 +91,8 @@ def collapse(run: PilotRun) -> Card:
             headline=f"The reward ends lower, {fall.after:.3g} after {fall.before:.3g}, but noise "
             f"may have done it ({fall.z:.1f} standard errors).",
             steps=(fall.onset_step, float(step[-1])),
-            change=f"Log on, or raise {knob(run, 'prompts_per_step')}: more completions a step "
-            "tell a fall from noise.",
+            change=f"Log on, or raise {setting_name(run, 'prompts_per_step')}: more completions a "
+            "step tell a fall from noise.",
         )
     return Card(
         **{**common, "number": None, "unit": "", "interval": None},

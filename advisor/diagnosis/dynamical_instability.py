@@ -15,7 +15,7 @@ from advisor.diagnosis.refresh_pattern import alternation, find_drift
 from advisor.diagnosis.slowing import find_slowing
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
-from advisor.trainers.setting_names import knob
+from advisor.trainers import setting_name
 
 MODE = "dynamical_instability"
 TITLE = "Dynamical instability"
@@ -86,9 +86,10 @@ def dynamical_instability(
             "early warning.",
         )
     change = (
-        f"Lower {knob(run, 'learning_rate')} to a third, or refresh more often "
-        f"({knob(run, 'epochs_per_refresh')}, {knob(run, 'minibatches_per_refresh')}); "
-        f"{knob(run, 'clip')} lower."
+        f"Lower {setting_name(run, 'learning_rate')} to a third, or refresh more often "
+        f"({setting_name(run, 'epochs_per_refresh')}, "
+        f"{setting_name(run, 'minibatches_per_refresh')}); "
+        f"{setting_name(run, 'clip')} lower."
     )
     span = None if not grown else (min(g.since for g in grown), float(run.step[-1]))
     if bad or diverging > 0.5:

@@ -12,7 +12,7 @@ from advisor.diagnosis.collapse_card import has_collapsed, judged_series
 from advisor.diagnosis.levels import SMALLEST, Level, difference, ends, series_of, since
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
-from advisor.trainers.setting_names import knob
+from advisor.trainers import setting_name
 
 MODE = "policy_concentration"
 TITLE = "Policy concentration"
@@ -108,8 +108,9 @@ def policy_concentration(run: PilotRun) -> Card:
         "witnesses": (*others, *(() if entropy is None else _law(run))),
         "unknown": () if answers is not None else (unknown,),
     }
-    change = f"Raise {knob(run, 'temperature')} or {knob(run, 'entropy')}, or lower " + (
-        f"{knob(run, 'learning_rate')}; what is not sampled cannot be learned."
+    change = (
+        f"Raise {setting_name(run, 'temperature')} or {setting_name(run, 'entropy')}, or lower "
+        f"{setting_name(run, 'learning_rate')}; what is not sampled cannot be learned."
     )
     reward = judged_series(run)[1]
     solved = share_of_range(run, reward)[0] >= SOLVED

@@ -14,7 +14,7 @@ from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_fall
 from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
-from advisor.trainers.setting_names import knob
+from advisor.trainers import setting_name
 
 MODE = "reward_hacking"
 TITLE = "Reward hacking"
@@ -113,8 +113,8 @@ def reward_hacking(run: PilotRun) -> Card:
             headline=f"{worst.name} fell from {fall.before:.3g} to {fall.after:.3g} "
             f"from step {fall.onset_step:.0f} on while the train reward did not.",
             steps=(fall.onset_step, span[1]),
-            change=f"Mend or reweigh the reward; meanwhile raise {knob(run, 'kl_coefficient')} "
-            f"and stop at step {fall.onset_step:.0f}.",
+            change=f"Mend or reweigh the reward; meanwhile raise "
+            f"{setting_name(run, 'kl_coefficient')} and stop at step {fall.onset_step:.0f}.",
         )
     unsure = [p for p in found if p.fall.z >= UNSURE and p.lost >= LOST and p not in sure]
     if any(p.name == "held-out reward" for p in unsure):

@@ -7,7 +7,7 @@ from advisor.diagnosis.collapse_card import has_collapsed
 from advisor.diagnosis.levels import difference, ends, series_of, steps_above
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
-from advisor.trainers.setting_names import knob
+from advisor.trainers import setting_name
 
 MODE = "truncation"
 TITLE = "Truncation at the length limit"
@@ -48,8 +48,8 @@ def truncation(run: PilotRun) -> Card:
     }
     said = f"{100 * last.mean:.0f} % of completions end at the limit"
     change = (
-        f"Raise {knob(run, 'max_completion_length')}, mask cut completions in the loss, or reward "
-        "ending in time."
+        f"Raise {setting_name(run, 'max_completion_length')}, mask cut completions in the loss, or "
+        "reward ending in time."
     )
     if (
         last.mean >= SHARE_FAIL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ class Logged:
     has_own_id : bool
         Whether ``label`` is a name that the log itself gives, rather than a place.
     framework : str or None
-        Name of the `Framework` where the format tells it; by default its keys do.
+        Name of the `KeyTable` where the format tells it; by default its keys do.
     settings : mapping of str to object
         Settings that stand in the log itself, under the trainer's own names, flattened with dots.
     facts : mapping of str to object
@@ -51,8 +52,25 @@ def _alone(log: LogFile) -> Path:
     return log.path
 
 
+class Claim(IntEnum):
+    """By what a reader knows its format; the surest sign is asked for first."""
+
+    FILE = 1
+    """A file name or first bytes that no other format has."""
+    ROW = 2
+    """Rows in a form that no other format has."""
+    LINE = 3
+    """Printed lines in a form that only one trainer prints."""
+    DICT = 4
+    """Printed dictionaries, which the reward functions of other trainers print too."""
+    PAIRS = 5
+    """Printed lines that count steps and state a reward."""
+    TABLE = 6
+    """Any table with a reward."""
+
+
 class Reader(NamedTuple):
-    """One log format; to add one, write its module and list it in ``readers/__init__.py``.
+    """One log format; a trainer's own are listed in its `Trainer`, others in ``logs.readers``.
 
     Attributes
     ----------
@@ -68,6 +86,8 @@ class Reader(NamedTuple):
     suffixes : frozenset of str
         File endings that the reader tries when the user named a file and no reader claims it;
         its error then tells what the file lacks.
+    claim : Claim
+        Decides which reader is asked first.
     """
 
     name: str
@@ -75,3 +95,4 @@ class Reader(NamedTuple):
     read: Callable[[Sequence[LogFile], Columns], Iterable[Logged]]
     group: Callable[[LogFile], Path] = _alone
     suffixes: frozenset[str] = frozenset()
+    claim: Claim = Claim.FILE

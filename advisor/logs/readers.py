@@ -1,4 +1,4 @@
-"""One log format per file; the first that claims a file reads it, so the particular come first."""
+"""Readers of all log formats; the first that claims a file reads it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,9 @@ from advisor.logs.trackers import (
     wandb_history,
     wandb_store,
 )
-from advisor.trainers.openrlhf import console as openrlhf_console
-from advisor.trainers.tinker import console as tinker_console
-from advisor.trainers.trl import console as trl_console
-from advisor.trainers.trl import swift
-from advisor.trainers.trl import trainer_state as trl
-from advisor.trainers.verl import console as verl_console
-from advisor.trainers.verl import jsonl as verl_jsonl
+from advisor.trainers.registry import trainer_readers
 
-READERS: tuple[Reader, ...] = (
-    trl.READER,
+OWN: tuple[Reader, ...] = (
     tensorboard.READER,
     mlflow.READER,
     mlflow_db.READER,
@@ -32,14 +25,14 @@ READERS: tuple[Reader, ...] = (
     notebook.READER,
     wandb_store.READER,
     wandb_history.READER,
-    verl_jsonl.READER,
-    swift.READER,
     runs_jsonl.READER,
     wandb_csv.READER,
-    verl_console.READER,
-    openrlhf_console.READER,
-    trl_console.READER,
-    tinker_console.READER,
     table.READER,
     json_runs.READER,
 )
+"""Formats of trackers, and tables that any program may write."""
+
+
+def readers() -> list[Reader]:
+    """Readers in the order in which they are asked: the surest claims first."""
+    return sorted((*trainer_readers(), *OWN), key=lambda reader: reader.claim)

@@ -14,7 +14,7 @@ from advisor.logfiles.find import LogCandidate, Unread, find_files
 from advisor.logfiles.log_file import check_text
 from advisor.logfiles.logged import Reader
 from advisor.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
-from advisor.logs.readers import READERS
+from advisor.logs.readers import readers
 from advisor.logs.rows.assemble import assemble
 from advisor.logs.settings.merge import merge_run
 from advisor.logs.settings.setting_keys import check_settings
@@ -201,13 +201,13 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
         A named file is empty, binary, or of no known format.
     """
     log = candidate.log
-    for reader in READERS:
+    for reader in readers():
         if reader.claims(log):
             return reader
     mapped = columns.keys.get("reward", "").encode()
     if not is_named and not (mapped and mapped in log.head_text()):
         return None
-    fallback = next((r for r in READERS if log.suffix in r.suffixes), None)
+    fallback = next((r for r in readers() if log.suffix in r.suffixes), None)
     if fallback is None and is_named:
         check_text(log.head(), candidate.path)
         if log.suffix == ".toml":
@@ -247,7 +247,7 @@ def is_settings(path: Path) -> InputError:
 
 def known_formats() -> str:
     """Names of all formats, for messages."""
-    names = (reader.name.partition(" (")[0] for reader in READERS)
+    names = (reader.name.partition(" (")[0] for reader in readers())
     return ", ".join(dict.fromkeys(names))
 
 

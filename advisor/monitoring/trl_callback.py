@@ -16,7 +16,7 @@ from advisor.errors import AdvisorError
 from advisor.model.posterior import Posterior
 from advisor.monitoring import Look, RunWatch, watch_run
 from advisor.run.pilot_run import Hyperparameters
-from advisor.trainers.trl.keys import FRAMEWORK
+from advisor.trainers.trl.keys import KEY_TABLE
 from advisor.trainers.trl.settings import derive
 
 PREFIX = "advisor/"
@@ -167,7 +167,7 @@ def scalars(found: Look) -> dict[str, float]:
 def _series(row: dict[str, Any]) -> dict[str, float]:
     """Series of a logged row by our names; the first key that is there counts."""
     series = {"reward": float(row["reward"])}
-    for name, keys in FRAMEWORK.series.items():
+    for name, keys in KEY_TABLE.series.items():
         key = next((key for key in keys if key in row), None)
         if key is not None:
             series[name] = float(row[key])

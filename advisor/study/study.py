@@ -18,7 +18,8 @@ from advisor.diagnosis.text import as_json
 from advisor.errors import InputError, StudyError, unwritable
 from advisor.model.compat import Progress
 from advisor.model.posterior import Posterior
-from advisor.trainers.export import FRAMEWORKS, export_config
+from advisor.trainers.export import export_config
+from advisor.trainers.registry import exports
 
 if TYPE_CHECKING:
     from advisor.reporting.figures.figure import Drawn
@@ -199,7 +200,7 @@ def trainer_config(advice: Recommendation, framework: str, devices: int | None =
     ----------
     advice : Recommendation
     framework : str
-        One of `integrations.export.FRAMEWORKS`.
+        Name of an export: ``trl``, ``verl``, ``openrlhf`` or a registered one.
     devices : int, optional
         By default those that the advice was for.
 
@@ -286,7 +287,7 @@ def _configs(advice: Recommendation) -> dict[str, str]:
     Why another cannot is said by ``advisor export``.
     """
     found = {}
-    for name in FRAMEWORKS:
+    for name in exports():
         try:
             found[name] = trainer_config(advice, name)
         except InputError:
@@ -296,4 +297,4 @@ def _configs(advice: Recommendation) -> dict[str, str]:
 
 def _write_configs(configs: dict[str, str], folder: Path) -> None:
     for name, text in configs.items():
-        (folder / FRAMEWORKS[name].file_name).write_text(text, encoding="utf-8")
+        (folder / exports()[name].file_name).write_text(text, encoding="utf-8")

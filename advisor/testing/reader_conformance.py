@@ -32,7 +32,7 @@ from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.logfiles.logged import Reader
-from advisor.logs.readers import READERS
+from advisor.logs.readers import readers
 from advisor.logs.rows.assemble import assemble
 from advisor.logs.rows.raw_run import RawRun
 from advisor.trainers.keys import choose_framework
@@ -80,8 +80,8 @@ class ReaderConformance:
         """It claims its sample, and is the first of the package's readers to do so."""
         log = on_disk(self.write_sample(tmp_path, REWARDS))
         assert self.reader.claims(log)
-        if self.reader in READERS:
-            assert next(r for r in READERS if r.claims(log)) is self.reader
+        if self.reader in readers():
+            assert next(r for r in readers() if r.claims(log)) is self.reader
 
     def test_claims_nothing_else(self, tmp_path: Path) -> None:
         """It claims no file that holds nothing, whatever its name."""

@@ -1,26 +1,37 @@
-"""One trainer per file: what its keys mean and how its settings are read."""
+"""One folder per trainer: what its keys mean, how its settings, logs and configurations read.
+
+To add a trainer, write its folder with a `Trainer` and register it.
+"""
 
 from __future__ import annotations
 
-from advisor.trainers.cs336 import keys as cs336
-from advisor.trainers.framework import Derived, Framework, plain, spellings
-from advisor.trainers.generic import own_loop
-from advisor.trainers.openrlhf import keys as openrlhf
-from advisor.trainers.prime_rl import keys as prime_rl
-from advisor.trainers.tinker import keys as tinker
-from advisor.trainers.trl import keys as trl
-from advisor.trainers.verl import keys as verl
-
-FRAMEWORKS: tuple[Framework, ...] = (
-    trl.FRAMEWORK,
-    trl.ASYNC_FRAMEWORK,
-    verl.FRAMEWORK,
-    openrlhf.FRAMEWORK,
-    prime_rl.FRAMEWORK,
-    tinker.FRAMEWORK,
-    cs336.FRAMEWORK,
-    own_loop.FRAMEWORK,
+from advisor.trainers import cs336, generic, openrlhf, prime_rl, tinker, trl, verl
+from advisor.trainers.derived import Derived
+from advisor.trainers.key_table import KeyTable, plain, spellings
+from advisor.trainers.registry import (
+    all_key_tables,
+    key_tables,
+    register,
+    setting_name,
+    trainers,
+    unregister,
 )
-"""Trainers, besides which `generic` knows the names that many share."""
+from advisor.trainers.trainer import Export, Trainer
 
-__all__ = ["FRAMEWORKS", "Derived", "Framework", "plain", "spellings"]
+for _trainer in (trl, verl, openrlhf, prime_rl, tinker, cs336, generic):
+    register(_trainer.TRAINER)
+
+__all__ = [
+    "Derived",
+    "Export",
+    "KeyTable",
+    "Trainer",
+    "all_key_tables",
+    "key_tables",
+    "plain",
+    "register",
+    "setting_name",
+    "spellings",
+    "trainers",
+    "unregister",
+]

@@ -1,43 +1,13 @@
-"""Write settings as a configuration that a trainer starts from; one framework per file.
-
-A framework's module says which of its keys each setting becomes, and in which release they were
-looked up.
-"""
+"""Write settings as a configuration from which a trainer starts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from advisor.errors import InputError
 from advisor.run.pilot_run import Hyperparameters
-from advisor.trainers.launch import Launch, make_launch
-from advisor.trainers.openrlhf import export as openrlhf
-from advisor.trainers.trl import export as trl
-from advisor.trainers.verl import export as verl
+from advisor.trainers.launch import make_launch
+from advisor.trainers.registry import exports
 
-__all__ = ["FRAMEWORKS", "Export", "export_config"]
-
-
-class Export(NamedTuple):
-    """How to write for one framework.
-
-    Attributes
-    ----------
-    file_name : str
-        Name of the file by default.
-    render : callable (Launch, model) -> str
-    """
-
-    file_name: str
-    render: Callable[[Launch, str | None], str]
-
-
-FRAMEWORKS: dict[str, Export] = {
-    "trl": Export(trl.FILE_NAME, trl.render),
-    "verl": Export(verl.FILE_NAME, verl.render),
-    "openrlhf": Export(openrlhf.FILE_NAME, openrlhf.render),
-}
+__all__ = ["export_config"]
 
 
 def export_config(
@@ -58,7 +28,7 @@ def export_config(
     steps : int
         Optimizer steps of the run.
     framework : str
-        One of `FRAMEWORKS`.
+        Name of an export, such as ``trl``, ``verl`` or ``openrlhf``.
     devices : int
         Devices that share one optimizer step.
     model : str, optional
@@ -78,13 +48,14 @@ def export_config(
         Something is missing, does not divide, or cannot be told to this trainer. Nothing is
         rounded.
     """
-    if framework not in FRAMEWORKS:
+    known = exports()
+    if framework not in known:
         raise InputError(
             f"'{framework}' is none of the trainers that can be written for",
             key="to",
-            advice=f"Choose one of {', '.join(FRAMEWORKS)}",
+            advice=f"Choose one of {', '.join(known)}",
         )
-    text = FRAMEWORKS[framework].render(make_launch(settings, steps, devices), model)
+    text = known[framework].render(make_launch(settings, steps, devices), model)
     if note is None:
         return text
     opening, _, rest = text.partition("\n")

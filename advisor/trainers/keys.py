@@ -11,8 +11,9 @@ from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
-from advisor.trainers import FRAMEWORKS, Framework, plain, spellings
-from advisor.trainers.generic import keys as generic
+from advisor.trainers.common_keys import COMMON_KEYS, UNSURE_STEPS
+from advisor.trainers.key_table import KeyTable, plain, spellings
+from advisor.trainers.registry import all_key_tables, cached, key_tables
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Keys:
 
     Attributes
     ----------
-    framework : Framework
+    framework : KeyTable
         Whose declarations come first.
     found : dict of str to str
         ``reward``, ``step`` and the names of ``SERIES`` -> key.
@@ -33,24 +34,24 @@ class Keys:
         Keys that look like the reward and are not -> why.
     """
 
-    framework: Framework
+    framework: KeyTable
     found: dict[str, str]
     evaluations: tuple[str, ...]
     parts: dict[str, str]
     refused: dict[str, str]
 
 
-def choose_framework(keys: Iterable[str], named: str | None) -> Framework:
-    """Framework that the format names, else the one that most keys are marks of."""
+def choose_framework(keys: Iterable[str], named: str | None) -> KeyTable:
+    """KeyTable that the format names, else the one that most keys are marks of."""
     if named is not None:
-        return next((f for f in FRAMEWORKS if f.name == named), generic.FRAMEWORK)
+        return next((f for f in key_tables() if f.name == named), COMMON_KEYS)
     bare = [name for key in keys for name in spellings(plain(key))]
-    best = max(FRAMEWORKS, key=lambda framework: framework.score(bare))
-    return best if best.score(bare) else generic.FRAMEWORK
+    best = max(key_tables(), key=lambda framework: framework.score(bare))
+    return best if best.score(bare) else COMMON_KEYS
 
 
 def reward_key(
-    seen: Sequence[str], filled: Sequence[str], framework: Framework, columns: Columns, path: Path
+    seen: Sequence[str], filled: Sequence[str], framework: KeyTable, columns: Columns, path: Path
 ) -> str | None:
     """Key of the train reward.
 
@@ -58,7 +59,7 @@ def reward_key(
     ----------
     seen, filled : sequence of str
         Keys of the log, and those with a value in some row.
-    framework : Framework
+    framework : KeyTable
         Its order of names comes before the common one.
     columns : Columns
         What the user said; it comes first.
@@ -79,7 +80,7 @@ def reward_key(
         return _mapped("reward", seen, columns, path)
     for listed in (filled, seen):
         by_name = _by_name(listed)
-        for level in (*framework.reward, *generic.FRAMEWORK.reward):
+        for level in (*framework.reward, *COMMON_KEYS.reward):
             matches = [by_name[name] for name in level if name in by_name]
             if len(matches) > 1:
                 raise InputError(
@@ -93,7 +94,7 @@ def reward_key(
     return None
 
 
-def no_reward(seen: Sequence[str], framework: Framework, path: Path) -> InputError:
+def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> InputError:
     """Error of a log without a train reward."""
     looked = [key for key in seen if plain(key) in framework.never_reward]
     why = f"; '{looked[0]}' is not it: {framework.never_reward[plain(looked[0])]}" if looked else ""
@@ -109,7 +110,7 @@ def find_keys(
     train: Sequence[str],
     seen: Sequence[str],
     reward: str | None,
-    framework: Framework,
+    framework: KeyTable,
     columns: Columns,
     path: Path,
 ) -> Keys:
@@ -135,13 +136,13 @@ def find_keys(
     for name in columns.keys:
         found[name] = _mapped(name, seen, columns, path)
     by_name = _by_name(train if reward is not None else seen)
-    common = generic.FRAMEWORK
+    common = COMMON_KEYS
     tables: dict[str, tuple[str, ...]] = {
         "step": (
             *framework.optimizer_steps,
             *framework.refreshes,
             *common.optimizer_steps,
-            *generic.UNSURE_STEPS,
+            *UNSURE_STEPS,
         )
     }
     for name in dict.fromkeys([*framework.series, *common.series]):
@@ -165,14 +166,13 @@ def find_keys(
 
 def has_reward_key(seen: Iterable[str]) -> bool:
     """Whether a name of the train reward that some framework declares is among the keys."""
-    return any(name in _ALL_REWARDS for key in seen for name in spellings(plain(key)))
+    return any(name in _rewards() for key in seen for name in spellings(plain(key)))
 
 
 def has_evaluation_key(seen: Iterable[str]) -> bool:
-    """Whether a key of a held-out reward is there, that a framework or a common name declares."""
-    return any(_evaluations([key], framework) for key in seen for framework in FRAMEWORKS) or bool(
-        _evaluations(list(seen), generic.FRAMEWORK)
-    )
+    """Whether a key of a held-out reward is there, that a trainer or a common name declares."""
+    keys = list(seen)
+    return any(_evaluations([key], table) for key in keys for table in all_key_tables())
 
 
 def show_keys(keys: Iterable[str], wanted: str = "reward") -> str:
@@ -185,14 +185,14 @@ def show_keys(keys: Iterable[str], wanted: str = "reward") -> str:
     return (", ".join(shown) or "none") + more
 
 
-_ALL_REWARDS = {
-    name for f in (*FRAMEWORKS, generic.FRAMEWORK) for level in f.reward for name in level
-}
+@cached
+def _rewards() -> frozenset[str]:
+    return frozenset(name for table in all_key_tables() for level in table.reward for name in level)
 
 
-def _evaluations(seen: Sequence[str], framework: Framework) -> tuple[str, ...]:
+def _evaluations(seen: Sequence[str], framework: KeyTable) -> tuple[str, ...]:
     """Keys of the best pattern that is there; several are averaged."""
-    for pattern in (*framework.evaluations, *generic.FRAMEWORK.evaluations):
+    for pattern in (*framework.evaluations, *COMMON_KEYS.evaluations):
         matches = tuple(key for key in seen if _full(pattern, key))
         if matches:
             return matches

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from advisor.trainers.framework import Derived
-from advisor.trainers.generic.keys import literal, number
+from advisor.trainers.derived import Derived
+from advisor.trainers.values import literal, number
 
 
 class Found(NamedTuple):

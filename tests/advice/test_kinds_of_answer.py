@@ -16,7 +16,7 @@ from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import stability
-from advisor.trainers.recipes import RECIPES
+from advisor.trainers.registry import recipes as trainer_recipes
 
 
 def test_recommendation_meets_its_level(advice):
@@ -135,9 +135,9 @@ def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
 
 def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
     forecaster = Forecaster(posterior, advice.target)
-    assert [recipe.name for recipe in advice.recipes] == list(RECIPES)
+    assert [recipe.name for recipe in advice.recipes] == list(trainer_recipes())
     for recipe in advice.recipes:
-        expected = advice.settings.model_copy(update=RECIPES[recipe.name])
+        expected = advice.settings.model_copy(update=trainer_recipes()[recipe.name])
         assert changed(recipe.settings, planned_steps=STEPS) == expected
         assert recipe.reward == pytest.approx(forecaster.reward(expected, [STEPS]).mean())
         assert recipe.stability == stability(forecaster, expected, STEPS)

@@ -9,7 +9,7 @@ from decisions import STEPS, timed
 from synthetic import Plan, made_up
 
 from advisor.advice import Objective, Recommendation, recommend
-from advisor.trainers.recipes import RECIPES
+from advisor.trainers.registry import recipes as trainer_recipes
 
 KINDS = ["advice", "infeasible", "first_contact"]
 
@@ -17,7 +17,7 @@ KINDS = ["advice", "infeasible", "first_contact"]
 def others(said):
     return [
         other.name for other in (*said.alternatives, *said.equal_completions, said.best_piloted)
-    ] + list(RECIPES)
+    ] + list(trainer_recipes())
 
 
 def test_table_shows_the_advice_beside_the_others(advice, infeasible, first_contact):

@@ -10,7 +10,7 @@ import pytest
 import advisor
 from advisor.errors import InputError
 from advisor.logs.read import read_runs
-from advisor.logs.readers import READERS
+from advisor.logs.readers import readers
 
 ROWS = [{"step": n, "reward": 0.5} for n in (1, 2, 3)]
 
@@ -105,7 +105,7 @@ def test_importing_stays_light():
 
 def test_public_names():
     assert advisor.__all__ == sorted(advisor.__all__)
-    assert all(reader.read.__doc__ and reader.claims.__doc__ for reader in READERS)
+    assert all(reader.read.__doc__ and reader.claims.__doc__ for reader in readers())
 
 
 def test_states_of_checkpoints_side_by_side(write_state, tmp_path):

@@ -20,7 +20,7 @@ from advisor.model.fast.tables import LEVELS
 from advisor.model.posterior import Convergence, Meta, Posterior, Provenance, RunSummary
 from advisor.model.priors import load_priors
 from advisor.run.pilot_run import Hyperparameters
-from advisor.trainers.recipes import RECIPES
+from advisor.trainers.registry import recipes as trainer_recipes
 
 CHAINS, DRAWS = 2, 150
 WIDTH = 0.3
@@ -198,7 +198,9 @@ def make_advice(
     chosen = settings(pilot).model_copy(update={"planned_steps": steps})
     last = forecaster.reward(chosen, steps)[:, 0]
     low, high = np.quantile(last, [0.1, 0.9])
-    recipes = [(name, chosen.model_copy(update=values)) for name, values in RECIPES.items()]
+    recipes = [
+        (name, chosen.model_copy(update=values)) for name, values in trainer_recipes().items()
+    ]
     pilot_ahead = chosen.model_copy(update={"learning_rate": 6e-4})
     price = CostModel(source="made up")
 

@@ -6,13 +6,14 @@ import pytest
 from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
-from advisor.trainers.export import FRAMEWORKS, export_config
+from advisor.trainers.export import export_config
 from advisor.trainers.launch import make_launch, per_device
+from advisor.trainers.registry import exports
 
 SCRIPTS = ("verl", "openrlhf")
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", exports())
 @pytest.mark.parametrize(
     ("updates", "steps", "devices", "problem", "key", "advice"),
     [
@@ -87,13 +88,13 @@ def test_what_one_trainer_cannot_be_told(framework, updates, steps, problem, key
     assert advice in str(refused.value.advice)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", exports())
 def test_a_fresh_sample_needs_no_importance_ratio(framework):
     fresh = changed(minibatches_per_refresh=1, epochs_per_refresh=1, importance_ratio=False)
     assert export_config(fresh, STEPS, framework)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", exports())
 def test_the_head_gives_the_arithmetic_and_what_was_assumed(framework):
     text = export_config(changed(schedule="constant"), STEPS, framework, devices=2)
     assert "# Refresh interval K = 8 optimizer steps = 4 mini-batches x 2 epochs:" in text
@@ -103,7 +104,7 @@ def test_the_head_gives_the_arithmetic_and_what_was_assumed(framework):
     assert "2.1544346900318822e-06" in text
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", exports())
 def test_a_note_changes_comments_only(framework, tmp_path):
     plain = export_config(changed(), STEPS, framework)
     noted = export_config(changed(), STEPS, framework, note="NOT a recommendation\n$(false)\n'")

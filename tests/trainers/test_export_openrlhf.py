@@ -14,7 +14,7 @@ from launched import STEPS, changed, launches, told, words_of
 
 from advisor.trainers.export import export_config
 from advisor.trainers.openrlhf.export import warmup_ratio
-from advisor.trainers.openrlhf.keys import FRAMEWORK
+from advisor.trainers.openrlhf.keys import KEY_TABLE
 
 LISTED = Path(__file__).parent / "known_keys" / "openrlhf.txt"
 
@@ -47,7 +47,7 @@ def read_back(text: str, folder: Path) -> dict[str, Any]:
         if value is not None
     }
     batches = int(arguments["data.max_samples"]) // int(arguments["rollout.batch_size"])
-    return FRAMEWORK.derive({**arguments, "num_rollouts_per_episodes": batches}).facts
+    return KEY_TABLE.derive({**arguments, "num_rollouts_per_episodes": batches}).facts
 
 
 def scheduled_steps(arguments: dict[str, Any]) -> int:

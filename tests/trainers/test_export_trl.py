@@ -14,7 +14,7 @@ from launched import STEPS, changed, launches, told
 from advisor.logfiles.configs.parse import parse_config
 from advisor.logfiles.log_file import on_disk
 from advisor.trainers.export import export_config
-from advisor.trainers.trl.keys import FRAMEWORK
+from advisor.trainers.trl.keys import KEY_TABLE
 
 
 def read_back(text: str, folder: Path, devices: int = 1) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def read_back(text: str, folder: Path, devices: int = 1) -> dict[str, Any]:
     path.write_text(text)
     settings = parse_config(on_disk(path), path.name).settings
     # The number of devices is the launcher's, not the configuration's.
-    return FRAMEWORK.derive({**settings, "num_processes": devices}).facts
+    return KEY_TABLE.derive({**settings, "num_processes": devices}).facts
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from advisor.logfiles.configs.parse import parse_config
 from advisor.logfiles.log_file import on_disk
 from advisor.run.pilot_run import Hyperparameters
 from advisor.trainers.export import export_config
-from advisor.trainers.verl.keys import FRAMEWORK
+from advisor.trainers.verl.keys import KEY_TABLE
 
 LISTED = Path(__file__).parent / "known_keys" / "verl.txt"
 KNOWN = {line for line in LISTED.read_text().splitlines() if not line.startswith("#")}
@@ -42,7 +42,7 @@ def read_back(text: str, folder: Path) -> dict[str, Any]:
     assert module == "verl.trainer.main_ppo"
     path = folder / "overrides.yaml"
     path.write_text(yaml.safe_dump(overrides))
-    return FRAMEWORK.derive(parse_config(on_disk(path), path.name).settings).facts
+    return KEY_TABLE.derive(parse_config(on_disk(path), path.name).settings).facts
 
 
 @pytest.fixture(scope="module")

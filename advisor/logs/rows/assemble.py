@@ -23,20 +23,20 @@ from advisor.logs.rows.spread import is_batch_spread
 from advisor.logs.rows.steps import Placed, place_rows, read_counts, unit_of
 from advisor.run.pilot_run import SERIES, Missing
 from advisor.theory.arrays import BoolArray, FloatArray
-from advisor.trainers import Framework, plain, spellings
-from advisor.trainers.generic import keys as generic
+from advisor.trainers import KeyTable, plain, spellings
+from advisor.trainers.common_keys import COMMON_KEYS
 from advisor.trainers.keys import Keys, find_keys, no_reward, reward_key
 
 
 def assemble(
-    logged: Logged, framework: Framework, path: Path, columns: Columns, known: Mapping[str, Any]
+    logged: Logged, framework: KeyTable, path: Path, columns: Columns, known: Mapping[str, Any]
 ) -> list[RawRun]:
     """Turn what a reader handed over into runs.
 
     Parameters
     ----------
     logged : Logged
-    framework : Framework
+    framework : KeyTable
         Whose declarations tell what the keys mean.
     path : Path
         For messages.
@@ -71,7 +71,7 @@ def assemble(
 def _attempts(
     named: Segment,
     logged: Logged,
-    framework: Framework,
+    framework: KeyTable,
     columns: Columns,
     known: Mapping[str, Any],
     path: Path,
@@ -107,7 +107,7 @@ def _join(name: str | None, place: str | None) -> str | None:
 
 
 def _train_rows(
-    table: Table, chosen: Chosen, framework: Framework, columns: Columns, path: Path
+    table: Table, chosen: Chosen, framework: KeyTable, columns: Columns, path: Path
 ) -> tuple[str | None, BoolArray]:
     """Key of the reward, and the rows that hold one."""
     rows = table.take(chosen.train)
@@ -126,7 +126,7 @@ class _Assembly:
         self,
         logged: Logged,
         segment: Segment,
-        framework: Framework,
+        framework: KeyTable,
         columns: Columns,
         known: Mapping[str, Any],
         path: Path,
@@ -358,10 +358,10 @@ class _Assembly:
         }
 
 
-def _is_understood(key: str, framework: Framework) -> bool:
+def _is_understood(key: str, framework: KeyTable) -> bool:
     return any(
         known.understands(name)
-        for known in (framework, generic.FRAMEWORK)
+        for known in (framework, COMMON_KEYS)
         for name in spellings(plain(key))
     )
 

@@ -13,8 +13,8 @@ from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.table import Table
 from advisor.theory.arrays import BoolArray
-from advisor.trainers import Framework
-from advisor.trainers.generic.keys import KIND_KEYS
+from advisor.trainers import KeyTable
+from advisor.trainers.common_keys import KIND_KEYS
 
 TRAIN_KINDS = ("rollout", "train", "training")
 EVAL_KINDS = ("eval", "evaluation", "val", "validation", "test")
@@ -50,13 +50,13 @@ def passes(table: Table, conditions: Mapping[str, str]) -> BoolArray:
     return mask
 
 
-def choose_kinds(table: Table, framework: Framework, columns: Columns, path: Path) -> Chosen:
+def choose_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -> Chosen:
     """Tell rows with the train reward from others.
 
     Parameters
     ----------
     table : Table
-    framework : Framework
+    framework : KeyTable
         Its own kinds come before the common ones.
     columns : Columns
         A filter of the user comes first.

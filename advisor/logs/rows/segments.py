@@ -10,7 +10,7 @@ from advisor.logfiles.table import Table
 from advisor.run.pilot_run import LEAST_REWARDS
 from advisor.theory.arrays import FloatArray, IntArray
 from advisor.trainers import plain, spellings
-from advisor.trainers.generic.keys import RUN_KEYS
+from advisor.trainers.common_keys import RUN_KEYS
 
 ABORTED = 0.1
 """Share of the longest attempt below which another attempt in the file is an aborted one."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.logfiles.table import Table
 from advisor.trainers import plain, spellings
-from advisor.trainers.generic.keys import COMPONENT_STD
+from advisor.trainers.common_keys import COMPONENT_STD
 
 
 def is_batch_spread(table: Table, keys: Mapping[str, str], known: Mapping[str, Any]) -> bool:

@@ -19,8 +19,8 @@ from advisor.logs.rows.counter import row_window, settle
 from advisor.logs.rows.raw_run import RawRun
 from advisor.run.pilot_run import StepUnit
 from advisor.theory.arrays import FloatArray
-from advisor.trainers import Framework, plain, spellings
-from advisor.trainers.generic import keys as generic
+from advisor.trainers import KeyTable, plain, spellings
+from advisor.trainers.common_keys import UNSURE_STEPS
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def on_optimizer_steps(run: RawRun, interval: int) -> RawRun:
 
 
 def unit_of(
-    key: str | None, framework: Framework, columns: Columns, known: Mapping[str, Any]
+    key: str | None, framework: KeyTable, columns: Columns, known: Mapping[str, Any]
 ) -> StepUnit:
     """What a counter counts: as mapped by the user, else as its framework declares."""
     if columns.step_unit is not None:
@@ -183,7 +183,7 @@ def unit_of(
     if any(name in framework.refreshes for name in names):
         return "refresh"
     is_one = known.get("minibatches_per_refresh") == known.get("epochs_per_refresh") == 1
-    if not is_one and any(name in generic.UNSURE_STEPS for name in names):
+    if not is_one and any(name in UNSURE_STEPS for name in names):
         return "unknown"
     return "optimizer"
 

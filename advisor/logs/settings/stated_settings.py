@@ -12,8 +12,8 @@ from advisor.logfiles.configs import ConfigSource
 from advisor.logfiles.logged import Logged
 from advisor.logs.rows.raw_run import RawRun
 from advisor.logs.settings.setting_keys import check_settings
-from advisor.trainers import FRAMEWORKS, Derived, Framework
-from advisor.trainers.generic import keys as generic
+from advisor.trainers import Derived, KeyTable, common_keys, key_tables
+from advisor.trainers.values import literal
 
 OF_ADAM = ("adam_beta1", "beta1")
 
@@ -38,7 +38,7 @@ class StatedSettings:
 
 
 def settings_of(
-    logged: Logged, sources: Sequence[ConfigSource], framework: Framework, path: Path
+    logged: Logged, sources: Sequence[ConfigSource], framework: KeyTable, path: Path
 ) -> StatedSettings:
     """Settings of a run from its own log and from what lies beside it.
 
@@ -48,7 +48,7 @@ def settings_of(
         Its own settings come before those of other files.
     sources : sequence of ConfigSource
         Nearest first.
-    framework : Framework
+    framework : KeyTable
         Of the log's keys; settings may be another's where the log is a plain table.
     path : Path
         The log, for messages.
@@ -73,7 +73,7 @@ def settings_of(
         for key, value in settings.items():
             if key not in merged:
                 merged[key], origin[key] = value, name
-            elif generic.literal(merged[key]) != generic.literal(value):
+            elif literal(merged[key]) != literal(value):
                 warnings.append(
                     f"{key} = {merged[key]} in {origin[key]} is used; {name} says {value}"
                 )
@@ -84,7 +84,7 @@ def settings_of(
     if derived.facts.get("optimizer") == "sgd":
         # Trainers list Adam's decay whatever the optimizer is.
         plain = {key: plain[key] for key in plain if key.rpartition(".")[2] not in OF_ADAM}
-    common = generic.derive(plain)
+    common = common_keys.derive(plain)
     derived = Derived(
         common.facts | derived.facts, common.arithmetic | derived.arithmetic, derived.assumptions
     )
@@ -116,18 +116,18 @@ def place_row(run: Logged | RawRun) -> int | None:
     return int(label) if is_place else None
 
 
-def _framework_of(settings: Mapping[str, Any], framework: Framework) -> tuple[Framework, bool]:
-    """Framework whose settings these are, and whether they bear its marks.
+def _framework_of(settings: Mapping[str, Any], framework: KeyTable) -> tuple[KeyTable, bool]:
+    """KeyTable whose settings these are, and whether they bear its marks.
 
     The one with most marks, the log's own among equals.
     """
     ends = {key.rpartition(".")[2] for key in settings} | set(settings)
 
-    def marks(candidate: Framework) -> int:
+    def marks(candidate: KeyTable) -> int:
         return sum(
             any(key.startswith(mark) for key in settings) if mark.endswith(".") else mark in ends
             for mark in candidate.setting_marks
         )
 
-    best = max((framework, *FRAMEWORKS), key=marks)
+    best = max((framework, *key_tables()), key=marks)
     return (best, True) if marks(best) else (framework, False)

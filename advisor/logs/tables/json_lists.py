@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from advisor.logfiles.columns import Columns
 from advisor.trainers import plain
-from advisor.trainers.generic import own_loop
+from advisor.trainers.generic import keys as own_loop
 from advisor.trainers.keys import has_evaluation_key, has_reward_key
 
 STEPS = (
@@ -126,7 +126,7 @@ class Finder:
             return False
         if OF_A_SAMPLE & {key.lower() for key in rows[0]}:
             return False
-        if any(plain(key) in (*own_loop.FRAMEWORK.optimizer_steps, *STEPS) for key in keys):
+        if any(plain(key) in (*own_loop.KEY_TABLE.optimizer_steps, *STEPS) for key in keys):
             return True
         named = [str(row[key]) for row in rows for key in NAMES if key in row]
         return len(rows) == 1 or len(set(named)) < len(rows)
@@ -268,12 +268,12 @@ def _steps(value: Any) -> list[int]:
 
 
 def _step_key(row: Mapping[str, Any]) -> str | None:
-    names = (*own_loop.FRAMEWORK.optimizer_steps, *STEPS)
+    names = (*own_loop.KEY_TABLE.optimizer_steps, *STEPS)
     return next((key for name in names for key in row if plain(key) == name), None)
 
 
 def _rank(name: str) -> int:
-    levels = [name for level in own_loop.FRAMEWORK.reward for name in level]
+    levels = [name for level in own_loop.KEY_TABLE.reward for name in level]
     return levels.index(name) if name in levels else len(levels)
 
 

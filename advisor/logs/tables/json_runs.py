@@ -13,13 +13,13 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.configs.flat import flatten
 from advisor.logfiles.configs.literal import Scalar
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import parse_json
 from advisor.logfiles.table import TableBuilder
 from advisor.logs.tables.json_lists import AS_EVALUATION, NAMES, STEPS, Course, Finder
 from advisor.trainers import plain
-from advisor.trainers.generic import own_loop
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.generic import keys as own_loop
+from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.keys import has_evaluation_key, has_reward_key, show_keys
 
 CONFIGS = frozenset(
@@ -116,7 +116,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         warnings = (f"{walk.failed} {entries} failed without rewards and were skipped",)
     labels = _labels(runs)
     for run, (label, is_own) in zip(runs, labels, strict=True):
-        builder = TableBuilder(log.path, keep(columns))
+        builder = TableBuilder(log.path, kept_keys(columns))
         for number, row in enumerate(run.course.rows, start=1):
             builder.add(number, row)
         table = builder.build()
@@ -246,5 +246,6 @@ READER = Reader(
     "JSON document with runs inside (step log, reward trace, evaluations of checkpoints)",
     claims,
     read,
+    claim=Claim.TABLE,
     suffixes=frozenset({".json"}),
 )

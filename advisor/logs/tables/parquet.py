@@ -14,9 +14,8 @@ from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.parquet_file import open_columnar, open_stream, read_footer, read_rows
 from advisor.logs.trackers import trackio_parquet
 from advisor.logs.trackers.tracker import COUNTERS, Counts, TrackedRuns, is_counter
-from advisor.trainers import FRAMEWORKS
-from advisor.trainers.generic import keys as generic
-from advisor.trainers.kept_keys import keep
+from advisor.trainers import all_key_tables
+from advisor.trainers.kept_keys import kept_keys
 
 SUFFIXES = (".parquet", ".pq")
 PART = re.compile(r"\d{1,6}")
@@ -76,7 +75,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     InputError
         pyarrow is absent, a file is broken, or it holds no rows.
     """
-    keeps = keep(columns)
+    keeps = kept_keys(columns)
     runs: TrackedRuns | None = None
     number = 0
     for log in sorted(logs, key=lambda log: log.path):
@@ -103,9 +102,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 def _has_reward(has: Callable[[str], bool]) -> bool:
     """Whether a known reward stands beside a counter of steps."""
-    frameworks = (*FRAMEWORKS, generic.FRAMEWORK)
-    rewards = [key for f in frameworks for level in f.reward for key in level]
-    steps = [key for f in frameworks for key in (*f.optimizer_steps, *f.refreshes)]
+    tables = all_key_tables()
+    rewards = [key for f in tables for level in f.reward for key in level]
+    steps = [key for f in tables for key in (*f.optimizer_steps, *f.refreshes)]
 
     def has_any(keys: list[str]) -> bool:
         return any(has(key) or has(f"train/{key}") for key in dict.fromkeys(keys))

@@ -12,12 +12,12 @@ from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import Row, cell_number, json_rows, to_number
 from advisor.logfiles.table import TableBuilder
 from advisor.run.pilot_run import Hyperparameters
-from advisor.trainers.generic import keys as generic
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.common_keys import COMMON_KEYS
+from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.keys import no_reward, reward_key
 
 LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')
@@ -93,9 +93,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 def _run(row: Row, path: Path, columns: Columns) -> Logged:
     lists = {key: value for key, value in row.cells.items() if isinstance(value, list)}
     try:
-        key = reward_key(list(lists), list(lists), generic.FRAMEWORK, columns, path)
+        key = reward_key(list(lists), list(lists), COMMON_KEYS, columns, path)
         if key is None:
-            raise no_reward(list(lists), generic.FRAMEWORK, path)
+            raise no_reward(list(lists), COMMON_KEYS, path)
     except InputError as error:
         # The search for keys does not know lines; here the line is what to mend.
         raise InputError(
@@ -103,7 +103,7 @@ def _run(row: Row, path: Path, columns: Columns) -> Logged:
         ) from None
     size = len(lists[key])
     _check_rewards(lists[key], row.number, path, key)
-    builder = TableBuilder(path, keep(columns))
+    builder = TableBuilder(path, kept_keys(columns))
     steps = _steps(lists.get("step"), row.number, size, path)
     known = {name: cells for name, cells in lists.items() if builder.wants(name)}
     for name, values in known.items():
@@ -191,4 +191,4 @@ def _check_rewards(cells: list[Any], row: int, path: Path, key: str) -> None:
         )
 
 
-READER = Reader("JSONL with one run per line", claims, read)
+READER = Reader("JSONL with one run per line", claims, read, claim=Claim.ROW)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import fill_from_csv, json_list, json_rows, parse_json
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.keys import has_evaluation_key, has_reward_key, show_keys
 
 DELIMITED = frozenset({".csv", ".tsv"})
@@ -64,7 +64,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         The file is no table.
     """
     (log,) = logs
-    builder = TableBuilder(log.path, keep(columns))
+    builder = TableBuilder(log.path, kept_keys(columns))
     warnings: list[str] = []
     if log.suffix in DELIMITED:
         if fill_from_csv(log, builder):
@@ -102,4 +102,10 @@ def _is_lines(log: LogFile) -> bool:
     return False
 
 
-READER = Reader("table with a reward (CSV, JSONL or JSON list)", claims, read, suffixes=SUFFIXES)
+READER = Reader(
+    "table with a reward (CSV, JSONL or JSON list)",
+    claims,
+    read,
+    suffixes=SUFFIXES,
+    claim=Claim.TABLE,
+)

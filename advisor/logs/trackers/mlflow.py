@@ -18,7 +18,7 @@ from advisor.logfiles.log_file import LogFile, on_disk
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.table import Table, TableBuilder
 from advisor.theory.arrays import FloatArray, IntArray
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 
 FOLDER = "metrics"
 META = "meta.yaml"
@@ -47,7 +47,7 @@ class Points:
 
     def __init__(self, path: Path, columns: Columns) -> None:
         self._path = path
-        self._keeps = keep(columns)
+        self._keeps = kept_keys(columns)
         self._keys: dict[str, int | None] = {}
         self._key, self._time = array("i"), array("d")
         self._value, self._step = array("d"), array("d")

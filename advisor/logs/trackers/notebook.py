@@ -11,27 +11,25 @@ from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.notebook_code import NotebookCode
 from advisor.logfiles.notebook_table import ProgressTable, find_tables
 from advisor.logfiles.parsing import parse_json
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.generic.keys import number
-from advisor.trainers.kept_keys import keep
-from advisor.trainers.openrlhf import console as openrlhf_console
-from advisor.trainers.tinker import console as tinker_console
+from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.registry import trainer_readers
 from advisor.trainers.trl.console import read_console
 from advisor.trainers.trl.given import PLANNED
 from advisor.trainers.trl.printed_settings import ConsoleSettings
-from advisor.trainers.verl import console as verl_console
+from advisor.trainers.values import number
 
 REWARD = re.compile(
     rb"<th>\s{0,8}[Rr]eward\s{0,8}</th>|'reward': ?'?(?:[-+.\d]|nan)"
     rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
     rb"[Rr]eward\w{0,20} ?[:=] ?[-+]?\d"
 )
-CONSOLES = (verl_console.READER, openrlhf_console.READER, tinker_console.READER)
-"""Readers of what other trainers print, which a cell may have run."""
+CONSOLES = (Claim.LINE, Claim.PAIRS)
+"""What other trainers print, which a cell may have run."""
 
 TOLD = {
     "per_device_train_batch_size": "per_device_train_batch_size",
@@ -136,7 +134,7 @@ class _Outputs:
                 yield place, line
 
     def _from_table(self, table: ProgressTable, printed: ConsoleSettings) -> Logged:
-        builder = TableBuilder(self._log.path, keep(self._columns))
+        builder = TableBuilder(self._log.path, kept_keys(self._columns))
         builder.seen(key for key in table.keys if key)
         for place, row in enumerate(table.rows, start=1):
             builder.add(place, table.cells(row))
@@ -177,7 +175,8 @@ class _Outputs:
         # Messages call it by the notebook; that its name has no ending lets all consoles try it.
         path = self._log.path.with_suffix("")
         console = LogFile(path, lambda: io.BytesIO(raw), len(raw))
-        for reader in CONSOLES:
+        printed = (reader for reader in trainer_readers() if reader.claim in CONSOLES)
+        for reader in sorted(printed, key=lambda reader: reader.claim):
             if reader.claims(console):
                 runs = reader.read([console], self._columns)
                 return [

@@ -26,7 +26,7 @@ from advisor.logfiles.table import Column, Table
 from advisor.logs.rows.segments import ABORTED
 from advisor.run.pilot_run import LEAST_REWARDS
 from advisor.theory.arrays import IntArray
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 
 STEP = "step"
 """Key under which the step of an event is handed over."""
@@ -153,12 +153,12 @@ def _read_files(
     logs: Sequence[LogFile], columns: Columns
 ) -> tuple[list[tuple[LogFile, Tags]], list[str]]:
     """Tags of each file; one that cannot be read is passed over where others can."""
-    wanted = keep(columns)
+    keeps_key = kept_keys(columns)
     files: list[tuple[LogFile, Tags]] = []
     warnings: list[str] = []
     failed: InputError | None = None
     for log in logs:
-        tags = Tags(wanted, lambda tag: SETTINGS_TAG.fullmatch(tag) is not None)
+        tags = Tags(keeps_key, lambda tag: SETTINGS_TAG.fullmatch(tag) is not None)
         count = 0
         try:
             for records in read_records(log, warnings):

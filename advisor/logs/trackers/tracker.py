@@ -6,7 +6,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +15,10 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.parsing import cell_number
 from advisor.logfiles.table import Table, TableBuilder
-from advisor.trainers import FRAMEWORKS, plain, spellings
-from advisor.trainers.generic import keys as generic
-from advisor.trainers.kept_keys import keep
+from advisor.trainers import key_tables, plain, spellings
+from advisor.trainers.common_keys import COMMON_KEYS, UNSURE_STEPS
+from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.registry import cached
 
 COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", "global_step")
 """Counters of trainers that log to trackers, best first; all count what ``step`` counts there."""
@@ -54,7 +54,7 @@ class TrackedRun:
     """
 
     def __init__(self, path: Path, columns: Columns, counts: Counts) -> None:
-        self._builder = TableBuilder(path, keep(columns))
+        self._builder = TableBuilder(path, kept_keys(columns))
         self._counts = counts
         self._held: list[tuple[int, dict[str, Any], float | None]] = []
         self._counter: str | None = None
@@ -240,14 +240,14 @@ class TrackedRuns:
             )
 
 
-@cache
+@cached
 def is_counter(key: str) -> bool:
     """Whether some trainer counts its steps or its batches of rollouts under a key."""
     names = set(spellings(plain(key)))
     return any(
         not names.isdisjoint((*framework.optimizer_steps, *framework.refreshes))
-        for framework in FRAMEWORKS
-    ) or not names.isdisjoint((*generic.FRAMEWORK.optimizer_steps, *generic.UNSURE_STEPS))
+        for framework in key_tables()
+    ) or not names.isdisjoint((*COMMON_KEYS.optimizer_steps, *UNSURE_STEPS))
 
 
 def run_name(cell: Any) -> str | None:

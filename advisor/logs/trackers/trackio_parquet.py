@@ -22,7 +22,7 @@ from advisor.logs.trackers.tracker import (
     run_name,
 )
 from advisor.logs.trackers.trackio import COUNTS, OF_TRACKIO, tell_apart
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 
 NEEDED = ("run_name", "timestamp", "step")
 OWN = frozenset(
@@ -56,7 +56,7 @@ def read(columnar: Columnar, columns: Columns) -> Iterator[Logged]:
     """
     log = columnar.log
     runs = TrackedRuns(log.path, columns, COUNTS)
-    keeps = keep(columns)
+    keeps = kept_keys(columns)
     names: dict[str, str] = {}
     wanted = [
         name

@@ -14,8 +14,7 @@ from advisor.logfiles.csv_cells import csv_header, csv_rows
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.parsing import cell_number
 from advisor.logs.trackers.tracker import is_counter
-from advisor.trainers import FRAMEWORKS, plain
-from advisor.trainers.generic import keys as generic
+from advisor.trainers import all_key_tables, plain
 
 SUFFIXES = (".csv", ".tsv")
 SEPARATOR = " - "
@@ -220,14 +219,14 @@ def _differ(least: str, most: str) -> bool:
 
 
 def _is_known(header: str) -> bool:
-    return any(f.understands(plain(header)) for f in (*FRAMEWORKS, generic.FRAMEWORK))
+    return any(f.understands(plain(header)) for f in all_key_tables())
 
 
 def _metrics_like(stem: str) -> list[str]:
     """Known metrics that the name of a file may stand for, as critic_score_mean does."""
     name = _squeeze(COPY.sub("", stem))
     matches = []
-    for framework in (*FRAMEWORKS, generic.FRAMEWORK):
+    for framework in all_key_tables():
         rewards = (key for level in framework.reward for key in level)
         series = (key for keys in framework.series.values() for key in keys)
         matches += [key for key in (*rewards, *series) if _squeeze(key) == name]

@@ -10,7 +10,7 @@ from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import cell_number
 from advisor.logs.trackers.tracker import Counts, TrackedRuns
 from advisor.logs.trackers.wandb_chart import Chart, Point, is_chart
@@ -131,4 +131,4 @@ def _warn(run: str, is_averaged: bool) -> list[str]:
     return []
 
 
-READER = Reader("W&B chart as CSV", is_chart, read, group)
+READER = Reader("W&B chart as CSV", is_chart, read, group, claim=Claim.ROW)

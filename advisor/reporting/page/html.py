@@ -20,6 +20,7 @@ from advisor.model.posterior import Posterior
 from advisor.reporting.gallery import drawings
 from advisor.reporting.names import scientific
 from advisor.reporting.page.explorer import explorer_data
+from advisor.trainers.registry import exports
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
@@ -73,12 +74,6 @@ GUIDE = [
         "A run more than three times as long as the longest pilot: survival is extrapolated.",
     ),
 ]
-
-FRAMEWORK_TITLES = {
-    "trl": "TRL (YAML)",
-    "verl": "verl (shell)",
-    "openrlhf": "OpenRLHF (shell)",
-}
 
 
 def write_report(
@@ -145,6 +140,7 @@ def report_html(
     explorer = explorer_data(posterior, recommendation)
     script = _asset("forecast.js") + _asset("page.js")
     paste, answer = _opening(recommendation)
+    labels = {name: export.label for name, export in exports().items()}
     figures = [_figure(one) for one in drawn or drawings(posterior, recommendation)]
     return environment.get_template("report.html.j2").render(
         title=TITLES[recommendation.kind],
@@ -191,8 +187,7 @@ def report_html(
         ],
         pilot=_pilot(recommendation),
         configs=[
-            {"name": FRAMEWORK_TITLES.get(name, name), "text": text}
-            for name, text in (configs or {}).items()
+            {"name": labels.get(name, name), "text": text} for name, text in (configs or {}).items()
         ],
         assumptions=recommendation.assumptions,
         priors=f"{meta.priors.name}: {meta.priors.description}",

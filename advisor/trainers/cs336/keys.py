@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from advisor.trainers.cs336.settings import IN_ROWS, derive, observe
-from advisor.trainers.framework import Framework
+from advisor.trainers.key_table import KeyTable
 
 PART = "it is one part of the reward, or one side of it"
 SPREAD = "it is a spread or an extreme of a batch"
 
 
-FRAMEWORK = Framework(
+KEY_TABLE = KeyTable(
     name="CS336",
     observed=tuple(IN_ROWS),
     marks=(

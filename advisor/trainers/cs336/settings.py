@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from advisor.logfiles.table import Table
-from advisor.trainers.framework import Derived
+from advisor.trainers.derived import Derived
 from advisor.trainers.settings_extractor import Taking, share
 
 IN_ROWS = (

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from advisor.trainers import plain
-from advisor.trainers.generic import own_loop
+from advisor.trainers.generic import keys as own_loop
+from advisor.trainers.key_table import plain
 from advisor.trainers.keys import has_evaluation_key, has_reward_key
 
 LONGEST = 4000
@@ -153,7 +153,7 @@ def is_reward(key: str) -> bool:
     """Whether a key of a console names the reward of a step."""
     name = plain(key)
     return "reward" in name and (
-        has_reward_key([name]) or any(name in level for level in own_loop.FRAMEWORK.reward)
+        has_reward_key([name]) or any(name in level for level in own_loop.KEY_TABLE.reward)
     )
 
 

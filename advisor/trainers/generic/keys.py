@@ -1,164 +1,178 @@
-"""Names that many trainers and hand-written loops share; the fallback for every log."""
+"""Loops that people write themselves: JSON with a step log, consoles with ``reward=0.25``."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from advisor.trainers.framework import Derived, Framework
+from advisor.trainers.derived import Derived
+from advisor.trainers.key_table import KeyTable, plain, spellings
+from advisor.trainers.registry import key_tables
+from advisor.trainers.settings_extractor import Taking
 
-RUN_KEYS = (
-    *("run_id", "run_name", "run", "label", "tag", "experiment", "exp_name", "name"),
-    *("method", "algorithm", "algo", "variant", "condition", "arm", "seed"),
+NAME = "own loop"
+
+TRACES = (
+    "reward_trace",
+    "reward_history",
+    "reward_curve",
+    "mean_rewards",
+    "mean_reward_history",
+    "avg_rewards",
+    "train_rewards",
+    "rewards",
 )
-"""Columns that name the run of a row, best first; several of them may do so together."""
+"""Names of a list that holds the mean reward of each step."""
 
-KIND_KEYS = ("type", "kind", "split", "mode", "phase", "stage", "event")
-"""Keys by which logs tell kinds of rows apart."""
+PROMPTS = (
+    "batch",
+    "prompts_per_step",
+    "prompts_per_batch",
+    "num_prompts",
+    "questions_per_step",
+    "n_prompts",
+)
+"""Prompts of one step; ``batch_size`` is not among them: it counts completions as often."""
 
-COMPONENT_STD = re.compile(r"rewards/[^/]+/std")
-"""Spread of one reward function over the batch, as TRL logs it."""
-
-NAMES: dict[str, tuple[str, ...]] = {
-    "learning_rate": ("learning_rate", "lr"),
-    "group_size": ("group_size", "num_generations", "G", "group", "n_samples_per_prompt"),
-    "prompts_per_step": ("prompts_per_step", "prompts"),
-    "minibatches_per_refresh": ("minibatches_per_refresh",),
-    "epochs_per_refresh": ("epochs_per_refresh", "num_iterations", "ppo_epochs"),
-    "momentum": ("momentum", "adam_beta1", "beta1"),
-    "kl_coefficient": ("kl_coefficient", "kl_coef", "kl_loss_coef"),
-    "adapter_rank": ("adapter_rank", "lora_rank", "lora_r", "rank"),
-    "max_completion_length": ("max_completion_length", "max_new_tokens", "max_tokens"),
-    "model": ("model", "model_name", "model_name_or_path", "base_model_name_or_path"),
-    "task": ("task", "dataset", "dataset_name"),
-    "parameters": ("parameters", "params"),
-    "seed": ("seed",),
+STEPS = ("steps", "max_steps", "num_steps", "n_steps", "total_steps", "n_grpo_steps")
+SCHEDULES = ("lr_scheduler_type", "lr_scheduler", "lr_schedule", "schedule", "scheduler")
+KINDS = {
+    "constant": "constant",
+    "none": "constant",
+    "linear": "linear",
+    "cosine": "cosine",
 }
-"""Setting -> names under which loops of all kinds keep it, best first."""
+LEAST_CLIP = 0.01
+"""Below it an ``epsilon`` is Adam's, not a trust region."""
 
-WHOLE = {
-    "group_size",
-    "minibatches_per_refresh",
-    "epochs_per_refresh",
-    "adapter_rank",
-    "max_completion_length",
-    "seed",
-}
-TEXT = {"model", "task"}
+BOTH_CLIPS = ("clip_eps", "clip_epsilon", "eps_clip", "epsilon", "cliprange", "clip_range")
 
 
-def literal(value: Any) -> float | str | bool | None:
-    """Value of a setting: numbers and switches also where they are quoted; None if neither."""
-    if not isinstance(value, str):
-        return value if isinstance(value, bool | int | float) else None
-    text = value.strip().strip("\"'").strip()
-    if text in ("True", "true", "False", "false"):
-        return text.lower() == "true"
-    if text in ("", "None", "null", "none"):
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _series(*names: str) -> tuple[str, ...]:
+    """Names as they stand, of lists, and with blanks as consoles print them."""
+    ends = ("", "_trace", "_history", "s")
+    spelled = [name + end for name in names for end in ends]
+    return tuple(dict.fromkeys([*spelled, *(name.replace("_", " ") for name in spelled)]))
 
 
-def number(value: Any) -> float | None:
-    """Value of a setting as a finite number, None where it is not one."""
-    found = literal(value)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        return None
-    return float(found) if abs(found) < 1e300 else None
+def unless_another(keys: Iterable[str]) -> str | None:
+    """Name of the hand-written loop, unless some keys are the marks of another trainer.
+
+    Parameters
+    ----------
+    keys : iterable of str
+        Keys of a log whose format does not tell the trainer.
+
+    Returns
+    -------
+    name : str or None
+    """
+    names = [name for key in keys for name in spellings(plain(key))]
+    others = (other for other in key_tables() if other.name != NAME)
+    return None if any(other.score(names) for other in others) else NAME
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
-    """Settings under their common names, taken over as they stand."""
-    facts: dict[str, Any] = {}
-    arithmetic: dict[str, str] = {}
-    by_end = {key.rpartition(".")[2]: key for key in reversed(list(settings))}
-    for ours, names in NAMES.items():
-        key = next((by_end[name] for name in names if name in by_end), None)
-        if key is None:
-            continue
-        value: Any = literal(settings[key]) if ours in TEXT else number(settings[key])
-        usable = isinstance(value, str) if ours in TEXT else value is not None
-        if not usable or (ours in WHOLE and value != int(value)):
-            continue
-        facts[ours] = int(value) if ours in WHOLE else value
-        arithmetic[ours] = f"{ours} {settings[key]} ({key})"
-    if "adapter_rank" in facts:
-        if facts["adapter_rank"] > 0:
-            facts["adapter"] = "lora"
-        else:
-            del facts["adapter_rank"], arithmetic["adapter_rank"]
-    return Derived(facts, arithmetic)
+    """Settings of a hand-written loop, beyond the names that many loops share.
+
+    Parameters
+    ----------
+    settings : mapping of str to object
+
+    Returns
+    -------
+    derived : Derived
+    """
+    taking = Taking(settings)
+    prompts = taking.amount(PROMPTS)
+    if prompts is not None and prompts[1] > 0:
+        taking.keep("prompts_per_step", prompts[1], f"{prompts[1]:g} prompts a step ({prompts[0]})")
+        if prompts[0] == "batch":
+            taking.assumptions.append(
+                f"batch {prompts[1]:g} taken as prompts per optimizer step (not completions)"
+            )
+    taking.keep_count("planned_steps", STEPS)
+    taking.keep_count("warmup_steps", ("warmup_steps", "lr_warmup_steps", "num_warmup_steps"), 0)
+    taking.keep_count(
+        "epochs_per_refresh",
+        ("num_iterations", "ppo_epochs", "inner_epochs", "epochs_per_step", "mu"),
+    )
+    taking.keep_amount(
+        "kl_coefficient", ("kl_coefficient", "kl_coef", "kl_weight", "beta_kl", "kl_beta", "beta")
+    )
+    schedule = taking.text(SCHEDULES)
+    kind = KINDS.get(str(schedule.value).lower()) if schedule is not None else None
+    if schedule is not None and kind is not None:
+        taking.keep("schedule", kind, f"schedule {schedule.value} ({schedule.key})")
+    optimizer = taking.text(("optimizer", "optim"))
+    if optimizer is not None and str(optimizer.value).lower() in ("adamw", "adam", "sgd"):
+        name = str(optimizer.value).lower()
+        taking.keep("optimizer", name, f"optimizer {optimizer.value} ({optimizer.key})")
+    taking.keep_count("max_completion_length", ("max_gen_len", "max_response_length", "max_new"))
+    for ours, own in (("clip_low", "epsilon_low"), ("clip_high", "epsilon_high")):
+        bound = taking.amount((own, ours, *BOTH_CLIPS))
+        if bound is not None and bound[1] >= LEAST_CLIP:
+            taking.keep(ours, bound[1], f"{ours} {bound[1]:g} ({bound[0]})")
+    return taking.derived()
 
 
-FRAMEWORK = Framework(
-    name="common names",
+KEY_TABLE = KeyTable(
+    name=NAME,
+    marks=(r"zvf(?:_trace)?", r"gu(?:_trace)?", *TRACES[:5]),
     reward=(
         ("reward",),
-        ("mean_reward", "reward_mean", "rewards/mean", "reward/mean", "rollout/reward_mean"),
-        ("reward_avg", "avg_reward"),
-        ("train_reward", "episode_reward"),
-        ("critic/score/mean", "env/all/reward/total"),
+        ("mean_reward",),
+        ("reward_mean",),
+        ("avg_reward",),
+        ("reward_avg",),
+        ("mean reward",),
+        ("avg reward",),
+        ("train_reward",),
+        *((name,) for name in TRACES),
     ),
-    optimizer_steps=("step", "global_step", "optimizer_step", "_step", "trainer/global_step"),
+    never_reward={
+        "reward_sum": "it adds up a batch",
+        "best_reward": "it is the best so far",
+        "max_reward": "it is the best of a batch",
+        "peak_reward": "it is the best of a run",
+        "min_reward": "it is the worst of a batch",
+        "running_reward": "it averages over many steps",
+    },
+    optimizer_steps=("step", "global_step", "steps", "train_step", "training_step", "update"),
     evaluations=(
-        r"(?:eval|val|test|validation|held_?out)[_/](?:mean_)?reward(?:/mean|_mean)?",
-        r"(?:eval|val|test|validation|held_?out)[_/]acc(?:uracy)?(?:/mean)?",
-        r"(?:eval|val|test|validation)[_/]score(?:/mean)?",
-        r"(?:eval|val|test|validation|held_?out)[_/](?:em|exact_match|pass@1|success_rate)",
+        r"(?:eval|val|validation|test|held_?out)[_ ](?:mean[_ ])?reward",
+        r"(?:eval|val|validation|test|held_?out)[_ ]acc(?:uracy)?",
+        r"(?:eval|val|validation|test|held_?out)[_ ](?:score|pass@1)",
     ),
     series={
-        "reward_std_within_group": ("reward_std", "group_reward_std"),
-        "silent_group_share": ("frac_reward_zero_std", "zvf"),
-        "entropy": ("entropy", "policy/entropy", "optim/entropy", "token_entropy", "entropy_avg"),
-        "gradient_norm": ("grad_norm", "gradient_norm"),
-        "clip_share": ("clip_ratio/region_mean", "clip_ratio", "clip_fraction", "clipfrac"),
-        "learning_rate": ("learning_rate", "lr", "actor_lr", "optim/lr"),
-        "kl": ("kl", "kl_loss", "reference_kl", "kl_mean"),
-        "completion_length": (
-            "completions/mean_length",
-            "completion_length",
-            "response_length/mean",
-            "response_length",
-            "avg_response_token_length",
-            "avg_response_len",
+        "silent_group_share": _series("zvf", "zero_variance_frac", "zero_variance_fraction"),
+        "reward_std_within_group": ("group_reward_std", "within_group_std", "group_std"),
+        "entropy": _series("entropy", "mean_entropy"),
+        "gradient_norm": _series("grad_norm", "gradient_norm"),
+        "clip_share": _series("clip_frac", "clip_fraction"),
+        "learning_rate": _series("lr", "learning_rate"),
+        "kl": _series("kl", "mean_kl", "kl_div", "kl_ref", "kl_divergence"),
+        "completion_length": _series(
+            *("mean_length", "avg_length", "response_length", "completion_length", "mean_len"),
+            *("avg_response_len", "avg_resp_len", "avg_len", "mean_completion_length"),
         ),
-        "truncated_share": (
-            "completions/clipped_ratio",
-            "response_length/clip_ratio",
-            "truncated_rate",
+        "step_time_seconds": _series("step_time", "time_per_step"),
+        "loss": (
+            *_series("loss", "policy_loss", "actor_loss", "mean_loss"),
+            *("losses", "loss_curve"),
         ),
-        "step_time_seconds": ("step_time", "time/step", "time/total"),
-        "policy_kl": ("approx_kl", "ppo_kl"),
-        "importance_ess": ("importance_ess", "rollout_is_eff_sample_size"),
-        "distinct_answers": ("distinct_answers", "unique_answers"),
-        "loss": ("loss", "training loss", "policy_loss", "pg_loss"),
-        "tokens": ("num_tokens",),
     },
-    parts=r"rewards/(?P<name>[^/]+)(?:/mean)?",
     understood=(
-        r"epoch",
-        r"_?(?:timestamp|runtime)",
-        r"total_steps|max_steps",
-        r"train_(?:runtime|loss|samples_per_second|steps_per_second)|total_flos",
-        r"seed|run_id|run_name|model|task",
-        r"time",
-        r"adv(?:antage)?_(?:avg|mean|std)",
-        r"tokens_per_sec",
-        r"policy_ratio",
+        r"gu(?:_trace|_history)?",
+        r"acc(?:uracy)?(?:_trace|_history)?",
+        r"(?:correct|format)(?:_trace|_history|_rate)?",
+        r"(?:base )?(?:\d+ )?accuracy",
+        r"(?:base )?pass@\d+",
+        r"adv(?:antages?)?[_ ](?:avg|mean|std)",
+        r"timestamps?|elapsed(?:_s|_sec|_time)?|time|wall_clock(?:_sec)?",
+        r"epochs?",
+        r"status",
     ),
+    setting_marks=("zero_loss_pct", "zero_reward_pct", "reward_trace", "step_log"),
     derive=derive,
 )
-
-UNSURE_STEPS = (
-    "grpo_step",
-    "rollout_step",
-    "iteration",
-    "iter",
-    "progress/step",
-    "progress/batch",
-)
-"""Counters that are batches of rollouts in some trainers and optimizer steps in others."""

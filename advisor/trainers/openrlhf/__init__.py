@@ -1,1 +1,16 @@
-"""openrlhf."""
+"""OpenRLHF and its forks."""
+
+from __future__ import annotations
+
+from advisor.trainers.openrlhf import console, export
+from advisor.trainers.openrlhf.keys import KEY_TABLE
+from advisor.trainers.openrlhf.names import SETTING_NAMES
+from advisor.trainers.trainer import Export, Trainer
+
+TRAINER = Trainer(
+    name=KEY_TABLE.name,
+    keys=(KEY_TABLE,),
+    readers=(console.READER,),
+    export=Export("openrlhf", "OpenRLHF (shell)", export.FILE_NAME, export.render),
+    setting_names=SETTING_NAMES,
+)

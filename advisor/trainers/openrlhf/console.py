@@ -17,9 +17,9 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.console_text import find_in_console
 from advisor.logfiles.dict_lines import find_dicts
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.openrlhf.bars import Bar, Batches, Episodes, find_bars
 from advisor.trainers.openrlhf.printed import Arguments
 
@@ -87,7 +87,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         The log holds no step.
     """
     (log,) = logs
-    rows, episodes, batches = (TableBuilder(log.path, keep(columns)) for _ in range(3))
+    rows, episodes, batches = (TableBuilder(log.path, kept_keys(columns)) for _ in range(3))
     by_episode = Episodes(lambda line, step, cells: episodes.add(line, {STEP: step, **cells}))
     by_batch = Batches(lambda line, step, cells: batches.add(line, {STEP: step, **cells}))
     arguments = Arguments()
@@ -152,4 +152,4 @@ def _is_trained(bar: Bar) -> bool:
     return "reward" in bar.cells or "rm" in bar.cells
 
 
-READER = Reader("OpenRLHF console log", claims, read)
+READER = Reader("OpenRLHF console log", claims, read, claim=Claim.LINE)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.logfiles.table import Table
-from advisor.trainers.framework import Derived, Framework
+from advisor.trainers.derived import Derived
+from advisor.trainers.key_table import KeyTable
 from advisor.trainers.openrlhf.settings import MARKS, derive
 
 KL_KEYS = ("kl", "train/kl")
@@ -38,7 +39,7 @@ def observe(table: Table) -> Derived:
     return Derived({}, {})
 
 
-FRAMEWORK = Framework(
+KEY_TABLE = KeyTable(
     name="OpenRLHF",
     marks=(
         r"act(?:or)?_lr",

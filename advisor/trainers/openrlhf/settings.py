@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.trainers.framework import Derived
+from advisor.trainers.derived import Derived
 from advisor.trainers.openrlhf.namespace import parse_namespace
 from advisor.trainers.settings_extractor import Taking, share
 

@@ -1,1 +1,8 @@
-"""prime_rl."""
+"""PRIME-Intellect's prime-rl."""
+
+from __future__ import annotations
+
+from advisor.trainers.prime_rl.keys import KEY_TABLE
+from advisor.trainers.trainer import Trainer
+
+TRAINER = Trainer(name=KEY_TABLE.name, keys=(KEY_TABLE,))

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.trainers.framework import Derived, Framework
+from advisor.trainers.derived import Derived
+from advisor.trainers.key_table import KeyTable
 from advisor.trainers.settings_extractor import Taking, share
 
 AGENTS = ("agent", "player", "solver", "policy")
@@ -165,7 +166,7 @@ def _of_agents(pattern: str) -> tuple[str, ...]:
     return tuple(pattern.format(agent) for agent in AGENTS)
 
 
-FRAMEWORK = Framework(
+KEY_TABLE = KeyTable(
     name="prime-rl",
     marks=(
         r"mismatch_kl/.+",

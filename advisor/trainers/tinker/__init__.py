@@ -1,1 +1,8 @@
-"""tinker."""
+"""Tinker and its cookbook."""
+
+from __future__ import annotations
+
+from advisor.trainers.tinker.keys import KEY_TABLE
+from advisor.trainers.trainer import Trainer
+
+TRAINER = Trainer(name=KEY_TABLE.name, keys=(KEY_TABLE,))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.trainers.framework import Derived, Framework
+from advisor.trainers.derived import Derived
+from advisor.trainers.key_table import KeyTable
 from advisor.trainers.settings_extractor import Taking, share
 
 GROUPS = (
@@ -147,7 +148,7 @@ MARKS = (
 )
 """Settings that only the cookbook has."""
 
-FRAMEWORK = Framework(
+KEY_TABLE = KeyTable(
     name="Tinker",
     marks=(
         r"env/all/.+",

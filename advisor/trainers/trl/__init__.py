@@ -1,1 +1,18 @@
-"""trl."""
+"""TRL, and the trainers that keep its names: Unsloth and ms-swift."""
+
+from __future__ import annotations
+
+from advisor.trainers.trainer import Export, Trainer
+from advisor.trainers.trl import console, export, swift, trainer_state
+from advisor.trainers.trl.keys import ASYNC_KEY_TABLE, KEY_TABLE
+from advisor.trainers.trl.names import RECIPES, SETTING_NAMES, paste
+
+TRAINER = Trainer(
+    name=KEY_TABLE.name,
+    keys=(KEY_TABLE, ASYNC_KEY_TABLE),
+    readers=(trainer_state.READER, swift.READER, console.READER),
+    export=Export("trl", "TRL (YAML)", export.FILE_NAME, export.render),
+    setting_names=SETTING_NAMES,
+    recipes=RECIPES,
+    paste=paste,
+)

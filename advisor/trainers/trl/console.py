@@ -20,9 +20,9 @@ from advisor.logfiles.dict_lines import (
     is_number,
 )
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.trl.printed_settings import ConsoleSettings
 
 ROW = re.compile(rb"\{'[^{}\n]{0,8000}'reward':")
@@ -180,7 +180,7 @@ class _Console:
         printed = self._printed
         self._runs.append(
             ConsoleRun(
-                TableBuilder(self._path, keep(self._columns)),
+                TableBuilder(self._path, kept_keys(self._columns)),
                 dict(printed.settings),
                 printed.planned_steps if self._is_announced else None,
                 printed.resumed_at if self._is_announced else 0,
@@ -192,4 +192,4 @@ class _Console:
         printed.began()
 
 
-READER = Reader("TRL console log", claims, read)
+READER = Reader("TRL console log", claims, read, claim=Claim.DICT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from advisor.trainers.generic.keys import literal, number
+from advisor.trainers.values import literal, number
 
 MODEL = (
     "model_name_or_path",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from advisor.trainers.framework import Framework
+from advisor.trainers.key_table import KeyTable
 from advisor.trainers.trl.settings import derive
 
 ASYNC_MARKS = (
@@ -18,7 +18,7 @@ ASYNC_MARKS = (
 )
 """Keys of TRL's asynchronous trainer."""
 
-FRAMEWORK = Framework(
+KEY_TABLE = KeyTable(
     name="TRL",
     marks=(
         r"(?:eval_)?completions/(?:mean|min|max)_(?:terminated_)?length",
@@ -97,16 +97,16 @@ FRAMEWORK = Framework(
     derive=derive,
 )
 
-ASYNC_FRAMEWORK = dataclasses.replace(
-    FRAMEWORK,
+ASYNC_KEY_TABLE = dataclasses.replace(
+    KEY_TABLE,
     name="TRL async",
-    marks=(*FRAMEWORK.marks, *ASYNC_MARKS),
+    marks=(*KEY_TABLE.marks, *ASYNC_MARKS),
     # Without a reference model, 'kl' is that of the policy to the one that made the sample.
     series={
-        **{name: keys for name, keys in FRAMEWORK.series.items() if name != "kl"},
+        **{name: keys for name, keys in KEY_TABLE.series.items() if name != "kl"},
         "policy_kl": ("kl",),
     },
-    understood=(*FRAMEWORK.understood, *ASYNC_MARKS, r"ratio"),
+    understood=(*KEY_TABLE.understood, *ASYNC_MARKS, r"ratio"),
     setting_marks=("max_staleness", "weight_sync_steps", "max_inflight_tasks"),
 )
-"""TRL's experimental asynchronous trainer; to be listed after `FRAMEWORK`, which wins ties."""
+"""TRL's experimental asynchronous trainer; to be listed after `KEY_TABLE`, which wins ties."""

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.trainers.framework import Derived
-from advisor.trainers.generic.keys import number
+from advisor.trainers.derived import Derived
 from advisor.trainers.trl.batch import set_prompts, set_refresh
 from advisor.trainers.trl.given import LORA_KIND, LORA_RANK, MODEL, PLANNED, TASK, Given
+from advisor.trainers.values import number
 
 SCHEDULES = {
     "constant": "constant",

@@ -11,10 +11,10 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.console_text import find_in_console
 from advisor.logfiles.dict_lines import SUMMARY_KEY, find_dicts, is_number
 from advisor.logfiles.log_file import Line, LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import TOO_LONG, parse_json
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.trl.printed_settings import ConsoleSettings
 
 FRACTIONS = ("global_step/max_steps", "iteration")
@@ -103,7 +103,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 class _Run:
     def __init__(self, log: LogFile, columns: Columns, settings: dict[str, Any]) -> None:
-        self._builder = TableBuilder(log.path, keep(columns))
+        self._builder = TableBuilder(log.path, kept_keys(columns))
         self._settings = settings
         self._planned: int | None = None
         self._last: Mapping[str, Any] | None = None
@@ -213,4 +213,4 @@ def _rows_of(text: str) -> Iterator[tuple[dict[str, str], bool]]:
     yield cells, bool(rest.strip())
 
 
-READER = Reader("ms-swift log", claims, read)
+READER = Reader("ms-swift log", claims, read, claim=Claim.ROW)

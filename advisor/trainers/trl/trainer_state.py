@@ -13,7 +13,7 @@ from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.parsing import cell_number, json_list
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 
 NAME = "trainer_state.json"
 
@@ -43,7 +43,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         The file holds no ``log_history`` with rows.
     """
     (log,) = logs
-    builder = TableBuilder(log.path, keep(columns))
+    builder = TableBuilder(log.path, kept_keys(columns))
     rows, state = json_list(log, "log_history")
     has_kl = False
     for number, cells in rows:

@@ -1,1 +1,17 @@
-"""verl."""
+"""verl and its forks: Logic-RL, verl-agent, rLLM, EasyR1."""
+
+from __future__ import annotations
+
+from advisor.trainers.trainer import Export, Trainer
+from advisor.trainers.verl import console, export, jsonl
+from advisor.trainers.verl.keys import KEY_TABLE
+from advisor.trainers.verl.names import RECIPES, SETTING_NAMES
+
+TRAINER = Trainer(
+    name=KEY_TABLE.name,
+    keys=(KEY_TABLE,),
+    readers=(jsonl.READER, console.READER),
+    export=Export("verl", "verl (shell)", export.FILE_NAME, export.render),
+    setting_names=SETTING_NAMES,
+    recipes=RECIPES,
+)

@@ -9,9 +9,9 @@ from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import UTF16_MARKS, Line, LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.verl.keys import OBSERVED
 from advisor.trainers.verl.printed import ANSI, untag
 from advisor.trainers.verl.printed_settings import SettingsLog
@@ -89,8 +89,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         The file is no text, or holds no line of metrics.
     """
     (log,) = logs
-    wanted = keep(columns)
-    builder = TableBuilder(log.path, lambda key: key in OBSERVED or wanted(key))
+    keeps_key = kept_keys(columns)
+    builder = TableBuilder(log.path, lambda key: key in OBSERVED or keeps_key(key))
     rows, printed = Rows(builder), SettingsLog()
     number = 0
     for line in log.lines(strict=False):
@@ -155,4 +155,4 @@ def _ends_with_newline(log: LogFile) -> bool:
     return b"\n" in last
 
 
-READER = Reader("verl console log", claims, read)
+READER = Reader("verl console log", claims, read, claim=Claim.LINE)

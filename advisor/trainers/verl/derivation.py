@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from advisor.trainers.generic.keys import literal
+from advisor.trainers.values import literal
 
 ACTOR = "actor_rollout_ref.actor."
 OPTIM = f"{ACTOR}optim."

@@ -9,10 +9,10 @@ from typing import Any
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import Row, json_rows
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.verl.keys import OBSERVED
 
 EASYR1_NAME = "experiment_log.jsonl"
@@ -68,8 +68,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         A line is no JSON object, or there is none.
     """
     (log,) = logs
-    wanted = keep(columns)
-    builder = TableBuilder(log.path, lambda key: key in OBSERVED or wanted(key))
+    keeps_key = kept_keys(columns)
+    builder = TableBuilder(log.path, lambda key: key in OBSERVED or keeps_key(key))
     notes: list[str] = []
     for row in json_rows(log, notes):
         builder.add(row.number, _cells(row))
@@ -89,4 +89,4 @@ def _cells(row: Row) -> dict[str, Any]:
     return {**data, **rest}
 
 
-READER = Reader("verl file logger (JSONL)", claims, read)
+READER = Reader("verl file logger (JSONL)", claims, read, claim=Claim.ROW)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.logfiles.table import Table
-from advisor.trainers.framework import Derived, Framework
+from advisor.trainers.derived import Derived
+from advisor.trainers.key_table import KeyTable
 from advisor.trainers.verl.settings import derive
 
 KL_COEFFICIENTS = ("actor/kl_coef", "actor/reward_kl_penalty_coeff", "critic/kl_coeff")
@@ -71,7 +72,7 @@ def _never_logged(table: Table, keys: tuple[str, ...]) -> bool:
 
 _SPREAD = "(?:mean|max|min|std)"
 
-FRAMEWORK = Framework(
+KEY_TABLE = KeyTable(
     name="verl",
     marks=(
         r"critic/(?:score|rewards|advantages|returns|values)/(?:mean|max|min)",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.trainers.framework import Derived
-from advisor.trainers.generic.keys import literal
+from advisor.trainers.derived import Derived
+from advisor.trainers.values import literal
 from advisor.trainers.verl.clock import put_batches, put_lag, put_schedule
 from advisor.trainers.verl.derivation import ACTOR, OPTIM, Book, bare_name
 

@@ -16,8 +16,8 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import on_disk
 from advisor.logfiles.logged import Logged
 from advisor.testing.reader_conformance import ReaderConformance
+from advisor.trainers.generic import console as own_loop_console
 from advisor.trainers.generic.console_lines import parse_settings, parse_step
-from advisor.trainers.tinker import console as tinker_console
 
 
 def saved(folder: Path, text: str, name: str = "train.log") -> Path:
@@ -27,15 +27,15 @@ def saved(folder: Path, text: str, name: str = "train.log") -> Path:
 
 
 def runs_of(folder: Path, text: str) -> list[Logged]:
-    return list(tinker_console.READER.read([on_disk(saved(folder, text))], Columns()))
+    return list(own_loop_console.READER.read([on_disk(saved(folder, text))], Columns()))
 
 
 def claimed(folder: Path, text: str, name: str = "train.log") -> bool:
-    return tinker_console.READER.claims(on_disk(saved(folder, text, name)))
+    return own_loop_console.READER.claims(on_disk(saved(folder, text, name)))
 
 
 class TestTagged(ReaderConformance):
-    reader = tinker_console.READER
+    reader = own_loop_console.READER
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         lines = ["[run_a] Connecting...", "[run_a] Run: 1b01 | LR=3e-05 group=8 temp=0.8"]
@@ -49,7 +49,7 @@ class TestTagged(ReaderConformance):
 
 
 class TestWorded(ReaderConformance):
-    reader = tinker_console.READER
+    reader = own_loop_console.READER
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         lines = [
@@ -219,8 +219,8 @@ def test_real_consoles(real_logs: Path) -> None:
     assert len(chosen) == 17
     for row in chosen:
         path = real_logs / row["local_file"]
-        assert tinker_console.READER.claims(on_disk(path))
-        (run,) = tinker_console.READER.read([on_disk(path)], Columns())
+        assert own_loop_console.READER.claims(on_disk(path))
+        (run,) = own_loop_console.READER.read([on_disk(path)], Columns())
         text = path.read_text(encoding="utf-8")
         wanted = [float(x) for x in re.findall(r"\d+/\d+ \| loss=\S+ \| reward=(\S+)", text)]
         assert run.table.column("reward").tolist() == wanted
@@ -232,11 +232,11 @@ def test_real_consoles(real_logs: Path) -> None:
             assert run.settings["group"] == row["group_size"].strip("?")
     others = [p for p in real_logs.rglob("*") if p.is_file() and "arvindcr4" not in str(p)]
     assert len(others) > 100
-    assert not any(tinker_console.READER.claims(on_disk(path)) for path in others)
+    assert not any(own_loop_console.READER.claims(on_disk(path)) for path in others)
 
 
 class TestEpochs(ReaderConformance):
-    reader = tinker_console.READER
+    reader = own_loop_console.READER
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         lines = [

@@ -13,7 +13,7 @@ from advisor.logfiles.table import Table, TableBuilder
 from advisor.logs.settings.setting_keys import check_settings
 from advisor.trainers.cs336 import keys as cs336
 
-FRAMEWORK = cs336.FRAMEWORK
+KEY_TABLE = cs336.KEY_TABLE
 
 CONFIG: dict[str, Any] = {
     "model": "Qwen2.5-Math-1.5B",
@@ -37,14 +37,14 @@ CONFIG: dict[str, Any] = {
 
 def table(rows: list[dict[str, Any]]) -> Table:
     """Rows as a reader keeps them: only the cells that the framework asks for."""
-    builder = TableBuilder(Path("metrics.jsonl"), FRAMEWORK.reads)
+    builder = TableBuilder(Path("metrics.jsonl"), KEY_TABLE.reads)
     for number, row in enumerate(rows, 1):
         builder.add(number, row)
     return builder.build()
 
 
 def test_settings_and_their_arithmetic() -> None:
-    derived = FRAMEWORK.derive(CONFIG)
+    derived = KEY_TABLE.derive(CONFIG)
     assert derived.facts == {
         "model": "Qwen2.5-Math-1.5B",
         "task": "competition_math",
@@ -75,11 +75,11 @@ def test_settings_and_their_arithmetic() -> None:
 
 def test_settings_in_sections_and_as_text() -> None:
     nested = {f"training.{key}": str(value) for key, value in CONFIG.items()}
-    assert FRAMEWORK.derive(nested).facts == FRAMEWORK.derive(CONFIG).facts
+    assert KEY_TABLE.derive(nested).facts == KEY_TABLE.derive(CONFIG).facts
 
 
 def test_a_group_may_be_spread_over_optimizer_steps() -> None:
-    facts = FRAMEWORK.derive({**CONFIG, "group_size": 64}).facts
+    facts = KEY_TABLE.derive({**CONFIG, "group_size": 64}).facts
     assert facts["prompts_per_step"] == 0.5
 
 
@@ -96,7 +96,7 @@ def test_a_group_may_be_spread_over_optimizer_steps() -> None:
 def test_losses(
     loss: str, ratio: bool | None, clip: float | None, scaling: str, remark: str | None
 ) -> None:
-    derived = FRAMEWORK.derive({**CONFIG, "loss_type": loss})
+    derived = KEY_TABLE.derive({**CONFIG, "loss_type": loss})
     assert derived.facts.get("importance_ratio") is ratio
     assert derived.facts.get("clip_low") == clip
     assert derived.facts["advantage_scaling"] == scaling
@@ -105,7 +105,7 @@ def test_losses(
 
 
 def test_names_of_the_assignment_of_2026() -> None:
-    derived = FRAMEWORK.derive(
+    derived = KEY_TABLE.derive(
         {
             "rollout_batch_size": 256,
             "train_batch_size": 64,
@@ -129,7 +129,7 @@ def test_names_of_the_assignment_of_2026() -> None:
     assert "default" in derived.arithmetic["epochs_per_refresh"]
     assert derived.assumptions == ("epochs_per_rollout_batch 1 (default of the assignment)",)
     for divisor, scaling in (("std", "group"), ("mean", None)):
-        facts = FRAMEWORK.derive({"advantage_normalizer": divisor}).facts
+        facts = KEY_TABLE.derive({"advantage_normalizer": divisor}).facts
         assert facts.get("advantage_scaling") == scaling
 
 
@@ -142,14 +142,14 @@ def test_names_of_the_assignment_of_2026() -> None:
     ],
 )
 def test_what_is_no_setting_is_left_out(settings: dict[str, Any]) -> None:
-    assert FRAMEWORK.derive(settings).facts == {}
+    assert KEY_TABLE.derive(settings).facts == {}
 
 
 def test_batches_that_do_not_divide_and_passes_of_another_kind() -> None:
-    facts = FRAMEWORK.derive({**CONFIG, "train_batch_size": 100}).facts
+    facts = KEY_TABLE.derive({**CONFIG, "train_batch_size": 100}).facts
     assert not {"minibatches_per_refresh", "planned_steps"} & facts.keys()
     without = {key: value for key, value in CONFIG.items() if key != "epochs_per_rollout_batch"}
-    derived = FRAMEWORK.derive({**without, "n_train_steps_per_rollout_batch": 4})
+    derived = KEY_TABLE.derive({**without, "n_train_steps_per_rollout_batch": 4})
     assert not {"epochs_per_refresh", "planned_steps"} & derived.facts.keys()
     assert derived.assumptions == ()
 
@@ -176,7 +176,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def test_settings_in_the_rows() -> None:
-    derived = FRAMEWORK.observe(table(ROWS))
+    derived = KEY_TABLE.observe(table(ROWS))
     assert derived.facts == {
         "group_size": 8,
         "minibatches_per_refresh": 4,
@@ -196,22 +196,22 @@ def test_settings_in_the_rows() -> None:
 
 def test_rows_that_differ_tell_nothing() -> None:
     changing = [*ROWS, {**ROWS[-1], "num_train_batches": 2, "loss_type": "no_baseline"}]
-    facts = FRAMEWORK.observe(table(changing)).facts
+    facts = KEY_TABLE.observe(table(changing)).facts
     assert not {"minibatches_per_refresh", "importance_ratio"} & facts.keys()
     scored = [{**row, "reference_kl": 0.1} for row in ROWS]
-    assert "kl_coefficient" not in FRAMEWORK.observe(table(scored)).facts
-    assert FRAMEWORK.observe(table([{"reward": 1.0}])).facts == {}
+    assert "kl_coefficient" not in KEY_TABLE.observe(table(scored)).facts
+    assert KEY_TABLE.observe(table([{"reward": 1.0}])).facts == {}
 
 
 def test_keys() -> None:
-    assert FRAMEWORK.score(["grpo_step", "train_answer_accuracy", "reward"]) == 2
-    assert FRAMEWORK.score(["step", "reward", "kl", "rewards/f/mean"]) == 0
-    assert FRAMEWORK.refreshes[0] == "grpo_step"
-    assert FRAMEWORK.train_kinds[0] == "rollout"
-    names = {name for level in FRAMEWORK.reward for name in level}
-    assert not names & set(FRAMEWORK.never_reward)
-    assert not any(re.fullmatch(p, "reward") for p in FRAMEWORK.evaluations)
-    assert not FRAMEWORK.understands("my_own_metric")
+    assert KEY_TABLE.score(["grpo_step", "train_answer_accuracy", "reward"]) == 2
+    assert KEY_TABLE.score(["step", "reward", "kl", "rewards/f/mean"]) == 0
+    assert KEY_TABLE.refreshes[0] == "grpo_step"
+    assert KEY_TABLE.train_kinds[0] == "rollout"
+    names = {name for level in KEY_TABLE.reward for name in level}
+    assert not names & set(KEY_TABLE.never_reward)
+    assert not any(re.fullmatch(p, "reward") for p in KEY_TABLE.evaluations)
+    assert not KEY_TABLE.understands("my_own_metric")
 
 
 def test_real_runs(real_logs: Path) -> None:
@@ -221,8 +221,8 @@ def test_real_runs(real_logs: Path) -> None:
     for path in configs:
         log = path.with_name(path.name.replace(".config.json", ".metrics.jsonl"))
         rows = [json.loads(line) for line in log.read_text().splitlines()]
-        stated = FRAMEWORK.derive(json.loads(path.read_text()))
-        seen = FRAMEWORK.observe(table(rows))
+        stated = KEY_TABLE.derive(json.loads(path.read_text()))
+        seen = KEY_TABLE.observe(table(rows))
         assert check_settings(stated.facts)
         # What the rows show is what the config says, in every run.
         assert {key: stated.facts[key] for key in seen.facts} == seen.facts
@@ -230,5 +230,5 @@ def test_real_runs(real_logs: Path) -> None:
         updates = max(row.get("optimizer_step") or 0 for row in rows)
         assert updates == interval * max(row["grpo_step"] for row in rows)
         keys = {key for row in rows for key in row}
-        assert [key for key in keys if not FRAMEWORK.understands(key)] == []
-        assert FRAMEWORK.score(keys) > 3
+        assert [key for key in keys if not KEY_TABLE.understands(key)] == []
+        assert KEY_TABLE.score(keys) > 3

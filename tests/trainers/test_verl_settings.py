@@ -13,9 +13,9 @@ from advisor.logfiles.configs.literal import parse_overrides
 from advisor.logfiles.table import Table, TableBuilder
 from advisor.logs.settings.setting_keys import KEYS, check_settings
 from advisor.run.pilot_run import Hyperparameters
-from advisor.trainers.framework import Derived
+from advisor.trainers.derived import Derived
 from advisor.trainers.verl.derivation import bare_name
-from advisor.trainers.verl.keys import FRAMEWORK, OBSERVED, observe
+from advisor.trainers.verl.keys import KEY_TABLE, OBSERVED, observe
 
 ACTOR = "actor_rollout_ref.actor."
 
@@ -54,7 +54,7 @@ WHOLE: dict[str, Any] = {
 
 
 def derive(settings: dict[str, Any]) -> Derived:
-    derived = FRAMEWORK.derive(settings)
+    derived = KEY_TABLE.derive(settings)
     assert derived.facts.keys() == derived.arithmetic.keys()
     assert derived.facts.keys() <= set(KEYS)
     check_settings(derived.facts)
@@ -479,15 +479,15 @@ def test_rows_tell_that_rollouts_are_fresh() -> None:
 
 
 def test_reward_is_never_the_one_with_the_penalty() -> None:
-    names = [name for level in FRAMEWORK.reward for name in level]
+    names = [name for level in KEY_TABLE.reward for name in level]
     assert names[0] == "critic/score/mean"
-    assert not set(names) & set(FRAMEWORK.never_reward)
-    assert "KL penalty" in FRAMEWORK.never_reward["critic/rewards/mean"]
+    assert not set(names) & set(KEY_TABLE.never_reward)
+    assert "KL penalty" in KEY_TABLE.never_reward["critic/rewards/mean"]
 
 
 def test_both_counters_count_refreshes() -> None:
-    assert FRAMEWORK.optimizer_steps == ()
-    assert {"step", "training/global_step"} <= set(FRAMEWORK.refreshes)
+    assert KEY_TABLE.optimizer_steps == ()
+    assert {"step", "training/global_step"} <= set(KEY_TABLE.refreshes)
 
 
 @pytest.mark.parametrize(
@@ -501,7 +501,7 @@ def test_both_counters_count_refreshes() -> None:
     ],
 )
 def test_evaluations_are_read(key: str) -> None:
-    assert FRAMEWORK.reads(key)
+    assert KEY_TABLE.reads(key)
 
 
 @pytest.mark.parametrize(
@@ -516,25 +516,25 @@ def test_evaluations_are_read(key: str) -> None:
     ],
 )
 def test_known_keys_that_are_not_used(key: str) -> None:
-    assert FRAMEWORK.understands(key)
-    assert not FRAMEWORK.reads(key)
+    assert KEY_TABLE.understands(key)
+    assert not KEY_TABLE.reads(key)
 
 
 def test_unknown_keys_stay_unknown() -> None:
-    assert not FRAMEWORK.understands("actor/token_kl/mean")
-    assert not FRAMEWORK.understands("wlx_reward/gold_rate")
+    assert not KEY_TABLE.understands("actor/token_kl/mean")
+    assert not KEY_TABLE.understands("wlx_reward/gold_rate")
 
 
 @pytest.mark.parametrize("key", ["step", "loss", "reward", "grad_norm", "train/loss", "kl"])
 def test_marks_are_its_own(key: str) -> None:
-    assert FRAMEWORK.score([key]) == 0
+    assert KEY_TABLE.score([key]) == 0
 
 
 def test_parts_of_the_reward() -> None:
-    assert FRAMEWORK.reads("reward/accuracy")
-    assert FRAMEWORK.reads("gdpo/format/mean")
+    assert KEY_TABLE.reads("reward/accuracy")
+    assert KEY_TABLE.reads("gdpo/format/mean")
     for key in ("reward/all_correct_ratio", "reward/score/max", "gdpo/format/std"):
-        assert not FRAMEWORK.reads(key)
+        assert not KEY_TABLE.reads(key)
 
 
 def test_every_key_of_the_public_logs_is_understood(real_logs: Path) -> None:
@@ -545,5 +545,5 @@ def test_every_key_of_the_public_logs_is_understood(real_logs: Path) -> None:
     for folder in ("uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT", "zhiyuanhubj__logic-rl-formula"):
         for path in sorted((real_logs / folder).glob("*.log")):
             (run,) = verl_console.read([on_disk(path)], Columns())
-            assert [key for key in run.table.keys if not FRAMEWORK.understands(key)] == []
+            assert [key for key in run.table.keys if not KEY_TABLE.understands(key)] == []
             assert np.isfinite(run.table.column("step")).all()

@@ -8,9 +8,9 @@ from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Logged, Reader
+from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.generic import own_loop
+from advisor.trainers.generic import keys as own_loop
 from advisor.trainers.generic.console_lines import (
     LONGEST,
     Step,
@@ -19,7 +19,7 @@ from advisor.trainers.generic.console_lines import (
     parse_settings,
     parse_step,
 )
-from advisor.trainers.kept_keys import keep
+from advisor.trainers.kept_keys import kept_keys
 
 SUFFIXES = frozenset({".log", ".txt", ".out", ".err"})
 SEARCHED = 8 << 20
@@ -124,7 +124,7 @@ class _Run:
     """Rows and settings of one tag."""
 
     def __init__(self, log: LogFile, columns: Columns) -> None:
-        self.builder = TableBuilder(log.path, keep(columns))
+        self.builder = TableBuilder(log.path, kept_keys(columns))
         self.planned: int | None = None
         self.percents: set[str] = set()
         self._shape: tuple[object, ...] = ()
@@ -231,4 +231,5 @@ READER = Reader(
     "console of a training loop (step 12/100 | loss=... | reward=...)",
     claims,
     read,
+    claim=Claim.PAIRS,
 )

@@ -11,7 +11,7 @@ import pytest
 from advisor.logs.settings.setting_keys import check_settings
 from advisor.trainers.tinker import keys as tinker
 
-FRAMEWORK = tinker.FRAMEWORK
+KEY_TABLE = tinker.KEY_TABLE
 
 CONFIG: dict[str, Any] = {
     "learning_rate": 4e-5,
@@ -42,7 +42,7 @@ ROW = KEYS.split()
 
 
 def test_config_of_a_synchronous_run() -> None:
-    derived = FRAMEWORK.derive(CONFIG)
+    derived = KEY_TABLE.derive(CONFIG)
     assert derived.facts == {
         "learning_rate": 4e-5,
         "group_size": 16,
@@ -72,7 +72,7 @@ def test_config_of_a_synchronous_run() -> None:
 
 def test_an_asynchronous_run_is_as_old_as_allowed() -> None:
     stated = {**CONFIG, "async_config.max_steps_off_policy": 3}
-    derived = FRAMEWORK.derive(stated)
+    derived = KEY_TABLE.derive(stated)
     assert derived.facts["lag"] == 12.0
     assert derived.arithmetic["lag"] == (
         "async_config.max_steps_off_policy 3 x num_substeps 4 = 12"
@@ -81,7 +81,7 @@ def test_an_asynchronous_run_is_as_old_as_allowed() -> None:
 
 
 def test_substeps_that_are_not_stated_are_the_default_and_said() -> None:
-    derived = FRAMEWORK.derive({})
+    derived = KEY_TABLE.derive({})
     assert derived.facts == {"minibatches_per_refresh": 1, "epochs_per_refresh": 1}
     assert derived.assumptions == ("num_substeps 1 (tinker-cookbook's default)",)
 
@@ -92,44 +92,44 @@ def test_clipping_is_read_off_thresholds_of_the_ratio() -> None:
         "loss_fn_config.clip_low_threshold": 0.9,
         "loss_fn_config.clip_high_threshold": 1.28,
     }
-    facts = FRAMEWORK.derive(stated).facts
+    facts = KEY_TABLE.derive(stated).facts
     assert (facts["clip_low"], facts["clip_high"]) == (0.1, 0.28)
-    facts = FRAMEWORK.derive({**stated, "loss_fn": "cispo"}).facts
+    facts = KEY_TABLE.derive({**stated, "loss_fn": "cispo"}).facts
     assert "clip_low" not in facts
 
 
 def test_doubled_keys_count_where_the_plain_ones_are_absent() -> None:
-    facts = FRAMEWORK.derive(
+    facts = KEY_TABLE.derive(
         {"X_group_size": 8, "X_learning_rate": 1e-5, "learning_rate": 2e-5}
     ).facts
     assert (facts["group_size"], facts["learning_rate"]) == (8, 2e-5)
 
 
 def test_removed_groups_are_said() -> None:
-    derived = FRAMEWORK.derive({**CONFIG, "remove_constant_reward_groups": True})
+    derived = KEY_TABLE.derive({**CONFIG, "remove_constant_reward_groups": True})
     assert any("groups with spread" in line for line in derived.assumptions)
 
 
 @pytest.mark.parametrize("value", ["x", None, -1, 0, float("nan"), True, "max(1, 2)", 2.5])
 def test_values_that_are_no_counts_are_left_out(value: Any) -> None:
-    facts = FRAMEWORK.derive({"num_substeps": value, "groups_per_batch": value}).facts
+    facts = KEY_TABLE.derive({"num_substeps": value, "groups_per_batch": value}).facts
     assert facts["minibatches_per_refresh"] == 1
     assert "prompts_per_step" not in facts
 
 
 def test_every_key_of_a_row_is_understood() -> None:
-    assert [key for key in ROW if not FRAMEWORK.understands(key)] == []
-    assert FRAMEWORK.score(ROW) >= 10
+    assert [key for key in ROW if not KEY_TABLE.understands(key)] == []
+    assert KEY_TABLE.score(ROW) >= 10
 
 
 def test_a_row_is_a_batch_of_rollouts() -> None:
-    assert {"step", "progress/batch", "training_client/step"} <= set(FRAMEWORK.refreshes)
-    assert not FRAMEWORK.optimizer_steps
+    assert {"step", "progress/batch", "training_client/step"} <= set(KEY_TABLE.refreshes)
+    assert not KEY_TABLE.optimizer_steps
 
 
 def test_the_stand_in_is_what_is_optimised() -> None:
-    assert FRAMEWORK.reward[-1] == ("reward/mean",)
-    assert "stand-in" in FRAMEWORK.never_reward["reward/f"]
+    assert KEY_TABLE.reward[-1] == ("reward/mean",)
+    assert "stand-in" in KEY_TABLE.never_reward["reward/f"]
 
 
 def test_real_rows(real_logs: Path) -> None:
@@ -137,8 +137,8 @@ def test_real_rows(real_logs: Path) -> None:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 100
     keys = {key for row in rows for key in row}
-    assert [key for key in keys if not FRAMEWORK.understands(key)] == []
+    assert [key for key in keys if not KEY_TABLE.understands(key)] == []
     for row in rows:
-        silent = row[FRAMEWORK.series["all_right_share"][0]]
-        silent += row[FRAMEWORK.series["all_wrong_share"][0]]
+        silent = row[KEY_TABLE.series["all_right_share"][0]]
+        silent += row[KEY_TABLE.series["all_wrong_share"][0]]
         assert silent == pytest.approx(1 - row["env/all/by_group/frac_mixed"])

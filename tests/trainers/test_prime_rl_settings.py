@@ -9,7 +9,7 @@ import pytest
 from advisor.logs.settings.setting_keys import check_settings
 from advisor.trainers.prime_rl import keys as prime_rl
 
-FRAMEWORK = prime_rl.FRAMEWORK
+KEY_TABLE = prime_rl.KEY_TABLE
 
 NEW: dict[str, Any] = {
     "max_steps": 200,
@@ -40,7 +40,7 @@ OLD: dict[str, Any] = {
 
 
 def test_one_file_for_all() -> None:
-    derived = FRAMEWORK.derive(NEW)
+    derived = KEY_TABLE.derive(NEW)
     assert derived.facts == {
         "minibatches_per_refresh": 1,
         "epochs_per_refresh": 1,
@@ -70,7 +70,7 @@ def test_one_file_for_all() -> None:
 
 
 def test_names_of_2025() -> None:
-    derived = FRAMEWORK.derive(OLD)
+    derived = KEY_TABLE.derive(OLD)
     check_settings(derived.facts)
     assert derived.facts["prompts_per_step"] == 16
     assert derived.facts["lag"] == 2.0
@@ -90,7 +90,7 @@ def test_names_of_2025() -> None:
     ],
 )
 def test_lag(stated: dict[str, Any], lag: float, is_said: bool) -> None:
-    derived = FRAMEWORK.derive(stated)
+    derived = KEY_TABLE.derive(stated)
     assert derived.facts["lag"] == lag
     said = [line for line in derived.assumptions if line != prime_rl.STRUCTURE]
     assert bool(said) is is_said
@@ -106,30 +106,30 @@ def test_linear_falls_over_the_last_steps_only(decay: int | None, schedule: str 
         "trainer.scheduler.warmup_steps": 10,
         "trainer.scheduler.decay_steps": decay,
     }
-    facts = FRAMEWORK.derive(stated).facts
+    facts = KEY_TABLE.derive(stated).facts
     assert facts.get("schedule") == schedule
     assert facts["warmup_steps"] == 10
 
 
 def test_optimizers_that_are_not_adam() -> None:
     stated = {"optim.type": "sgd", "optim.momentum": 0.8, "optim.betas1": 0.9}
-    assert FRAMEWORK.derive(stated).facts["momentum"] == 0.8
-    unstated = FRAMEWORK.derive({"optim.type": "sgd", "optim.betas1": 0.8})
+    assert KEY_TABLE.derive(stated).facts["momentum"] == 0.8
+    unstated = KEY_TABLE.derive({"optim.type": "sgd", "optim.betas1": 0.8})
     assert unstated.facts["momentum"] == 0.9
     assert "momentum 0.9 (prime-rl's default for SGD)" in unstated.assumptions
-    facts = FRAMEWORK.derive({**stated, "optim.type": "muon"}).facts
+    facts = KEY_TABLE.derive({**stated, "optim.type": "muon"}).facts
     assert "optimizer" not in facts
     assert "momentum" not in facts
 
 
 def test_scaling_by_the_spread_of_a_group() -> None:
-    assert FRAMEWORK.derive({"advantage.std_norm": True}).facts["advantage_scaling"] == "group"
-    assert "advantage_scaling" not in FRAMEWORK.derive({"orchestrator.algo.type": "rae"}).facts
+    assert KEY_TABLE.derive({"advantage.std_norm": True}).facts["advantage_scaling"] == "group"
+    assert "advantage_scaling" not in KEY_TABLE.derive({"orchestrator.algo.type": "rae"}).facts
 
 
 def test_tokens_per_batch_tell_no_prompts() -> None:
     stated = {"orchestrator.token_batch_size": 10_000, "orchestrator.group_size": 8}
-    assert "prompts_per_step" not in FRAMEWORK.derive(stated).facts
+    assert "prompts_per_step" not in KEY_TABLE.derive(stated).facts
 
 
 @pytest.mark.parametrize(
@@ -150,5 +150,5 @@ def test_tokens_per_batch_tell_no_prompts() -> None:
 )
 def test_keys_of_four_ages_are_understood(keys: str) -> None:
     bare = [key.removeprefix("train/") for key in keys.split()]
-    assert [key for key in bare if not FRAMEWORK.understands(key)] == []
-    assert FRAMEWORK.score(bare) >= 1
+    assert [key for key in bare if not KEY_TABLE.understands(key)] == []
+    assert KEY_TABLE.score(bare) >= 1

@@ -9,8 +9,8 @@ import pytest
 
 from advisor.logfiles.configs.literal import parse_command_line
 from advisor.logfiles.table import Table, TableBuilder
-from advisor.trainers.framework import Derived
-from advisor.trainers.openrlhf.keys import FRAMEWORK
+from advisor.trainers.derived import Derived
+from advisor.trainers.openrlhf.keys import KEY_TABLE
 
 FLAT = {
     "n_samples_per_prompt": 8,
@@ -27,12 +27,13 @@ DOTTED = {
 
 
 def derive(**settings: Any) -> Derived:
-    return FRAMEWORK.derive(settings)
+    return KEY_TABLE.derive(settings)
 
 
 @pytest.mark.parametrize("settings", [FLAT, DOTTED, {k: str(v) for k, v in FLAT.items()}])
 def test_batches(settings: dict[str, Any]) -> None:
-    facts, arithmetic, assumptions = FRAMEWORK.derive(settings)
+    derived = KEY_TABLE.derive(settings)
+    facts, arithmetic, assumptions = derived.facts, derived.arithmetic, derived.assumptions
     assert facts["group_size"] == 8
     assert facts["prompts_per_step"] == 256 / 8
     assert facts["minibatches_per_refresh"] == 128 * 8 / 256
@@ -74,7 +75,7 @@ def test_batches_that_do_not_divide() -> None:
     ],
 )
 def test_lag(settings: dict[str, Any], lag: float) -> None:
-    assert FRAMEWORK.derive({**FLAT, **settings}).facts["lag"] == lag
+    assert KEY_TABLE.derive({**FLAT, **settings}).facts["lag"] == lag
 
 
 def test_lag_needs_the_refresh_interval() -> None:
@@ -87,9 +88,9 @@ def test_lag_needs_the_refresh_interval() -> None:
 def test_optimizer() -> None:
     facts = derive(actor_learning_rate="5e-7", adam_betas="(0.9, 0.95)").facts
     assert facts == {"learning_rate": 5e-7, "optimizer": "adamw", "momentum": 0.9}
-    apart = FRAMEWORK.derive({"actor.adam.lr": 1e-6, "actor.adam.betas.0": 0.8}).facts
+    apart = KEY_TABLE.derive({"actor.adam.lr": 1e-6, "actor.adam.betas.0": 0.8}).facts
     assert apart["momentum"] == 0.8
-    muon = FRAMEWORK.derive({"actor.optim": "muon", "actor.adam.lr": 1e-6})
+    muon = KEY_TABLE.derive({"actor.optim": "muon", "actor.adam.lr": 1e-6})
     assert "learning_rate" not in muon.facts
     assert "muon" in muon.assumptions[0]
 
@@ -116,7 +117,7 @@ def test_schedule() -> None:
     ],
 )
 def test_trust_region(settings: dict[str, Any], expected: tuple[float, float]) -> None:
-    facts = FRAMEWORK.derive(settings).facts
+    facts = KEY_TABLE.derive(settings).facts
     assert (facts.get("clip_low"), facts.get("clip_high")) == expected
 
 
@@ -124,10 +125,10 @@ def test_trust_region(settings: dict[str, Any], expected: tuple[float, float]) -
 def test_flags_with_two_values(prefix: str) -> None:
     betas = "adam.betas" if prefix else "adam_betas"
     command = f"--{prefix}eps_clip_low_high 0.2 0.28 --{prefix}{betas} 0.8 0.95 --packing_samples"
-    facts = FRAMEWORK.derive({**parse_command_line(command.split()), "eps_clip": 0.1}).facts
+    facts = KEY_TABLE.derive({**parse_command_line(command.split()), "eps_clip": 0.1}).facts
     assert (facts["clip_low"], facts["clip_high"]) == (0.2, 0.28)
     rate = {"actor.adam.lr": 1e-6}
-    facts = FRAMEWORK.derive({**parse_command_line(command.split()), **rate}).facts
+    facts = KEY_TABLE.derive({**parse_command_line(command.split()), **rate}).facts
     assert facts["momentum"] == 0.8
 
 
@@ -135,7 +136,7 @@ def test_a_switch_whose_name_begins_with_no() -> None:
     settings = parse_command_line(
         ["--no_advantage_std_norm", "--advantage_estimator", "reinforce_baseline"]
     )
-    assert FRAMEWORK.derive(settings).facts == {"advantage_scaling": "none"}
+    assert KEY_TABLE.derive(settings).facts == {"advantage_scaling": "none"}
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_a_switch_whose_name_begins_with_no() -> None:
     ],
 )
 def test_advantage_scaling(settings: dict[str, Any], scaling: str | None) -> None:
-    assert FRAMEWORK.derive(settings).facts.get("advantage_scaling") == scaling
+    assert KEY_TABLE.derive(settings).facts.get("advantage_scaling") == scaling
 
 
 def test_taken_over() -> None:
@@ -195,20 +196,20 @@ def table(**columns: list[float]) -> Table:
 
 
 def test_a_kl_of_exactly_zero_is_none() -> None:
-    assert FRAMEWORK.observe(table(kl=[0.0] * 6)).facts == {"kl_coefficient": 0.0}
-    assert FRAMEWORK.observe(table(kl=[0.0] * 5 + [1e-9])).facts == {}
-    assert FRAMEWORK.observe(table(kl=[0.0] * 3)).facts == {}
-    assert FRAMEWORK.observe(table(reward=[0.0] * 6)).facts == {}
+    assert KEY_TABLE.observe(table(kl=[0.0] * 6)).facts == {"kl_coefficient": 0.0}
+    assert KEY_TABLE.observe(table(kl=[0.0] * 5 + [1e-9])).facts == {}
+    assert KEY_TABLE.observe(table(kl=[0.0] * 3)).facts == {}
+    assert KEY_TABLE.observe(table(reward=[0.0] * 6)).facts == {}
 
 
 def test_keys() -> None:
-    assert FRAMEWORK.reward[0] == ("rollout/reward_mean",)
-    named = {name for level in FRAMEWORK.reward for name in level}
-    assert not named & set(FRAMEWORK.never_reward)
+    assert KEY_TABLE.reward[0] == ("rollout/reward_mean",)
+    named = {name for level in KEY_TABLE.reward for name in level}
+    assert not named & set(KEY_TABLE.never_reward)
     for key in ("eval/eval_math_pass1", "eval_math_pass1", "group_reward_std", "global_step"):
-        assert FRAMEWORK.reads(key)
+        assert KEY_TABLE.reads(key)
     for key in ("eval_math_pass4", "return", "timing/broadcast", "total_length", "critic_lr"):
-        assert FRAMEWORK.understands(key)
-        assert not FRAMEWORK.reads(key)
-    assert FRAMEWORK.score(["reward", "step", "loss", "kl", "ppo_kl", "learning_rate"]) == 0
-    assert FRAMEWORK.score(["actor_lr", "policy_loss", "reward"]) == 1
+        assert KEY_TABLE.understands(key)
+        assert not KEY_TABLE.reads(key)
+    assert KEY_TABLE.score(["reward", "step", "loss", "kl", "ppo_kl", "learning_rate"]) == 0
+    assert KEY_TABLE.score(["actor_lr", "policy_loss", "reward"]) == 1

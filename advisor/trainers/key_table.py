@@ -6,38 +6,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.logfiles.table import Table
+from advisor.trainers.derived import Derived
 
 PREFIXES = ("train/", "train.", "metrics/", "metrics.", "data/", "logs/")
 """What W&B, TensorBoard and nested JSON put before the keys of a train row."""
 
 
-class Derived(NamedTuple):
-    """Settings of a trainer in the package's names.
-
-    Attributes
-    ----------
-    facts : dict of str to object
-        By ``advisor.logs.settings.setting_keys.KEYS``.
-    arithmetic : dict of str to str
-        How each was reached: ``"train_batch_size 1024 / ppo_mini_batch_size 256 = 4"``.
-    assumptions : tuple of str
-        What had to be taken as given on the way.
-    """
-
-    facts: dict[str, Any]
-    arithmetic: dict[str, str]
-    assumptions: tuple[str, ...] = ()
-
-
 def _derive_nothing(source: Mapping[str, Any] | Table) -> Derived:
-    return Derived({}, {})
+    return Derived()
 
 
-@dataclass(frozen=True)
-class Framework:
+@dataclass(frozen=True, eq=False)
+class KeyTable:
     """Meaning of a trainer's keys and settings.
 
     Keys are compared in lower case, without blanks round slashes, and also without the prefixes

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from advisor.logs.settings.setting_keys import check_settings
-from advisor.trainers.generic import own_loop
+from advisor.trainers import KeyTable, Trainer, register, unregister
+from advisor.trainers.generic import keys as own_loop
 
-FRAMEWORK = own_loop.FRAMEWORK
+KEY_TABLE = own_loop.KEY_TABLE
 
 
 def test_settings_beyond_the_common_names() -> None:
-    derived = FRAMEWORK.derive(
+    derived = KEY_TABLE.derive(
         {
             "batch": 2,
             "steps": "30",
@@ -54,25 +55,28 @@ def test_settings_beyond_the_common_names() -> None:
     ],
 )
 def test_what_cannot_be_told_is_left_out(settings: dict[str, Any]) -> None:
-    assert FRAMEWORK.derive(settings).facts == {}
+    assert KEY_TABLE.derive(settings).facts == {}
 
 
 def test_the_tightest_bound_of_the_ratio_is_its_own() -> None:
-    facts = FRAMEWORK.derive({"epsilon": 0.2, "epsilon_high": 0.28}).facts
+    facts = KEY_TABLE.derive({"epsilon": 0.2, "epsilon_high": 0.28}).facts
     assert (facts["clip_low"], facts["clip_high"]) == (0.2, 0.28)
 
 
 def test_keys() -> None:
-    assert FRAMEWORK.score(["zvf", "gu"]) == 2
-    assert "zvf" in FRAMEWORK.series["silent_group_share"]
+    assert KEY_TABLE.score(["zvf", "gu"]) == 2
+    assert "zvf" in KEY_TABLE.series["silent_group_share"]
     for key in ("reward_trace", "loss_trace", "acc", "base accuracy", "pass@3", "eval_accuracy"):
-        assert FRAMEWORK.understands(key), key
-    assert not FRAMEWORK.understands("peak_rewards_of_my_own")
+        assert KEY_TABLE.understands(key), key
+    assert not KEY_TABLE.understands("peak_rewards_of_my_own")
 
 
-def test_another_trainers_keys_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    from advisor import trainers as frameworks
-
-    monkeypatch.setattr(frameworks, "FRAMEWORKS", (frameworks.Framework("X", marks=("x/.+",)),))
-    assert own_loop.unless_another(["reward", "loss"]) == "own loop"
-    assert own_loop.unless_another(["reward", "train/x/loss"]) is None
+def test_another_trainers_keys_come_first() -> None:
+    another = Trainer("X", keys=(KeyTable("X", marks=("x/.+",)),))
+    assert own_loop.unless_another(["reward", "train/x/loss"]) == "own loop"
+    register(another)
+    try:
+        assert own_loop.unless_another(["reward", "loss"]) == "own loop"
+        assert own_loop.unless_another(["reward", "train/x/loss"]) is None
+    finally:
+        unregister(another)

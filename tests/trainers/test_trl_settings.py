@@ -9,14 +9,14 @@ import pytest
 from advisor.logs.settings.setting_keys import KEYS, check_settings
 from advisor.run.pilot_run import SERIES
 from advisor.trainers import plain, spellings
-from advisor.trainers.framework import Derived
-from advisor.trainers.trl.keys import ASYNC_FRAMEWORK, FRAMEWORK
+from advisor.trainers.derived import Derived
+from advisor.trainers.trl.keys import ASYNC_KEY_TABLE, KEY_TABLE
 
 BATCH = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "num_generations": 8}
 
 
 def derive(**settings: Any) -> Derived:
-    derived = FRAMEWORK.derive({key.replace("__", "."): v for key, v in settings.items()})
+    derived = KEY_TABLE.derive({key.replace("__", "."): v for key, v in settings.items()})
     assert set(derived.arithmetic) == set(derived.facts)
     assert set(derived.facts) <= set(KEYS)
     check_settings(derived.facts)
@@ -24,12 +24,12 @@ def derive(**settings: Any) -> Derived:
 
 
 def understands(key: str) -> bool:
-    return any(FRAMEWORK.understands(name) for name in spellings(plain(key)))
+    return any(KEY_TABLE.understands(name) for name in spellings(plain(key)))
 
 
 def test_names_of_series_are_the_package_s() -> None:
-    assert set(FRAMEWORK.series) <= set(SERIES)
-    assert set(ASYNC_FRAMEWORK.series) <= set(SERIES)
+    assert set(KEY_TABLE.series) <= set(SERIES)
+    assert set(ASYNC_KEY_TABLE.series) <= set(SERIES)
 
 
 @pytest.mark.parametrize(
@@ -75,19 +75,19 @@ def test_marks_tell_trl_from_others() -> None:
     old = ["loss", "kl", "reward", "reward_std", "completion_length", "rewards/exact", "step"]
     new = ["loss", "reward", "frac_reward_zero_std", "clip_ratio/region_mean"]
     other = ["step", "reward", "loss", "critic/score/mean", "actor/lr", "response_length/mean"]
-    assert FRAMEWORK.score(old) == 2
-    assert FRAMEWORK.score(new) == 2
-    assert FRAMEWORK.score(other) == 0
+    assert KEY_TABLE.score(old) == 2
+    assert KEY_TABLE.score(new) == 2
+    assert KEY_TABLE.score(other) == 0
     # The first of equals is chosen, so the asynchronous trainer must win its own logs outright.
     asynchronous = [*new, "kl", "ratio", "weight_sync_time_s", "training_tok/s"]
-    assert ASYNC_FRAMEWORK.score(new) == FRAMEWORK.score(new)
-    assert ASYNC_FRAMEWORK.score(asynchronous) > FRAMEWORK.score(asynchronous)
+    assert ASYNC_KEY_TABLE.score(new) == KEY_TABLE.score(new)
+    assert ASYNC_KEY_TABLE.score(asynchronous) > KEY_TABLE.score(asynchronous)
 
 
 def test_kl_of_the_asynchronous_trainer_is_to_the_old_policy() -> None:
-    assert FRAMEWORK.series["kl"] == ("kl",)
-    assert "kl" not in ASYNC_FRAMEWORK.series
-    assert ASYNC_FRAMEWORK.series["policy_kl"] == ("kl",)
+    assert KEY_TABLE.series["kl"] == ("kl",)
+    assert "kl" not in ASYNC_KEY_TABLE.series
+    assert ASYNC_KEY_TABLE.series["policy_kl"] == ("kl",)
 
 
 def test_values_taken_over() -> None:
@@ -136,9 +136,9 @@ def test_what_is_no_setting_is_left_out(value: Any) -> None:
 
 def test_a_setting_of_the_run_comes_before_one_nested_deeper() -> None:
     settings = {"model.dual.learning_rate": 1.0, "args.learning_rate": 2.0}
-    assert FRAMEWORK.derive(settings).facts["learning_rate"] == 2.0
+    assert KEY_TABLE.derive(settings).facts["learning_rate"] == 2.0
     settings = {"model/num_parameters": 3e9, "peft_config.default.r": 16, "x.r": 4}
-    facts = FRAMEWORK.derive(settings).facts
+    facts = KEY_TABLE.derive(settings).facts
     assert facts == {"parameters": 3e9, "adapter": "lora", "adapter_rank": 16}
 
 
@@ -370,8 +370,8 @@ def test_kl_within_the_reward_is_said() -> None:
 
 
 def test_a_list_of_one_data_set_names_the_task() -> None:
-    assert FRAMEWORK.derive({"dataset.0": "a/b"}).facts == {"task": "a/b"}
-    assert FRAMEWORK.derive({"dataset.0": "a/b", "dataset.1": "c/d"}).facts == {}
+    assert KEY_TABLE.derive({"dataset.0": "a/b"}).facts == {"task": "a/b"}
+    assert KEY_TABLE.derive({"dataset.0": "a/b", "dataset.1": "c/d"}).facts == {}
 
 
 def test_hyperparameters_beside_real_tables(real_logs: Path) -> None:

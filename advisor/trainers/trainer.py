@@ -1,0 +1,63 @@
+"""What the package knows of one trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from advisor.logfiles.logged import Reader
+from advisor.run.pilot_run import Hyperparameters
+from advisor.trainers.key_table import KeyTable
+from advisor.trainers.launch import Launch
+
+
+@dataclass(frozen=True)
+class Export:
+    """How to write a configuration from which a trainer starts.
+
+    Attributes
+    ----------
+    name : str
+        As in ``advisor export --to``.
+    label : str
+        Trainer and kind of file, as a report calls them.
+    file_name : str
+        Name of the file by default.
+    render : callable (Launch, model) -> str
+        Text of the file; raises `InputError` where the trainer has no such setting.
+    """
+
+    name: str
+    label: str
+    file_name: str
+    render: Callable[[Launch, str | None], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """One trainer: its log keys, log formats, configuration and names of settings.
+
+    Attributes
+    ----------
+    name : str
+        As runs carry it in ``framework``; unique among registered trainers.
+    keys : tuple of KeyTable
+        Meaning of its keys and settings, one table per variant; the first is the trainer's own.
+    readers : tuple of Reader
+        Log formats that only this trainer writes.
+    export : Export or None
+    setting_names : mapping of str to str
+        Setting of the package -> its name in the trainer's configuration.
+    recipes : mapping of str to mapping
+        Name -> settings that its defaults or example scripts use, as reference points.
+    paste : callable (Hyperparameters) -> str, or None
+        Settings as one line to paste into the trainer's configuration.
+    """
+
+    name: str
+    keys: tuple[KeyTable, ...]
+    readers: tuple[Reader, ...] = ()
+    export: Export | None = None
+    setting_names: Mapping[str, str] = field(default_factory=dict)
+    recipes: Mapping[str, Mapping[str, float | int]] = field(default_factory=dict)
+    paste: Callable[[Hyperparameters], str] | None = None
