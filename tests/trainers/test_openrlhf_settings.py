@@ -30,10 +30,14 @@ def derive(**settings: Any) -> Derived:
     return KEY_TABLE.derive(settings)
 
 
+def parts(**settings: Any) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
+    derived = derive(**settings)
+    return derived.facts, derived.arithmetic, derived.assumptions
+
+
 @pytest.mark.parametrize("settings", [FLAT, DOTTED, {k: str(v) for k, v in FLAT.items()}])
 def test_batches(settings: dict[str, Any]) -> None:
-    derived = KEY_TABLE.derive(settings)
-    facts, arithmetic, assumptions = derived.facts, derived.arithmetic, derived.assumptions
+    facts, arithmetic, assumptions = parts(**settings)
     assert facts["group_size"] == 8
     assert facts["prompts_per_step"] == 256 / 8
     assert facts["minibatches_per_refresh"] == 128 * 8 / 256
@@ -44,7 +48,7 @@ def test_batches(settings: dict[str, Any]) -> None:
 
 
 def test_defaults_are_named_where_they_are_needed() -> None:
-    facts, arithmetic, assumptions = derive(n_samples_per_prompt=4, rollout_batch_size=64)
+    facts, arithmetic, assumptions = parts(n_samples_per_prompt=4, rollout_batch_size=64)
     assert facts["prompts_per_step"] == 32
     assert facts["minibatches_per_refresh"] == 2
     assert "train_batch_size 128 (OpenRLHF's default)" in arithmetic["prompts_per_step"]
@@ -53,15 +57,15 @@ def test_defaults_are_named_where_they_are_needed() -> None:
 
 
 def test_nothing_is_derived_from_nothing() -> None:
-    assert derive() == Derived({}, {}, ())
+    assert derive() == Derived()
     assert derive(n_samples_per_prompt="G", rollout_batch_size=64).facts == {}
 
 
 def test_batches_that_do_not_divide() -> None:
-    facts, _, assumptions = derive(**{**FLAT, "train_batch_size": 300})
+    facts, _, assumptions = parts(**{**FLAT, "train_batch_size": 300})
     assert facts["minibatches_per_refresh"] == 3
     assert any("leaves 124 samples over" in line for line in assumptions)
-    facts, _, assumptions = derive(**{**FLAT, "train_batch_size": 2048})
+    facts, _, assumptions = parts(**{**FLAT, "train_batch_size": 2048})
     assert "minibatches_per_refresh" not in facts
     assert any("less than one optimizer step" in line for line in assumptions)
 
@@ -79,7 +83,7 @@ def test_lag(settings: dict[str, Any], lag: float) -> None:
 
 
 def test_lag_needs_the_refresh_interval() -> None:
-    facts, _, assumptions = derive(async_train=True)
+    facts, _, assumptions = parts(async_train=True)
     assert "lag" not in facts
     assert any("cannot be told" in line for line in assumptions)
     assert "lag" not in derive(**FLAT).facts
@@ -97,7 +101,7 @@ def test_optimizer() -> None:
 
 def test_schedule() -> None:
     length = {"num_episodes": 5, "num_rollouts_per_episodes": 10, "lr_warmup_ratio": 0.03}
-    facts, _, assumptions = derive(**FLAT, **length, lr_scheduler="cosine_with_min_lr")
+    facts, _, assumptions = parts(**FLAT, **length, lr_scheduler="cosine_with_min_lr")
     assert facts["schedule"] == "cosine"
     assert facts["planned_steps"] == 10 * 5 * 4 * 2
     assert facts["warmup_steps"] == 12
@@ -155,7 +159,7 @@ def test_advantage_scaling(settings: dict[str, Any], scaling: str | None) -> Non
 
 
 def test_taken_over() -> None:
-    facts, arithmetic, _ = derive(
+    facts, arithmetic, _ = parts(
         init_kl_coef="1e-3",
         lora_rank=64,
         pretrain="Qwen/Qwen2.5-7B",

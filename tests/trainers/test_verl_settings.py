@@ -116,7 +116,7 @@ def test_quoted_values_give_the_same() -> None:
 
 
 def test_nothing_is_derived_from_nothing() -> None:
-    assert derive({}) == Derived({}, {}, ())
+    assert derive({}) == Derived()
 
 
 def test_overrides_use_defaults_only_within_products() -> None:
