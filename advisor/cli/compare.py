@@ -1,13 +1,12 @@
-"""Command that puts two studies or two runs side by side: compare."""
+"""``advisor compare``: two studies or two runs side by side."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from advisor.cli.flags import WIDE, Column, Debug, Quiet, Settings, Sidecar, noted, pairs
+from advisor.cli import flags
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def compare(
-    one: Annotated[Path, typer.Argument(metavar="A", help="A study, or the log of a run.")],
-    other: Annotated[Path, typer.Argument(metavar="B", help="Another of the same kind.")],
-    everything: Annotated[bool, typer.Option("--all", help="Also what does not differ.")] = False,
-    sidecar: Sidecar = None,
-    settings: Settings = None,
-    column: Column = None,
-    quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    debug: Debug = False,
+    one: flags.First,
+    other: flags.Second,
+    everything: flags.Everything = False,
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
 ) -> None:
     """Show what differs between two studies, or between two runs.
 
@@ -33,25 +32,15 @@ def compare(
 
     [bold]Examples[/]: advisor compare study-may study-june / advisor compare a.jsonl b.jsonl --all
     """
-    from rich.console import Console
-
-    from advisor.study.compare import compare as put_beside
+    from advisor.cli.terminal import noted, output
+    from advisor.study.compare import compare as compare_paths
 
     with noted(quiet=quiet):
-        found = put_beside(
-            one,
-            other,
-            sidecar=sidecar,
-            overrides=pairs(settings, "--set"),
-            columns=pairs(column, "--column"),
-        )
+        found = compare_paths(one, other, **flags.stated(sidecar, settings, column))
     if as_json:
         typer.echo(found.to_json())
-        return
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDE
-    show(found, console, everything=everything)
+    else:
+        show(found, output(), everything=everything)
 
 
 def show(found: Comparison, console: Console, *, everything: bool) -> None:

@@ -1,14 +1,14 @@
-"""Command that judges runs: diagnose."""
+"""``advisor diagnose``: what is wrong with runs, if anything."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from advisor.cli.flags import WIDE, Column, Debug, Logs, Settings, Sidecar, noted, pairs
+from advisor.cli import flags
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,60 +23,34 @@ COLOURS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan", "PASS": "green"}
 
 
 def diagnose(
-    logs: Logs,
-    sidecar: Sidecar = None,
-    settings: Settings = None,
-    column: Column = None,
-    figures: Annotated[
-        Path | None, typer.Option(help="Folder for one figure per failure mode and run.")
-    ] = None,
-    posterior: Annotated[
-        Path | None,
-        typer.Option(
-            help="posterior.nc or a study: also judge how near its refresh limit a run is."
-        ),
-    ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No cards; only the table.")] = False,
-    debug: Debug = False,
+    logs: flags.Logs,
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    figures: flags.DiagnosisFigures = None,
+    posterior: flags.MarginPosterior = None,
+    markdown: flags.Markdown = False,
+    as_json: flags.Json = False,
+    quiet: flags.Quiet = False,
+    debug: flags.Debug = False,
 ) -> None:
     """Tell reward hacking, dead advantages, lost entropy, instability and collapse apart.
 
-    Ends with code 5 where a run fails. Needs no fit.
+    Ends with code 5 where a run fails. Needs no fit. With --quiet only the table is shown.
 
     [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --figures figures
     """
-    from rich.console import Console
-
-    from advisor.diagnosis import diagnose as judge
+    from advisor.cli.inspect import require_runs
+    from advisor.cli.terminal import output
     from advisor.diagnosis.text import as_json as to_json
     from advisor.diagnosis.text import as_markdown
-    from advisor.errors import InputError
-    from advisor.logs.survey import known_formats, survey
+    from advisor.logs.survey import survey
 
-    found = survey(
-        logs,
-        sidecar=sidecar,
-        overrides=pairs(settings, "--set"),
-        columns=pairs(column, "--column"),
+    found = survey(logs, **flags.stated(sidecar, settings, column))
+    require_runs(
+        found, logs, "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
     )
-    if not found.runs:
-        why = "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
-        raise InputError(
-            "no run was found" + (f" ({why})" if why else ""),
-            path=", ".join(str(path) for path in logs[:3]),
-            advice=f"Give a folder or file that holds one of: {known_formats()}",
-        )
-    if posterior is None:
-        judged = [judge(run) for run in found.runs]
-    else:
-        from advisor.forecast.margin import refresh_margin
-        from advisor.monitoring.loading import load_posterior
-
-        with noted(quiet=quiet):
-            known, _ = load_posterior(posterior)
-        judged = [judge(run, *(refresh_margin(known, run) or ())) for run in found.runs]
+    judged = _judge(found.runs, posterior, quiet=quiet)
     if figures is not None:
         _draw(found.runs, judged, figures)
     if as_json:
@@ -84,15 +58,27 @@ def diagnose(
     elif markdown:
         typer.echo(as_markdown(judged), nl=False)
     else:
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console.width = WIDE
-        show(judged, console, with_cards=not quiet)
+        show(judged, output(), with_cards=not quiet)
     for path, reason in found.unread:
         if reason != "not a log that any reader knows" and not reason.startswith("settings"):
             typer.echo(f"Not read: {path}: {reason}", err=True)
     if any(one.verdict == "FAIL" for one in judged):
         raise typer.Exit(FAILED)
+
+
+def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> list[Diagnosis]:
+    """Diagnose runs, with their distance from the refresh limit where a posterior is given."""
+    from advisor.diagnosis import diagnose as judge
+
+    if posterior is None:
+        return [judge(run) for run in runs]
+    from advisor.cli.terminal import noted
+    from advisor.forecast.margin import refresh_margin
+    from advisor.monitoring.loading import load_posterior
+
+    with noted(quiet=quiet):
+        known, _ = load_posterior(posterior)
+    return [judge(run, *(refresh_margin(known, run) or ())) for run in runs]
 
 
 def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> None:
@@ -139,6 +125,7 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
 
 
 def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:
+    """Write a figure per failure mode and run."""
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import render
     from advisor.reporting.figures.symptom import draw_symptom, symptom_info

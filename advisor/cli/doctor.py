@@ -1,12 +1,12 @@
-"""Command that looks at the installation: doctor."""
+"""``advisor doctor``: the installation."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from advisor.cli.flags import WIDE, Debug
+from advisor.cli import flags
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,32 +16,25 @@ if TYPE_CHECKING:
 CANNOT_FIT = 2
 """Exit code where a fit cannot run: the user has to mend the installation."""
 
-MEGABYTE = 1e6
-
 
 def doctor(
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only what is wrong.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    debug: Debug = False,
+    quiet: flags.Quiet = False, as_json: flags.Json = False, debug: flags.Debug = False
 ) -> None:
     """Say what is installed, what will sample, and whether a fit can run.
 
-    Ends with code 2 where it cannot, and says what to do. Loads nothing of what it looks at.
+    Ends with code 2 where it cannot, and says what to do; with --quiet that alone. Loads nothing of
+    what it looks at.
 
     [bold]Example[/]: advisor doctor
     """
-    from rich.console import Console
-
     from advisor.cli.installation import examine
+    from advisor.cli.terminal import output
 
     found = examine()
     if as_json:
         typer.echo(found.to_json())
     elif not quiet:
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console.width = WIDE
-        show(found, console)
+        show(found, output())
     if not found.can_fit:
         for problem in found.problems:
             typer.echo(f"Problem: {problem}", err=True)
@@ -54,9 +47,9 @@ def show(found: Health, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE, header_style="bold")
-    for name in ("package", "version", "wanted", ""):
-        table.add_column(name, overflow="fold")
+    table = Table("package", "version", "wanted", "", box=SIMPLE, header_style="bold")
+    for column in table.columns:
+        column.overflow = "fold"
     table.add_row("advisor", found.advisor, "", "")
     table.add_row("Python", found.python, "", found.platform)
     for package in found.packages:
@@ -70,27 +63,23 @@ def show(found: Health, console: Console) -> None:
         f"Samples:  {found.backend}.",
         f"CPUs:     {found.cpus}; as many chains run at a time.",
         f"Cache:    {cache.folder}",
-        f"          {_size(cache.bytes)}, {access}, {state}.",
+        f"          {cache.bytes / 1e6:.1f} MB, {access}, {state}.",
     ]
     if cache.other_folders:
         lines.append(
             f"          {cache.other_folders} folders of other versions beside it, "
-            f"{_size(cache.other_bytes)}; they can be deleted."
+            f"{cache.other_bytes / 1e6:.1f} MB; they can be deleted."
         )
-    for place, extra in enumerate(found.extras):
+    heads = ["Extras:  ", *["         "] * len(found.extras)]
+    for head, extra in zip(heads, found.extras, strict=False):
         missing = [name for name, version in extra.versions.items() if version is None]
         have = ", ".join(f"{name} {version}" for name, version in extra.versions.items() if version)
-        told = have if extra.is_there else f"missing {', '.join(missing)}"
-        head = "Extras:  " if place == 0 else "         "
+        state = have if extra.is_there else f"missing {', '.join(missing)}"
         install = "" if extra.is_there else f" (pip install 'grpo-advisor[{extra.name}]')"
-        lines.append(f"{head} {extra.name}: {told}. For {extra.enables}{install}")
+        lines.append(f"{head} {extra.name}: {state}. For {extra.enables}{install}")
     for line in lines:
         console.print(Text(line), soft_wrap=True)
     if found.can_fit:
         console.print(Text("\nA fit can run.", style="bold green"))
     else:
         console.print(Text("\nA fit cannot run.", style="bold red"))
-
-
-def _size(count: int) -> str:
-    return f"{count / MEGABYTE:.1f} MB"

@@ -1,34 +1,244 @@
-"""What the commands of all files share: arguments, flags, and a width."""
+"""Arguments and flags of all commands, each once, and how their texts become values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-Quiet = Annotated[bool, typer.Option("--quiet", help="No notes; only the answer.")]
+# What every command takes ------------------------------------------------------------------------
 
-WIDE = 200
-"""Columns of a table that goes to a file or a pipe."""
+Debug = Annotated[bool, Option("--debug", help="Show tracebacks.")]
+Json = Annotated[bool, Option("--json", help="Print everything as JSON.")]
+Quiet = Annotated[
+    bool, Option("--quiet", help="Only the answer: no progress, notes or explanations.")
+]
+Seed = Annotated[int, Option(help="Seed of the sampler and of the search.", min=0)]
 
-Logs = Annotated[list[Path], typer.Argument(help="Pilot logs, or folders of them.")]
+# Logs and what they leave unsaid -----------------------------------------------------------------
+
+Logs = Annotated[list[Path], Argument(help="Pilot logs, or folders of them.")]
+Log = Annotated[Path, Argument(help="Log of the run, or its folder; may not exist yet.")]
 Sidecar = Annotated[
-    Path | None,
-    typer.Option(help="pilots.toml or .csv with settings that the logs do not hold."),
+    Path | None, Option(help="pilots.toml or .csv with settings that the logs do not hold.")
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Setting of every pilot, e.g. --set group_size=8. Repeat."),
+    Option("--set", help="Setting of every run, e.g. --set group_size=8. Repeat."),
 ]
 Column = Annotated[
     list[str] | None,
-    typer.Option(help="Column of a table, e.g. --column reward=train/acc. Repeat."),
+    Option(help="Column of a table, e.g. --column reward=train/acc. Repeat."),
 ]
+Explain = Annotated[
+    bool, Option("--explain", help="For each run: keys read, and the arithmetic behind K.")
+]
+Pilots = Annotated[
+    list[Path] | None,
+    Option(help="The study's pilot logs, or their folder: read again, for a new fit. Repeat."),
+]
+
+# The model ---------------------------------------------------------------------------------------
+
+Preset = Annotated[
+    str | None,
+    Option(
+        help="Prior preset, or a path to a .toml "
+        r"\[default: lora, small_models or full_finetuning, as the runs are].",
+    ),
+]
+Families = Annotated[
+    str | None,
+    Option(
+        help="Families of curves, weighted by their forecasts: 'all', or names with commas "
+        r"\[default: spectrum]."
+    ),
+]
+Level = Annotated[float, Option(help="P(stable) that is wanted.")]
+Gpus = Annotated[int, Option(help="GPUs of the pilots and of the full run.", min=1)]
+
+# What advise is asked ----------------------------------------------------------------------------
+
+Steps = Annotated[
+    int | None,
+    Option(help=r"Optimizer steps of the full run \[default: 3 x the longest pilot]."),
+]
+Completions = Annotated[
+    float | None, Option(help="Budget in generated completions, instead of --steps.")
+]
+GpuHours = Annotated[float | None, Option(help="Budget in GPU-hours, instead of --steps.")]
+ToReward = Annotated[float | None, Option(help="Reach this reward for the least.")]
+ToShare = Annotated[float | None, Option(help="Make this share of the gain soonest, e.g. 0.95.")]
+Risk = Annotated[
+    float | None,
+    Option(help="Compare by this lower quantile, e.g. 0.1, instead of the mean."),
+]
+SecondsPerStep = Annotated[
+    float | None,
+    Option(help=r"Time of a step at the pilots' mean batch \[default: from the logs]."),
+]
+Devices = Annotated[
+    int, Option(help="Completions of a step must divide among so many devices.", min=1)
+]
+Model = Annotated[
+    str | None, Option(help=r"Model of the full run \[default: the largest piloted].")
+]
+Task = Annotated[str | None, Option(help=r"Its task \[default: the piloted one].")]
+Parameters = Annotated[
+    float | None, Option(help="Parameters of a model that was not piloted, e.g. 7e9.")
+]
+StartReward = Annotated[float | None, Option(help="Its mean reward before training, if known.")]
+GroupSizes = Annotated[str | None, Option(help="Group sizes to choose from, e.g. 8,16.")]
+LearningRates = Annotated[str | None, Option(help="Learning rates to choose from, e.g. 1e-6,2e-6.")]
+Sampler = Annotated[str, Option(help="Optuna's tpe, or gp (needs PyTorch).")]
+Storage = Annotated[
+    str | None, Option(help="File or postgresql:// URL in which the Optuna study is kept.")
+]
+Details = Annotated[
+    bool, Option("--details", help="Also print alternatives, recipes and what the pilots say.")
+]
+
+# Asking a finished study -------------------------------------------------------------------------
+
+StudyFolder = Annotated[Path, Argument(help="Folder that advisor advise or demo wrote.")]
+LearningRate = Annotated[list[float] | None, Option(help="Repeat for several.")]
+GroupSize = Annotated[list[int] | None, Option(help="Repeat for several.")]
+RefreshInterval = Annotated[
+    list[int] | None, Option(help="As so many mini-batches of one epoch. Repeat.")
+]
+Minibatches = Annotated[list[int] | None, Option(help="Mini-batches per refresh. Repeat.")]
+Epochs = Annotated[list[int] | None, Option(help="Epochs per refresh. Repeat.")]
+StepsAsAdvised = Annotated[int | None, Option(help=r"Optimizer steps \[default: as advised].")]
+PilotSteps = Annotated[
+    int | None,
+    Option(help=r"Length of the pilot \[default: half or all of the longest so far]."),
+]
+SimulationSeed = Annotated[
+    int | None,
+    Option(help=r"Seed of the simulated results \[default: that of the study].", min=0),
+]
+PilotTrainer = Annotated[
+    str | None, Option(help="Print its config for trl, verl or openrlhf instead.")
+]
+Trainer = Annotated[str, Option(help="Trainer: trl, verl or openrlhf.")]
+DevicesAsAdvised = Annotated[
+    int | None, Option(help=r"Devices that share a step \[default: as advised].", min=1)
+]
+FigureName = Annotated[
+    str,
+    Argument(
+        metavar="NAME",
+        help="stability, frontier, trajectories, posteriors, exponents, convergence, "
+        "forecast_check (with --pilots), or all.",
+    ),
+]
+FigureFormat = Annotated[
+    str | None,
+    Option("--format", help=r"png, svg or pdf \[default: as --out ends, else png]."),
+]
+First = Annotated[Path, Argument(metavar="A", help="A study, or the log of a run.")]
+Second = Annotated[Path, Argument(metavar="B", help="Another of the same kind.")]
+Everything = Annotated[bool, Option("--all", help="Also what does not differ.")]
+
+# Diagnosing, backtesting, watching ---------------------------------------------------------------
+
+DiagnosisFigures = Annotated[
+    Path | None, Option(help="Folder for one figure per failure mode and run.")
+]
+MarginPosterior = Annotated[
+    Path | None,
+    Option(help="posterior.nc or a study: also judge how near its refresh limit a run is."),
+]
+Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]
+Seen = Annotated[
+    list[float] | None,
+    Option(
+        help=r"Share of each run that the forecasts see. Repeat. \[default: 0.25]",
+        min=0.02,
+        max=0.9,
+        show_default=False,
+    ),
+]
+Transfer = Annotated[
+    bool,
+    Option(
+        "--transfer",
+        help="Forecast each model's runs from pilots of other models, by settings alone.",
+    ),
+]
+LeastSteps = Annotated[int, Option(help="Leave out runs of fewer optimizer steps.", min=0)]
+UnseenPreset = Annotated[
+    str | None,
+    Option(
+        help="Prior preset, or a path to a .toml, that has not seen these runs "
+        r"\[default: lora, small_models or full_finetuning, as each cohort is].",
+        show_default=False,
+    ),
+]
+Predictions = Annotated[
+    Path | None, Option(help="Write every forecast's quantiles, one JSON a line.")
+]
+BacktestFigure = Annotated[
+    Path | None, Option(help="Draw forecast against outcome (.svg, .png or .pdf).")
+]
+WatchPosterior = Annotated[
+    Path, Option(help="posterior.nc, or the folder that advisor advise wrote.")
+]
+TargetReward = Annotated[
+    float | None, Option(help="Also say how likely this train reward is reached.")
+]
+PlannedSteps = Annotated[
+    int | None,
+    Option(help=r"Planned optimizer steps \[default: as logged, else as advised]."),
+]
+Once = Annotated[bool, Option("--once", help="One update of what is there.")]
+Every = Annotated[float, Option(help="Seconds between two looks.", min=0.1)]
+SilentAfter = Annotated[
+    float, Option(help="Minutes without a new row after which that is said.", min=0.1)
+]
+
+# Presets -----------------------------------------------------------------------------------------
+
+PresetName = Annotated[
+    str | None, Argument(help=r"Preset, or a path to a .toml \[default: list them].")
+]
+PresetFigure = Annotated[
+    Path | None, Option(help="Draw 60 prior reward curves (.svg, .png or .pdf).")
+]
+PastPosteriors = Annotated[
+    list[Path], Argument(help="posterior.nc of past studies, each of other data.")
+]
+LearnedName = Annotated[str | None, Option(help=r"Its name \[default: that of the file].")]
+BasePreset = Annotated[
+    str | None,
+    Option(help=r"Preset to start from \[default: the one that the posteriors were fitted under]."),
+]
+
+# Where things are written ------------------------------------------------------------------------
+
+StudyOut = Annotated[Path, Option(help="Folder to write the study into.")]
+PosteriorOut = Annotated[Path, Option(help="File to save the posterior in.")]
+ConfigOut = Annotated[Path | None, Option(help=r"File to write \[default: print it].")]
+FigureOut = Annotated[
+    Path | None,
+    Option(help=r"File to write; a folder for all \[default: NAME.FORMAT here; figures for all]."),
+]
+PresetOut = Annotated[Path, Option(help="Preset to write, ending in .toml.")]
+
+
+def stated(
+    sidecar: Path | None, settings: list[str] | None, columns: list[str] | None
+) -> dict[str, Any]:
+    """Keywords of ``read_runs`` and ``survey`` for what the user states beside the logs."""
+    return {
+        "sidecar": sidecar,
+        "overrides": pairs(settings, "--set"),
+        "columns": pairs(columns, "--column"),
+    }
 
 
 def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
@@ -52,14 +262,30 @@ def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
     return out
 
 
-@contextmanager
-def noted(*, quiet: bool = False) -> Iterator[None]:
-    """Turn warnings into notes on standard error, without a line of code; or into nothing."""
-    import warnings
+def numbers(text: str | None, flag: str, kind: Callable[[str], Any]) -> tuple[Any, ...] | None:
+    """Split a list of numbers with commas.
 
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        yield
-    if not quiet:
-        for warning in said:
-            typer.echo(f"Note: {warning.message}.", err=True)
+    Raises
+    ------
+    InputError
+        One of them is no number.
+    """
+    from advisor.errors import InputError
+
+    if text is None:
+        return None
+    try:
+        return tuple(kind(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise InputError(
+            f"'{text}' is no list of numbers", key=flag, advice=f"Write {flag} 8,16"
+        ) from error
+
+
+def family_names(families: str | None) -> tuple[str, ...]:
+    """Names of curve families: those given with commas, all, or the default."""
+    from advisor.model.families import FAMILIES, SPECTRUM
+
+    if families == "all":
+        return tuple(FAMILIES)
+    return tuple(name.strip() for name in (families or SPECTRUM.name).split(","))

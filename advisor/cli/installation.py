@@ -1,8 +1,4 @@
-"""What is installed, what will sample, and whether a fit can run; nothing of it is imported.
-
-Versions come from the metadata of the installed packages, so this answers at once, and also where
-an import would fail.
-"""
+"""What is installed and what will sample, from metadata of the packages: none is imported."""
 
 from __future__ import annotations
 
@@ -39,17 +35,7 @@ HEAD = 64
 
 @dataclass(frozen=True)
 class Package:
-    """A package that a fit needs.
-
-    Attributes
-    ----------
-    name : str
-    version : str or None
-        None where it is missing.
-    wanted : str
-        Versions that will do; empty where any does.
-    is_fit : bool
-    """
+    """A package that a fit needs; `version` is None where it is missing."""
 
     name: str
     version: str | None
@@ -59,15 +45,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Extra:
-    """An optional extra.
-
-    Attributes
-    ----------
-    name : str
-    versions : dict of str to (str or None)
-    enables : str
-    is_there : bool
-    """
+    """An optional extra: versions of its packages, and what they enable."""
 
     name: str
     versions: dict[str, str | None]
@@ -77,19 +55,7 @@ class Extra:
 
 @dataclass(frozen=True)
 class Cache:
-    """The folder of compiled machine code.
-
-    Attributes
-    ----------
-    folder : str
-    bytes : int
-        Of these very formulas.
-    is_warm : bool
-        Whether the next fit loads rather than compiles.
-    is_writable : bool
-    other_folders, other_bytes : int
-        What other versions of the formulas left beside it.
-    """
+    """The folder of compiled machine code, and what other versions left beside it, in bytes."""
 
     folder: str
     bytes: int
@@ -101,21 +67,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Health:
-    """Everything that ``advisor doctor`` says.
-
-    Attributes
-    ----------
-    advisor, python, platform : str
-    packages : tuple of Package
-    backend : str
-        What will sample.
-    cache : Cache
-    extras : tuple of Extra
-    cpus : int
-        That this process may use.
-    problems : tuple of str
-        What keeps a fit from running, each with what to do.
-    """
+    """Everything that ``advisor doctor`` says; `problems` keep a fit from running."""
 
     advisor: str
     python: str
@@ -138,17 +90,7 @@ class Health:
 
 
 def examine() -> Health:
-    """Look at the installation.
-
-    Returns
-    -------
-    health : Health
-
-    Raises
-    ------
-    InputError
-        Not even versions can be compared here.
-    """
+    """Look at the installation; an ``InputError`` where not even versions can be compared."""
     if _version("packaging") is None:
         raise InputError(
             "versions cannot be compared without the package 'packaging'",
@@ -157,46 +99,40 @@ def examine() -> Health:
     python = platform.python_version()
     wanted_python, wanted = _requirements()
     packages = tuple(_package(name, versions) for name, versions in wanted.items())
-    known = {package.name: package.version for package in packages}
-    problems = []
-    if not _holds(python, wanted_python):
-        problems.append(
-            f"Python {python} is not supported. Make an environment with Python {wanted_python}."
-        )
+    known = {package.name: package.version or "(missing)" for package in packages}
+    problems = (
+        []
+        if _holds(python, wanted_python)
+        else [f"Python {python} is not supported. Make an environment with Python {wanted_python}."]
+    )
     problems += [_complaint(package) for package in packages if not package.is_fit]
     folder = code_folder()
+    is_writable = True
     try:
         check_writable(folder)
     except InputError as error:
         problems.append(str(error))
         is_writable = False
-    else:
-        is_writable = True
     return Health(
         advisor=VERSION,
         python=python,
         platform=f"{platform.system()} {platform.machine()}",
         packages=packages,
         backend=(
-            f"nutpie {known.get('nutpie') or '(missing)'} (NUTS) on machine code of the advisor's "
-            f"own, compiled by numba {known.get('numba') or '(missing)'}"
+            f"nutpie {known.get('nutpie', '(missing)')} (NUTS) on machine code of the advisor's "
+            f"own, compiled by numba {known.get('numba', '(missing)')}"
         ),
-        cache=_cache(folder, known.get("numba"), is_writable=is_writable),
+        cache=_cache(folder, _version("numba"), is_writable=is_writable),
         extras=tuple(_extra(name) for name in EXTRAS),
-        cpus=_cpus(),
+        cpus=len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1,
         problems=tuple(problems),
     )
 
 
 def is_compiled(folder: Path, numba: str | None) -> bool:
-    """Whether numba will find its machine code for this Python in the folder.
-
-    Parameters
-    ----------
-    folder : Path
-    numba : str or None
-        Installed version; machine code of another is not used.
-    """
+    """Whether this version of numba will find its machine code for this Python in the folder."""
     source = PACKAGE / "model" / "fast" / "density.py"
     # As numba names the folder of a source file, and takes no index older than the source.
     own = hashlib.sha1(str(source.parent).encode(), usedforsecurity=False).hexdigest()
@@ -210,6 +146,7 @@ def is_compiled(folder: Path, numba: str | None) -> bool:
 
 
 def _is_current(index: Path, source: Path, numba: str) -> bool:
+    """Whether an index of numba's cache is of this version and not older than its source."""
     with index.open("rb") as file:
         is_same = numba.encode() in file.read(HEAD)
     return is_same and index.stat().st_mtime >= source.stat().st_mtime
@@ -220,7 +157,7 @@ def _requirements() -> tuple[str, dict[str, str]]:
     from packaging.requirements import Requirement
 
     try:
-        told = metadata.metadata(DISTRIBUTION)
+        declared = metadata.metadata(DISTRIBUTION)
     except metadata.PackageNotFoundError:  # run from a checkout: what is there must do
         return "", dict.fromkeys(("numba", "numpy", "nutpie", "optuna", "arviz", "pymc"), "")
     wanted: dict[str, str] = {}
@@ -229,16 +166,18 @@ def _requirements() -> tuple[str, dict[str, str]]:
         if asked.marker is None or asked.marker.evaluate({"extra": ""}):
             both = [wanted.get(asked.name, ""), str(asked.specifier)]
             wanted[asked.name] = ",".join(part for part in both if part)
-    return told["Requires-Python"] or "", wanted | dict.fromkeys(ALSO_SHOWN, "")
+    return declared["Requires-Python"] or "", wanted | dict.fromkeys(ALSO_SHOWN, "")
 
 
 def _holds(version: str, wanted: str) -> bool:
+    """Whether a version lies in the range that is wanted."""
     from packaging.specifiers import SpecifierSet
 
     return SpecifierSet(wanted).contains(version, prereleases=True)
 
 
 def _version(name: str) -> str | None:
+    """Installed version of a distribution."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -246,29 +185,30 @@ def _version(name: str) -> str | None:
 
 
 def _package(name: str, wanted: str) -> Package:
+    """Compare what is installed with what is wanted."""
     version = _version(name)
     return Package(name, version, wanted, version is not None and _holds(version, wanted))
 
 
 def _complaint(package: Package) -> str:
+    """Say what is wrong with a package, and what to run."""
     state = "is missing" if package.version is None else f"{package.version} will not do"
     return f"{package.name} {state}. Run: pip install '{package.name}{package.wanted}'"
 
 
 def _extra(name: str) -> Extra:
+    """Look for the packages of an extra."""
     packages, enables = EXTRAS[name]
     versions = {package: _version(package) for package in packages}
     return Extra(name, versions, enables, None not in versions.values())
 
 
-def _cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _cache(folder: Path, numba: str | None, *, is_writable: bool) -> Cache:
-    others = [path for path in _subfolders(folder.parent) if path != folder]
+    """Measure the folder of machine code and those beside it."""
+    try:
+        others = [path for path in folder.parent.iterdir() if path.is_dir() and path != folder]
+    except OSError:
+        others = []
     return Cache(
         folder=str(folder),
         bytes=_bytes(folder),
@@ -277,13 +217,6 @@ def _cache(folder: Path, numba: str | None, *, is_writable: bool) -> Cache:
         other_folders=len(others),
         other_bytes=sum(map(_bytes, others)),
     )
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    try:
-        return [path for path in folder.iterdir() if path.is_dir()]
-    except OSError:
-        return []
 
 
 def _bytes(folder: Path) -> int:

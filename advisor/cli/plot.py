@@ -1,16 +1,14 @@
-"""The command that draws a study's figures again, one by one or all: plot."""
+"""``advisor plot``: a study's figures as files, one by one or all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from advisor.cli.advice import Study
-from advisor.cli.advice import _load as load
-from advisor.cli.flags import Column, Debug, Settings, Sidecar, pairs
+from advisor.cli import flags
 
 if TYPE_CHECKING:
     from advisor.model.posterior import Posterior
@@ -21,34 +19,17 @@ ALL = "all"
 
 
 def plot(
-    study: Study,
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="stability, frontier, trajectories, posteriors, exponents, convergence, "
-            "forecast_check (with --pilots), or all."
-        ),
-    ],
-    kind: Annotated[
-        str | None,
-        typer.Option("--format", help=r"png, svg or pdf \[default: as --out ends, else png]."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help=r"File to write; a folder for all \[default: NAME.FORMAT here; figures for all]."
-        ),
-    ] = None,
-    pilots: Annotated[
-        list[Path] | None,
-        typer.Option(help="The study's pilot logs, or their folder, for forecast_check. Repeat."),
-    ] = None,
-    sidecar: Sidecar = None,
-    settings: Settings = None,
-    column: Column = None,
-    seed: Annotated[int, typer.Option(help="Of the sampler of forecast_check.", min=0)] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
-    debug: Debug = False,
+    study: flags.StudyFolder,
+    name: flags.FigureName,
+    kind: flags.FigureFormat = None,
+    out: flags.FigureOut = None,
+    pilots: flags.Pilots = None,
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    seed: flags.Seed = 1,
+    quiet: flags.Quiet = False,
+    debug: flags.Debug = False,
 ) -> None:
     """Draw a figure of a study as a file, or all of them into a folder.
 
@@ -59,57 +40,72 @@ def plot(
     / advisor plot study forecast_check --pilots runs/ --out check.svg
     / advisor plot study all --out figures
     """
-    from advisor.errors import InputError
-    from advisor.reporting.figures import FIGURES, forecast_check
-    from advisor.reporting.gallery import check_format, drawings
+    from advisor.cli.terminal import load, refuse_existing, write_new
+    from advisor.reporting.figures import FIGURES
+    from advisor.reporting.gallery import drawings
 
-    check = forecast_check.FIGURE.name
-    known = (*FIGURES, check, ALL)
-    if name not in known:
-        raise InputError(f"there is no figure '{name}'", advice=f"Choose among {', '.join(known)}")
-    if name == check and not pilots:
-        raise InputError(
-            "forecast_check needs the logs that the study was made from",
-            key="--pilots",
-            advice="Name them, or their folder",
-        )
-    if pilots and name not in (check, ALL):
-        raise InputError(
-            f"'{name}' is drawn from the study alone",
-            key="--pilots",
-            advice=f"Leave it out, or draw {check}",
-        )
-    names = [
-        *(FIGURES if name == ALL else [name] if name in FIGURES else []),
-        *([check] if pilots else []),
-    ]
-    ends = "" if out is None or name == ALL else out.suffix.removeprefix(".").lower()
-    chosen = kind or ends or "png"
-    check_format(chosen, "--out" if kind is None and ends else "--format")
+    names = _names(name, has_pilots=bool(pilots))
+    chosen = _format(kind, None if name == ALL else out)
     if name == ALL:
         folder = out or Path("figures")
         files = {one: folder / f"{one}.{chosen}" for one in names}
     else:
         files = {name: out or Path(f"{name}.{chosen}")}
     for file in files.values():
-        _refuse_existing(file)
+        refuse_existing(file)
     posterior, advice = load(study, quiet=quiet)
     drawn = drawings(posterior, advice, [one for one in names if one in FIGURES])
     if pilots:
-        overrides, columns = pairs(settings, "--set"), pairs(column, "--column")
-        drawn.append(
-            check_of(posterior, pilots, sidecar, overrides, columns, seed=seed, quiet=quiet)
-        )
+        beside = flags.stated(sidecar, settings, column)
+        drawn.append(check_forecasts(posterior, pilots, beside, seed=seed, quiet=quiet))
     for one in drawn:
-        _write(one, files[one.name], chosen)
+        write_new(files[one.name], one.rendered(chosen), with_folder=True)
+        # What a figure leaves out is said where it is written.
+        note = f". {one.note}" if one.note else ""
+        typer.echo(f"Wrote {files[one.name]}{note}", err=True)
 
 
-def check_of(
+def _names(name: str, *, has_pilots: bool) -> list[str]:
+    """Figures to draw; refuses an unknown one, and pilots that are missing or not needed."""
+    from advisor.errors import InputError
+    from advisor.reporting.figures import FIGURES, forecast_check
+
+    check = forecast_check.FIGURE.name
+    known = (*FIGURES, check, ALL)
+    if name not in known:
+        raise InputError(f"there is no figure '{name}'", advice=f"Choose among {', '.join(known)}")
+    if name == check and not has_pilots:
+        raise InputError(
+            "forecast_check needs the logs that the study was made from",
+            key="--pilots",
+            advice="Name them, or their folder",
+        )
+    if has_pilots and name not in (check, ALL):
+        raise InputError(
+            f"'{name}' is drawn from the study alone",
+            key="--pilots",
+            advice=f"Leave it out, or draw {check}",
+        )
+    return [
+        *(FIGURES if name == ALL else [name] if name in FIGURES else []),
+        *([check] if has_pilots else []),
+    ]
+
+
+def _format(kind: str | None, out: Path | None) -> str:
+    """Format that is asked for: by name, by the file's ending, or png."""
+    from advisor.reporting.gallery import check_format
+
+    ends = "" if out is None else out.suffix.removeprefix(".").lower()
+    chosen = kind or ends or "png"
+    check_format(chosen, "--out" if kind is None and ends else "--format")
+    return chosen
+
+
+def check_forecasts(
     posterior: Posterior,
     pilots: Sequence[Path],
-    sidecar: Path | None,
-    overrides: Mapping[str, str],
-    columns: Mapping[str, str],
+    beside: dict[str, Any],
     *,
     seed: int,
     quiet: bool,
@@ -122,7 +118,7 @@ def check_of(
 
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
-        runs = read_runs(pilots, sidecar=sidecar, overrides=overrides, columns=columns)
+        runs = read_runs(pilots, **beside)
         info = forecast_check.forecast_check_info(
             _own(runs, posterior, pilots),
             priors=posterior.meta.priors,
@@ -133,13 +129,7 @@ def check_of(
 
 
 def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[Path]) -> list[PilotRun]:
-    """Those of the runs that the study was made from.
-
-    Raises
-    ------
-    InputError
-        None is.
-    """
+    """Those of the runs that the study was made from; an ``InputError`` where none is."""
     from advisor.errors import InputError
     from advisor.run.fingerprint import fingerprint
 
@@ -154,32 +144,3 @@ def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[Path]) 
             advice="Name the logs that advisor advise read",
         )
     return own
-
-
-def _refuse_existing(file: Path) -> None:
-    from advisor.errors import InputError
-
-    if file.exists():
-        raise InputError(
-            "it exists: nothing was overwritten",
-            path=file,
-            key="--out",
-            advice="Move it, or choose another name",
-        )
-
-
-def _write(one: Drawn, file: Path, kind: str) -> None:
-    """Write a figure; what it leaves out goes to standard error."""
-    from advisor.errors import unwritable
-
-    data = one.rendered(kind)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("xb") as target:
-            target.write(data)
-    except FileExistsError:
-        _refuse_existing(file)
-        raise
-    except OSError as error:
-        raise unwritable("it", error, file, "--out", "file") from error
-    typer.echo(f"Wrote {file}" + (f". {one.note}" if one.note else ""), err=True)

@@ -1,18 +1,16 @@
-"""Command line of ``advisor priors``: look at a preset, learn one from past posteriors."""
+"""``advisor priors``: look at a preset, learn one from past posteriors."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from advisor.cli.flags import WIDE, Debug, Quiet, noted
+from advisor.cli import flags
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from advisor.model.priors import Priors
 
 priors_app = typer.Typer(
@@ -24,20 +22,18 @@ priors_app = typer.Typer(
 
 @priors_app.command()
 def show(
-    preset: Annotated[
-        str | None, typer.Argument(help=r"Preset, or a path to a .toml \[default: list them].")
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw 60 prior reward curves (.svg, .png or .pdf).")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    debug: Debug = False,
+    preset: flags.PresetName = None,
+    figure: flags.PresetFigure = None,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
 ) -> None:
     """List the presets, or show every number of one and the reward curves that it expects.
 
     [bold]Example[/]: advisor priors show lora --figure lora.svg
     """
+    from advisor.cli.terminal import output
     from advisor.errors import InputError
+    from advisor.model.prior_predictive import prior_predictive
     from advisor.model.priors import load_priors
     from advisor.model.priors.text import show_preset, show_presets
 
@@ -51,18 +47,16 @@ def show(
         if as_json:
             typer.echo(json.dumps(_listed(), indent=2))
         else:
-            show_presets(_console())
+            show_presets(output())
         return
     priors = load_priors(preset)
-    from advisor.model.prior_predictive import prior_predictive
-
     predictive = prior_predictive(priors)
     if figure is not None:
         _draw(predictive, figure)
     if as_json:
-        typer.echo(json.dumps(_told(priors, predictive), indent=2))
+        typer.echo(json.dumps(_as_dict(priors, predictive), indent=2))
         return
-    console = _console()
+    console = output()
     show_preset(priors, console)
     console.print()
     console.print(predictive.text, soft_wrap=True, markup=False)
@@ -72,22 +66,13 @@ def show(
 
 @priors_app.command()
 def learn(
-    posteriors: Annotated[
-        list[Path], typer.Argument(help="posterior.nc of past studies, each of other data.")
-    ],
-    out: Annotated[Path, typer.Option(help="Preset to write, ending in .toml.")],
-    name: Annotated[
-        str | None, typer.Option(help=r"Its name \[default: that of the file].")
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            help=r"Preset to start from \[default: the one that the posteriors were fitted under]."
-        ),
-    ] = None,
-    quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the preset as JSON.")] = False,
-    debug: Debug = False,
+    posteriors: flags.PastPosteriors,
+    out: flags.PresetOut,
+    name: flags.LearnedName = None,
+    base: flags.BasePreset = None,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
 ) -> None:
     """Turn the posteriors of your past studies into a preset for the next one.
 
@@ -96,6 +81,7 @@ def learn(
 
     [bold]Example[/]: advisor priors learn study-*/posterior.nc --out team.toml
     """
+    from advisor.cli.terminal import noted, output
     from advisor.findings.learned_priors import learn_priors, shared_preset
     from advisor.model.posterior import Posterior
     from advisor.model.priors import load_priors
@@ -111,7 +97,7 @@ def learn(
     if as_json:
         typer.echo(learned.model_dump_json(indent=2))
         return
-    console = _console()
+    console = output()
     show_learned(learned, start, console)
     console.print(
         f"\nPreset '{learned.name}' in {out}. Use it with: advisor advise LOGS --priors {out}",
@@ -121,13 +107,15 @@ def learn(
 
 
 def _listed() -> list[dict[str, Any]]:
+    """Name, description and evidence of every preset."""
     from advisor.model.priors import load_priors, preset_names
 
     presets = [load_priors(name) for name in preset_names()]
     return [p.model_dump(include={"name", "description", "evidence"}) for p in presets]
 
 
-def _told(priors: Priors, predictive: Any) -> dict[str, Any]:
+def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
+    """Every number of a preset and what it predicts."""
     from dataclasses import asdict
 
     from advisor.model.prior_predictive import COLLAPSE_STEPS, REFERENCE
@@ -148,6 +136,7 @@ def _told(priors: Priors, predictive: Any) -> dict[str, Any]:
 
 
 def _draw(predictive: Any, path: Path) -> None:
+    """Write prior reward curves as a figure."""
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import FORMATS, render
     from advisor.reporting.figures.prior_predictive import draw_priors
@@ -165,12 +154,3 @@ def _draw(predictive: Any, path: Path) -> None:
         path.write_bytes(render(draw_priors(predictive), kind, "priors"))
     except OSError as error:
         raise unwritable("the figure", error, path, "--figure") from error
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDE  # nothing to fit into
-    return console

@@ -1,30 +1,83 @@
-"""What the terminal shows: progress, the pilots, the answer."""
+"""What all commands show on a terminal: progress, notes, tables, files written."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-import numpy as np
-from rich.console import Console, Group
-from rich.panel import Panel
+import typer
+from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
-from advisor.advice import Recommendation
-from advisor.advice.recommendation import TITLES
-from advisor.diagnosis import Diagnosis
-from advisor.diagnosis.diagnose import AFTER
-from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import PilotRun
+from advisor.errors import InputError, unwritable
+
+if TYPE_CHECKING:
+    from advisor.advice import Recommendation
+    from advisor.model.posterior import Posterior
+
+WIDE = 200
+"""Columns of a table that goes to a file or a pipe."""
 
 PLAIN_EVERY_SECONDS = 5.0
 """How often a stage repeats itself where there is no terminal to redraw."""
 
-COLOURS = {"recommendation": "green", "next_pilot": "yellow", "infeasible": "red"}
+
+def output() -> Console:
+    """Standard output: as wide as the terminal, or wide enough for every table elsewhere."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDE
+    return console
+
+
+@contextmanager
+def noted(*, quiet: bool = False) -> Iterator[None]:
+    """Turn warnings into notes on standard error, without a line of code; or into nothing."""
+    import warnings
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        yield
+    if not quiet:
+        for warning in said:
+            typer.echo(f"Note: {warning.message}.", err=True)
+
+
+def load(study: Path, *, quiet: bool = False) -> tuple[Posterior, Recommendation]:
+    """Load a study; warnings become notes."""
+    from advisor.study.study import load_study
+
+    with noted(quiet=quiet):
+        return load_study(study)
+
+
+def refuse_existing(file: Path) -> None:
+    """Raise an ``InputError`` where a file that would be written exists."""
+    if file.exists():
+        raise InputError(
+            "it exists: nothing was overwritten",
+            path=file,
+            key="--out",
+            advice="Move it, or choose another name",
+        )
+
+
+def write_new(file: Path, data: bytes, *, with_folder: bool = False) -> None:
+    """Write a file that does not exist yet, where asked with its folder."""
+    try:
+        if with_folder:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as target:
+            target.write(data)
+    except FileExistsError:
+        refuse_existing(file)
+        raise
+    except OSError as error:
+        raise unwritable("it", error, file, "--out", "file") from error
 
 
 class Reporter:
@@ -85,82 +138,3 @@ class Reporter:
             line = f"[{self._said - self._started:5.1f} s] {stage}" + (detail and f": {detail}")
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
         self._stage = stage
-
-
-def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
-    """Print one line per pilot."""
-    table = Table(title=f"{len(runs)} pilots", title_justify="left", header_style="bold")
-    for name, justify in (
-        ("run", "left"),
-        ("model", "left"),
-        ("learning rate", "right"),
-        ("G", "right"),
-        ("K", "right"),
-        ("steps", "right"),
-        ("reward", "right"),
-    ):
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for run in runs:
-        settings = run.hyperparameters
-        reward = run.reward[np.isfinite(run.reward)]
-        ends = f"{reward[:5].mean():.2f} -> {reward[-5:].mean():.2f}" if reward.size else "-"
-        table.add_row(
-            Text(run.id),
-            Text(run.model or "-"),
-            "-" if settings.learning_rate is None else f"{settings.learning_rate:.2g}",
-            str(settings.group_size or "-"),
-            str(settings.refresh_interval or "-"),
-            f"{run.step[-1]:.0f}",
-            ends,
-        )
-    console.print(table)
-
-
-def print_sick(judged: Sequence[Diagnosis], console: Console) -> None:
-    """Say which pilots show something that their rewards do not: it shapes the answer as well."""
-    for one in judged:
-        causes = [card for card in one.cards if card.status == "FAIL" and card.mode != "collapse"]
-        own = [card for card in causes if AFTER not in card.witnesses]
-        if own:
-            console.print(
-                Text(
-                    f"Note: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "
-                    "shape the answer all the same; leave it out if they are not what is meant."
-                ),
-                soft_wrap=True,
-            )
-
-
-def print_answer(
-    advice: Recommendation,
-    posterior: Posterior,
-    out: Path,
-    files: Sequence[Path],
-    *,
-    details: bool,
-) -> None:
-    """Print the answer, what was assumed, and where everything lies."""
-    console = Console(highlight=False)
-    first, _, rest = (advice.text if details else advice.summary).partition("\n")
-    title = TITLES[advice.kind]
-    body = Group(Text(first, style="bold"), Text(rest))
-    if console.is_terminal:
-        console.print(Panel(body, title=title, border_style=COLOURS[advice.kind]))
-    else:
-        console.print(Text(title + "\n"), body, soft_wrap=True)
-    if details:
-        console.print()
-        from advisor.findings.text import describe
-
-        console.print(Text("What the pilots say: " + describe(posterior)), soft_wrap=True)
-    if advice.assumptions:
-        console.print(Text("\nAssumed:"))
-        for line in advice.assumptions:
-            console.print(Text(f"  {line}"), soft_wrap=True)
-    top = [path.name for path in files if path.parent == out]
-    if not details:
-        told = "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."
-        console.print(Text(told), soft_wrap=True)
-    console.print(
-        Text(f"\nStudy in {out}/: {', '.join(sorted(top))}, and figures/"), soft_wrap=True
-    )

@@ -157,10 +157,7 @@ def test_interruption_is_no_traceback(monkeypatch, capsys):
 
 def test_exit_codes_are_those_that_the_code_knows():
     from advisor import errors
-    from advisor.cli import app as cli
-    from advisor.cli import diagnose as diagnose_cli
-    from advisor.cli import doctor as doctor_cli
-    from advisor.cli import watch as watch_cli
+    from advisor.cli import advise, backtest, diagnose, doctor, watch
 
     epilog = str(app.info.epilog)
     told = dict(re.findall(r"(\d+) ([a-z ]+)", epilog.partition("Exit codes: ")[2]))
@@ -171,18 +168,19 @@ def test_exit_codes_are_those_that_the_code_knows():
         errors.InputError.exit_code,
         errors.CannotTellError.exit_code,
         errors.NotConvergedError.exit_code,
-        cli.CANNOT_TELL,
-        cli.NOT_CONVERGED,
-        diagnose_cli.FAILED,
-        watch_cli.ALARM,
-        doctor_cli.CANNOT_FIT,
+        advise.CANNOT_TELL,
+        backtest.CANNOT_TELL,
+        backtest.NOT_CONVERGED,
+        diagnose.FAILED,
+        watch.ALARM,
+        doctor.CANNOT_FIT,
     }
     assert {int(code) for code in told} == known
     assert (errors.AdvisorError.exit_code, told["1"]) == (1, "our fault")
     assert (errors.InputError.exit_code, told["2"]) == (2, "bad input or installation")
-    assert errors.CannotTellError.exit_code == cli.CANNOT_TELL == 3
-    assert errors.NotConvergedError.exit_code == cli.NOT_CONVERGED == 4
-    assert diagnose_cli.FAILED == watch_cli.ALARM == 5
+    assert errors.CannotTellError.exit_code == advise.CANNOT_TELL == backtest.CANNOT_TELL == 3
+    assert errors.NotConvergedError.exit_code == backtest.NOT_CONVERGED == 4
+    assert diagnose.FAILED == watch.ALARM == 5
 
 
 # --json and --quiet ------------------------------------------------------------------------------

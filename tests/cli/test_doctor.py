@@ -22,7 +22,7 @@ from advisor.cli.doctor import show
 from advisor.cli.installation import EXTRAS, examine, is_compiled
 from advisor.model.fast import code_cache
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DENSITY = doctor.PACKAGE / "model" / "fast" / "density.py"
 
 

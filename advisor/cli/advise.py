@@ -1,0 +1,296 @@
+"""``advisor advise``: from pilot logs to a recommended configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from advisor.cli import flags
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from advisor.advice import Recommendation
+    from advisor.diagnosis import Diagnosis
+    from advisor.forecast.forecaster import Target
+    from advisor.model.posterior import Posterior
+    from advisor.model.sampling import Sampling
+    from advisor.run.pilot_run import PilotRun
+
+CANNOT_TELL = 3
+"""Exit code where the pilots do not hold the answer."""
+
+COLOURS = {"recommendation": "green", "next_pilot": "yellow", "infeasible": "red"}
+
+
+def advise(
+    logs: flags.Logs,
+    out: flags.StudyOut = Path("advisor-study"),
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    steps: flags.Steps = None,
+    completions: flags.Completions = None,
+    gpu_hours: flags.GpuHours = None,
+    to_reward: flags.ToReward = None,
+    to_share: flags.ToShare = None,
+    risk: flags.Risk = None,
+    level: flags.Level = 0.9,
+    gpus: flags.Gpus = 1,
+    seconds_per_step: flags.SecondsPerStep = None,
+    devices: flags.Devices = 1,
+    model: flags.Model = None,
+    task: flags.Task = None,
+    parameters: flags.Parameters = None,
+    start_reward: flags.StartReward = None,
+    group_sizes: flags.GroupSizes = None,
+    learning_rates: flags.LearningRates = None,
+    sampler: flags.Sampler = "tpe",
+    storage: flags.Storage = None,
+    priors: flags.Preset = None,
+    families: flags.Families = None,
+    seed: flags.Seed = 1,
+    quiet: flags.Quiet = False,
+    details: flags.Details = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Read pilot logs, fit them, and recommend a configuration.
+
+    [bold]Examples[/]: advisor advise runs/ --steps 500 --level 0.95 --out study
+    / advisor advise runs/ --to-reward 0.8 --gpus 8
+    """
+    from advisor.advice.objective import objective_from
+    from advisor.errors import InputError
+    from advisor.model.sampling import Sampling
+
+    if sampler not in ("tpe", "gp"):
+        raise InputError(
+            f"there is no sampler '{sampler}'", key="--sampler", advice="Use tpe or gp"
+        )
+    run_advise(
+        logs,
+        out=out,
+        sampling=Sampling(seed=seed),
+        beside=flags.stated(sidecar, settings, column),
+        fitting={"priors": priors, "families": flags.family_names(families)},
+        target={
+            "model": model,
+            "task": task,
+            "parameters": parameters,
+            "start_reward": start_reward,
+        },
+        request={
+            "steps": steps,
+            "completions": completions,
+            "gpu_hours": gpu_hours,
+            "objective": objective_from(to_reward, to_share, risk),
+            "level": level,
+            "devices": devices,
+            "sampler": sampler,
+            "storage": storage,
+            "group_sizes": flags.numbers(group_sizes, "--group-sizes", int),
+            "learning_rates": flags.numbers(learning_rates, "--learning-rates", float),
+        },
+        price={"gpus": gpus, "seconds_per_step": seconds_per_step},
+        quiet=quiet,
+        details=details,
+        as_json=as_json,
+    )
+
+
+def run_advise(
+    logs: Sequence[Path],
+    *,
+    out: Path,
+    sampling: Sampling,
+    beside: dict[str, Any] | None = None,
+    fitting: dict[str, Any] | None = None,
+    target: dict[str, Any] | None = None,
+    request: dict[str, Any] | None = None,
+    price: dict[str, Any] | None = None,
+    quiet: bool,
+    details: bool,
+    as_json: bool,
+) -> None:
+    """Read, diagnose, fit, advise, write the study and print the answer."""
+    from advisor.advice import learn_cost, recommend
+    from advisor.cli.terminal import Reporter
+    from advisor.diagnosis import diagnose
+    from advisor.forecast.fit import fit
+    from advisor.forecast.target import largest_target
+    from advisor.logs.read import read_runs
+    from advisor.study.study import write_study
+
+    request, price = request or {}, price or {}
+    _check(out, request, price)
+    with Reporter(quiet=quiet) as progress:
+        progress("Reading logs", None, "")
+        runs = read_runs(logs, **(beside or {}))
+        judged = [diagnose(run) for run in runs]
+        if not quiet:
+            print_runs(runs, progress.console)
+            print_failed_pilots(judged, progress.console)
+        posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
+        wanted = _target(posterior, **(target or {}))
+        advice = recommend(
+            posterior,
+            target=wanted,
+            cost=learn_cost(posterior, wanted or largest_target(posterior), **price),
+            seed=sampling.seed,
+            progress=progress,
+            **request,
+        )
+        files = write_study(out, posterior, advice, progress, judged)
+    if as_json:
+        typer.echo(advice.to_json())
+    else:
+        print_answer(advice, posterior, out, files, details=details)
+    if advice.kind != "recommendation":
+        raise typer.Exit(CANNOT_TELL)
+
+
+def _check(out: Path, request: dict[str, Any], price: dict[str, Any]) -> None:
+    """Refuse an impossible request before any log is read."""
+    from advisor.advice import Budget, Objective, check_request
+    from advisor.advice.candidates import check_choices
+    from advisor.advice.cost import check_time
+    from advisor.study.study import check_folder
+
+    check_folder(out)
+    check_choices(request.get("group_sizes"), request.get("learning_rates"))
+    check_time(**price)
+    _check_storage(request.get("storage"), out)
+    check_request(
+        request.get("level", 0.9),
+        Budget(**{name: request.get(name) for name in Budget.model_fields}),
+        request.get("objective") or Objective(),
+    )
+
+
+def _check_storage(storage: str | None, out: Path) -> None:
+    """Refuse a storage that cannot be opened, or that the study's folder would replace."""
+    from advisor.advice.storage import open_storage
+    from advisor.errors import InputError
+
+    if storage is None:
+        return
+    if "://" not in storage and out.resolve() in Path(storage).resolve().parents:
+        raise InputError(
+            "the file would lie in the study's folder, which is written anew each time",
+            path=storage,
+            key="--storage",
+            advice="Keep it beside the folder",
+        )
+    with open_storage(storage):
+        pass
+
+
+def _target(
+    posterior: Posterior,
+    model: str | None = None,
+    task: str | None = None,
+    parameters: float | None = None,
+    start_reward: float | None = None,
+) -> Target | None:
+    """Target that the flags name; None leaves the choice to the advice."""
+    from advisor.forecast.target import named_target
+
+    if model is None and task is None and parameters is None and start_reward is None:
+        return None
+    return named_target(posterior, model, task, parameters, start_reward)
+
+
+def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
+    """Print one line per pilot."""
+    import numpy as np
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=f"{len(runs)} pilots", title_justify="left", header_style="bold")
+    for name, justify in (
+        ("run", "left"),
+        ("model", "left"),
+        ("learning rate", "right"),
+        ("G", "right"),
+        ("K", "right"),
+        ("steps", "right"),
+        ("reward", "right"),
+    ):
+        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for run in runs:
+        settings = run.hyperparameters
+        reward = run.reward[np.isfinite(run.reward)]
+        ends = f"{reward[:5].mean():.2f} -> {reward[-5:].mean():.2f}" if reward.size else "-"
+        table.add_row(
+            Text(run.id),
+            Text(run.model or "-"),
+            "-" if settings.learning_rate is None else f"{settings.learning_rate:.2g}",
+            str(settings.group_size or "-"),
+            str(settings.refresh_interval or "-"),
+            f"{run.step[-1]:.0f}",
+            ends,
+        )
+    console.print(table)
+
+
+def print_failed_pilots(judged: Sequence[Diagnosis], console: Console) -> None:
+    """Say which pilots show something that their rewards do not: it shapes the answer as well."""
+    from rich.text import Text
+
+    from advisor.diagnosis.diagnose import AFTER
+
+    for one in judged:
+        causes = [card for card in one.cards if card.status == "FAIL" and card.mode != "collapse"]
+        own = [card for card in causes if AFTER not in card.witnesses]
+        if own:
+            console.print(
+                Text(
+                    f"Note: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "
+                    "shape the answer all the same; leave it out if they are not what is meant."
+                ),
+                soft_wrap=True,
+            )
+
+
+def print_answer(
+    advice: Recommendation,
+    posterior: Posterior,
+    out: Path,
+    files: Sequence[Path],
+    *,
+    details: bool,
+) -> None:
+    """Print the answer, what was assumed, and where everything lies."""
+    from rich.console import Console, Group
+    from rich.panel import Panel
+    from rich.text import Text
+
+    from advisor.advice.recommendation import TITLES
+    from advisor.findings.text import describe
+
+    console = Console(highlight=False)
+    first, _, rest = (advice.text if details else advice.summary).partition("\n")
+    title = TITLES[advice.kind]
+    body = Group(Text(first, style="bold"), Text(rest))
+    if console.is_terminal:
+        console.print(Panel(body, title=title, border_style=COLOURS[advice.kind]))
+    else:
+        console.print(Text(title + "\n"), body, soft_wrap=True)
+    if details:
+        console.print()
+        console.print(Text("What the pilots say: " + describe(posterior)), soft_wrap=True)
+    if advice.assumptions:
+        console.print(Text("\nAssumed:"))
+        for line in advice.assumptions:
+            console.print(Text(f"  {line}"), soft_wrap=True)
+    top = [path.name for path in files if path.parent == out]
+    if not details:
+        told = "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."
+        console.print(Text(told), soft_wrap=True)
+    console.print(
+        Text(f"\nStudy in {out}/: {', '.join(sorted(top))}, and figures/"), soft_wrap=True
+    )

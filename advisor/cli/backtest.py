@@ -1,0 +1,80 @@
+"""``advisor backtest``: forecasts of finished runs, held against what became of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from advisor.cli import flags
+
+CANNOT_TELL = 3
+"""Exit code where no run could be asked."""
+
+NOT_CONVERGED = 4
+"""Exit code where no fit converged."""
+
+
+def backtest(
+    logs: flags.Logs,
+    seen: flags.Seen = None,
+    to_other_models: flags.Transfer = False,
+    least_steps: flags.LeastSteps = 0,
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    priors: flags.UnseenPreset = None,
+    predictions: flags.Predictions = None,
+    figure: flags.BacktestFigure = None,
+    seed: flags.Seed = 1,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Ask how well forecasts would have done on your own finished runs.
+
+    Each run is forecast from its first part, together with others of its task and model, and judged
+    by the mean reward of its last tenth; curve fits to single runs stand beside it. With several
+    --seen the same cohorts are asked at each share.
+
+    [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25 --figure backtest.svg
+    """
+    from advisor.backtesting import backtest as run_backtest
+    from advisor.backtesting import transfer
+    from advisor.backtesting.figure import draw_backtest
+    from advisor.backtesting.text import show
+    from advisor.cli.terminal import Reporter, output
+    from advisor.errors import InputError
+    from advisor.logs.read import read_runs
+    from advisor.model.sampling import Sampling
+
+    shares = seen or [0.25]
+    if to_other_models and len(shares) > 1:
+        raise InputError(
+            "--transfer asks for one share of the pilots",
+            key="--seen",
+            advice="Give --seen once, or ask again for another share",
+        )
+    with Reporter(quiet=quiet) as progress:
+        progress("Reading logs", None, "")
+        runs = read_runs(logs, **flags.stated(sidecar, settings, column))
+        asked: dict[str, Any] = {
+            "priors": priors,
+            "least_steps": least_steps,
+            "sampling": Sampling(seed=seed),
+            "progress": progress,
+        }
+        if to_other_models:
+            found = transfer(runs, seen=shares[0], **asked)
+        else:
+            found = run_backtest(runs, seen=shares, **asked)
+    if predictions is not None:
+        predictions.write_text(found.lines(), encoding="utf-8")
+    if figure is not None and found.predictions:
+        draw_backtest(found, figure)
+    if as_json:
+        typer.echo(found.to_json())
+    else:
+        show(found, output())
+    if not found.predictions:
+        raise typer.Exit(NOT_CONVERGED if found.failed else CANNOT_TELL)

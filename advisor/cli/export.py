@@ -1,0 +1,31 @@
+"""``advisor export``: the advised settings as a trainer's configuration."""
+
+from __future__ import annotations
+
+import typer
+
+from advisor.cli import flags
+
+
+def export(
+    study: flags.StudyFolder,
+    to: flags.Trainer,
+    devices: flags.DevicesAsAdvised = None,
+    out: flags.ConfigOut = None,
+    quiet: flags.Quiet = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Write the advised settings as a trainer's configuration.
+
+    [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
+    """
+    from advisor.cli.terminal import load, write_new
+    from advisor.study.study import trainer_config
+
+    text = trainer_config(load(study, quiet=quiet)[1], to, devices)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    write_new(out, text.encode())
+    if not quiet:
+        typer.echo(f"Wrote {out}", err=True)

@@ -1,0 +1,49 @@
+"""``advisor fit``: the posterior alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from advisor.cli import flags
+
+
+def fit(
+    logs: flags.Logs,
+    out: flags.PosteriorOut = Path("posterior.nc"),
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    priors: flags.Preset = None,
+    families: flags.Families = None,
+    seed: flags.Seed = 1,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Fit pilots and say what they tell: plateau, timescale, exponents, and what they leave open.
+
+    [bold]Example[/]: advisor fit runs/ --out posterior.nc --families all
+    """
+    from advisor.cli.terminal import Reporter
+    from advisor.findings.text import describe
+    from advisor.forecast.fit import fit as fit_runs
+    from advisor.logs.read import read_runs
+    from advisor.model.sampling import Sampling
+
+    with Reporter(quiet=quiet) as progress:
+        progress("Reading logs", None, "")
+        posterior = fit_runs(
+            read_runs(logs, **flags.stated(sidecar, settings, column)),
+            priors=priors,
+            families=flags.family_names(families),
+            sampling=Sampling(seed=seed),
+            progress=progress,
+        )
+        posterior.save(out)
+    if as_json:
+        typer.echo(posterior.to_json())
+        return
+    notes = "\n".join(f"  {line}" for line in posterior.meta.notes)
+    typer.echo(f"{describe(posterior)}\n\nAssumed:\n{notes}\n\nPosterior in {out}")

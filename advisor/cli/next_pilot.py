@@ -1,0 +1,62 @@
+"""``advisor next-pilot``: the pilot that would improve the decision most for its price."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from advisor.cli import flags
+
+
+def next_pilot(
+    study: flags.StudyFolder,
+    steps: flags.PilotSteps = None,
+    seed: flags.SimulationSeed = None,
+    to: flags.PilotTrainer = None,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Name the pilot whose result would improve the decision most for its price.
+
+    [bold]Examples[/]: advisor next-pilot study --steps 60
+    / advisor next-pilot study --to trl > pilot.yaml
+    """
+    from advisor.advice.answer import decision_of
+    from advisor.advice.next_pilot import choose_pilot
+    from advisor.advice.wording import in_trainer_names, percent, price
+    from advisor.cli.terminal import load
+    from advisor.errors import InputError
+    from advisor.trainers.export import export_config
+
+    posterior, advice = load(study, quiet=quiet)
+    if steps is not None and not 2 <= steps <= advice.steps:
+        raise InputError(
+            f"a pilot of {steps} steps",
+            key="--steps",
+            advice=f"Give at least 2 and no more than the run, {advice.steps}",
+        )
+    evaluate, lattice = decision_of(posterior, advice)
+    pilot = choose_pilot(evaluate, lattice, steps=steps, seed=advice.seed if seed is None else seed)
+    if as_json:
+        typer.echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
+        return
+    if to is not None:
+        typer.echo(
+            export_config(
+                pilot.settings,
+                pilot.steps,
+                to,
+                devices=advice.devices,
+                model=advice.target.model,
+                note=f"A pilot of {pilot.steps} steps. {pilot.reason}",
+            ),
+            nl=False,
+        )
+        return
+    typer.echo(
+        f"{in_trainer_names(pilot.settings)}\n\n{pilot.steps} steps, {price(pilot.cost)}. "
+        f"Why: {pilot.reason} It stays stable with probability "
+        f"{percent(pilot.stability.probability)}."
+    )

@@ -1,0 +1,476 @@
+"""Check the drawing of the house against the code, from the code itself; nothing is imported.
+
+``python scripts/check_architecture.py`` prints every room with its share of the code, then every
+violation, and ends with 1 where there is one.
+
+========  =========================================================================================
+rule      what must hold
+========  =========================================================================================
+rooms     every top-level room stands in the import contract and, in the same order, in the table
+          of ARCHITECTURE.md with its purpose; nothing stands there that does not exist
+paths     every path and every ``advisor.`` name in backticks in ARCHITECTURE.md exists
+arrows    no import circle between files, no import from a lower floor of a higher one; imports
+          within functions and for type checkers count
+size      no room above 15 % of the code, at most 25 rooms and 20 entries in ``advisor/``
+length    no function with a body of more than 60 lines, unless its docstring has a line
+          ``Long because: ...``
+parameters
+          no function with more than 8 parameters outside ``advisor/cli``, unless its docstring has
+          a line ``Many parameters because: ...``
+docs      what users are given (exported by ``advisor``, ``advisor.theory``, ``advisor.testing``)
+          is documented in numpydoc, parameter by parameter, with what it returns
+========  =========================================================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+LARGEST_SHARE = 0.15
+MOST_ROOMS = 25
+MOST_ENTRIES = 20
+LONGEST_BODY = 60
+MOST_PARAMETERS = 8
+PUBLIC_ROOMS = ("theory", "testing")
+"""Rooms whose faces users import from, besides the package's own."""
+
+LONG = re.compile(r"^\s*Long because: \S", re.MULTILINE)
+SECTION = re.compile(r"^([A-Z]\w+)\n-{3,}\n((?:(?!^\w+\n-{3,}$).)*)", re.MULTILINE | re.DOTALL)
+RESULTS = {"Returns", "Yields"}
+NOTHING = ("None", "NoReturn", "Never")
+MANY = re.compile(r"^\s*Many parameters because: \S", re.MULTILINE)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Violation(NamedTuple):
+    """What breaks which rule, and where."""
+
+    rule: str
+    where: str
+    what: str
+
+
+class Located(NamedTuple):
+    """A function, the file it stands in, and its name with those of its classes."""
+
+    file: Path
+    name: str
+    node: Function
+
+
+@dataclass(frozen=True)
+class House:
+    """A repository: its package, the studies beside it, its import contract and its description."""
+
+    root: Path
+    package: str = "advisor"
+
+    @cached_property
+    def modules(self) -> dict[str, tuple[Path, ast.Module]]:
+        """Every module of the package by its dotted name."""
+        found = {}
+        for file in sorted((self.root / self.package).rglob("*.py")):
+            parts = file.relative_to(self.root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = file, ast.parse(file.read_text(encoding="utf-8"))
+        return found
+
+    @cached_property
+    def entries(self) -> list[str]:
+        """Top-level entries of the package; caches and the marker of types are none."""
+        return sorted(
+            path.name
+            for path in (self.root / self.package).iterdir()
+            if path.suffix == ".py" or (path.is_dir() and any(path.rglob("*.py")))
+        )
+
+    @cached_property
+    def rooms(self) -> list[str]:
+        """Top-level packages and modules; the package's own face is none."""
+        return [entry.removesuffix(".py") for entry in self.entries if entry != "__init__.py"]
+
+    @cached_property
+    def floors(self) -> list[list[str]]:
+        """Rooms of the import contract, floor by floor from the top."""
+        with (self.root / "pyproject.toml").open("rb") as file:
+            contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+        (layers,) = [one["layers"] for one in contracts if one["type"] == "layers"]
+        return [[room.strip() for room in re.split(r"[|:]", floor)] for floor in layers]
+
+    @cached_property
+    def described(self) -> list[tuple[str, str]]:
+        """Rooms of the table of ARCHITECTURE.md with their purposes, in its order."""
+        row = re.compile(rf"^\| *`{self.package}/(\w+?)(?:\.py|/)?` *\|([^|]*)\|", re.MULTILINE)
+        return [(room, purpose.strip()) for room, purpose in row.findall(self.text)]
+
+    @cached_property
+    def text(self) -> str:
+        """ARCHITECTURE.md."""
+        return (self.root / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+    @cached_property
+    def studies(self) -> dict[str, tuple[Path, ast.Module]]:
+        """Modules of the case studies, by their paths."""
+        return {
+            str(file.relative_to(self.root)): (file, ast.parse(file.read_text(encoding="utf-8")))
+            for file in sorted((self.root / "case_studies").rglob("*.py"))
+        }
+
+    @cached_property
+    def lines(self) -> Counter[str]:
+        """Lines of each room, of the package's face (empty name) and of ``case_studies``."""
+        found: Counter[str] = Counter()
+        for name, (file, _) in self.modules.items():
+            found[self.room(name)] += len(file.read_text(encoding="utf-8").splitlines())
+        for file, _ in self.studies.values():
+            found["case_studies"] += len(file.read_text(encoding="utf-8").splitlines())
+        return found
+
+    @cached_property
+    def functions(self) -> list[Located]:
+        """Every function and method of the package and of the studies."""
+        found = []
+        for file, tree in [*self.modules.values(), *self.studies.values()]:
+            place = file.relative_to(self.root)
+            found += [Located(place, name, node) for name, node in _functions(tree)]
+        return found
+
+    @cached_property
+    def arrows(self) -> dict[str, set[str]]:
+        """Modules that each module imports, anywhere in its text."""
+        return {
+            name: set(self._imported(name, file, tree)) - {name}
+            for name, (file, tree) in self.modules.items()
+        }
+
+    def room(self, module: str) -> str:
+        """Room of a module; empty for the package's face."""
+        return module.split(".")[1] if "." in module else ""
+
+    def _imported(self, name: str, file: Path, tree: ast.Module) -> Iterator[str]:
+        """Modules of the package that one of them names in imports."""
+        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*(parents if node.level else []), *filter(None, [node.module])])
+                targets = [f"{base}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Call) and _is_import_call(node):
+                targets = [str(node.args[0].value)]  # type: ignore[attr-defined]
+            else:
+                continue
+            for target in targets:
+                # A name of a module, or a name within one.
+                for known in (target, target.rpartition(".")[0]):
+                    if known in self.modules:
+                        yield known
+                        break
+
+
+def _is_import_call(node: ast.Call) -> bool:
+    """Whether this is ``import_module("...")``."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    constant = node.args[0] if node.args else None
+    return (
+        name == "import_module"
+        and isinstance(constant, ast.Constant)
+        and isinstance(constant.value, str)
+    )
+
+
+def _functions(tree: ast.AST, outer: str = "") -> Iterator[tuple[str, Function]]:
+    """All functions below a node, with dotted names."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Function):
+            yield f"{outer}{node.name}", node
+            yield from _functions(node, f"{outer}{node.name}.")
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{outer}{node.name}.")
+        else:
+            yield from _functions(node, outer)
+
+
+def check_rooms(house: House) -> Iterator[Violation]:
+    """Compare the rooms with the contract and with the table that describes them."""
+    layered = [room for floor in house.floors for room in floor]
+    told = [room for room, _ in house.described]
+    for title, listed in (("import contract", layered), ("table of ARCHITECTURE.md", told)):
+        for room in sorted(set(house.rooms) - set(listed)):
+            yield Violation("rooms", room, f"is missing in the {title}")
+        for room in sorted(set(listed) - set(house.rooms)):
+            yield Violation("rooms", room, f"stands in the {title} and does not exist")
+        for room, count in Counter(listed).items():
+            if count > 1:
+                yield Violation("rooms", room, f"stands {count} times in the {title}")
+    for room, purpose in house.described:
+        if len(purpose.split()) < 3:
+            yield Violation("rooms", room, "has no purpose in ARCHITECTURE.md")
+    if set(told) == set(layered) and told != layered:
+        yield Violation("rooms", "ARCHITECTURE.md", "its table has another order than the contract")
+
+
+def check_paths(house: House) -> Iterator[Violation]:
+    """Look for every path and every dotted name that ARCHITECTURE.md mentions."""
+    for quoted in sorted(set(re.findall(r"`([^`\n]+)`", house.text))):
+        if re.fullmatch(r"\.?[A-Za-z][\w-]*(/[\w.*-]+)+/?", quoted):
+            if not any(house.root.glob(quoted.rstrip("/"))):
+                yield Violation("paths", "ARCHITECTURE.md", f"'{quoted}' does not exist")
+        elif re.fullmatch(rf"{house.package}(\.\w+)+(\(.*\))?", quoted):
+            name = quoted.partition("(")[0]
+            if not _is_defined(house, name):
+                yield Violation("paths", "ARCHITECTURE.md", f"'{name}' is defined nowhere")
+
+
+def _is_defined(house: House, name: str) -> bool:
+    """Whether a dotted name is a module, or defined or exported at the top of one."""
+    module, _, last = name.rpartition(".")
+    if name in house.modules:
+        return True
+    if module not in house.modules:
+        return False
+    tree = house.modules[module][1]
+    own = {node.name for node in tree.body if isinstance(node, Function | ast.ClassDef)}
+    own |= {
+        target.id
+        for node in tree.body
+        for target in getattr(node, "targets", [getattr(node, "target", None)])
+        if isinstance(target, ast.Name)
+    }
+    return last in own | exported(tree)
+
+
+def check_arrows(house: House) -> Iterator[Violation]:
+    """Find circles between files, and imports of a higher floor."""
+    for circle in circles(house.arrows):
+        yield Violation("arrows", circle[0], "is in a circle: " + " -> ".join(circle))
+    level = {room: place for place, floor in enumerate(house.floors) for room in floor}
+    for name, targets in house.arrows.items():
+        here = house.room(name)
+        for target in sorted(targets):
+            there = house.room(target)
+            if here == there or here not in level or there not in level:
+                continue
+            if level[there] <= level[here]:
+                kind = "up" if level[there] < level[here] else "across"
+                yield Violation("arrows", name, f"imports {kind}: {target}")
+
+
+def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """One shortest closed path for each knot of modules that reach each other."""
+    reach = {name: _reached(name, arrows) for name in arrows}
+    found, known = [], set()
+    for name in sorted(arrows):
+        knot = frozenset(other for other in reach[name] if name in reach.get(other, ()))
+        if name in reach[name] and knot not in known:
+            known.add(knot)
+            found.append(_shortest_circle(name, arrows))
+    return found
+
+
+def _reached(start: str, arrows: dict[str, set[str]]) -> set[str]:
+    """Modules that a module reaches, itself only through a circle."""
+    seen: set[str] = set()
+    front = list(arrows.get(start, ()))
+    while front:
+        name = front.pop()
+        if name not in seen:
+            seen.add(name)
+            front.extend(arrows.get(name, ()))
+    return seen
+
+
+def _shortest_circle(start: str, arrows: dict[str, set[str]]) -> list[str]:
+    """Shortest path from a module back to itself."""
+    paths = [[start]]
+    seen = set()
+    for path in paths:  # grows while it is walked
+        for name in sorted(arrows.get(path[-1], ())):
+            if name == start:
+                return [*path, start]
+            if name not in seen:
+                seen.add(name)
+                paths.append([*path, name])
+    raise ValueError(f"{start} is in no circle")
+
+
+def check_size(house: House) -> Iterator[Violation]:
+    """Weigh the rooms, and count them."""
+    total = sum(house.lines.values())
+    for room in house.rooms:
+        share = house.lines[room] / total
+        if share > LARGEST_SHARE:
+            yield Violation(
+                "size", room, f"holds {share:.1%} of the code, above {LARGEST_SHARE:.0%}"
+            )
+    if len(house.rooms) > MOST_ROOMS:
+        yield Violation("size", house.package, f"{len(house.rooms)} rooms, above {MOST_ROOMS}")
+    if len(house.entries) > MOST_ENTRIES:
+        count = len(house.entries)
+        yield Violation("size", house.package, f"{count} top-level entries, above {MOST_ENTRIES}")
+
+
+def check_length(house: House) -> Iterator[Violation]:
+    """Measure bodies: all lines below the docstring."""
+    for file, name, node in house.functions:
+        length = body_length(node)
+        if length > LONGEST_BODY and not LONG.search(ast.get_docstring(node) or ""):
+            what = f"{name} has a body of {length} lines, above {LONGEST_BODY}"
+            yield Violation("length", f"{file}:{node.lineno}", what)
+
+
+def body_length(node: Function) -> int:
+    """Lines from the first statement after the docstring to the end."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return 0 if not body else int(body[-1].end_lineno or 0) - body[0].lineno + 1
+
+
+def check_parameters(house: House) -> Iterator[Violation]:
+    """Count parameters outside the command line."""
+    for file, name, node in house.functions:
+        count = len(parameters(node))
+        if Path(house.package, "cli") in file.parents or count <= MOST_PARAMETERS:
+            continue
+        if not MANY.search(ast.get_docstring(node) or ""):
+            what = f"{name} has {count} parameters, above {MOST_PARAMETERS}"
+            yield Violation("parameters", f"{file}:{node.lineno}", what)
+
+
+def parameters(node: Function) -> list[str]:
+    """Names of parameters without ``self`` and ``cls``."""
+    given = node.args
+    names = [one.arg for one in [*given.posonlyargs, *given.args, *given.kwonlyargs]]
+    names += [one.arg for one in (given.vararg, given.kwarg) if one is not None]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+def exported(tree: ast.Module) -> set[str]:
+    """Names in ``__all__`` of a module."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets
+        ):
+            return {
+                one.value
+                for one in ast.walk(node.value)
+                if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            }
+    return set()
+
+
+def check_docs(house: House) -> Iterator[Violation]:
+    """Read the docstrings of functions, classes and methods that users are given."""
+    for face in (house.package, *(f"{house.package}.{room}" for room in PUBLIC_ROOMS)):
+        if face not in house.modules:
+            continue
+        for name in sorted(exported(house.modules[face][1])):
+            found = home(house, face, name)
+            if found is None:
+                continue
+            file, node = found
+            place = f"{file.relative_to(house.root)}:{node.lineno}"
+            for what in undocumented(node):
+                yield Violation("docs", place, f"{node.name} {what}")
+
+
+def home(house: House, module: str, name: str) -> tuple[Path, Function | ast.ClassDef] | None:
+    """Definition of a name that a module defines or passes on; None where it is a value."""
+    file, tree = house.modules[module]
+    for node in ast.walk(tree):
+        if isinstance(node, Function | ast.ClassDef) and node.name == name and node in tree.body:
+            return file, node
+        if isinstance(node, ast.ImportFrom) and node.module in house.modules:
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return home(house, str(node.module), alias.name)
+    return None
+
+
+def undocumented(node: Function | ast.ClassDef) -> Iterator[str]:
+    """Say what a docstring lacks as numpydoc; methods need a docstring only."""
+    text = ast.get_docstring(node)
+    if text is None:
+        yield "has no docstring"
+        return
+    if isinstance(node, ast.ClassDef):
+        for method in node.body:
+            is_public = isinstance(method, Function) and not method.name.startswith("_")
+            if is_public and ast.get_docstring(method) is None:  # type: ignore[arg-type]
+                yield f".{method.name} has no docstring"  # type: ignore[attr-defined]
+        return
+    sections = dict(SECTION.findall(text))
+    documented = re.findall(r"^([\w*][\w*, ]*?)(?: *:.*)?$", sections.get("Parameters", ""), re.M)
+    names = {name.strip(" *") for line in documented for name in line.split(",")}
+    for parameter in parameters(node):
+        if parameter not in names:
+            yield f"does not document its parameter '{parameter}'"
+    returns = node.returns is not None and ast.unparse(node.returns) not in NOTHING
+    if returns and not sections.keys() & RESULTS:
+        yield "does not document what it returns"
+
+
+CHECKS = (
+    check_rooms,
+    check_paths,
+    check_arrows,
+    check_size,
+    check_length,
+    check_parameters,
+    check_docs,
+)
+
+
+def violations(house: House) -> list[Violation]:
+    """Everything that breaks a rule."""
+    return [found for check in CHECKS for found in check(house)]
+
+
+def drawing(house: House) -> str:
+    """Every room by floor, with its files, lines and share of the code."""
+    total = sum(house.lines.values())
+    files = Counter(house.room(name) for name in house.modules)
+    rows = [f"{'floor':>5}  {'room':<14} {'files':>5} {'lines':>7} {'share':>6}"]
+    for place, floor in enumerate(house.floors):
+        for room in floor:
+            lines = house.lines[room]
+            height = len(house.floors) - place
+            rows.append(
+                f"{height:>5}  {room:<14} {files[room]:>5} {lines:>7,} {lines / total:6.1%}"
+            )
+    own = total - house.lines["case_studies"]
+    rows.append(
+        f"{house.package}: {len(house.modules)} files, {own:,} lines; {len(house.rooms)} rooms,"
+    )
+    rows.append(f"{len(house.entries)} top-level entries; case_studies: {total - own:,} lines")
+    return "\n".join(rows)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the drawing and the violations; 1 where there is one."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
+    house = House(parser.parse_args(arguments).root)
+    print(drawing(house))
+    found = violations(house)
+    for one in found:
+        print(f"{one.rule:<11} {one.where}: {one.what}")
+    counts = Counter(one.rule for one in found)
+    told = ", ".join(f"{count} of {rule}" for rule, count in counts.items())
+    print(f"{len(found)} violations: {told}" if found else "No violations.")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+"""The check of the architecture finds what it says it finds, in trees made up to break one rule."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "check_architecture.py"
+
+
+@pytest.fixture(scope="module")
+def check():
+    spec = importlib.util.spec_from_file_location("check_architecture", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+CONTRACT = """
+[[tool.importlinter.contracts]]
+name = "Data flows one way"
+type = "layers"
+layers = ["cli", "middle | beside", "ground"]
+"""
+
+TABLE = """# Architecture
+
+| room | purpose |
+|---|---|
+| `advisor/cli` | what the user types |
+| `advisor/middle` | what is computed here |
+| `advisor/beside.py` | what stands beside it |
+| `advisor/ground` | what everything rests on |
+"""
+
+DOCUMENTED = '''
+def draw(size):
+    """Draw.
+
+    Parameters
+    ----------
+    size : int
+
+    Returns
+    -------
+    drawn : list
+    """
+    return [size]
+'''
+
+
+@pytest.fixture
+def house(tmp_path, check):
+    """A tree that breaks no rule, with files replaced or added by path; None leaves one out."""
+
+    def built(files=None):
+        filler = "\n".join(f"x{n} = {n}" for n in range(1000)) + "\n"
+        tree = {
+            "pyproject.toml": CONTRACT,
+            "ARCHITECTURE.md": TABLE,
+            "advisor/__init__.py": '__all__ = ["draw"]\nfrom advisor.middle import draw\n',
+            "advisor/cli/__init__.py": "",
+            "advisor/cli/app.py": "from advisor.middle import draw\n",
+            "advisor/middle/__init__.py": "from advisor.middle.drawing import draw\n",
+            "advisor/middle/drawing.py": "from advisor.ground import x1\n" + DOCUMENTED,
+            "advisor/beside.py": "import advisor.ground\n",
+            "advisor/ground/__init__.py": "x1 = 1\n",
+            "case_studies/one/run.py": filler,
+        }
+        for path, text in {**tree, **(files or {})}.items():
+            file = tmp_path / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if text is not None:
+                file.write_text(text)
+        return check.House(tmp_path)
+
+    return built
+
+
+def told(check, house):
+    return "\n".join(f"{one.rule} {one.where}: {one.what}" for one in check.violations(house))
+
+
+def test_a_sound_house_passes(check, house):
+    assert check.violations(house()) == []
+
+
+def body(lines, docstring=""):
+    return f'def long():\n    """{docstring}"""\n' + "    x = 1\n" * lines
+
+
+def many(count, docstring=""):
+    names = ", ".join(f"a{n}" for n in range(count))
+    return f'def wide({names}):\n    """{docstring}"""\n'
+
+
+CIRCLE = {
+    "advisor/ground/one.py": "from advisor.ground.two import b\na = 1\n",
+    "advisor/ground/two.py": "def b():\n    from advisor.ground.one import a\n    return a\n",
+}
+FOR_TYPES = {
+    "advisor/ground/one.py": "from advisor.ground import two\n",
+    "advisor/ground/two.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+    "    from .one import a\n",
+}
+
+BROKEN = {
+    "a room that no contract names": (
+        {
+            "advisor/attic.py": "",
+            "ARCHITECTURE.md": TABLE + "| `advisor/attic.py` | old and dusty |\n",
+        },
+        "rooms attic: is missing in the import contract",
+    ),
+    "a room that no table describes": (
+        {"ARCHITECTURE.md": TABLE.replace("| `advisor/beside.py` | what stands beside it |\n", "")},
+        "rooms beside: is missing in the table",
+    ),
+    "a room that is described and gone": (
+        {"ARCHITECTURE.md": TABLE + "| `advisor/cellar` | wine and more wine |\n"},
+        "rooms cellar: stands in the table of ARCHITECTURE.md and does not exist",
+    ),
+    "a room that the contract names and is gone": (
+        {"pyproject.toml": CONTRACT.replace('"ground"', '"ground", "cellar"')},
+        "rooms cellar: stands in the import contract and does not exist",
+    ),
+    "a room without a purpose": (
+        {"ARCHITECTURE.md": TABLE.replace("what everything rests on", "ground")},
+        "rooms ground: has no purpose",
+    ),
+    "a table in another order": (
+        {
+            "ARCHITECTURE.md": TABLE.replace("cli", "X")
+            .replace("ground", "cli")
+            .replace("X", "ground")
+        },
+        "its table has another order",
+    ),
+    "a path that is gone": (
+        {"ARCHITECTURE.md": TABLE + "See `advisor/ground/gone.py`.\n"},
+        "paths ARCHITECTURE.md: 'advisor/ground/gone.py' does not exist",
+    ),
+    "a name that is gone": (
+        {"ARCHITECTURE.md": TABLE + "See `advisor.middle.erase`.\n"},
+        "paths ARCHITECTURE.md: 'advisor.middle.erase' is defined nowhere",
+    ),
+    "a circle through a lazy import": (CIRCLE, "advisor.ground.one -> advisor.ground.two -> "),
+    "a circle for type checkers": (FOR_TYPES, "advisor.ground.one -> advisor.ground.two -> "),
+    "an import of a higher floor": (
+        {"advisor/ground/up.py": "def f():\n    from advisor.cli import app\n    return app\n"},
+        "arrows advisor.ground.up: imports up: advisor.cli.app",
+    ),
+    "an import by name of a higher floor": (
+        {"advisor/ground/up.py": 'import importlib\nimportlib.import_module("advisor.cli.app")\n'},
+        "arrows advisor.ground.up: imports up: advisor.cli.app",
+    ),
+    "an import of a neighbour": (
+        {"advisor/middle/more.py": "import advisor.beside\n"},
+        "arrows advisor.middle.more: imports across: advisor.beside",
+    ),
+    "a room that holds too much": (
+        {"advisor/ground/much.py": "x = 1\n" * 1000},
+        "size ground: holds 4",
+    ),
+    "too many entries": (
+        {f"advisor/room{n}.py": "" for n in range(30)},
+        "size advisor: 35 top-level entries, above 20",
+    ),
+    "too many rooms": (
+        {f"advisor/room{n}.py": "" for n in range(30)},
+        "size advisor: 34 rooms, above 25",
+    ),
+    "a long body": ({"advisor/ground/long.py": body(61)}, "long has a body of 61 lines"),
+    "many parameters": ({"advisor/ground/wide.py": many(9)}, "wide has 9 parameters, above 8"),
+    "an export without a docstring": (
+        {"advisor/middle/drawing.py": "def draw(size):\n    return size\n"},
+        "draw has no docstring",
+    ),
+    "an undocumented parameter": (
+        {"advisor/middle/drawing.py": DOCUMENTED.replace("size : int", "width : int")},
+        "draw does not document its parameter 'size'",
+    ),
+    "an undocumented result": (
+        {
+            "advisor/middle/drawing.py": DOCUMENTED.replace("(size):", "(size) -> list:").replace(
+                "    Returns\n    -------\n    drawn : list\n", ""
+            )
+        },
+        "draw does not document what it returns",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_each_violation_is_found(check, house, what):
+    files, expected = BROKEN[what]
+    assert expected in told(check, house(files))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"advisor/ground/long.py": body(60)},
+        {"advisor/ground/long.py": body(61, "Do.\n\n    Long because: it is one table.\n    ")},
+        {"advisor/ground/wide.py": many(8)},
+        {"advisor/ground/wide.py": many(9, "Do.\n\n    Many parameters because: a kernel.\n    ")},
+        {"advisor/cli/wide.py": many(30)},
+        {"ARCHITECTURE.md": TABLE + "See `advisor/middle/`, `advisor.draw(1)` and `1/3`.\n"},
+        {"advisor/cli/lazy.py": "def f():\n    from advisor.ground import x1\n    return x1\n"},
+    ],
+    ids=["60 lines", "a reason", "8 parameters", "another reason", "the CLI", "names", "downwards"],
+)
+def test_what_is_allowed_passes(check, house, files):
+    assert check.violations(house(files)) == []
+
+
+def test_it_ends_with_1_and_says_where(check, house, capsys):
+    house({"advisor/ground/long.py": body(61)})
+    assert check.main([str(house().root)]) == 1
+    assert "advisor/ground/long.py:1" in capsys.readouterr().out
+    house({"advisor/ground/long.py": body(60)})
+    assert check.main([str(house().root)]) == 0
+    assert "No violations." in capsys.readouterr().out
