@@ -177,12 +177,12 @@ def fitted(monkeypatch):
         *((["--to-share", share], ["--to-share", share]) for share in ("0", "1", "1.5", "nan")),
         *((["--risk", risk], ["--risk", risk, "(0, 0.5]"]) for risk in ("0", "0.7", "nan")),
         *((["--level", level], ["--level", level]) for level in ("0", "1", "1.2", "nan")),
-        (["--group-sizes", ","], ["group_sizes", "empty", "whole numbers from 2"]),
-        (["--group-sizes", "1,8"], ["group_sizes", "[1, 8]", "whole numbers from 2"]),
+        (["--group-sizes", ","], ["--group-sizes", "empty", "whole numbers from 2"]),
+        (["--group-sizes", "1,8"], ["--group-sizes", "[1, 8]", "whole numbers from 2"]),
         (["--group-sizes", "8.5"], ["--group-sizes", "8.5"]),
-        (["--learning-rates", ","], ["learning_rates", "empty", "positive numbers"]),
+        (["--learning-rates", ","], ["--learning-rates", "empty", "positive numbers"]),
         *(
-            (["--learning-rates", rates], ["learning_rates", "positive numbers"])
+            (["--learning-rates", rates], ["--learning-rates", "positive numbers"])
             for rates in ("0", "-1e-4", "inf", "1e-4,nan")
         ),
         *(
@@ -242,7 +242,7 @@ def test_notes_are_not_taken_for_a_storage(pilot, tmp_path, capsys, unfitted):
         ),
         (["--model", "tiny-m", "--parameters", "7e9"], ["--parameters", "'tiny-m'", "7e+09"]),
         *(
-            (["--start-reward", start], ["start_reward", start, "(0, 1)"])
+            (["--start-reward", start], ["--start-reward", start, "(0, 1)"])
             for start in ("0", "1", "2", "nan")
         ),
     ],
