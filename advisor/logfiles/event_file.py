@@ -1,7 +1,6 @@
 """Records of a TensorBoard event file, each checked by its CRC32C.
 
-A record is its length (8 bytes), a checksum of these, its bytes, and a checksum of those. Bytes
-are handled a block at a time: only the walk from record to record is a Python loop.
+A record is its length (8 bytes), a checksum of these, its bytes, and a checksum of those.
 """
 
 from __future__ import annotations
@@ -9,37 +8,20 @@ from __future__ import annotations
 import bisect
 import struct
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO
 
+import google_crc32c
 import numpy as np
-import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.logfiles import limits
-from advisor.logfiles.crc import Bytes, Places, masked_crc
 from advisor.logfiles.log_file import LogFile
 
 HEADER, FOOTER = 12, 4
 
 
-class Records(NamedTuple):
-    """Records of one block whose checksums hold.
-
-    Attributes
-    ----------
-    raw : ndarray of shape (bytes,)
-        The block.
-    starts, lengths : ndarray of shape (records,)
-        Where the bytes of each record stand in it.
-    """
-
-    raw: Bytes
-    starts: Places
-    lengths: Places
-
-
-def read_records(log: LogFile, warnings: list[str]) -> Iterator[Records]:
-    """Read the records that can be trusted; ones above `limits.MOST_EVENT_BYTES` are passed over.
+def read_records(log: LogFile, warnings: list[str]) -> Iterator[list[bytes]]:
+    """Read the records that can be trusted, block by block; long ones are passed over.
 
     Parameters
     ----------
@@ -61,7 +43,7 @@ def read_records(log: LogFile, warnings: list[str]) -> Iterator[Records]:
     walk = _Walk(log)
     with log.open() as stream:
         for records in walk.run(stream):
-            if records.starts.size:
+            if records:
                 yield records
     if not walk.size:
         raise InputError(
@@ -89,23 +71,16 @@ class _Walk:
         self.lost: list[list[int]] = []
         self.tail: int | None = None
 
-    def run(self, stream: BinaryIO) -> Iterator[Records]:
+    def run(self, stream: BinaryIO) -> Iterator[list[bytes]]:
         rest, base, is_lost = b"", 0, False
         while block := stream.read(limits.BLOCK_BYTES):
             self.size += len(block)
             raw = rest + block
-            heads, stop = ([], 0) if is_lost else _chain(raw)
-            hold = _headers_hold(raw, [*heads, stop])
-            if is_lost or not all(hold):
-                good = 0 if is_lost else hold.index(False)
-                stop = [*heads, stop][good]
-                found, stop, is_lost = self._search(raw, stop, base, is_lost)
-                heads = heads[:good] + found
-            yield self._checked(raw, heads, base)
+            records, stop, is_lost = self._records(raw, base, is_lost)
+            yield records
             if not is_lost and len(raw) >= stop + HEADER:
-                (length,) = struct.unpack_from("<Q", raw, stop)
-                missing = HEADER + length + FOOTER - (len(raw) - stop)
-                if length > limits.MOST_EVENT_BYTES:
+                missing = HEADER + _length(raw, stop) + FOOTER - (len(raw) - stop)
+                if _length(raw, stop) > limits.MOST_EVENT_BYTES:
                     skipped = _skip(stream, missing)
                     self.size += skipped
                     self.trusted += 1
@@ -119,58 +94,47 @@ class _Walk:
         elif rest:
             self.tail = base
 
-    def _search(self, raw: bytes, at: int, base: int, is_lost: bool) -> tuple[list[int], int, bool]:
-        """Find records behind a place where none begins.
-
-        Returns
-        -------
-        heads, stop : list of int, int
-            Where whole records begin, and up to where the block was understood.
-        is_lost : bool
-            Whether the way is still lost there.
-        """
-        places = _headers(raw, at)
-        known = set(places)
-        heads: list[int] = []
-        unpack = struct.Struct("<Q").unpack_from
-        while True:
-            if not is_lost:
+    def _records(self, raw: bytes, base: int, is_lost: bool) -> tuple[list[bytes], int, bool]:
+        """Whole records of a block, up to where it was understood, and whether it is lost there."""
+        records: list[bytes] = []
+        places: list[int] | None = None
+        at = 0
+        while is_lost or at + HEADER <= len(raw):
+            if not is_lost and not header_holds(raw, at):
                 self._lose(base + at)
-            next_one = bisect.bisect_left(places, at)
-            if next_one == len(places):
-                return heads, max(at, len(raw) - HEADER + 1), True
-            at, is_lost = places[next_one], False
-            self.lost[-1][1] = base + at
-            while at in known:
-                after = at + HEADER + unpack(raw, at)[0] + FOOTER
-                if after > len(raw):
-                    return heads, at, False
-                heads.append(at)
-                at = after
-            if at + HEADER > len(raw):
-                return heads, at, False
+                is_lost = True
+            if is_lost:
+                places = _headers(raw, at) if places is None else places
+                next_one = bisect.bisect_left(places, at)
+                if next_one == len(places):
+                    return records, max(at, len(raw) - HEADER + 1), True
+                at, is_lost = places[next_one], False
+                self.lost[-1][1] = base + at
+            after = at + HEADER + _length(raw, at) + FOOTER
+            if after > len(raw):
+                break
+            self._check(raw, at, after, base, records)
+            at = after
+        return records, at, is_lost
 
     def _lose(self, at: int) -> None:
         self.losses += 1
         del self.lost[limits.MOST_DAMAGED_PLACES_SHOWN :]
         self.lost.append([at, at])
 
-    def _checked(self, raw: bytes, heads: list[int], base: int) -> Records:
-        """Of whole records those that are short enough and whose bytes hold."""
-        block = np.frombuffer(raw, dtype=np.uint8)
-        at = np.array(heads, dtype=np.int64)
-        lengths = _words(block, at, "<u8").astype(np.int64)
-        self.trusted += at.size
-        short = lengths <= limits.MOST_EVENT_BYTES
-        at, lengths = at[short], lengths[short]
-        starts = at + HEADER
-        holds = masked_crc(block, starts, lengths) == _words(block, starts + lengths, "<u4")
-        broken = at[~holds] + base
-        if broken.size and not self.broken:
-            self.first_broken = int(broken[0])
-        self.broken += broken.size
-        self.trusted -= broken.size
-        return Records(block, starts[holds], lengths[holds])
+    def _check(self, raw: bytes, at: int, after: int, base: int, records: list[bytes]) -> None:
+        """Keep a record that is short enough and whose bytes hold."""
+        if after - at - HEADER - FOOTER > limits.MOST_EVENT_BYTES:
+            self.trusted += 1
+            return
+        record = raw[at + HEADER : after - FOOTER]
+        if masked_crc(record) == raw[after - FOOTER : after]:
+            self.trusted += 1
+            records.append(record)
+            return
+        if not self.broken:
+            self.first_broken = base + at
+        self.broken += 1
 
     def remarks(self) -> list[str]:
         said = []
@@ -197,34 +161,20 @@ class _Walk:
         return said
 
 
-def header_holds(raw: bytes) -> bool:
-    """Whether bytes begin with a length and its checksum."""
-    return len(raw) >= HEADER and _headers_hold(raw[:HEADER], [0])[0]
+def masked_crc(data: bytes) -> bytes:
+    """CRC32C, rotated and shifted as TFRecord has it."""
+    crc = google_crc32c.value(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-def _chain(raw: bytes) -> tuple[list[int], int]:
-    """Follow lengths from record to record: where they begin, and where the last whole one ends."""
-    heads, at, end = [], 0, len(raw)
-    unpack = struct.Struct("<Q").unpack_from
-    while at + HEADER <= end:
-        after = at + HEADER + unpack(raw, at)[0] + FOOTER
-        if after > end:
-            break
-        heads.append(at)
-        at = after
-    return heads, at
+def header_holds(raw: bytes, at: int = 0) -> bool:
+    """Whether a length and its checksum stand at a place."""
+    header = raw[at : at + HEADER]
+    return len(header) == HEADER and masked_crc(header[:8]) == header[8:]
 
 
-def _headers_hold(raw: bytes, heads: list[int]) -> list[bool]:
-    """Whether the length of each record agrees with its checksum; an unfinished one does."""
-    block = np.frombuffer(raw, dtype=np.uint8)
-    at = np.array(heads, dtype=np.int64)
-    whole = at + HEADER <= block.size
-    at = at[whole]
-    sums = masked_crc(block, at, np.full(at.size, 8))
-    hold = np.ones(len(heads), dtype=bool)
-    hold[whole] = sums == _words(block, at + 8, "<u4")
-    return [bool(each) for each in hold]
+def _length(raw: bytes, at: int) -> int:
+    return int.from_bytes(raw[at : at + 8], "little")
 
 
 def _headers(raw: bytes, at: int) -> list[int]:
@@ -238,9 +188,8 @@ def _headers(raw: bytes, at: int) -> list[int]:
     for byte in range(4):
         low |= block[byte : byte + count]
         high |= block[byte + 4 : byte + 4 + count]
-    places = np.flatnonzero((low != 0) & (high == 0))
-    sums = masked_crc(block, places, np.full(places.size, 8))
-    return [at + int(each) for each in places[sums == _words(block, places + 8, "<u4")]]
+    places = at + np.flatnonzero((low != 0) & (high == 0))
+    return [place for place in places.tolist() if header_holds(raw, place)]
 
 
 def _skip(stream: BinaryIO, count: int) -> int:
@@ -249,12 +198,3 @@ def _skip(stream: BinaryIO, count: int) -> int:
     while skipped < count and (block := stream.read(min(limits.BLOCK_BYTES, count - skipped))):
         skipped += len(block)
     return skipped
-
-
-def _words(block: Bytes, at: Places, kind: str) -> npt.NDArray[Any]:
-    """Whole numbers that stand at the places given."""
-    if not at.size:
-        return np.zeros(0, dtype=kind)
-    size = np.dtype(kind).itemsize
-    windows = np.lib.stride_tricks.sliding_window_view(block, size)
-    return np.ascontiguousarray(windows[at]).view(kind).ravel()

@@ -1,32 +1,21 @@
 """Scalars, texts and hyperparameters in the records of a TensorBoard event file.
 
-A record is one ``Event`` in protobuf's wire format: its step, and a summary of tagged values. A
-trainer writes the same few layouts over and over, so a record is parsed once, and all records of
-its block that differ from it in nothing but time, step and values are read side by side.
+A record is one ``Event``: its step, and a summary of tagged values.
 """
 
 from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from advisor.logfiles import limits
-from advisor.logfiles.crc import Bytes, Places
-from advisor.logfiles.event_file import Records
-from advisor.logfiles.event_message import (
-    SIZES,
-    Event,
-    MalformedError,
-    first_string,
-    parse_event,
-    session_hparams,
-)
-from advisor.theory.arrays import FloatArray
+from advisor.logfiles.messages import MalformedError, parse
+
+NUMBERS = {1: "<f", 2: "<d"}
+"""TensorFlow's types of tensors that hold real numbers, by how one is stored."""
 
 
 @dataclass
@@ -62,104 +51,74 @@ class Tags:
     hparams: dict[str, Any] = field(default_factory=dict)
     malformed: int = 0
     started: float = float("inf")
+    _kept: dict[bytes, Cells | None] = field(default_factory=dict)
 
-    def add(self, records: Records) -> None:
-        """Read the records of one block."""
-        raw = records.raw
-        lengths, group = np.unique(records.lengths, return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        bounds = np.searchsorted(group[order], np.arange(lengths.size + 1))
-        for at, length in enumerate(lengths.tolist()):
-            starts = records.starts[order[bounds[at] : bounds[at + 1]]]
-            self._add_equally_long(raw, starts, length)
-
-    def _add_equally_long(self, raw: Bytes, starts: Places, length: int) -> None:
-        for _ in range(limits.MOST_EVENT_LAYOUTS):
-            if not starts.size:
-                return
-            record = raw[starts[0] : starts[0] + length].tobytes()
-            event = self._parsed(record)
-            if event is None or event.others or starts.size == 1:
-                self._take(record, event)
-                starts = starts[1:]
-                continue
-            rows = np.lib.stride_tricks.sliding_window_view(raw, length)[starts]
-            free = _free_bits(event, length)
-            alike = (((rows ^ rows[0]) & ~free) == 0).all(axis=1)
-            self._take_alike(rows[alike], event)
-            starts = starts[~alike]
-        for start in starts.tolist():
-            record = raw[start : start + length].tobytes()
-            self._take(record, self._parsed(record))
-
-    def _parsed(self, record: bytes) -> Event | None:
-        try:
-            return parse_event(record)
-        except MalformedError:
-            self.malformed += 1
-            return None
-
-    def _take_alike(self, rows: Bytes, event: Event) -> None:
-        """Take all records of one layout."""
-        steps = np.zeros(len(rows), dtype=np.uint64)
-        for place in range(event.step_size):
-            low = (rows[:, event.step_at + place] & 0x7F).astype(np.uint64)
-            steps |= low << np.uint64(7 * place)
-        if event.time_at is not None:
-            times = _numbers(rows, event.time_at, "<d")
-            self.started = min(self.started, float(times[0]))
-        for tag, at, kind in event.scalars:
-            cells = self._cells(tag)
-            if cells is not None:
-                cells.steps.frombytes(steps.astype(np.int64).tobytes())
-                cells.values.frombytes(_numbers(rows, at, kind).tobytes())
-
-    def _take(self, record: bytes, event: Event | None) -> None:
-        """Take one record."""
-        if event is None:
-            return
-        if event.time_at is not None:
-            self.started = min(self.started, struct.unpack_from("<d", record, event.time_at)[0])
-        for tag, at, kind in event.scalars:
-            cells = self._cells(tag)
-            if cells is not None:
-                cells.steps.append(event.step)
-                cells.values.append(struct.unpack_from(kind, record, at)[0])
-        for tag, start, end in event.others:
+    def add(self, records: Iterable[bytes]) -> None:
+        """Read some records."""
+        for record in records:
             try:
-                self._take_other(record, tag, start, end)
+                self._take(parse("Event", record))
             except MalformedError:
                 self.malformed += 1
 
-    def _cells(self, tag: str) -> Cells | None:
-        if tag not in self.cells:
-            self.cells[tag] = Cells()
-        return self.cells[tag] if self.wanted(tag) else None
+    def _take(self, event: Any) -> None:
+        if event.HasField("time"):
+            self.started = min(self.started, event.time)
+        step = event.step
+        for value in event.summary.values:
+            number = _number(value)
+            if number is None or not value.tag:
+                self._take_settings(value)
+                continue
+            tag = value.tag
+            cells = self._kept[tag] if tag in self._kept else self._new_cells(tag)
+            if cells is not None:
+                cells.steps.append(step)
+                cells.values.append(number)
 
-    def _take_other(self, record: bytes, tag: str, start: int, end: int) -> None:
+    def _new_cells(self, raw_tag: bytes) -> Cells | None:
+        tag = _text(raw_tag)
+        cells = self.cells.setdefault(tag, Cells())
+        self._kept[raw_tag] = cells if self.wanted(tag) else None
+        return self._kept[raw_tag]
+
+    def _take_settings(self, value: Any) -> None:
         """Take the settings among values that are no scalars."""
+        tag = _text(value.tag)
         if tag.startswith("_hparams_/"):
-            self.hparams |= session_hparams(record, start, end)
-        elif self.is_text_wanted(tag) and (
-            tag in self.texts or len(self.texts) < limits.MOST_EVENT_TEXTS
-        ):
-            text = first_string(record, start, end)
-            if text is not None:
-                self.texts[tag] = text
+            data = parse("HparamsData", value.metadata.plugin.content)
+            for hparam in data.session_start.hparams:
+                if hparam.key:
+                    self.hparams[_text(hparam.key)] = _any(hparam.value)
+            return
+        has_room = tag in self.texts or len(self.texts) < limits.MOST_EVENT_TEXTS
+        if has_room and value.tensor.strings and self.is_text_wanted(tag):
+            self.texts[tag] = _text(value.tensor.strings[0])
 
 
-def _free_bits(event: Event, length: int) -> Bytes:
-    """Bits of a record that may differ within one layout: time, values, digits of the step."""
-    free = np.zeros(length, dtype=np.uint8)
-    if event.time_at is not None:
-        free[event.time_at : event.time_at + 8] = 0xFF
-    free[event.step_at : event.step_at + event.step_size] = 0x7F
-    for scalar in event.scalars:
-        free[scalar.at : scalar.at + SIZES[scalar.kind]] = 0xFF
-    return free
+def _number(value: Any) -> float | None:
+    """A scalar: a simple value, or the only number of a tensor."""
+    if value.HasField("simple"):
+        return float(value.simple)
+    tensor = value.tensor
+    kind = NUMBERS.get(tensor.dtype)
+    if kind is None:
+        return None
+    numbers = [*(tensor.floats if kind == "<f" else tensor.doubles)]
+    if tensor.content:
+        if len(tensor.content) != struct.calcsize(kind):
+            return None
+        numbers += struct.unpack(kind, tensor.content)
+    return float(numbers[0]) if len(numbers) == 1 else None
 
 
-def _numbers(rows: Bytes, at: int, kind: str) -> FloatArray:
-    found = np.ascontiguousarray(rows[:, at : at + SIZES[kind]]).view(kind).ravel()
-    with np.errstate(invalid="ignore"):  # some of the many bit patterns of NaN raise the flag
-        return found.astype(np.float64)
+def _any(value: Any) -> float | str | bool | None:
+    if value.HasField("number"):
+        return float(value.number)
+    if value.HasField("string"):
+        return _text(value.string)
+    return bool(value.switch) if value.HasField("switch") else None
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.logfiles import limits
-from advisor.logfiles.event_message import LENGTH, VARINT, MalformedError, fields
 from advisor.logfiles.log_file import LogFile
+from advisor.logfiles.messages import MalformedError, parse
 
 MARK = b":W&B"
 OPENING = 7
@@ -25,12 +25,6 @@ BLOCK = 32768
 HEADER = 7
 WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 """Kinds of pieces of a record."""
-
-RECORD_HISTORY, RECORD_CONFIG, RECORD_RUN = 2, 5, 17
-HISTORY_ITEM, HISTORY_STEP, STEP_NUMBER = 1, 2, 1
-RUN_CONFIG, CONFIG_UPDATE = 4, 1
-ITEM_KEY, ITEM_NESTED_KEY, ITEM_VALUE = 1, 2, 16
-"""Field numbers of W&B's ``wandb_internal.proto``."""
 
 OWN_COUNTER = "_step"
 OF_WANDB = "_wandb"
@@ -140,61 +134,27 @@ def _records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
                 yield b"".join(pieces)
 
 
-def _parse(record: bytes) -> Stored:
+def _parse(data: bytes) -> Stored:
+    record = parse("Record", data)
     cells: dict[str, str] = {}
+    for item in record.history.items:
+        names, value = _item(item)
+        if names:
+            cells[".".join(names)] = value
+    if record.history.step.HasField("number"):
+        cells.setdefault(OWN_COUNTER, str(record.history.step.number))
+    scalars = {key: value for key, value in cells.items() if not value.startswith(("{", "["))}
     settings: list[tuple[list[str], Any]] = []
-    for part in fields(record, 0, len(record)):
-        if part.wire != LENGTH:
-            continue
-        if part.number == RECORD_HISTORY:
-            cells = _history(record, part.start, part.end)
-        elif part.number == RECORD_CONFIG:
-            settings += _settings(record, part.start, part.end)
-        elif part.number == RECORD_RUN:
-            for inner in fields(record, part.start, part.end):
-                if inner.number == RUN_CONFIG and inner.wire == LENGTH:
-                    settings += _settings(record, inner.start, inner.end)
-    return Stored(cells, settings)
+    for item in (*record.config.updates, *record.run.config.updates):
+        names, text = _item(item)
+        if names and names[0] != OF_WANDB:
+            with contextlib.suppress(ValueError, RecursionError):
+                settings.append((names, json.loads(text)))
+    return Stored(scalars, settings)
 
 
-def _history(record: bytes, start: int, end: int) -> dict[str, str]:
-    cells: dict[str, str] = {}
-    for part in fields(record, start, end):
-        if part.wire != LENGTH:
-            continue
-        if part.number == HISTORY_ITEM:
-            names, value = _item(record, part.start, part.end)
-            if names:
-                cells[".".join(names)] = value
-        elif part.number == HISTORY_STEP:
-            for inner in fields(record, part.start, part.end):
-                if inner.number == STEP_NUMBER and inner.wire == VARINT:
-                    cells.setdefault(OWN_COUNTER, str(inner.value))
-    return {key: value for key, value in cells.items() if not value.startswith(("{", "["))}
-
-
-def _settings(record: bytes, start: int, end: int) -> Iterator[tuple[list[str], Any]]:
-    for part in fields(record, start, end):
-        if part.number != CONFIG_UPDATE or part.wire != LENGTH:
-            continue
-        names, text = _item(record, part.start, part.end)
-        if not names or names[0] == OF_WANDB:
-            continue
-        with contextlib.suppress(ValueError, RecursionError):
-            yield names, json.loads(text)
-
-
-def _item(record: bytes, start: int, end: int) -> tuple[list[str], str]:
+def _item(item: Any) -> tuple[list[str], str]:
     """Key of an item, nested or not, and its value as JSON text."""
-    plain, nested, value = "", [], ""
-    for part in fields(record, start, end):
-        if part.wire != LENGTH:
-            continue
-        text = record[part.start : part.end].decode("utf-8", "replace")
-        if part.number == ITEM_KEY:
-            plain = text
-        elif part.number == ITEM_NESTED_KEY:
-            nested.append(text)
-        elif part.number == ITEM_VALUE:
-            value = text
-    return nested or ([plain] if plain else []), value
+    names = [*item.nested_key] or ([item.key] if item.key else [])
+    value = item.value.decode("utf-8", "replace")
+    return [name.decode("utf-8", "replace") for name in names], value
