@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from advisor.diagnosis.card import Card, not_applicable
+from advisor.diagnosis.card import Card, Finding, not_applicable
 from advisor.diagnosis.levels import ends, series_of, since, steps_above
 from advisor.run.pilot_run import PilotRun
 from advisor.theory import PromptDifficulty, drift_factor, group_deviation, silent_group_share
@@ -46,6 +48,29 @@ NARROW = 1e-4
 """Width of log concentration at which the search ends."""
 
 
+class Silent(NamedTuple):
+    """Share of silent groups: steps, values of shape (rows,), and what was counted."""
+
+    step: FloatArray
+    values: FloatArray
+    unit: str
+
+    @property
+    def share(self) -> float:
+        """Share over the last fifth of the run."""
+        return ends(self.values)[1].mean
+
+    @property
+    def said(self) -> str:
+        """The share as the beginning of a sentence."""
+        return f"{100 * self.share:.0f} % of groups have equal rewards"
+
+    @property
+    def steps(self) -> tuple[float, float]:
+        """First and last step that a verdict on the share speaks of."""
+        return steps_above(self.step, self.values, ends(self.values)[1], SILENT_WARNING)
+
+
 def advantage_degeneracy(run: PilotRun) -> Card:
     """Judge the share of silent groups over the last fifth of the run."""
     silent = silent_share(run)
@@ -57,92 +82,114 @@ def advantage_degeneracy(run: PilotRun) -> Card:
             "TRL logs frac_reward_zero_std; elsewhere log the share of groups with zero "
             "standard deviation.",
         )
-    step, values, what = silent
-    _, last = ends(values)
+    last = ends(silent.values)[1]
+    finding = _hopeless(run, silent) or _solved(run, silent) or _many_silent(run, silent)
+    return Card(
+        mode=MODE,
+        title=TITLE,
+        number=last.mean,
+        unit=silent.unit,
+        interval=last.share_interval,
+        threshold=SILENT_WARNING,
+        source=SOURCE,
+        witnesses=_witnesses(run, last.mean),
+        unknown=()
+        if "all_right_share" in run.series
+        else (
+            "Whether silent groups are all right or all wrong: log both shares (prime-rl and "
+            "Tinker do).",
+        ),
+        **(finding or Finding("PASS", f"{silent.said}.", silent.steps))._asdict(),
+    )
+
+
+def _hopeless(run: PilotRun, silent: Silent) -> Finding | None:
+    """Nearly every group silent because all of its completions fail."""
     mean, is_unit = share_of_range(run, run.reward)
-    expected = expected_silent(run)
     is_young = np.isfinite(run.reward).sum() < FEWEST
+    if silent.share < SILENT_FAIL or not is_unit or not mean < UNSOLVED or is_young:
+        return None
+    return Finding(
+        "FAIL",
+        f"{silent.said} and the mean reward is {mean:.2f}: almost nothing is learned.",
+        (since(silent.step, silent.values, SILENT_SURE), float(silent.step[-1])),
+        f"Easier prompts, a shaped reward, or a larger {setting_name(run, 'group_size')}: "
+        "nearly every group fails as a whole.",
+    )
+
+
+def _solved(run: PilotRun, silent: Silent) -> Finding | None:
+    """Groups silent because their prompts are solved."""
+    mean, is_unit = share_of_range(run, run.reward)
+    if not is_unit or not mean >= SOLVED:
+        return None
+    is_many = silent.share >= SILENT_WARNING
+    return Finding(
+        "INFO" if is_many else "PASS",
+        f"{silent.said}, at a mean reward of {mean:.2f}: most prompts are solved.",
+        silent.steps,
+        "Harder prompts would teach more." if is_many else "",
+    )
+
+
+def _many_silent(run: PilotRun, silent: Silent) -> Finding | None:
+    """Many silent groups, and why as far as the mean reward and the expected share tell."""
+    if silent.share < SILENT_WARNING:
+        return None
+    mean, is_unit = share_of_range(run, run.reward)
+    expected, group = expected_silent(run), run.hyperparameters.group_size
+    is_mixed = expected is not None and silent.share > expected + MORE_THAN_MIX
+    if is_mixed:
+        why = (
+            "more than a smooth mix of difficulties explains: completions of a group may be "
+            "copies of each other"
+        )
+    elif is_unit:
+        kind = "most are solved" if mean > EVEN else "most fail as a whole"
+        why = f"{kind} (mean reward {mean:.2f})"
+    else:
+        why = "prompts are too easy or too hard for this group size"
+    sizes = f"with {group} completions " if group else ""
+    return Finding(
+        "WARNING",
+        f"{silent.said} {sizes}and teach nothing; {why}.",
+        silent.steps,
+        f"Filter solved and hopeless prompts, raise {setting_name(run, 'group_size')}"
+        + (f", or raise {setting_name(run, 'temperature')}." if is_mixed else "."),
+    )
+
+
+def _witnesses(run: PilotRun, share: float) -> tuple[str, ...]:
+    """Expected share, groups that teach, drift lost, and what silent groups are."""
     prompts, group = run.hyperparameters.prompts_per_step, run.hyperparameters.group_size
-    said = []
+    expected, lost = expected_silent(run), drift_lost(run)
+    lines = []
     if expected is not None:
-        said.append(f"{expected:.2f} expected for a smooth mix of difficulties")
+        lines.append(f"{expected:.2f} expected for a smooth mix of difficulties")
     if prompts is not None:
-        said.append(f"{prompts * (1 - last.mean):.1f} of {prompts:g} groups a step teach")
-    lost = drift_lost(run)
+        lines.append(f"{prompts * (1 - share):.1f} of {prompts:g} groups a step teach")
     if lost is not None:
-        said.append(
+        lines.append(
             f"{lost:.2f} of the drift of an infinite group is lost at {group} completions, for the "
             "same mix"
         )
     for name, text in (("all_right_share", "all right"), ("all_wrong_share", "all wrong")):
         part = series_of(run, name)
         if part is not None:
-            said.append(f"{text} {ends(part[1])[1].mean:.2f}")
-    common = {
-        "mode": MODE,
-        "title": TITLE,
-        "number": last.mean,
-        "unit": what,
-        "interval": last.share_interval,
-        "threshold": SILENT_WARNING,
-        "source": SOURCE,
-        "steps": steps_above(step, values, last, SILENT_WARNING),
-        "witnesses": tuple(said),
-        "unknown": ()
-        if "all_right_share" in run.series
-        else (
-            "Whether silent groups are all right or all wrong: log both shares (prime-rl and "
-            "Tinker do).",
-        ),
-    }
-    share = f"{100 * last.mean:.0f} % of groups have equal rewards"
-    sizes = f"with {group} completions " if group else ""
-    if last.mean >= SILENT_FAIL and is_unit and mean < UNSOLVED and not is_young:
-        return Card(
-            **{**common, "steps": (since(step, values, SILENT_SURE), float(step[-1]))},
-            status="FAIL",
-            headline=f"{share} and the mean reward is {mean:.2f}: almost nothing is learned.",
-            change="Easier prompts, a shaped reward, or a larger "
-            f"{setting_name(run, 'group_size')}: nearly every group fails as a whole.",
-        )
-    if is_unit and mean >= SOLVED:
-        return Card(
-            **common,
-            status="INFO" if last.mean >= SILENT_WARNING else "PASS",
-            headline=f"{share}, at a mean reward of {mean:.2f}: most prompts are solved.",
-            change="Harder prompts would teach more." if last.mean >= SILENT_WARNING else "",
-        )
-    if last.mean >= SILENT_WARNING:
-        is_mixed = expected is not None and last.mean > expected + MORE_THAN_MIX
-        kind = "most are solved" if is_unit and mean > EVEN else "most fail as a whole"
-        why = (
-            "more than a smooth mix of difficulties explains: completions of a group may be "
-            "copies of each other"
-            if is_mixed
-            else f"{kind} (mean reward {mean:.2f})"
-            if is_unit
-            else "prompts are too easy or too hard for this group size"
-        )
-        return Card(
-            **common,
-            status="WARNING",
-            headline=f"{share} {sizes}and teach nothing; {why}.",
-            change=f"Filter solved and hopeless prompts, raise {setting_name(run, 'group_size')}"
-            + (f", or raise {setting_name(run, 'temperature')}." if is_mixed else "."),
-        )
-    return Card(**common, status="PASS", headline=f"{share}.")
+            lines.append(f"{text} {ends(part[1])[1].mean:.2f}")
+    return tuple(lines)
 
 
-def silent_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
+def silent_share(run: PilotRun) -> Silent | None:
     """Share of silent groups per row: as logged, or rows in which no group had any spread."""
     logged = series_of(run, "silent_group_share")
     if logged is not None:
-        return (*logged, "share of groups with equal rewards")
+        return Silent(*logged, "share of groups with equal rewards")
     spread = series_of(run, "reward_std_within_group")
     if spread is None:
         return None
     step, values = spread
-    return step, (values <= NO_SPREAD).astype(float), "share of rows without any spread"
+    return Silent(step, (values <= NO_SPREAD).astype(float), "share of rows without any spread")
 
 
 def expected_silent(run: PilotRun) -> float | None:

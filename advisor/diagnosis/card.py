@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -72,6 +72,15 @@ class Card(BaseModel):
         cls, interval: tuple[float, float] | None
     ) -> tuple[float, float] | None:
         return interval if interval is not None and all(map(math.isfinite, interval)) else None
+
+
+class Finding(NamedTuple):
+    """One fact about a run, as the card words it; what the finders of a mode return."""
+
+    status: Status
+    headline: str
+    steps: tuple[float, float] | None
+    change: str = ""
 
 
 def not_applicable(mode: str, title: str, headline: str, unknown: str) -> Card:

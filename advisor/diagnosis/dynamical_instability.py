@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.diagnosis.blow_up import TIMES, Growth, find_growth
-from advisor.diagnosis.card import Card
+from advisor.diagnosis.card import Card, Finding
 from advisor.diagnosis.collapse_card import floor_of, judged_series
 from advisor.diagnosis.fall import find_final_fall
 from advisor.diagnosis.levels import Level, ends, series_of
@@ -50,98 +50,116 @@ def dynamical_instability(
         Damping ratio of the stiffest mode (`advisor.forecast.margin.Margin`); NaN where the
         closed form does not hold.
     """
-    grown = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
-    few = _effective_samples(run)
+    growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
+    effective = _effective_samples(run)
     step, reward = judged_series(run)
     verdict, fall = find_final_fall(step, reward, floor_of(run))
     before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
     signs = [] if run.is_eval_only else _signs(run, before)
-    seen = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]
+    logged = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]
     draws = _finite(margin)
-    diverging = 0.0 if draws is None else float((draws >= 1).mean())
-    number, unit, threshold = _judged(grown, few, None if draws is None else diverging)
-    said = [str(growth) for growth in grown]
-    if few is not None and few.interval[1] < FEW_EFFECTIVE:
-        said.append(f"importance weights leave {few.mean:.2g} of the samples effective")
-    bad = len(said)
-    said += signs
-    if draws is not None:
-        said.append(f"stiffness is {np.median(draws):.2g} of what the refresh interval stands")
-        said.append(_damping(_finite(damping)))
-    common = {
-        "mode": MODE,
-        "title": TITLE,
-        "number": number,
-        "unit": unit,
-        "threshold": threshold,
-        "source": SOURCE,
-        "witnesses": tuple(said),
-        "unknown": _unknown(run, draws is not None),
-    }
-    if not seen and not signs and draws is None:
-        return Card(
-            **common,
-            status="NOT APPLICABLE",
-            headline="No entropy, gradient norm or mismatch in the log; reward alone gives no "
-            "early warning.",
-        )
-    change = (
+    diverging = None if draws is None else float((draws >= 1).mean())
+    number, unit, threshold = _judged(growths, effective, diverging)
+    warnings = [str(growth) for growth in growths] + _few_effective(effective)
+    finding = (
+        _nothing_logged(logged, signs, diverging)
+        or _unstable_updates(run, warnings, growths, diverging, has_collapsed=verdict.unstable)
+        or (Finding("INFO", f"{_capital(signs[0])}.", None) if signs else None)
+        or Finding("PASS", f"No blow-up in {', '.join(map(_words, logged))}.", None)
+    )
+    return Card(
+        mode=MODE,
+        title=TITLE,
+        number=number,
+        unit=unit,
+        threshold=threshold,
+        source=SOURCE,
+        witnesses=(*warnings, *signs, *_margin(draws, _finite(damping))),
+        unknown=_unknown(run, draws is not None),
+        **finding._asdict(),
+    )
+
+
+def _nothing_logged(logged: list[str], signs: list[str], diverging: float | None) -> Finding | None:
+    """No series, sign or posterior to judge by."""
+    if logged or signs or diverging is not None:
+        return None
+    return Finding(
+        "NOT APPLICABLE",
+        "No entropy, gradient norm or mismatch in the log; reward alone gives no early warning.",
+        None,
+    )
+
+
+def _unstable_updates(
+    run: PilotRun,
+    warnings: list[str],
+    growths: list[Growth],
+    diverging: float | None,
+    *,
+    has_collapsed: bool,
+) -> Finding | None:
+    """Series that blew up, few effective samples, or a refresh map that diverges."""
+    if not warnings and (diverging or 0.0) <= 0.5:
+        return None
+    what = _capital(warnings[0]) if warnings else "The refresh map diverges under the posterior"
+    more = f", with {len(warnings) - 1} more" if len(warnings) > 1 else ""
+    return Finding(
+        # One series may wander; one beside a collapse does not.
+        "FAIL" if growths and has_collapsed else "WARNING",
+        f"{what}{more}.",
+        (min(growth.since for growth in growths), float(run.step[-1])) if growths else None,
         f"Lower {setting_name(run, 'learning_rate')} to a third, or refresh more often "
         f"({setting_name(run, 'epochs_per_refresh')}, "
-        f"{setting_name(run, 'minibatches_per_refresh')}); "
-        f"{setting_name(run, 'clip')} lower."
+        f"{setting_name(run, 'minibatches_per_refresh')}); {setting_name(run, 'clip')} lower.",
     )
-    span = None if not grown else (min(g.since for g in grown), float(run.step[-1]))
-    if bad or diverging > 0.5:
-        # One series may wander; one beside a collapse does not.
-        return Card(
-            **common,
-            status="FAIL" if grown and verdict.unstable else "WARNING",
-            headline=(_capital(said[0]) if bad else "The refresh map diverges under the posterior")
-            + (f", with {bad - 1} more" if bad > 1 else "")
-            + ".",
-            steps=span,
-            change=change,
-        )
-    if signs:
-        return Card(**common, status="INFO", headline=f"{_capital(signs[0])}.")
-    return Card(
-        **common,
-        status="PASS",
-        headline="No blow-up in " + ", ".join(name.replace("_", " ") for name in seen) + ".",
-    )
+
+
+def _few_effective(effective: Level | None) -> list[str]:
+    """Warning where the importance weights surely leave few samples effective."""
+    if effective is None or effective.interval[1] >= FEW_EFFECTIVE:
+        return []
+    return [f"importance weights leave {effective.mean:.2g} of the samples effective"]
+
+
+def _margin(draws: FloatArray | None, damping: FloatArray | None) -> list[str]:
+    """Stiffness against its limit, and the damping ratio, where a posterior gave draws."""
+    if draws is None:
+        return []
+    share = f"stiffness is {np.median(draws):.2g} of what the refresh interval stands"
+    return [share, _damping(damping)]
 
 
 def _signs(run: PilotRun, before_fall: FloatArray) -> list[str]:
     """What the reward and the refreshes show of themselves: worth knowing, no verdict."""
-    said = []
+    lines = []
     swing = find_oscillation(run.step, run.reward)
     if swing is not None:
-        said.append(
+        lines.append(
             f"reward swings with a period of {swing.period:.0f} steps "
             f"(chance of so strong a peak in noise {swing.chance:.0e})"
         )
     chance = alternation(run)
     if chance is not None:
-        said.append(
+        lines.append(
             "rewards of successive refreshes alternate, as near a flip of the refresh map "
             f"(chance in noise {chance:.0e})"
         )
     slowing = find_slowing(before_fall)
     if slowing is not None:
-        said.append(
+        lines.append(
             "variance and autocorrelation of the reward rise together (p "
             f"{slowing.chance:.3f} against surrogates); no forecast of a collapse rests on it"
         )
     for name in DRIFTING:
         drift = find_drift(run, name)
         if drift is not None:
-            said.append(
-                f"{name.replace('_', ' ')} depends on the position within a refresh of "
+            lines.append(
+                f"{_words(name)} depends on the position within a refresh of "
                 f"{drift.interval} steps: {drift.first:.3g} at its first, {drift.last:.3g} at its "
                 f"last (chance in noise {drift.chance:.0e})"
             )
-    return said
+    return lines
 
 
 def _effective_samples(run: PilotRun) -> Level | None:
@@ -153,15 +171,15 @@ def _effective_samples(run: PilotRun) -> Level | None:
 
 
 def _judged(
-    grown: list[Growth], few: Level | None, diverging: float | None
+    growths: list[Growth], effective: Level | None, diverging: float | None
 ) -> tuple[float | None, str, float | None]:
     """Number, unit and threshold of what weighs most."""
     if diverging is not None:
         return diverging, "P(refresh map diverges)", 0.5
-    if grown:
-        return grown[0].high / grown[0].calm, "growth", TIMES[grown[0].name]
-    if few is not None:
-        return few.mean, "effective share of the samples", FEW_EFFECTIVE
+    if growths:
+        return growths[0].high / growths[0].calm, "growth", TIMES[growths[0].name]
+    if effective is not None:
+        return effective.mean, "effective share of the samples", FEW_EFFECTIVE
     return None, "", None
 
 
@@ -182,6 +200,10 @@ def _damping(draws: FloatArray | None) -> str:
         f"damping ratio of the stiffest mode {middle:.2g} (80 % interval {low:.2g} to {high:.2g}): "
         f"it oscillates with probability {(draws < 1).mean():.2f}"
     )
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _capital(text: str) -> str:

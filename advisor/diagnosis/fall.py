@@ -42,11 +42,11 @@ BELOW = 1.5
 MOST_ROWS = 400
 """Longer series are averaged down before a change point is sought."""
 
-DEAD = 0.05
-"""Share of the level before a fall at or below which rows count as dead."""
+AT_FLOOR = 0.05
+"""Share of the level before a fall at or below which rows count as at the floor."""
 
 SPARSE = 0.05
-"""Share of dead rows in good times from which the reward is taken for sparse."""
+"""Share of rows at the floor before the fall from which the reward is taken for sparse."""
 
 _LEAST = 2
 _FITTED = 4
@@ -129,9 +129,9 @@ def _fall_from(
         return None
     begin, end, before, after, fitted, spread = found
     error, freedom = spread * widening(lag_one(tail - fitted)), np.inf
-    dead = floor + DEAD * (before - floor)
+    lowest = floor + AT_FLOOR * (before - floor)
     since_good = reward[_first_good(reward, window, best, floor) : first + end]
-    if after > dead or int((since_good <= dead).sum()) > SPARSE * since_good.size:
+    if after > lowest or int((since_good <= lowest).sum()) > SPARSE * since_good.size:
         # Noise wanders so: what is fitted to it hides correlation, and few rows bound it badly.
         correlation = _correlation(reward[:first], tail - fitted, window)
         error = spread * widening(correlation)
@@ -149,7 +149,7 @@ def _fall_from(
 
 
 def _first_good(reward: FloatArray, window: int, best: float, floor: float) -> int:
-    """First row of the earliest good window: a run that starts at the floor has died of nothing."""
+    """First row of the earliest good window: rows before it are no fall."""
     mean = trailing_mean(reward, window) - floor
     good = np.flatnonzero(mean >= GOOD * (best - floor))
     return int(good[0]) if good.size else 0

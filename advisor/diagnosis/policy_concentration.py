@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.diagnosis.advantage_degeneracy import SOLVED, share_of_range
-from advisor.diagnosis.card import Card, not_applicable
+from advisor.diagnosis.card import Card, Finding, not_applicable
 from advisor.diagnosis.collapse_card import has_collapsed, judged_series
 from advisor.diagnosis.levels import SMALLEST, Level, difference, ends, series_of, since
 from advisor.run.pilot_run import PilotRun
@@ -59,11 +59,23 @@ class Choice(NamedTuple):
         """Share at the end of what was there at the start."""
         return self.last.mean / self.first.mean
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Two standard errors around ``left``, where the errors are known."""
+        start, left = self.first.mean, self.left
+        spread = float(np.hypot(self.last.error / start, left * self.first.error / start))
+        return (left - 2 * spread, left + 2 * spread) if np.isfinite(spread) else None
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether the end lies below the start beyond noise."""
+        return difference(self.first, self.last) > 2
+
 
 def policy_concentration(run: PilotRun) -> Card:
     """Judge entropy and distinct answers at the end against the start, by what fell most."""
-    entropy, answers = series_of(run, "entropy"), _distinct(run)
-    if entropy is None and answers is None:
+    logged, answers = series_of(run, "entropy"), _distinct(run)
+    if logged is None and answers is None:
         return not_applicable(
             MODE,
             TITLE,
@@ -71,61 +83,54 @@ def policy_concentration(run: PilotRun) -> Card:
             "TRL and OpenRLHF log entropy; verl logs actor/entropy. Distinct answers per group "
             "(distinct_answers) would do as well.",
         )
-    choices = [] if entropy is None else [_entropy(*entropy)]
-    if choices and (choices[0].first.mean <= 0 or choices[0].last.mean < 0):
-        first, last = choices.pop()[-2:]
-        if answers is None:
-            return not_applicable(
-                MODE,
-                TITLE,
-                f"What is logged as entropy is no entropy: {first.mean:.3g} at the start, "
-                f"{last.mean:.3g} at the end.",
-                "Log the entropy of the policy in nats, with its own sign.",
-            )
-    if answers is not None:
-        choices.append(answers)
+    entropy = None if logged is None else _entropy(*logged)
+    is_entropy = entropy is None or (entropy.first.mean > 0 and entropy.last.mean >= 0)
+    if entropy is not None and not is_entropy and answers is None:
+        return not_applicable(
+            MODE,
+            TITLE,
+            f"What is logged as entropy is no entropy: {entropy.first.mean:.3g} at the start, "
+            f"{entropy.last.mean:.3g} at the end.",
+            "Log the entropy of the policy in nats, with its own sign.",
+        )
+    choices = [one for one in (entropy if is_entropy else None, answers) if one is not None]
     least = min(choices, key=lambda choice: choice.left)
-    step, values, first, last = least.step, least.values, least.first, least.last
-    left, start, said = least.left, first.mean, least.said
-    spread = float(np.hypot(last.error / start, left * first.error / start))
-    is_sure = difference(first, last) > 2
-    others = tuple(choice.said for choice in choices if choice is not least)
     unknown = "Whether answers became few: log the number of distinct answers per group."
-    common = {
-        "mode": MODE,
-        "title": TITLE,
-        "number": left,
-        "unit": least.unit,
-        "interval": (left - 2 * spread, left + 2 * spread) if np.isfinite(spread) else None,
-        "threshold": LEFT_WARNING,
-        "source": SOURCE,
-        "steps": (
-            since(step, values, LEFT_WARNING * start, below=True)
-            if is_sure and left <= LEFT_WARNING
-            else float(step[0]),
-            float(step[-1]),
+    return Card(
+        mode=MODE,
+        title=TITLE,
+        number=least.left,
+        unit=least.unit,
+        interval=least.interval,
+        threshold=LEFT_WARNING,
+        source=SOURCE,
+        witnesses=(
+            *(choice.said for choice in choices if choice is not least),
+            *(() if logged is None else _law(run)),
         ),
-        "witnesses": (*others, *(() if entropy is None else _law(run))),
-        "unknown": () if answers is not None else (unknown,),
-    }
+        unknown=() if answers is not None else (unknown,),
+        **_finding(run, least)._asdict(),
+    )
+
+
+def _finding(run: PilotRun, least: Choice) -> Finding:
+    """How far the choice has gone, and whether the reward could still use it."""
+    step, left, said = least.step, least.left, least.said
+    is_lost = least.is_lower and left <= LEFT_WARNING
+    limit = LEFT_WARNING * least.first.mean
+    begins = since(step, least.values, limit, below=True) if is_lost else float(step[0])
+    steps = (begins, float(step[-1]))
     change = (
         f"Raise {setting_name(run, 'temperature')} or {setting_name(run, 'entropy')}, or lower "
         f"{setting_name(run, 'learning_rate')}; what is not sampled cannot be learned."
     )
-    reward = judged_series(run)[1]
-    solved = share_of_range(run, reward)[0] >= SOLVED
-    if is_sure and left <= LEFT_FAIL and not solved and (_stalled(run) or has_collapsed(run)):
-        return Card(
-            **common,
-            status="FAIL",
-            headline=f"{said} while the reward stands still short of its ceiling.",
-            change=change,
-        )
-    if is_sure and left <= LEFT_WARNING and not solved:
-        return Card(**common, status="WARNING", headline=f"{said}.", change=change)
-    if is_sure and left <= LEFT_INFO:
-        return Card(**common, status="INFO", headline=f"{said}.")
-    return Card(**common, status="PASS", headline=f"{said}.")
+    is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
+    if is_lost and left <= LEFT_FAIL and not is_solved and (_stalled(run) or has_collapsed(run)):
+        headline = f"{said} while the reward stands still short of its ceiling."
+        return Finding("FAIL", headline, steps, change)
+    if is_lost and not is_solved:
+        return Finding("WARNING", f"{said}.", steps, change)
+    return Finding("INFO" if least.is_lower and left <= LEFT_INFO else "PASS", f"{said}.", steps)
 
 
 def _entropy(step: FloatArray, values: FloatArray) -> Choice:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.diagnosis.card import Card, not_applicable
-from advisor.diagnosis.collapse import trailing_mean
+from advisor.diagnosis.card import Card, Finding, not_applicable
+from advisor.diagnosis.collapse import LOST_SHARE, trailing_mean
 from advisor.diagnosis.coupling import Coupling, couplings
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_fall
 from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
@@ -27,8 +27,10 @@ MANY = 20
 UP = 3.0
 """Standard errors by which the train reward must rise."""
 
-NOTED, LOST = 0.1, 1 / 3
-"""Share of its best that the meant quantity must lose for a WARNING, and for a FAIL."""
+NOTED = 0.1
+"""Share of its best that a series must lose for a WARNING; for a FAIL as much as in a collapse."""
+
+HELD_OUT = "held-out reward"
 
 TRUE_NAMES = re.compile(r"acc|correct|answer|solv|succe|exact|pass|true|gold", re.IGNORECASE)
 """Reward parts that say what is meant."""
@@ -63,12 +65,17 @@ class Parting(NamedTuple):
         before = self.fall.before - self.floor
         return (self.fall.before - self.fall.after) / before if before > 0 else 0.0
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether noise does not make such a fall, and it is large enough to be noted."""
+        return self.fall.z >= SURE and self.lost >= NOTED
+
 
 def reward_hacking(run: PilotRun) -> Card:
     """Set the train reward against held-out rewards and against its own parts."""
-    evaluations = np.isfinite(run.eval_reward).sum()
-    has_evaluations = evaluations >= FEWEST_EVALUATIONS and not run.is_eval_only
     parts = {n: values for n, values in run.parts.items() if np.isfinite(values).sum() >= MANY}
+    evaluations = np.isfinite(run.eval_reward).sum()
+    has_evaluations = bool(evaluations >= FEWEST_EVALUATIONS and not run.is_eval_only)
     if not has_evaluations and len(parts) < 2:
         return not_applicable(
             MODE,
@@ -77,82 +84,126 @@ def reward_hacking(run: PilotRun) -> Card:
             "Evaluate on held-out prompts (eval_strategy, trainer.test_freq) or log each "
             "reward function: train reward alone cannot show it.",
         )
-    times = np.concatenate([run.step, run.eval_step])
-    span = (float(times.min()), float(times.max()))
-    found: list[Parting] = []
     slopes = couplings(run) if has_evaluations else []
     last = slopes[-1] if slopes else None
+    falls = _falls_apart(run, parts, has_evaluations=has_evaluations)
+    finding = (
+        _sure_fall(run, falls)
+        or _unsure_fall(run, falls)
+        or _stuck_part(run, parts)
+        or _negative_coupling(run, last)
+        or _together(run, has_evaluations=has_evaluations)
+    )
+    return Card(
+        mode=MODE,
+        title=TITLE,
+        number=None if last is None else last.slope,
+        unit="" if last is None else "held-out gain per unit of train gain, last half",
+        interval=None if last is None else last.interval,
+        threshold=None if last is None else 0.0,
+        source=SOURCE,
+        witnesses=(*_turned(slopes), *_witnesses(run)),
+        unknown=() if has_evaluations else ("Held-out rewards would settle it.",),
+        **finding._asdict(),
+    )
+
+
+def _falls_apart(
+    run: PilotRun, parts: dict[str, FloatArray], *, has_evaluations: bool
+) -> list[Parting]:
+    """Falls of held-out rewards and of parts that the train reward does not share."""
+    found = []
     if has_evaluations:
         floor = 0.0 if run.reward_floor is None else run.reward_floor
-        parted = _parting("held-out reward", run.eval_step, run.eval_reward, floor)
-        if parted is not None and _moved_since(run, parted.healthy_until, -UP):
-            found.append(parted)
+        held_out = _parting(HELD_OUT, run.eval_step, run.eval_reward, floor)
+        if held_out is not None and _moved_since(run, held_out.healthy_until, -UP):
+            found.append(held_out)
     for name, values in parts.items():
-        parted = _parting(name, run.step, values, 0.0)
-        if parted is not None and _moved_since(run, parted.healthy_until, UP):
-            found.append(parted)
-    sure = [p for p in found if p.fall.z >= SURE and p.lost >= NOTED]
-    meant = [p for p in sure if p.name == "held-out reward" or _is_meant(p.name)]
-    common = {
-        "mode": MODE,
-        "title": TITLE,
-        "number": None if last is None else last.slope,
-        "unit": "" if last is None else "held-out gain per unit of train gain, last half",
-        "interval": None if last is None else last.interval,
-        "threshold": None if last is None else 0.0,
-        "source": SOURCE,
-        "witnesses": (*_turned(slopes), *_witnesses(run)),
-        "unknown": () if has_evaluations else ("Held-out rewards would settle it.",),
-    }
-    if meant or sure:
-        worst = max(meant or sure, key=lambda one: one.fall.z)
-        fall = worst.fall
-        return Card(
-            **common,
-            status="FAIL" if meant and worst.lost >= LOST else "WARNING",
-            headline=f"{worst.name} fell from {fall.before:.3g} to {fall.after:.3g} "
-            f"from step {fall.onset_step:.0f} on while the train reward did not.",
-            steps=(fall.onset_step, span[1]),
-            change=f"Mend or reweigh the reward; meanwhile raise "
-            f"{setting_name(run, 'kl_coefficient')} and stop at step {fall.onset_step:.0f}.",
-        )
-    unsure = [p for p in found if p.fall.z >= UNSURE and p.lost >= LOST and p not in sure]
-    if any(p.name == "held-out reward" for p in unsure):
-        fall = unsure[0].fall
-        return Card(
-            **common,
-            status="WARNING",
-            headline=f"{unsure[0].name} ends lower, {fall.after:.3g} after {fall.before:.3g}, "
-            "while the train reward does not, but noise may have done it "
-            f"({fall.z:.1f} standard errors).",
-            steps=(fall.onset_step, span[1]),
-            change="Evaluate more often, or on more prompts: a fall is then told from noise.",
-        )
-    stuck = _stuck(run, parts)
-    if stuck is not None:
-        return Card(
-            **common,
-            status="WARNING",
-            headline=f"The train reward rose, but {stuck} never moved.",
-            steps=span,
-            change=f"Check that '{stuck}' can be reached; what rises may be a proxy.",
-        )
-    if last is not None and _is_parted(run, last):
-        return Card(
-            **common,
-            status="INFO",
-            headline="Held-out reward goes down as the train reward rises in steps "
-            f"{last.first_step:.0f} to {last.last_step:.0f}, by too little to call it a fall.",
-            steps=(last.first_step, last.last_step),
-        )
-    return Card(
-        **common,
-        status="PASS",
-        headline="Train reward and "
-        + ("held-out reward" if has_evaluations else "its parts")
-        + " move together.",
-        steps=span,
+        part = _parting(name, run.step, values, 0.0)
+        if part is not None and _moved_since(run, part.healthy_until, UP):
+            found.append(part)
+    return found
+
+
+def _sure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
+    """A fall that noise does not make, of the meant quantity where there is one."""
+    sure = [one for one in falls if one.is_sure]
+    meant = [one for one in sure if one.name == HELD_OUT or _is_meant(one.name)]
+    if not sure:
+        return None
+    worst = max(meant or sure, key=lambda one: one.fall.z)
+    fall = worst.fall
+    return Finding(
+        "FAIL" if meant and worst.lost >= LOST_SHARE else "WARNING",
+        f"{worst.name} fell from {fall.before:.3g} to {fall.after:.3g} "
+        f"from step {fall.onset_step:.0f} on while the train reward did not.",
+        (fall.onset_step, _span(run)[1]),
+        f"Correct or reweight the reward; meanwhile raise {setting_name(run, 'kl_coefficient')} "
+        f"and stop at step {fall.onset_step:.0f}.",
     )
+
+
+def _unsure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
+    """A large fall of the held-out reward that noise might have made."""
+    for one in falls:
+        fall = one.fall
+        if one.name == HELD_OUT and not one.is_sure and fall.z >= UNSURE and one.lost >= LOST_SHARE:
+            return Finding(
+                "WARNING",
+                f"{one.name} ends lower, {fall.after:.3g} after {fall.before:.3g}, "
+                "while the train reward does not, but noise may have done it "
+                f"({fall.z:.1f} standard errors).",
+                (fall.onset_step, _span(run)[1]),
+                "Evaluate more often, or on more prompts: a fall is then told from noise.",
+            )
+    return None
+
+
+def _stuck_part(run: PilotRun, parts: dict[str, FloatArray]) -> Finding | None:
+    """A meant part near its own floor that did not move while the total rose."""
+    reward = run.reward[np.isfinite(run.reward)]
+    if reward.size < MANY or difference(*ends(reward)[::-1]) < SURE:
+        return None
+    biggest = max(abs(np.nanmax(values)) for values in parts.values()) if parts else 0.0
+    for name, values in parts.items():
+        first, last = ends(values[np.isfinite(values)])
+        is_still = abs(difference(last, first)) < 2 and abs(last.mean) < 0.05 * biggest
+        if _is_meant(name) and is_still:
+            return Finding(
+                "WARNING",
+                f"The train reward rose, but {name} never moved.",
+                _span(run),
+                f"Check that '{name}' can be reached; what rises may be a proxy.",
+            )
+    return None
+
+
+def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
+    """Held-out reward that surely goes down over a window in which the train reward rises."""
+    if last is None or last.interval is None or last.interval[1] >= 0:
+        return None
+    own = run.reward[(run.step >= last.first_step) & (run.step <= last.last_step)]
+    own = own[np.isfinite(own)]
+    if own.size < 2 * LEAST_ROWS or difference(*ends(own, 1 / 3)[::-1]) <= UP:
+        return None
+    return Finding(
+        "INFO",
+        "Held-out reward goes down as the train reward rises in steps "
+        f"{last.first_step:.0f} to {last.last_step:.0f}, by too little to call it a fall.",
+        (last.first_step, last.last_step),
+    )
+
+
+def _together(run: PilotRun, *, has_evaluations: bool) -> Finding:
+    """Nothing parted."""
+    other = HELD_OUT if has_evaluations else "its parts"
+    return Finding("PASS", f"Train reward and {other} move together.", _span(run))
+
+
+def _span(run: PilotRun) -> tuple[float, float]:
+    """First and last step of rows and evaluations."""
+    times = np.concatenate([run.step, run.eval_step])
+    return float(times.min()), float(times.max())
 
 
 def _parting(name: str, step: FloatArray, values: FloatArray, floor: float) -> Parting | None:
@@ -197,15 +248,6 @@ def _moved_since(run: PilotRun, since: float, least: float) -> bool:
     return difference(level(after[-size:]), level(around[-size:])) > least
 
 
-def _is_parted(run: PilotRun, last: Coupling) -> bool:
-    """Whether the train reward rises over a window in which the slope is surely negative."""
-    if last.interval is None or last.interval[1] >= 0:
-        return False
-    own = run.reward[(run.step >= last.first_step) & (run.step <= last.last_step)]
-    own = own[np.isfinite(own)]
-    return own.size >= 2 * LEAST_ROWS and difference(*ends(own, 1 / 3)[::-1]) > UP
-
-
 def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
     """First window with a surely positive slope, and first one after it with a negative one."""
     up = next((one for one in slopes if one.interval and one.interval[0] > 0), None)
@@ -223,22 +265,6 @@ def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
 
 def _is_meant(name: str) -> bool:
     return bool(TRUE_NAMES.search(name)) and not FORM.search(name)
-
-
-def _stuck(run: PilotRun, parts: dict[str, FloatArray]) -> str | None:
-    """A meant part near its own floor that did not move while the total rose."""
-    reward = run.reward[np.isfinite(run.reward)]
-    if reward.size < 20 or difference(*ends(reward)[::-1]) < SURE:
-        return None
-    for name, values in parts.items():
-        if not _is_meant(name):
-            continue
-        kept = values[np.isfinite(values)]
-        first, last = ends(kept)
-        biggest = max(abs(np.nanmax(v)) for v in parts.values())
-        if abs(difference(last, first)) < 2 and abs(last.mean) < 0.05 * biggest:
-            return name
-    return None
 
 
 def _witnesses(run: PilotRun) -> tuple[str, ...]:

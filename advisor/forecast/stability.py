@@ -12,13 +12,11 @@ from __future__ import annotations
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
 from advisor.run.pilot_run import Hyperparameters
 from advisor.theory import stiffness_limit, temperature
 from advisor.theory.arrays import FloatArray
-
-FALL = 1 / 3
-"""Share of its level that an unstable run has lost (`diagnosis.collapse`)."""
 
 SPREADS = 1.0
 """Standard deviations of the fluctuation that must fit into that share. At two, P(stable) was said
@@ -114,7 +112,7 @@ def fluctuation_small(
     level : ndarray of shape (draws,)
         Train reward of the curve at the horizon, as a share of floor to ceiling.
     """
-    return (SPREADS * fluctuation(forecaster, settings) < FALL * level).astype(float)
+    return (SPREADS * fluctuation(forecaster, settings) < LOST_SHARE * level).astype(float)
 
 
 def stability(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> Stability:

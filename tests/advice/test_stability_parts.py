@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
+from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import (
-    FALL,
     SPREADS,
     fluctuation,
     fluctuation_small,
@@ -260,7 +260,7 @@ def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
         np.testing.assert_allclose(fluctuation(moved, settings), fits * factor)
         found = fluctuation_small(moved, settings, np.full(scale.shape, 0.6))
         np.testing.assert_array_equal(found, small)
-    assert pytest.approx(1 / 3) == FALL
+    assert pytest.approx(1 / 3) == LOST_SHARE
 
 
 def test_fluctuation_part_judges_the_level_at_the_last_step():

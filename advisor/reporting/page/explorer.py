@@ -12,8 +12,9 @@ import numpy as np
 
 from advisor.advice.candidates import RATE_REACH
 from advisor.advice.wording import SUPPORT
+from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import FALL, SPREADS
+from advisor.forecast.stability import SPREADS
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS
 from advisor.model.posterior import INTERVAL, Posterior
@@ -93,7 +94,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             "logLossEnds": eq.LOG_LOSS_ENDS,
             "smallestMomentum": SMALLEST_MOMENTUM,
             "taylorRadius": TAYLOR_RADIUS,
-            "fall": FALL,
+            "fall": LOST_SHARE,
             "spreads": SPREADS,
             "jump": refresh_limit.JUMP,
             "interval": INTERVAL,
