@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from advisor.model.sampling import Sampling
     from advisor.monitoring import Watch, watch_run
     from advisor.reporting import draw_all, write_report
-    from advisor.run.pilot_run import Hyperparameters, PilotRun
+    from advisor.run.pilot_run import PilotRun
+    from advisor.run.settings import PartialSettings, Settings
     from advisor.study.study import load_study, write_study
     from advisor.trainers.export import export_config
 
@@ -43,15 +44,16 @@ _HOME = {
     "CannotTellError": "advisor.errors",
     "CostModel": "advisor.advice",
     "Forecaster": "advisor.forecast.forecaster",
-    "Hyperparameters": "advisor.run.pilot_run",
     "InputError": "advisor.errors",
     "NotConvergedError": "advisor.errors",
     "Objective": "advisor.advice",
+    "PartialSettings": "advisor.run.settings",
     "PilotRun": "advisor.run.pilot_run",
     "Posterior": "advisor.model.posterior",
     "Priors": "advisor.model.priors",
     "Recommendation": "advisor.advice",
     "Sampling": "advisor.model.sampling",
+    "Settings": "advisor.run.settings",
     "StudyError": "advisor.errors",
     "Target": "advisor.forecast.forecaster",
     "Watch": "advisor.monitoring",
@@ -79,15 +81,16 @@ __all__ = [
     "CannotTellError",
     "CostModel",
     "Forecaster",
-    "Hyperparameters",
     "InputError",
     "NotConvergedError",
     "Objective",
+    "PartialSettings",
     "PilotRun",
     "Posterior",
     "Priors",
     "Recommendation",
     "Sampling",
+    "Settings",
     "StudyError",
     "Target",
     "Watch",

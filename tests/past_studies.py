@@ -15,6 +15,7 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Reference
 from advisor.model.posterior import SCHEMA, Convergence, Meta, Posterior, Provenance, RunSummary
 from advisor.model.priors import Priors, load_priors
+from advisor.run.settings import PartialSettings
 
 CHAINS, DRAWS = 2, 500
 
@@ -112,7 +113,9 @@ def _meta(
                 task=groups[index % len(groups)][0],
                 model=groups[index % len(groups)][1],
                 parameters=1e5,
-                hyperparameters={"learning_rate": 3e-4, "group_size": 8},
+                settings=PartialSettings(
+                    learning_rate=3e-4, group_size=8, prompts_per_step=16
+                ).completed(),
                 steps=60.0,
                 completions=7680.0,
                 first_reward=0.2,

@@ -13,7 +13,8 @@ from advisor.model.cohort import Cohort, Covariates, Reference, build_cohort
 from advisor.model.families import SPECTRUM, Family
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors, load_priors
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import PartialSettings, Settings
 from advisor.theory import cumulative_clock, policy_steps, schedule_factors
 
 PRESET = "small_models"
@@ -42,8 +43,8 @@ class Plan:
     collapse: int | None = None
 
     @property
-    def settings(self) -> Hyperparameters:
-        return Hyperparameters(
+    def settings(self) -> PartialSettings:
+        return PartialSettings(
             learning_rate=self.learning_rate,
             group_size=self.group_size,
             prompts_per_step=self.prompts,
@@ -59,8 +60,8 @@ class Plan:
         )
 
     @property
-    def completed(self) -> Hyperparameters:
-        return self.settings.completed()[0]
+    def completed(self) -> Settings:
+        return self.settings.completed()
 
     def run(self, reward: Any, name: str = "run", **updates: Any) -> PilotRun:
         """Log rewards, one per logged row, under this plan."""

@@ -31,7 +31,7 @@ from advisor.forecast.target import largest_target
 from advisor.model.compat import Progress, silent
 from advisor.model.posterior import INTERVAL, Posterior
 from advisor.model.presets import outside_evidence
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
 from advisor.trainers.registry import recipes as trainer_recipes
 
@@ -67,7 +67,7 @@ def recommend(
     group_sizes: Sequence[int] | None = None,
     learning_rates: Sequence[float] | None = None,
     devices: int = 1,
-    choose_from: Sequence[Hyperparameters] | None = None,
+    choose_from: Sequence[Settings] | None = None,
     indifference: float = RESOLUTION,
     weigh_pilots: bool = True,
     trials: int = 300,
@@ -95,7 +95,7 @@ def recommend(
         Restrict the choices.
     devices : int
         Completions of a step must divide among them.
-    choose_from : sequence of Hyperparameters, optional
+    choose_from : sequence of Settings, optional
         The very configurations to choose from, completed, in place of a lattice.
     indifference : float
         Share of the reward range below which rewards count as equal, and the cheaper
@@ -192,9 +192,9 @@ def recommend(
             chosen = _cheapest_equal(evaluate, best, level, indifference)
             binding = what_binds(evaluate, lattice, chosen, level, posterior)
     # Where the answer is not stable enough, what is to be learned lies below it.
-    rate = chosen.settings.learning_rate or 0.0
+    rate = chosen.settings.learning_rate
     is_safe = chosen.stability.probability >= level
-    gentler = None if is_safe else [s for s in lattice if (s.learning_rate or 0.0) < rate] or None
+    gentler = None if is_safe else [s for s in lattice if s.learning_rate < rate] or None
     if weigh_pilots:
         progress("Weighing the next pilot", None, "")
         try:

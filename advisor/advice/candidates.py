@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 RATE_RATIO = 10 ** (1 / 6)
 """Ratio of neighbouring learning rates: six to a decade, finer than any pilot can tell apart."""
@@ -38,11 +38,11 @@ class Lattice:
 
     Attributes
     ----------
-    points : tuple of Hyperparameters
+    points : tuple of Settings
         Each once, told apart by ``AXES``.
     """
 
-    points: tuple[Hyperparameters, ...]
+    points: tuple[Settings, ...]
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -59,7 +59,7 @@ class Lattice:
             )
 
     @cached_property
-    def _by_place(self) -> dict[Point, Hyperparameters]:
+    def _by_place(self) -> dict[Point, Settings]:
         return {_place(point): point for point in self.points}
 
     @cached_property
@@ -70,11 +70,11 @@ class Lattice:
             name: tuple(sorted(set(values))) for name, values in zip(AXES, columns, strict=True)
         }
 
-    def at(self, place: Point) -> Hyperparameters | None:
+    def at(self, place: Point) -> Settings | None:
         """Configuration with these choices, or None where it is not offered."""
         return self._by_place.get(place)
 
-    def __iter__(self) -> Iterator[Hyperparameters]:
+    def __iter__(self) -> Iterator[Settings]:
         """Every configuration."""
         return iter(self.points)
 
@@ -83,13 +83,13 @@ class Lattice:
         return len(self.points)
 
 
-def _place(settings: Hyperparameters) -> Point:
+def _place(settings: Settings) -> Point:
     return tuple(getattr(settings, name) for name in AXES)
 
 
 def default_lattice(
     posterior: Posterior,
-    fixed: Hyperparameters,
+    fixed: Settings,
     *,
     group_sizes: Sequence[int] | None = None,
     learning_rates: Sequence[float] | None = None,
@@ -100,7 +100,7 @@ def default_lattice(
     Parameters
     ----------
     posterior : Posterior
-    fixed : Hyperparameters
+    fixed : Settings
         Settings that the advice keeps.
     group_sizes, learning_rates : sequence, optional
         Replace the default choices.
@@ -119,16 +119,16 @@ def default_lattice(
     InputError
         A given choice is empty or impossible, or nothing divides among the devices.
     """
-    runs = [run.hyperparameters for run in posterior.meta.runs]
+    runs = [run.settings for run in posterior.meta.runs]
     check_choices(group_sizes, learning_rates)
     if devices < 1:
         raise InputError(f"{devices} devices", argument="devices", advice="Give at least 1")
     if learning_rates is None:
         learning_rates = _rate_ladder(posterior)
     if group_sizes is None:
-        sizes = [int(run["group_size"]) for run in runs]
+        sizes = [run.group_size for run in runs]
         group_sizes = _powers(max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH)
-    prompts = fixed.prompts_per_step or 1.0
+    prompts = fixed.prompts_per_step
     fitting = [size for size in group_sizes if (prompts * size) % devices == 0]
     if not fitting:
         raise InputError(
@@ -140,8 +140,8 @@ def default_lattice(
     choices = product(
         sorted({float(rate) for rate in learning_rates}),
         sorted({int(size) for size in fitting}),
-        _powers(1, max(run["minibatches_per_refresh"] for run in runs)),
-        _powers(1, max(run["epochs_per_refresh"] for run in runs)),
+        _powers(1, max(run.minibatches_per_refresh for run in runs)),
+        _powers(1, max(run.epochs_per_refresh for run in runs)),
     )
     return Lattice(
         tuple(fixed.model_copy(update=dict(zip(AXES, choice, strict=True))) for choice in choices)
@@ -180,11 +180,7 @@ def check_choices(
 
 def largest_surviving_rate(posterior: Posterior) -> float | None:
     """Largest learning rate of a pilot that did not collapse, or None where all did."""
-    rates = [
-        run.hyperparameters["learning_rate"]
-        for run in posterior.meta.runs
-        if run.collapse_step is None
-    ]
+    rates = [run.settings.learning_rate for run in posterior.meta.runs if run.collapse_step is None]
     return max(rates) if rates else None
 
 
@@ -200,11 +196,11 @@ def within_reach(lattice: Lattice, posterior: Posterior) -> Lattice:
     if surviving is None:
         return lattice
     most = RATE_REACH * REACH_TOLERANCE * surviving
-    return Lattice(tuple(p for p in lattice if (p.learning_rate or 0.0) <= most))
+    return Lattice(tuple(p for p in lattice if p.learning_rate <= most))
 
 
 def _rate_ladder(posterior: Posterior) -> tuple[float, ...]:
-    rates = [run.hyperparameters["learning_rate"] for run in posterior.meta.runs]
+    rates = [run.settings.learning_rate for run in posterior.meta.runs]
     surviving = largest_surviving_rate(posterior)
     low = min(rates)
     # Where every pilot collapsed the way is down: two decades below the lowest rate.

@@ -19,7 +19,7 @@ def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
     if largest_surviving_rate(posterior) is None:
         out.append("Every pilot collapsed; nothing here is known to live.")
     for name, what in (("learning_rate", "learning rate"), ("group_size", "group size")):
-        values = {run.hyperparameters[name] for run in meta.runs}
+        values = {getattr(run.settings, name) for run in meta.runs}
         if len(values) == 1:
             out.append(
                 f"All pilots ran at {what} {values.pop():g}: what another {what} does is the "
@@ -31,9 +31,9 @@ def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
             f"start and tolerance are extrapolated from {posterior.sizes} model size"
             f"{'s' if posterior.sizes > 1 else ''}."
         )
-    if any(not run.hyperparameters["importance_ratio"] for run in meta.runs):
+    if any(not run.settings.importance_ratio for run in meta.runs):
         out.append("Some pilots ran without an importance ratio; all of their staleness counts.")
-    if any(run.hyperparameters["optimizer"] == "sgd" for run in meta.runs):
+    if any(run.settings.optimizer == "sgd" for run in meta.runs):
         out.append(
             "The pilots ran with SGD: where it was tried on networks, staleness cost reward from a "
             "quarter of the limit on that is assumed here; keep refresh interval and lag as short."

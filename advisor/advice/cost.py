@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.posterior import Posterior, RunSummary
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 GENERATION_SHARE = 0.7
 """Share of a step's time that generation takes where the pilots cannot tell it from the update: a
@@ -77,17 +77,17 @@ class CostModel(BaseModel):
     gpus: int = Field(default=1, ge=1)
     source: str
 
-    def seconds_per_step(self, settings: Hyperparameters) -> float | None:
+    def seconds_per_step(self, settings: Settings) -> float | None:
         """Wall-clock seconds of one optimizer step of a configuration."""
         if self.fixed is None:
             return None
         trained = completions_trained(settings)
-        fresh = trained / (settings.epochs_per_refresh or 1)
+        fresh = trained / settings.epochs_per_refresh
         return self.fixed + self.generated * fresh + self.trained * trained
 
-    def __call__(self, settings: Hyperparameters, steps: int) -> Cost:
+    def __call__(self, settings: Settings, steps: int) -> Cost:
         """Price of so many optimizer steps of a configuration."""
-        completions = steps * completions_trained(settings) / (settings.epochs_per_refresh or 1)
+        completions = steps * completions_trained(settings) / settings.epochs_per_refresh
         seconds = self.seconds_per_step(settings)
         return Cost(
             steps=steps,
@@ -97,9 +97,9 @@ class CostModel(BaseModel):
         )
 
 
-def completions_trained(settings: Hyperparameters) -> float:
+def completions_trained(settings: Settings) -> float:
     """Completions in one optimizer step, P G."""
-    return float((settings.prompts_per_step or 1.0) * (settings.group_size or 1))
+    return settings.prompts_per_step * settings.group_size
 
 
 def learn_cost(
@@ -177,9 +177,9 @@ def check_time(gpus: int = 1, seconds_per_step: float | None = None) -> None:
 
 def _batch(run: RunSummary) -> tuple[float, float]:
     """Completions generated for, and trained on in, one optimizer step of a pilot."""
-    settings = Hyperparameters.model_validate(run.hyperparameters)
+    settings = run.settings
     trained = completions_trained(settings)
-    return trained / (settings.epochs_per_refresh or 1), trained
+    return trained / settings.epochs_per_refresh, trained
 
 
 def _fitted(runs: Sequence[RunSummary], seconds: Sequence[float]) -> tuple[float, float, float]:

@@ -11,7 +11,7 @@ from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import Stability, stability
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray, IntArray
 
 CURVE_POINTS = 33
@@ -24,7 +24,7 @@ class Evaluation:
 
     Attributes
     ----------
-    settings : Hyperparameters
+    settings : Settings
     reward : float
         Posterior mean of the reward at the last step, given a stable run, in reward units.
     stability : Stability
@@ -36,7 +36,7 @@ class Evaluation:
         out of reach.
     """
 
-    settings: Hyperparameters
+    settings: Settings
     reward: float
     stability: Stability
     cost: Cost
@@ -73,27 +73,29 @@ class Evaluator:
         self.budget = budget
         self.cost = cost
         self.goal = goal
-        self._seen: dict[Hyperparameters, Evaluation] = {}
+        self._seen: dict[Settings, Evaluation] = {}
 
     @property
     def tried(self) -> list[Evaluation]:
         """Everything evaluated so far."""
         return list(self._seen.values())
 
-    def __call__(self, settings: Hyperparameters) -> Evaluation:
+    def __call__(self, settings: Settings) -> Evaluation:
         """Evaluate one configuration."""
         if settings not in self._seen:
             self._seen[settings] = self._evaluate(settings)
         return self._seen[settings]
 
-    def planned(self, settings: Hyperparameters) -> Hyperparameters:
+    def planned(self, settings: Settings) -> Settings:
         """Settings with the length that the budget gives them, which shapes a schedule."""
-        steps = max(1, self.budget.steps_of(settings, self.cost))
-        return settings.model_copy(update={"planned_steps": steps})
+        return settings.planned_over(self._steps(settings))
 
-    def _evaluate(self, settings: Hyperparameters) -> Evaluation:
-        planned = self.planned(settings)
-        steps = planned.planned_steps or 1
+    def _steps(self, settings: Settings) -> int:
+        return max(1, self.budget.steps_of(settings, self.cost))
+
+    def _evaluate(self, settings: Settings) -> Evaluation:
+        steps = self._steps(settings)
+        planned = settings.planned_over(steps)
         reached = self.budget.steps_of(settings, self.cost) > 0
         if self.goal is not None:
             found = self._steps_to(self.goal, planned, steps)
@@ -117,7 +119,7 @@ class Evaluator:
             value,
         )
 
-    def _steps_to(self, goal: float, settings: Hyperparameters, most: int) -> int | None:
+    def _steps_to(self, goal: float, settings: Settings, most: int) -> int | None:
         """First step by which the goal is reached with the objective's confidence, or None."""
         times = curve_steps(most)
         reached = np.mean(self.forecaster.outcome(settings, times) >= goal, axis=0)

@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import stability_draws
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 LOOKS = (1 / 3, 2 / 3, 1.0)
@@ -27,7 +27,7 @@ SHUFFLES = 2
 
 def utilities(
     forecaster: Forecaster,
-    configurations: Sequence[Hyperparameters],
+    configurations: Sequence[Settings],
     steps: Sequence[int],
 ) -> FloatArray:
     """Reward at the end of a run, or the floor where it is lost, shape (configurations, draws).
@@ -35,14 +35,14 @@ def utilities(
     Parameters
     ----------
     forecaster : Forecaster
-    configurations : sequence of Hyperparameters
+    configurations : sequence of Settings
     steps : sequence of int
         Of each.
     """
     floor = forecaster.outcome_bounds[0]
     out = []
     for settings, last in zip(configurations, steps, strict=True):
-        planned = settings.model_copy(update={"planned_steps": last})
+        planned = settings.planned_over(last)
         reward = forecaster.outcome(planned, [last])[:, 0]
         out.append(floor + stability_draws(forecaster, planned, last) * (reward - floor))
     return np.array(out)
@@ -50,7 +50,7 @@ def utilities(
 
 def shown(
     forecaster: Forecaster,
-    pilot: Hyperparameters,
+    pilot: Settings,
     steps: int,
     stable: FloatArray,
     rng: np.random.Generator,
@@ -61,10 +61,10 @@ def shown(
     where it does not, its reward at three points with its wander and the noise of its batches:
     those of a new seed.
     """
-    planned = pilot.model_copy(update={"planned_steps": steps})
+    planned = pilot.planned_over(steps)
     times = np.maximum(1, np.round(np.array(LOOKS) * steps)).astype(int)
     level = np.clip(forecaster.scaled_reward(planned, times), 0.01, 0.99)
-    rows = max(1.0, steps / len(LOOKS)) * (pilot.prompts_per_step or 1.0)
+    rows = max(1.0, steps / len(LOOKS)) * pilot.prompts_per_step
     noise = np.sqrt(level * (1 - level) / rows)
     wander = np.exp(forecaster.population["log_misfit"])[:, None] * rng.standard_normal(
         (level.shape[0], 1)

@@ -13,7 +13,7 @@ from advisor.advice.recommendation import NextPilot
 from advisor.errors import CannotTellError
 from advisor.forecast.stability import stability, stability_draws
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 FEWEST_RUNS = 3
 FEWEST_SETTINGS = 2
@@ -45,7 +45,7 @@ def is_first_contact(posterior: Posterior) -> bool:
     """Whether the pilots are too few or too alike for a recommendation."""
     runs = posterior.meta.runs
     settings = {
-        tuple(run.hyperparameters[name] for name in ("learning_rate", "group_size", *_FACTORS))
+        tuple(getattr(run.settings, name) for name in ("learning_rate", "group_size", *_FACTORS))
         for run in runs
     }
     return len(runs) < FEWEST_RUNS or len(settings) < FEWEST_SETTINGS
@@ -57,7 +57,7 @@ def choose_pilot(
     *,
     steps: int | None = None,
     seed: int = 0,
-    candidates: Sequence[Hyperparameters] | None = None,
+    candidates: Sequence[Settings] | None = None,
 ) -> NextPilot:
     """Choose the pilot whose result improves the decision most for its price.
 
@@ -71,7 +71,7 @@ def choose_pilot(
         Length of the pilot [default: the better of half and all of the longest pilot].
     seed : int
         Of the simulated results.
-    candidates : sequence of Hyperparameters, optional
+    candidates : sequence of Settings, optional
         Pilots to choose among [default: the lattice].
 
     Returns
@@ -96,7 +96,7 @@ def choose_pilot(
     decided = decided[:MOST_CONFIGURATIONS]
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     low, high = forecaster.outcome_bounds
-    found: list[tuple[float, float, Hyperparameters, int]] = []  # gain, price, pilot, steps
+    found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
     for pilot in _spread(offered, evaluate):
         for length in lengths:
             stable = stability_draws(pilots, pilot, length)
@@ -124,22 +124,22 @@ def choose_pilot(
     )
 
 
-def _spread(offered: list[Hyperparameters], evaluate: Evaluator) -> list[Hyperparameters]:
+def _spread(offered: list[Settings], evaluate: Evaluator) -> list[Settings]:
     """Evenly thinned pilots, in order of learning rate and price."""
-    ordered = sorted(offered, key=lambda s: (s.learning_rate or 0, evaluate.cost(s, 1).paid))
+    ordered = sorted(offered, key=lambda s: (s.learning_rate, evaluate.cost(s, 1).paid))
     keep = np.unique(np.linspace(0, len(ordered) - 1, min(MOST_PILOTS, len(ordered))).astype(int))
     return [ordered[index] for index in keep]
 
 
-def _reason(posterior: Posterior, pilot: Hyperparameters, gain: float) -> str:
+def _reason(posterior: Posterior, pilot: Settings, gain: float) -> str:
     if gain < IDLE:
         return (
             "no pilot is expected to change the decision by a thousandth of the reward's range; "
             "of those that tell anything this one is the cheapest."
         )
     surviving = largest_surviving_rate(posterior)
-    rate = pilot.learning_rate or 0.0
-    rates = [run.hyperparameters["learning_rate"] for run in posterior.meta.runs]
+    rate = pilot.learning_rate
+    rates = [run.settings.learning_rate for run in posterior.meta.runs]
     if surviving is None:
         place = "this lies below" if rate < 0.95 * min(rates) else "this is no higher"
         where = f"every pilot collapsed, the gentlest at learning rate {min(rates):.3g}; {place}"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import CostModel, completions_trained
 from advisor.errors import InputError
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 MOST_STEPS = 1_000_000
@@ -120,7 +120,7 @@ class Budget(BaseModel):
                 f"{self.steps:,} planned steps", argument="steps", advice="Count optimizer steps"
             )
 
-    def steps_of(self, settings: Hyperparameters, cost: CostModel) -> int:
+    def steps_of(self, settings: Settings, cost: CostModel) -> int:
         """Whole optimizer steps that the budget pays for; 0 where it does not pay for one.
 
         Raises
@@ -131,7 +131,7 @@ class Budget(BaseModel):
         if self.steps is not None:
             return self.steps
         if self.completions is not None:
-            fresh = completions_trained(settings) / (settings.epochs_per_refresh or 1)
+            fresh = completions_trained(settings) / settings.epochs_per_refresh
             return min(int(self.completions / fresh), MOST_STEPS)
         seconds = cost.seconds_per_step(settings)
         if seconds is None or self.gpu_hours is None:

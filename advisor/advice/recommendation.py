@@ -15,7 +15,7 @@ from advisor.advice.wording import details_text, percent, summary_text
 from advisor.forecast.forecaster import Target
 from advisor.forecast.stability import Stability
 from advisor.model.posterior import Provenance
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 TITLES = {
     "recommendation": "Recommended configuration",
@@ -41,7 +41,7 @@ class Alternative(BaseModel):
     Attributes
     ----------
     name : str
-    settings : Hyperparameters
+    settings : Settings
     reward : float
         Expected reward at its last step, given a stable run.
     stability : Stability
@@ -53,7 +53,7 @@ class Alternative(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str
-    settings: Hyperparameters
+    settings: Settings
     reward: float
     stability: Stability
     cost: Cost
@@ -65,7 +65,7 @@ class NextPilot(BaseModel):
 
     Attributes
     ----------
-    settings : Hyperparameters
+    settings : Settings
     steps : int
         Optimizer steps.
     stability : Stability
@@ -78,7 +78,7 @@ class NextPilot(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    settings: Hyperparameters
+    settings: Settings
     steps: int
     stability: Stability
     gain: float
@@ -93,7 +93,7 @@ class Recommendation(BaseModel):
     ----------
     kind : {"recommendation", "next_pilot", "infeasible"}
         Whether the pilots hold an answer.
-    settings : Hyperparameters
+    settings : Settings
         The advised configuration; for "next_pilot" the best piloted one, as a bound; for
         "infeasible" the nearest to feasible one found.
     target : Target
@@ -158,7 +158,7 @@ class Recommendation(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     kind: Literal["recommendation", "next_pilot", "infeasible"]
-    settings: Hyperparameters
+    settings: Settings
     target: Target
     objective: Objective
     budget: Budget

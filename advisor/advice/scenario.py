@@ -13,15 +13,15 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import stability
 from advisor.forecast.target import largest_target, pilots_of
 from advisor.model.posterior import INTERVAL, Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""
 
 
-def base_settings(posterior: Posterior, target: Target) -> Hyperparameters:
+def base_settings(posterior: Posterior, target: Target) -> Settings:
     """Settings that no advice changes: those of the first pilot of the target, else of any."""
-    return Hyperparameters.model_validate(pilots_of(posterior, target)[0].hyperparameters)
+    return pilots_of(posterior, target)[0].settings
 
 
 def what_if(
@@ -92,14 +92,19 @@ def what_if(
             advice="Give one value or as many as the others",
         ) from error
     price = cost or learn_cost(pilots, forecaster.target)
-    rows = [
-        _row(forecaster, price, _settings(base, dict(zip(named, values, strict=True))))
+    changes = [
+        dict(zip(named, values, strict=True))
         for values in zip(*(column.ravel().tolist() for column in columns), strict=True)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            _row(forecaster, price, _settings(base, each), int(each["planned_steps"]))
+            for each in changes
+        ]
+    )
 
 
-def _settings(base: Hyperparameters, changes: dict[str, float]) -> Hyperparameters:
+def _settings(base: Settings, changes: dict[str, float]) -> Settings:
     for name, value in changes.items():
         is_whole = name == "learning_rate" or float(value).is_integer()
         least = 2 if name == "group_size" else 0 if name == "learning_rate" else 1
@@ -115,8 +120,9 @@ def _settings(base: Hyperparameters, changes: dict[str, float]) -> Hyperparamete
     return base.model_copy(update={**changes, **whole})
 
 
-def _row(forecaster: Forecaster, price: CostModel, settings: Hyperparameters) -> dict[str, object]:
-    steps = settings.planned_steps or 1
+def _row(
+    forecaster: Forecaster, price: CostModel, settings: Settings, steps: int
+) -> dict[str, object]:
     draws = forecaster.outcome(settings, [steps])[:, 0]
     low, high = np.quantile(draws, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2])
     found = stability(forecaster, settings, steps)

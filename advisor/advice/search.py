@@ -16,7 +16,7 @@ from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.storage import keep, open_storage
 from advisor.errors import InputError
 from advisor.model.compat import Progress
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 if TYPE_CHECKING:
     import optuna
@@ -117,7 +117,7 @@ def search(
         study.set_user_attr("provenance", provenance.model_dump())
         study.set_user_attr("objective", evaluate.objective.model_dump())
 
-        def enqueue(settings: Iterable[Hyperparameters]) -> int:
+        def enqueue(settings: Iterable[Settings]) -> int:
             places = [
                 {f"{name} (index)": axes[name].index(getattr(one, name)) for name in AXES}
                 for one in settings
@@ -149,9 +149,7 @@ def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:
     return max(feasible, key=lambda e: e.value, default=None)
 
 
-def _around(
-    best: Evaluation | None, lattice: Lattice, seen: set[Hyperparameters]
-) -> list[Hyperparameters]:
+def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> list[Settings]:
     """Offered configurations one place away from the best on any of the axes, not tried yet."""
     if best is None:
         return []

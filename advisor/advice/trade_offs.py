@@ -12,7 +12,7 @@ from advisor.advice.recommendation import Alternative
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.target import pilots_of
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 GIVEN_UP = 0.05
 """Share of the reward range that a trade-off may cost."""
@@ -42,7 +42,7 @@ def as_alternative(name: str, evaluate: Evaluator, found: Evaluation, goal: floa
     )
 
 
-def advised_goal(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> float:
+def advised_goal(forecaster: Forecaster, settings: Settings, steps: int) -> float:
     """Reward at which 95 % of the advised gain is made."""
     curve = forecaster.outcome(settings, [0, steps]).mean(axis=0)
     return float(curve[0] + SHARE * (curve[-1] - curve[0]))
@@ -99,8 +99,8 @@ def at_equal_completions(
     devices : int
         Completions of a step divide among them.
     """
-    prompts = chosen.settings.prompts_per_step or 1.0
-    group, steps = chosen.settings.group_size or 2, chosen.cost.steps
+    prompts = chosen.settings.prompts_per_step
+    group, steps = chosen.settings.group_size, chosen.cost.steps
     out = []
     for name, size, length in (
         ("half the group, twice the steps", group / 2, steps * 2),
@@ -119,9 +119,9 @@ def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
     own = pilots_of(posterior, evaluate.forecaster.target)
     alive = [run for run in own if run.collapse_step is None]
     if not alive:
-        gentlest = min(own, key=lambda run: float(run.hyperparameters["learning_rate"]))
-        return evaluate(Hyperparameters.model_validate(gentlest.hyperparameters))
-    found = [evaluate(Hyperparameters.model_validate(run.hyperparameters)) for run in alive]
+        gentlest = min(own, key=lambda run: run.settings.learning_rate)
+        return evaluate(gentlest.settings)
+    found = [evaluate(run.settings) for run in alive]
     floor = evaluate.forecaster.outcome_bounds[0]
     return max(found, key=lambda e: (e.reward - floor) * e.stability.probability)
 
@@ -147,9 +147,7 @@ def _timer(evaluate: Evaluator, goal: float) -> Callable[[Evaluation], float]:
     return time
 
 
-def _steps_to(
-    evaluate: Evaluator, settings: Hyperparameters, steps: int, goal: float
-) -> float | None:
+def _steps_to(evaluate: Evaluator, settings: Settings, steps: int, goal: float) -> float | None:
     times = curve_steps(steps)
     curve = evaluate.forecaster.outcome(evaluate.planned(settings), times).mean(axis=0)
     if curve[-1] < goal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.trainers.registry import paste_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ INFORMED = {
 """What the terms whose share of data is stated are called."""
 
 
-def in_trainer_names(settings: Hyperparameters, trainer: str = "TRL") -> str:
+def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
     """One line to paste into a trainer's configuration; numbers as they are, not rounded."""
     return paste_line(settings, trainer)
 
@@ -186,7 +186,7 @@ def _others(advice: Recommendation) -> list[str]:
     return lines
 
 
-def _choice(settings: Hyperparameters) -> dict[str, object]:
+def _choice(settings: Settings) -> dict[str, object]:
     return settings.model_dump(
         include={"learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh"}
     )

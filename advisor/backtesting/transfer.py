@@ -181,7 +181,7 @@ def _forecasts(
         case = cut(run, share)
         question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
         target = Target(run.task or "task", run.model or "model", float(run.parameters or 0))
-        settings = run.hyperparameters.completed()[0]
+        settings = run.hyperparameters.completed()
         draws = {
             ADVISOR: planned_reward(posterior, target, settings, case.steps, seed=number),
             "mean of the pilots": anywhere,
@@ -202,11 +202,11 @@ def _distance(one: PilotRun, other: PilotRun) -> float:
 
 
 def _place(run: PilotRun) -> FloatArray:
-    settings = run.hyperparameters.completed()[0]
+    settings = run.hyperparameters.completed()
     values = (
         settings.learning_rate,
         settings.group_size,
         settings.prompts_per_step,
         settings.refresh_interval,
     )
-    return np.asarray(np.log([value or 1.0 for value in values]))
+    return np.asarray(np.log(values))

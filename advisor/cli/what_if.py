@@ -47,10 +47,10 @@ def what_if(
     own = advice.settings
     combinations = list(
         product(
-            learning_rate or [own.learning_rate or 0.0],
-            group_size or [own.group_size or 0],
-            refresh_interval or minibatches or [own.minibatches_per_refresh or 1],
-            [1] if refresh_interval else epochs or [own.epochs_per_refresh or 1],
+            learning_rate or [own.learning_rate],
+            group_size or [own.group_size],
+            refresh_interval or minibatches or [own.minibatches_per_refresh],
+            [1] if refresh_interval else epochs or [own.epochs_per_refresh],
         )
     )
     rates, groups, cuts, passes = zip(*combinations, strict=True)

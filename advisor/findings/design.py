@@ -31,7 +31,7 @@ FACTORS = {
     "minibatches_per_refresh": "mini-batches per refresh",
     "epochs_per_refresh": "epochs per refresh",
 }
-"""Hyperparameters with an exponent in a law, and what they are called."""
+"""Settings with an exponent in a law, and what they are called."""
 
 SIZE = "model size"
 
@@ -231,7 +231,7 @@ def _relation(target: FloatArray, rest: Mapping[str, FloatArray], others: tuple[
 
 
 def _values(runs: Sequence[RunSummary], name: str) -> FloatArray:
-    return np.array([run.hyperparameters[name] for run in runs], dtype=float)
+    return np.array([getattr(run.settings, name) for run in runs], dtype=float)
 
 
 def _distinct(values: FloatArray) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from advisor.forecast.forecaster import SEARCH_DRAWS
 from advisor.model import equations as eq
 from advisor.model.cohort import clock_table
 from advisor.model.posterior import INTERVAL, Posterior, RunSummary
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 PLATEAU_WIDTH = 0.2
@@ -220,9 +220,7 @@ def _more_steps(posterior: Posterior, task: str, model: str, window: float) -> M
     return min(lacking, key=lambda more: more.median, default=None)
 
 
-def _steps_until(
-    posterior: Posterior, index: int, settings: Hyperparameters, left: float
-) -> FloatArray:
+def _steps_until(posterior: Posterior, index: int, settings: Settings, left: float) -> FloatArray:
     """Steps at peak learning rate after which a pilot has that share of its way left."""
     pilot = PilotForecaster(posterior, index, draws=SEARCH_DRAWS)
     steady = settings.model_copy(update={"schedule": "constant", "warmup_steps": 0})
@@ -236,14 +234,11 @@ def _steps_until(
     return np.where(arrived.any(axis=1), steps[arrived.argmax(axis=1)], np.inf)
 
 
-def _settings(run: RunSummary) -> Hyperparameters:
-    settings = Hyperparameters.model_validate(run.hyperparameters)
-    if settings.planned_steps is not None:
-        return settings
-    return settings.model_copy(update={"planned_steps": int(run.steps)})
+def _settings(run: RunSummary) -> Settings:
+    return run.settings.or_planned_over(int(run.steps))
 
 
-def _clock(posterior: Posterior, run: RunSummary, settings: Hyperparameters) -> float:
+def _clock(posterior: Posterior, run: RunSummary, settings: Settings) -> float:
     """Logged window in steps at peak rate: decayed ones tell no plateau (theory section 7)."""
     exponent = float(np.median(posterior.flat("rate.learning_rate")))
     polynomial = eq.clock_polynomial(clock_table(settings, int(run.steps))[-1])

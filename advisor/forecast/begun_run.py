@@ -8,7 +8,7 @@ import numpy.typing as npt
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.equations import RUN_OFFSETS, sigmoid
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
 from advisor.theory import policy_steps
 from advisor.theory.arrays import FloatArray
 
@@ -70,9 +70,9 @@ def continued_reward(
     scale = meta.ceiling - meta.floor
     forecaster = PilotForecaster(posterior, index, draws=draws)
     size = forecaster.draw("start").shape[0]
-    settings = Hyperparameters.model_validate(meta.runs[index].hyperparameters)
+    settings = meta.runs[index].settings
     times = np.atleast_1d(np.asarray(steps, dtype=float))
-    completions = (settings.prompts_per_step or 1.0) * (settings.group_size or 1)
+    completions = settings.prompts_per_step * settings.group_size
     if meta.runs[index].collapse_step is not None:
         rewards = run.reward[np.isfinite(run.reward)]
         latest = (rewards[-max(3, round(LATEST_SHARE * rewards.size)) :] - meta.floor) / scale
@@ -81,18 +81,17 @@ def continued_reward(
         odds = np.log(share / (1 - share)) + AFTER_COLLAPSE_SPREAD * rng.standard_normal(size)
         asked = max(1, round(completions * times.size))
         return np.asarray(meta.floor + scale * rng.binomial(asked, sigmoid(odds)) / asked)
-    if settings.planned_steps is None:
-        settings = settings.model_copy(update={"planned_steps": int(times.max())})
+    settings = settings.or_planned_over(int(times.max()))
     scored = policy_steps(
         times,
-        settings.minibatches_per_refresh or 1,
-        settings.epochs_per_refresh or 1,
-        settings.lag or 0.0,
+        settings.minibatches_per_refresh,
+        settings.epochs_per_refresh,
+        settings.lag,
     )
     expected = (forecaster.reward(settings, scored).mean(axis=1) - meta.floor) / scale
     chance = np.clip(expected, 0.02, 0.98) * (1 - np.clip(expected, 0.02, 0.98))
     within = sigmoid(forecaster.population["within_log_odds"])
-    prompts = (settings.prompts_per_step or 1.0) * times.size
+    prompts = settings.prompts_per_step * times.size
     sampling = chance * (within / (completions * times.size) + (1 - within) / prompts)
     variance = sampling * np.exp(2 * forecaster.population["log_noise_scale"])
     variance = variance + np.exp(2 * forecaster.population["log_misfit"])

@@ -6,7 +6,6 @@ import numpy.typing as npt
 
 from advisor.forecast.begun_run import PilotForecaster
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters
 from advisor.theory import policy_steps
 from advisor.theory.arrays import FloatArray
 
@@ -36,13 +35,11 @@ def fitted_curve(
         refresh, so the curve climbs in stairs of K steps.
     """
     run = posterior.meta.runs[run_index]
-    settings = Hyperparameters.model_validate(run.hyperparameters)
-    if settings.planned_steps is None:
-        settings = settings.model_copy(update={"planned_steps": int(run.steps)})
+    settings = run.settings.or_planned_over(int(run.steps))
     scored = policy_steps(
         steps,
-        settings.minibatches_per_refresh or 1,
-        settings.epochs_per_refresh or 1,
-        settings.lag or 0.0,
+        settings.minibatches_per_refresh,
+        settings.epochs_per_refresh,
+        settings.lag,
     )
     return PilotForecaster(posterior, run_index, draws=draws).reward(settings, scored)

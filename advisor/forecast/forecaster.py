@@ -14,7 +14,7 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Covariates, clock_table, planned_factors
 from advisor.model.fast.tables import WANDER_SHARE
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 NEW_START_SPREAD = 0.75
@@ -156,7 +156,7 @@ class Forecaster:
     def _log_parameters(self) -> float:
         return float(np.log(self.target.parameters / self.posterior.meta.reference.parameters))
 
-    def covariates(self, settings: Hyperparameters) -> Covariates:
+    def covariates(self, settings: Settings) -> Covariates:
         """What the laws see of a configuration."""
         reference = self.posterior.meta.reference
         known = _known(settings)
@@ -169,7 +169,7 @@ class Forecaster:
             np.log(known["epochs_per_refresh"]),
         )
 
-    def run(self, settings: Hyperparameters) -> eq.RunLevel:
+    def run(self, settings: Settings) -> eq.RunLevel:
         """Start, plateau and stiffness per step of a run with its own seed, shape (draws,)."""
         x = self.covariates(settings)
         return eq.run_level(
@@ -179,27 +179,27 @@ class Forecaster:
             self.laws["depression"] @ eq.depression_design(x),
             (self._run_noise[0], self._run_noise[1], self._run_noise[2]),
             self.draw("log_onset")[:, self._task],
-            float(settings.refresh_interval or 1),
-            float(bool(settings.importance_ratio)),
+            float(settings.refresh_interval),
+            float(settings.importance_ratio),
         )
 
-    def law_stiffness(self, settings: Hyperparameters) -> FloatArray:
+    def law_stiffness(self, settings: Settings) -> FloatArray:
         """Stiffness per step before clipping limits it, shape (draws,): stability turns on it."""
         rate = self.laws["rate"] @ eq.rate_design(self.covariates(settings))
         noise = np.exp(self.population["log_run_rate_spread"]) * self._run_noise[1]
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
-    def uncorrected_share(self, settings: Hyperparameters) -> FloatArray:
+    def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
-        share = eq.uncorrected(self.population, float(bool(settings.importance_ratio)))
+        share = eq.uncorrected(self.population, float(settings.importance_ratio))
         return np.broadcast_to(np.asarray(share, dtype=float), self._keep.shape)
 
-    def reward(self, settings: Hyperparameters, steps: npt.ArrayLike) -> FloatArray:
+    def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.
 
         Parameters
         ----------
-        settings : Hyperparameters
+        settings : Settings
             Completed; its ``planned_steps`` shape a decaying schedule.
         steps : array_like of shape (times,)
             Optimizer steps, whole.
@@ -213,7 +213,7 @@ class Forecaster:
         scaled = self.scaled_reward(settings, steps)
         return np.asarray(meta.floor + (meta.ceiling - meta.floor) * scaled)
 
-    def scaled_reward(self, settings: Hyperparameters, steps: npt.ArrayLike) -> FloatArray:
+    def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
         run = self.run(settings)
@@ -223,8 +223,8 @@ class Forecaster:
         scaled = eq.expected_reward(
             clock,
             eq.RunLevel(*(value[:, None] for value in run)),
-            settings.momentum or 0.0,
-            settings.mean_age or 0.0,
+            settings.momentum,
+            settings.mean_age,
             self.uncorrected_share(settings)[:, None],
             self.draw("is_oscillator")[:, None],
         )
@@ -246,12 +246,12 @@ class Forecaster:
             return meta.eval_floor, meta.eval_ceiling
         return meta.floor, meta.ceiling
 
-    def outcome(self, settings: Hyperparameters, steps: npt.ArrayLike) -> FloatArray:
+    def outcome(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected held-out reward where the pilots were evaluated, else train reward.
 
         Parameters
         ----------
-        settings : Hyperparameters
+        settings : Settings
         steps : array_like of shape (times,)
 
         Returns
@@ -270,12 +270,12 @@ class Forecaster:
         )
         return np.asarray(meta.eval_floor + (meta.eval_ceiling - meta.eval_floor) * level)
 
-    def peak(self, settings: Hyperparameters, steps: int) -> FloatArray:
+    def peak(self, settings: Settings, steps: int) -> FloatArray:
         """Highest level on the way: the outcome's curve with the slow wander of a run round it.
 
         Parameters
         ----------
-        settings : Hyperparameters
+        settings : Settings
         steps : int
             Planned optimizer steps.
 
@@ -296,14 +296,14 @@ class Forecaster:
         swept = np.clip(curve + misfit * wander, floor, ceiling).max(axis=1)
         return np.asarray(np.maximum(swept, curve[:, -1]))
 
-    def survival(self, settings: Hyperparameters, steps: int) -> FloatArray:
+    def survival(self, settings: Settings, steps: int) -> FloatArray:
         """Probability of no collapse within ``steps``, given each draw, shape (draws,)."""
         law = self.laws["hazard"] @ eq.hazard_design(self.covariates(settings))
         exposure = float(np.sum(planned_factors(settings, steps) ** 2))
         return np.asarray(np.exp(-eq.hazard(law) * exposure))
 
 
-def _known(settings: Hyperparameters) -> dict[str, float]:
+def _known(settings: Settings) -> dict[str, float]:
     names = (
         "learning_rate",
         "group_size",

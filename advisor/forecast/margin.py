@@ -9,7 +9,8 @@ import numpy as np
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import stiffness_left
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import REQUIRED, Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import Settings
 from advisor.theory import coefficients, damping_ratio
 from advisor.theory.arrays import FloatArray
 
@@ -55,21 +56,21 @@ def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
     forecaster, settings = known
     ratio = np.exp(forecaster.log_stiffness_ratio)
     stiffness = forecaster.law_stiffness(settings) * ratio
-    share, age = forecaster.uncorrected_share(settings), settings.mean_age or 0.0
-    damping = damping_ratio(coefficients(stiffness, settings.momentum or 0.0, age, share))
+    share, age = forecaster.uncorrected_share(settings), settings.mean_age
+    damping = damping_ratio(coefficients(stiffness, settings.momentum, age, share))
     return Margin(
         np.asarray(stiffness_left(forecaster, settings) * ratio),
         np.where(share * stiffness * age < CLOSED_FORM, damping, np.nan),
     )
 
 
-def _known(posterior: Posterior, run: PilotRun) -> tuple[Forecaster, Hyperparameters] | None:
+def _known(posterior: Posterior, run: PilotRun) -> tuple[Forecaster, Settings] | None:
     meta, group = posterior.meta, (run.task or "", run.model or "")
     is_piloted = group in meta.groups
     size = meta.group_parameters[meta.groups.index(group)] if is_piloted else run.parameters
     if size is None or group[0] not in meta.tasks:
         return None
-    if any(getattr(run.hyperparameters, name) is None for name in REQUIRED):
+    if run.hyperparameters.lacking:
         return None
-    settings, _ = run.hyperparameters.completed()
-    return Forecaster(posterior, Target(group[0], group[1], size)), settings
+    target = Target(group[0], group[1], size)
+    return Forecaster(posterior, target), run.hyperparameters.completed()

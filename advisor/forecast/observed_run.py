@@ -13,7 +13,8 @@ from advisor.model.cohort import CLOCK_EXPONENTS, build_cohort, planned_factors
 from advisor.model.equations import clock_polynomial
 from advisor.model.fast.tables import WANDER_SHARE
 from advisor.model.posterior import Meta
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import Settings
 from advisor.theory import cumulative_clock, policy_steps
 from advisor.theory.arrays import FloatArray
 
@@ -24,7 +25,7 @@ class Seen:
 
     Attributes
     ----------
-    settings : Hyperparameters
+    settings : Settings
         Completed, at the highest learning rate logged so far.
     fall : Collapse
         Whether it has fallen for good so far, by more than noise does.
@@ -44,7 +45,7 @@ class Seen:
         Polynomial of the clock after 0, 1, ... optimizer steps.
     """
 
-    settings: Hyperparameters
+    settings: Settings
     fall: Collapse
     reward: FloatArray
     step: FloatArray
@@ -64,9 +65,9 @@ class Seen:
         """
         scored = policy_steps(
             np.asarray(steps, dtype=float),
-            self.settings.minibatches_per_refresh or 1,
-            self.settings.epochs_per_refresh or 1,
-            self.settings.lag or 0.0,
+            self.settings.minibatches_per_refresh,
+            self.settings.epochs_per_refresh,
+            self.settings.lag,
         )
         return np.asarray(self.ahead[np.minimum(scored.astype(int), self.end)])
 
@@ -106,7 +107,7 @@ def see(run: PilotRun, meta: Meta, planned_steps: int) -> Seen:
         {run.id: float(run.step[-1])},
         {run.id: fall.healthy_until if fall.unstable else None},
     )
-    completed = cohort.runs[0].hyperparameters
+    completed = cohort.settings[0]
     last = int(run.step[-1])
     end = max(planned_steps, last)
     factors = _factors(own, completed, end)
@@ -142,17 +143,16 @@ def correlation(seen: Seen, steps: FloatArray, others: FloatArray) -> FloatArray
     return np.asarray(np.exp(-np.abs(steps[:, None] - others[None, :]) / seen.correlation_steps))
 
 
-def _factors(run: PilotRun, settings: Hyperparameters, end: int) -> FloatArray:
+def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     """Learning rate over its peak for each optimizer step: logged so far, then as scheduled."""
-    planned = settings.model_copy(update={"planned_steps": settings.planned_steps or end})
-    factors = planned_factors(planned, end)
+    factors = planned_factors(settings.or_planned_over(end), end)
     logged = run.series.get("learning_rate")
     known = None if logged is None else np.isfinite(logged)
     if logged is None or known is None or known.sum() < 2:
         return factors
     last = int(run.step[known][-1])
     grid = np.arange(1, last + 1, dtype=float)
-    past = np.interp(grid, run.step[known], logged[known]) / (settings.learning_rate or 1.0)
+    past = np.interp(grid, run.step[known], logged[known]) / settings.learning_rate
     # What differs from the schedule now, such as a rate changed by hand, stays.
     stays = past[-1] / factors[last - 1] if factors[last - 1] > 0 else 1.0
     return np.asarray(np.clip(np.concatenate([past, stays * factors[last:]]), 0.0, 1.0))

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.equations import sigmoid
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory import policy_steps
 from advisor.theory.arrays import FloatArray
 
@@ -20,7 +20,7 @@ tiny-transformer runs half kept less than .05 of it, and the most .6."""
 def planned_reward(
     posterior: Posterior,
     target: Target,
-    settings: Hyperparameters,
+    settings: Settings,
     steps: npt.ArrayLike,
     *,
     seed: int = 0,
@@ -33,7 +33,7 @@ def planned_reward(
         Fitted to other runs.
     target : Target
         Its task and model.
-    settings : Hyperparameters
+    settings : Settings
         Its settings, with those that trainers settle by default filled in.
     steps : array_like of shape (times,)
         Optimizer steps whose mean reward is asked for.
@@ -52,24 +52,23 @@ def planned_reward(
     forecaster = Forecaster(posterior, target, seed=seed)
     times = np.atleast_1d(np.asarray(steps, dtype=float))
     last = int(times.max())
-    if settings.planned_steps is None:
-        settings = settings.model_copy(update={"planned_steps": last})
+    settings = settings.or_planned_over(last)
     scored = policy_steps(
         times,
-        settings.minibatches_per_refresh or 1,
-        settings.epochs_per_refresh or 1,
-        settings.lag or 0.0,
+        settings.minibatches_per_refresh,
+        settings.epochs_per_refresh,
+        settings.lag,
     )
     expected = (forecaster.reward(settings, scored).mean(axis=1) - meta.floor) / scale
     size = expected.size
     chance = np.clip(expected, 0.02, 0.98) * (1 - np.clip(expected, 0.02, 0.98))
     within = sigmoid(forecaster.population["within_log_odds"])
-    prompts = (settings.prompts_per_step or 1.0) * times.size
-    sampling = chance * (within / (settings.group_size or 1) + (1 - within)) / prompts
+    prompts = settings.prompts_per_step * times.size
+    sampling = chance * (within / settings.group_size + (1 - within)) / prompts
     variance = sampling * np.exp(2 * forecaster.population["log_noise_scale"])
     variance = variance + np.exp(2 * forecaster.population["log_misfit"])
     alive = expected + np.sqrt(variance) * rng.standard_t(5, size=size)
-    asked = max(1, round(prompts * (settings.group_size or 1)))
+    asked = max(1, round(prompts * settings.group_size))
     left = forecaster.group.start * rng.random(size) ** LEFT_AFTER_COLLAPSE
     left = rng.binomial(asked, left) / asked  # nothing at all is a common end
     survives = rng.random(size) < forecaster.survival(settings, last)

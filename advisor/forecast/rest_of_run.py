@@ -98,10 +98,8 @@ def surprise(weighed: Weighed, seen: Seen, steps: FloatArray, mean: float) -> fl
     chance = np.clip(expected, 0.02, 0.98) * (1 - np.clip(expected, 0.02, 0.98))
     within = eq.sigmoid(laws.population["within_log_odds"])
     settings = seen.settings
-    prompts = (settings.prompts_per_step or 1.0) * max(
-        1.0, steps.size / (settings.epochs_per_refresh or 1)
-    )
-    sampling = chance * (within / (settings.group_size or 1) + 1 - within) / prompts
+    prompts = settings.prompts_per_step * max(1.0, steps.size / settings.epochs_per_refresh)
+    sampling = chance * (within / settings.group_size + 1 - within) / prompts
     variance = variance + sampling * np.exp(2 * laws.population["log_noise_scale"])
     freedom = DEGREES + seen.reward.size
     scale = np.sqrt(variance * (DEGREES + squares) / freedom)

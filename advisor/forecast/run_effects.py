@@ -10,7 +10,7 @@ import numpy as np
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.observed_run import Seen, correlation
 from advisor.model import equations as eq
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray, IntArray
 
 DEGREES = 5.0
@@ -43,7 +43,7 @@ class Laws:
     log_rate_factor, log_loss, log_onset, is_oscillator : ndarray of shape (draws,)
     uncorrected : ndarray of shape (draws,)
         Share of staleness that no ratio corrects.
-    settings : Hyperparameters
+    settings : Settings
         Completed.
     """
 
@@ -54,7 +54,7 @@ class Laws:
     log_onset: FloatArray
     is_oscillator: FloatArray
     uncorrected: FloatArray
-    settings: Hyperparameters
+    settings: Settings
 
     def taken(self, index: IntArray) -> Laws:
         """Return the laws of some of the draws."""
@@ -90,8 +90,8 @@ class Laws:
             self.log_loss,
             (luck[0], luck[1], luck[2]),
             self.log_onset,
-            float(self.settings.refresh_interval or 1),
-            float(bool(self.settings.importance_ratio)),
+            float(self.settings.refresh_interval),
+            float(self.settings.importance_ratio),
         )
         exponent = self.population["rate.learning_rate"]
         clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T
@@ -99,15 +99,15 @@ class Laws:
             eq.expected_reward(
                 clock,
                 eq.RunLevel(*(np.asarray(value)[..., None] for value in run)),
-                self.settings.momentum or 0.0,
-                self.settings.mean_age or 0.0,
+                self.settings.momentum,
+                self.settings.mean_age,
                 self.uncorrected[:, None],
                 self.is_oscillator[:, None],
             )
         )
 
 
-def laws_of(forecaster: Forecaster, settings: Hyperparameters) -> Laws:
+def laws_of(forecaster: Forecaster, settings: Settings) -> Laws:
     """Laws of a configuration under the draws of a forecaster."""
     x = forecaster.covariates(settings)
     task = forecaster.posterior.meta.tasks.index(forecaster.target.task)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory import stiffness_limit, temperature
 from advisor.theory.arrays import FloatArray
 
@@ -49,18 +49,18 @@ class Stability(BaseModel):
     error: float
 
 
-def stiffness_left(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray:
+def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """Fitted stiffness over the largest that the refresh schedule stands, shape (draws,)."""
     limit = stiffness_limit(
-        settings.momentum or 0.0,
-        settings.refresh_interval or 1,
+        settings.momentum,
+        settings.refresh_interval,
         forecaster.uncorrected_share(settings),
-        settings.lag or 0.0,
+        settings.lag,
     )
     return np.asarray(forecaster.law_stiffness(settings) / limit)
 
 
-def refresh_contracts(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray:
+def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,).
 
     The reward curve shows a slow, reward-weighted mode; the stiffest one sets stability, so the
@@ -70,7 +70,7 @@ def refresh_contracts(forecaster: Forecaster, settings: Hyperparameters) -> Floa
     return (stiffness_left(forecaster, settings) * ratio < 1).astype(float)
 
 
-def rate_tolerated(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> FloatArray:
+def rate_tolerated(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     """Probability of each draw that no collapse happens by the horizon, shape (draws,).
 
     A time-to-event hazard on the learning-rate clock, learned from pilots that collapsed and from
@@ -79,7 +79,7 @@ def rate_tolerated(forecaster: Forecaster, settings: Hyperparameters, steps: int
     return forecaster.survival(settings, steps)
 
 
-def fluctuation(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray:
+def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """Standard deviation of the reward's slow wander, shape (draws,), as a share of its range.
 
     The pilots' own wander, scaled by the temperature ``eta / (P G)`` relative to their reference
@@ -97,9 +97,7 @@ def fluctuation(forecaster: Forecaster, settings: Hyperparameters) -> FloatArray
     return np.asarray(np.exp(forecaster.population["log_misfit"]) * np.sqrt(heat * inflation))
 
 
-def fluctuation_small(
-    forecaster: Forecaster, settings: Hyperparameters, level: FloatArray
-) -> FloatArray:
+def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
     """1 where the wander's standard deviation is less than a third of the level, else 0.
 
     Judged where the definition judges, at the last step: of two horizons the longer may be the
@@ -108,20 +106,20 @@ def fluctuation_small(
     Parameters
     ----------
     forecaster : Forecaster
-    settings : Hyperparameters
+    settings : Settings
     level : ndarray of shape (draws,)
         Train reward of the curve at the horizon, as a share of floor to ceiling.
     """
     return (SPREADS * fluctuation(forecaster, settings) < LOST_SHARE * level).astype(float)
 
 
-def stability(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> Stability:
+def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stability:
     """P(stable) of a configuration by a horizon.
 
     Parameters
     ----------
     forecaster : Forecaster
-    settings : Hyperparameters
+    settings : Settings
         Completed.
     steps : int
         Planned optimizer steps.
@@ -141,14 +139,14 @@ def stability(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> 
     )
 
 
-def stability_draws(forecaster: Forecaster, settings: Hyperparameters, steps: int) -> FloatArray:
+def stability_draws(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     """Probability of each draw that the run stays stable by its last step, shape (draws,)."""
     contracts, survives, calm = _parts(forecaster, settings, steps)
     return contracts * survives * calm
 
 
 def _parts(
-    forecaster: Forecaster, settings: Hyperparameters, steps: int
+    forecaster: Forecaster, settings: Settings, steps: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     level = forecaster.scaled_reward(settings, steps)[:, 0]
     return (

@@ -9,7 +9,7 @@ import numpy as np
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import fluctuation_small, refresh_contracts
 from advisor.model import equations as eq
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray, IntArray
 
 OF_DRAWS = ("population", "laws", "group")
@@ -38,7 +38,7 @@ class RunForecaster(Forecaster):
             self._new_model = self._new_model[:, index]
             self.log_stiffness_ratio = self.log_stiffness_ratio[index]
 
-    def collapse_rate(self, settings: Hyperparameters) -> FloatArray:
+    def collapse_rate(self, settings: Settings) -> FloatArray:
         """Collapse rate per optimizer step at peak learning rate, shape (..., draws).
 
         Where the refresh map of a draw does not contract, a run dies as fast as any does: so a run
@@ -48,12 +48,12 @@ class RunForecaster(Forecaster):
         contracts = refresh_contracts(self, settings) > 0
         return np.asarray(np.where(contracts, law, eq.MOST_HAZARD))
 
-    def p_stable(self, settings: Hyperparameters, exposure: float, level: FloatArray) -> FloatArray:
+    def p_stable(self, settings: Settings, exposure: float, level: FloatArray) -> FloatArray:
         """Probability of each draw to stay stable over an exposure, shape (draws,).
 
         Parameters
         ----------
-        settings : Hyperparameters
+        settings : Settings
         exposure : float
             Steps to come, weighted by (rate / peak)^2.
         level : ndarray of shape (draws,)

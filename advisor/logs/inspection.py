@@ -196,7 +196,7 @@ def explain(survey: Survey, console: Console) -> None:
         framework = f", keys of {run.framework}" if run.framework else ""
         _block(console, "Format", [f"{run.format}{framework}"])
         _block(console, "Settings", list(run.derivations.values()))
-        defaults = run.hyperparameters.completed()[1]
+        defaults = run.hyperparameters.assumptions()
         _block(console, "Assumed", [*run.assumptions, *defaults])
         _block(console, "Read", [f"{name} <- {key}" for name, key in run.keys_read.items()])
         if run.parts:

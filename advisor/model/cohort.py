@@ -17,7 +17,8 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.run.copies import mark_copies
 from advisor.run.needs import WHY, advice_for, needs
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import Settings
 from advisor.theory import cumulative_clock, policy_steps, schedule_factors
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
@@ -67,7 +68,9 @@ class Cohort:
     Attributes
     ----------
     runs : tuple of PilotRun
-        With completed hyperparameters.
+        With model and task.
+    settings : tuple of Settings
+        Of each run, completed.
     groups : tuple of (task, model) pairs
         Runs of one group share base model, task and therefore start and plateau.
     group_of_run : ndarray of shape (runs,)
@@ -110,6 +113,7 @@ class Cohort:
     """
 
     runs: tuple[PilotRun, ...]
+    settings: tuple[Settings, ...]
     groups: tuple[tuple[str, str], ...]
     group_of_run: IntArray
     tasks: tuple[str, ...]
@@ -208,14 +212,14 @@ def build_cohort(
     if not runs:
         raise InputError("there is no run to fit", advice="Give at least one pilot log")
     notes = _Notes()
-    completed = [_complete(run, notes) for run in _fit_for_use(runs, notes)]
+    completed = [_named(run, notes) for run in _fit_for_use(runs, notes)]
+    settings = tuple(run.hyperparameters.completed() for run in completed)
     floor, ceiling = _bounds(completed, notes)
     eval_floor, eval_ceiling = _eval_bounds(completed, floor, ceiling)
     _refuse_flat(completed, collapse_steps)
 
     groups = sorted({(str(run.task), str(run.model)) for run in completed})
     tasks = sorted({task for task, _ in groups})
-    settings = [run.hyperparameters for run in completed]
     rate = _column(settings, "learning_rate")
     group = _column(settings, "group_size")
     prompts = _column(settings, "prompts_per_step")
@@ -231,21 +235,28 @@ def build_cohort(
     )
 
     bins = [
-        _bin(index, run, healthy_until.get(run.id), floor, ceiling)
+        _bin(index, run, settings[index], healthy_until.get(run.id), floor, ceiling)
         for index, run in enumerate(completed)
     ]
     stacked = {name: np.concatenate([b[name] for b in bins]) for name in bins[0]}
     tests = [
-        _evaluations(index, run, healthy_until.get(run.id), eval_floor, eval_ceiling)
+        _evaluations(
+            index, run, settings[index], healthy_until.get(run.id), eval_floor, eval_ceiling
+        )
         for index, run in enumerate(completed)
     ]
     tested = {name: np.concatenate([t[name] for t in tests]) for name in tests[0]}
     collapsed = np.array([float(collapse_steps.get(run.id) is not None) for run in completed])
     exposure = np.array(
-        [_exposure(run, collapse_steps.get(run.id)) for run in completed], dtype=float
+        [
+            _exposure(run, of, collapse_steps.get(run.id))
+            for run, of in zip(completed, settings, strict=True)
+        ],
+        dtype=float,
     )
     return Cohort(
         runs=tuple(completed),
+        settings=settings,
         groups=tuple(groups),
         group_of_run=group_of_run,
         tasks=tuple(tasks),
@@ -259,10 +270,8 @@ def build_cohort(
         epochs=_column(settings, "epochs_per_refresh"),
         momentum=_column(settings, "momentum"),
         mean_age=np.array([setting.mean_age for setting in settings], dtype=float),
-        corrected=np.array([float(bool(s.importance_ratio)) for s in settings]),
-        clipped=np.array(
-            [float(bool(s.importance_ratio) and s.clip_high is not None) for s in settings]
-        ),
+        corrected=np.array([float(s.importance_ratio) for s in settings]),
+        clipped=np.array([float(one.importance_ratio) for one in settings]),
         run_of_bin=stacked["run"].astype(np.int64),
         reward=stacked["reward"],
         noise_per_completion=stacked["noise_per_completion"],
@@ -284,17 +293,17 @@ def build_cohort(
     )
 
 
-def planned_factors(settings: Hyperparameters, steps: int) -> FloatArray:
+def planned_factors(settings: Settings, steps: int) -> FloatArray:
     """Learning rate over its peak for each optimizer step of the schedule, shape (steps,)."""
     return schedule_factors(
-        settings.schedule or "constant",
+        settings.schedule,
         steps,
-        warmup_steps=settings.warmup_steps or 0,
+        warmup_steps=settings.warmup_steps,
         planned_steps=settings.planned_steps,
     )
 
 
-def clock_table(settings: Hyperparameters, steps: int) -> FloatArray:
+def clock_table(settings: Settings, steps: int) -> FloatArray:
     """S after 0..steps optimizer steps at every tabulated exponent, shape (steps + 1, 4)."""
     return _table(planned_factors(settings, steps))
 
@@ -320,7 +329,8 @@ class _Notes:
         )
 
 
-def _complete(run: PilotRun, notes: _Notes) -> PilotRun:
+def _named(run: PilotRun, notes: _Notes) -> PilotRun:
+    """Check that a run can be fitted, name its model and task, and note what is assumed."""
     for name in needs(run):
         raise InputError(
             f"run '{run.id}' cannot be fitted yet: {WHY[name]}",
@@ -328,7 +338,7 @@ def _complete(run: PilotRun, notes: _Notes) -> PilotRun:
             key=run.keys_read.get("step", name) if name == "step_unit" else name,
             advice=advice_for(name),
         )
-    settings, assumed = run.hyperparameters.completed()
+    assumed = run.hyperparameters.assumptions()
     model, task = run.model, run.task
     if model is None:
         model = "model"
@@ -341,12 +351,7 @@ def _complete(run: PilotRun, notes: _Notes) -> PilotRun:
         notes.add(f"{lost} of {run.reward.size} rewards are not finite and were left out", run.id)
     for line in (*run.warnings, *run.assumptions, *assumed):
         notes.add(line, run.id)
-    return run.with_updates(
-        hyperparameters=settings,
-        model=model,
-        task=task,
-        assumptions=(*run.assumptions, *assumed),
-    )
+    return run.with_updates(model=model, task=task, assumptions=(*run.assumptions, *assumed))
 
 
 def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
@@ -459,42 +464,47 @@ def _one_size(runs: Sequence[PilotRun], model: str) -> float:
     return float(next(iter(sizes)) or 0)
 
 
-def _factors(run: PilotRun) -> FloatArray:
+def _factors(run: PilotRun, settings: Settings) -> FloatArray:
     """Learning rate over its peak for each optimizer step: as logged, else from the schedule."""
     steps = int(run.step[-1])
     logged = run.series.get("learning_rate")
-    peak = run.hyperparameters.learning_rate or 1.0
     if logged is not None and np.isfinite(logged).sum() > 1:
         known = np.isfinite(logged)
         grid = np.arange(1, steps + 1, dtype=float)
-        factors = np.interp(grid, run.step[known], logged[known]) / peak
+        factors = np.interp(grid, run.step[known], logged[known]) / settings.learning_rate
         return np.asarray(np.clip(factors, 0.0, 1.0))
-    return planned_factors(run.hyperparameters, steps)
+    return planned_factors(settings, steps)
 
 
-def _exposure(run: PilotRun, collapse_step: float | None) -> float:
+def _exposure(run: PilotRun, settings: Settings, collapse_step: float | None) -> float:
     last = run.step[-1] if collapse_step is None else collapse_step
-    return float(np.sum(_factors(run)[: int(last)] ** 2))
+    return float(np.sum(_factors(run, settings)[: int(last)] ** 2))
 
 
 def _bin(
-    index: int, run: PilotRun, healthy_until: float | None, floor: float, ceiling: float
+    index: int,
+    run: PilotRun,
+    settings: Settings,
+    healthy_until: float | None,
+    floor: float,
+    ceiling: float,
 ) -> dict[str, FloatArray]:
     """Average a run's rows into bins: mean reward, mean clock, effective rows."""
-    settings = run.hyperparameters
-    minibatches = settings.minibatches_per_refresh or 1
-    epochs = settings.epochs_per_refresh or 1
+    epochs = settings.epochs_per_refresh
     keep = np.isfinite(run.reward)
     if healthy_until is not None:
         # The first row stays even when collapse is immediate: it still tells the start.
         keep &= (run.step <= healthy_until) | (run.step == run.step[keep][0])
     step = run.step[keep]
     reward = (run.reward[keep] - floor) / (ceiling - floor)
-    table = _table(_factors(run))
+    table = _table(_factors(run, settings))
     # A row that averages a logging window speaks for the policies of that whole window.
     offsets = np.arange(run.logging_steps, dtype=float)
     used = policy_steps(
-        np.maximum(step[:, None] - offsets, 1.0), minibatches, epochs, settings.lag or 0.0
+        np.maximum(step[:, None] - offsets, 1.0),
+        settings.minibatches_per_refresh,
+        epochs,
+        settings.lag,
     )
     grid = np.arange(table.shape[0], dtype=float)
     clock = np.stack([np.interp(used, grid, column).mean(axis=1) for column in table.T], axis=1)
@@ -504,8 +514,8 @@ def _bin(
     # Epochs score the same completions again: only new ones count as information.
     rows = np.maximum(sizes * run.logging_steps / epochs, 1.0)
     level = _smooth(mean, sizes)
-    prompts = rows * (settings.prompts_per_step or 1)
-    completions = prompts * (settings.group_size or 1)
+    prompts = rows * settings.prompts_per_step
+    completions = prompts * settings.group_size
     chance = level * (1 - level)
     within = _within_groups(run, keep, edges, chance, ceiling - floor)
     is_known = np.isfinite(within)
@@ -573,14 +583,19 @@ def _eval_bounds(runs: Sequence[PilotRun], floor: float, ceiling: float) -> tupl
 
 
 def _evaluations(
-    index: int, run: PilotRun, healthy_until: float | None, floor: float, ceiling: float
+    index: int,
+    run: PilotRun,
+    settings: Settings,
+    healthy_until: float | None,
+    floor: float,
+    ceiling: float,
 ) -> dict[str, FloatArray]:
     """Average a run's evaluations into bins; one at step t tests the policy after t steps."""
     keep = np.isfinite(run.eval_reward)
     if healthy_until is not None:
         keep &= run.eval_step <= healthy_until
     step, reward = run.eval_step[keep], (run.eval_reward[keep] - floor) / (ceiling - floor)
-    table = _table(_factors(run))
+    table = _table(_factors(run, settings))
     grid = np.arange(table.shape[0], dtype=float)
     clock = np.stack([np.interp(step, grid, column) for column in table.T], axis=1)
     edges = _edges(step.size)
@@ -600,7 +615,7 @@ def _smooth(mean: FloatArray, sizes: FloatArray) -> FloatArray:
     return np.clip(three(mean * sizes) / three(sizes), 0.02, 0.98)
 
 
-def _column(settings: Sequence[Hyperparameters], name: str) -> FloatArray:
+def _column(settings: Sequence[Settings], name: str) -> FloatArray:
     return np.array([getattr(setting, name) for setting in settings], dtype=float)
 
 

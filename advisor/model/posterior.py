@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,10 +23,11 @@ from advisor.model.priors import Priors
 from advisor.model.stacking import mixed
 from advisor.model.storage import read_netcdf, write_netcdf
 from advisor.run.fingerprint import fingerprint
+from advisor.run.settings import Settings
 from advisor.run.step_time import seconds_per_step
 from advisor.theory.arrays import FloatArray
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the saved format; another number is refused on loading."""
 
 INTERVAL = 0.8
@@ -86,7 +86,7 @@ class RunSummary(BaseModel):
     task: str
     model: str
     parameters: float
-    hyperparameters: dict[str, Any]
+    settings: Settings
     steps: float
     completions: float
     first_reward: float
@@ -440,7 +440,7 @@ def mix(posteriors: Sequence[Posterior], weights: Mapping[str, float]) -> Poster
 def _summaries(cohort: Cohort) -> list[RunSummary]:
     out = []
     for index, run in enumerate(cohort.runs):
-        settings = run.hyperparameters
+        settings = cohort.settings[index]
         finite = run.reward[np.isfinite(run.reward)]
         steps = float(run.step[-1])
         out.append(
@@ -449,13 +449,13 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 task=str(run.task),
                 model=str(run.model),
                 parameters=run.parameters or 0.0,
-                hyperparameters=settings.model_dump(),
+                settings=settings,
                 steps=steps,
                 completions=(
                     steps
-                    * (settings.prompts_per_step or 0)
-                    * (settings.group_size or 0)
-                    / (settings.epochs_per_refresh or 1)
+                    * settings.prompts_per_step
+                    * settings.group_size
+                    / settings.epochs_per_refresh
                 ),
                 first_reward=float(finite[:5].mean()),
                 last_reward=float(finite[-5:].mean()),

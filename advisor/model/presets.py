@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import Settings
 
 SMALL = 1e7
 """Parameters below which a model is small: the evidence of that preset ends there."""
@@ -51,7 +52,7 @@ def preset_for(runs: Sequence[PilotRun]) -> tuple[str, str]:
 
 
 def outside_evidence(
-    preset: str, settings: Hyperparameters, parameters: float, piloted: Sequence[float]
+    preset: str, settings: Settings, parameters: float, piloted: Sequence[float]
 ) -> str | None:
     """Say in what a target lies outside of what shaped a preset and of what was piloted.
 
@@ -59,7 +60,7 @@ def outside_evidence(
     ----------
     preset : str
         Name.
-    settings : Hyperparameters
+    settings : Settings
         Of the target.
     parameters : float
         N of the target.
@@ -75,7 +76,7 @@ def outside_evidence(
         return "the optimizer is SGD, and every preset rests on AdamW"
     evidence = EVIDENCE.get(preset)
     if evidence is not None:
-        if (settings.adapter or "full") != evidence.adapter:
+        if settings.adapter != evidence.adapter:
             return f"preset '{preset}' rests on adapter '{evidence.adapter}' alone"
         if not evidence.least <= parameters <= evidence.most:
             return (

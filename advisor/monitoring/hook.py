@@ -12,7 +12,8 @@ from advisor.errors import InputError
 from advisor.model.posterior import Posterior
 from advisor.monitoring.decision import Look, look
 from advisor.monitoring.watch import Watch
-from advisor.run.pilot_run import SERIES, Hyperparameters, PilotRun
+from advisor.run.pilot_run import SERIES, PilotRun
+from advisor.run.settings import PartialSettings
 
 LEAST_ROWS = 3
 """Rows with a reward from which a forecast is made."""
@@ -24,7 +25,7 @@ class RunWatch:
     Parameters
     ----------
     watch : Watch
-    settings : Hyperparameters
+    settings : PartialSettings
     task, model : str, optional
         Needed where the posterior holds several.
     every : int
@@ -34,7 +35,7 @@ class RunWatch:
     def __init__(
         self,
         watch: Watch,
-        settings: Hyperparameters,
+        settings: PartialSettings,
         *,
         task: str | None = None,
         model: str | None = None,
@@ -123,7 +124,7 @@ class RunWatch:
 
 def watch_run(
     posterior: Posterior | str | Path,
-    settings: Hyperparameters | Mapping[str, Any],
+    settings: PartialSettings | Mapping[str, Any],
     *,
     target_reward: float | None = None,
     level: float = 0.9,
@@ -137,7 +138,7 @@ def watch_run(
     ----------
     posterior : Posterior or path-like
         ``posterior.nc``, or the folder of a study.
-    settings : Hyperparameters or mapping
+    settings : PartialSettings or mapping
         Of the run, with ``planned_steps``.
     target_reward : float, optional
         In reward units.
@@ -163,8 +164,8 @@ def watch_run(
     held = posterior if isinstance(posterior, Posterior) else load_posterior(posterior)[0]
     given = (
         settings
-        if isinstance(settings, Hyperparameters)
-        else Hyperparameters.model_validate(settings)
+        if isinstance(settings, PartialSettings)
+        else PartialSettings.model_validate(settings)
     )
     watch = Watch(held, target_reward=target_reward, level=level)
     return RunWatch(watch, given, task=task, model=model, every=every)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import PartialSettings
 from advisor.theory.arrays import BoolArray, FloatArray
 
 
@@ -59,7 +60,7 @@ def _joined(
     }
 
 
-def _settings(earlier: Hyperparameters, later: Hyperparameters) -> Hyperparameters:
+def _settings(earlier: PartialSettings, later: PartialSettings) -> PartialSettings:
     """Settings of the later file; what it does not tell, as before."""
     told = {name: value for name, value in later.model_dump().items() if value is not None}
-    return Hyperparameters.model_validate({**earlier.model_dump(), **told})
+    return PartialSettings.model_validate({**earlier.model_dump(), **told})

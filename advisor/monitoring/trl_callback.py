@@ -15,7 +15,7 @@ from transformers import TrainerCallback
 from advisor.errors import AdvisorError
 from advisor.model.posterior import Posterior
 from advisor.monitoring import Look, RunWatch, watch_run
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings
 from advisor.trainers.trl.keys import KEY_TABLE
 from advisor.trainers.trl.settings import derive
 
@@ -78,7 +78,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
             "every": every,
         }
         # Loaded and checked here: a wrong path is to be said before a model is.
-        self._posterior = watch_run(posterior, Hyperparameters(), **self._wanted).watch.posterior
+        self._posterior = watch_run(posterior, PartialSettings(), **self._wanted).watch.posterior
         self._stops = stop
         self._watch: RunWatch | None = None
         self._said: set[str] = set()
@@ -108,7 +108,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
         derived = derive(
             {**args.to_dict(), "world_size": args.world_size, "max_steps": state.max_steps}
         )
-        known = set(Hyperparameters.model_fields)
+        known = set(PartialSettings.model_fields)
         settings = {name: value for name, value in derived.facts.items() if name in known}
         self._watch = watch_run(self._posterior, settings, **self._wanted)
         for row in state.log_history:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from advisor.forecast.interval import Band, Interval
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 REFIT_ABOVE = 0.7
 """Pareto k above which importance weights cannot be trusted (arXiv:1507.02646)."""
@@ -52,7 +52,7 @@ class Update(BaseModel):
         Whether ``pareto_k`` says that only a new fit can tell.
     seconds : float
         Wall-clock time of this update.
-    settings : Hyperparameters
+    settings : Settings
         Of the run, completed.
     notes : tuple of str
         What was assumed, or differs from the pilots.
@@ -81,5 +81,5 @@ class Update(BaseModel):
     pareto_k: float
     refit_due: bool
     seconds: float
-    settings: Hyperparameters
+    settings: Settings
     notes: tuple[str, ...] = ()

@@ -236,15 +236,15 @@ class Watch:
     def _fallen(self, ahead: Ahead, level: float, seen: Seen) -> Ahead:
         """Paths of a run that has collapsed: where it stands, with a spread."""
         rng = np.random.default_rng(self.seed)
-        trials = LATEST_ROWS * (seen.settings.prompts_per_step or 1.0)
-        trials *= seen.settings.group_size or 1
+        trials = LATEST_ROWS * seen.settings.prompts_per_step
+        trials *= seen.settings.group_size
         share = (np.clip(level, 0, 1) * trials + JEFFREYS) / (trials + 2 * JEFFREYS)
         spread = AFTER_COLLAPSE_SPREAD * rng.standard_normal(ahead.path.shape[0])
         stands = sigmoid(np.log(share / (1 - share)) + spread)[:, None]
         return Ahead(ahead.step, ahead.curve, np.broadcast_to(stands, ahead.path.shape))
 
     def _gentler(self, forecaster: RunForecaster, seen: Seen, level: FloatArray) -> float | None:
-        rate = seen.settings.learning_rate or 0.0
+        rate = seen.settings.learning_rate
         for share in GENTLER:
             settings = seen.settings.model_copy(update={"learning_rate": share * rate})
             if forecaster.p_stable(settings, seen.exposure_left, level).mean() >= self.level:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 
 def scientific(value: float) -> str:
@@ -42,10 +42,10 @@ def share_text(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def settings_label(settings: Hyperparameters) -> str:
+def settings_label(settings: Settings) -> str:
     """Name a configuration by what the advice chooses: ``lr 3e-4, G 8, K 2``."""
     return (
-        f"lr {scientific(settings.learning_rate or 0.0)}, "
+        f"lr {scientific(settings.learning_rate)}, "
         f"G {settings.group_size}, K {settings.refresh_interval}"
     )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from advisor.run.pilot_run import REQUIRED, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import REQUIRED
 
 WHY = {
-    "learning_rate": "the learning rate is not known",
-    "group_size": "the group size is not known",
-    "prompts_per_step": "the number of prompts per optimizer step is not known",
+    **REQUIRED,
     "parameters": "the size of the model is not known",
     "minibatches_per_refresh": "the log counts batches of rollouts, and how many optimizer steps "
     "each takes is not known",
@@ -39,7 +38,7 @@ def needs(run: PilotRun) -> list[str]:
     """
     if run.is_eval_only:
         return []
-    lacking = [name for name in REQUIRED if getattr(run.hyperparameters, name) is None]
+    lacking = run.hyperparameters.lacking
     if run.parameters is None:
         lacking.append("parameters")
     if run.step_unit == "refresh":

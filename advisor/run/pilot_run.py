@@ -1,13 +1,14 @@
-"""A pilot run and its hyperparameters, with units, bounds and why a value is missing."""
+"""A pilot run as its log tells it, with units, bounds and why a value is missing."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from advisor.run.settings import PartialSettings, Positive, PositiveInt
 from advisor.theory.arrays import FloatArray
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
@@ -42,127 +43,6 @@ LEAST_REWARDS = 3
 StepUnit = Literal["optimizer", "refresh", "unknown"]
 """What ``PilotRun.step`` counts: optimizer steps; or, as long as the refresh interval is not known,
 batches of rollouts; or what only the user can say."""
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-PositiveInt = Annotated[int, Field(ge=1)]
-
-
-class Hyperparameters(BaseModel):
-    """The settings of one GRPO run. ``None`` means unknown: nothing is guessed here.
-
-    Attributes
-    ----------
-    learning_rate : float
-        Peak learning rate of the schedule, per optimizer step.
-    group_size : int
-        Completions per prompt, G.
-    prompts_per_step : float
-        Prompts that enter one optimizer step, P.
-    minibatches_per_refresh : int
-        New mini-batches cut from one batch of rollouts.
-    epochs_per_refresh : int
-        Passes over one batch of rollouts (TRL ``num_iterations``, verl ``ppo_epochs``).
-    lag : float
-        Age, in optimizer steps, of the freshest sample at a refresh; 0 when synchronous.
-    momentum : float
-        AdamW's first-moment decay, or SGD's momentum.
-    schedule, warmup_steps, planned_steps
-        Learning-rate schedule, its linear warm-up and its full length, in optimizer steps.
-    kl_coefficient : float
-        Weight of the KL penalty to the reference policy.
-    clip_low, clip_high : float
-        Trust region of the importance ratio, ``[1 - clip_low, 1 + clip_high]``.
-    advantage_scaling : {"group", "batch", "none"}
-        What the advantages are divided by.
-    importance_ratio : bool
-        Whether stale samples are corrected by an importance ratio.
-    adapter, adapter_rank
-        Full fine-tuning or LoRA, and LoRA's rank.
-    max_completion_length : int
-        Token limit of a completion.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    learning_rate: Positive | None = None
-    group_size: PositiveInt | None = None
-    prompts_per_step: Positive | None = None
-    minibatches_per_refresh: PositiveInt | None = None
-    epochs_per_refresh: PositiveInt | None = None
-    lag: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    optimizer: Literal["adamw", "adam", "sgd"] | None = None
-    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
-    schedule: Literal["constant", "linear", "cosine"] | None = None
-    warmup_steps: Annotated[int, Field(ge=0)] | None = None
-    planned_steps: PositiveInt | None = None
-    kl_coefficient: Annotated[float, Field(ge=0)] | None = None
-    clip_low: Positive | None = None
-    clip_high: Positive | None = None
-    advantage_scaling: Literal["group", "batch", "none"] | None = None
-    importance_ratio: bool | None = None
-    adapter: Literal["full", "lora"] | None = None
-    adapter_rank: PositiveInt | None = None
-    max_completion_length: PositiveInt | None = None
-
-    @property
-    def refresh_interval(self) -> int | None:
-        """K, optimizer steps per batch of rollouts: mini-batches times epochs."""
-        if self.minibatches_per_refresh is None or self.epochs_per_refresh is None:
-            return None
-        return self.minibatches_per_refresh * self.epochs_per_refresh
-
-    @property
-    def mean_age(self) -> float | None:
-        """A = lag + (K - 1) / 2, the mean age of a sample when it is used, in optimizer steps."""
-        interval = self.refresh_interval
-        if interval is None or self.lag is None:
-            return None
-        return self.lag + (interval - 1) / 2
-
-    def completed(self) -> tuple[Hyperparameters, list[str]]:
-        """Fill what a trainer's default settles, and say so.
-
-        Returns
-        -------
-        completed : Hyperparameters
-            Copy with every default filled in.
-        assumptions : list of str
-            One line for each value that was assumed rather than read.
-        """
-        updates: dict[str, Any] = {}
-        assumptions: list[str] = []
-        by_default = ASSUMED | (ASSUMED_OF_SGD if self.optimizer == "sgd" else {})
-        for name, (value, why) in by_default.items():
-            if getattr(self, name) is None:
-                updates[name] = value
-                assumptions.append(f"{name} = {value} assumed ({why})")
-        if not updates:
-            return self, []
-        return Hyperparameters.model_validate({**self.model_dump(), **updates}), assumptions
-
-
-ASSUMED: dict[str, tuple[Any, str]] = {
-    "minibatches_per_refresh": (1, "one optimizer step per batch of rollouts"),
-    "epochs_per_refresh": (1, "TRL and verl default: num_iterations = ppo_epochs = 1"),
-    "lag": (0.0, "synchronous rollouts"),
-    "optimizer": ("adamw", "TRL and verl default"),
-    "momentum": (0.9, "AdamW default of TRL and verl"),
-    "schedule": ("constant", "no schedule given and no learning-rate series logged"),
-    "warmup_steps": (0, "no warm-up given"),
-    "kl_coefficient": (0.0, "TRL default since 0.19"),
-    "clip_low": (0.2, "TRL and verl default"),
-    "clip_high": (0.2, "TRL and verl default"),
-    "advantage_scaling": ("group", "TRL and verl default"),
-    "importance_ratio": (True, "TRL and verl default"),
-    "adapter": ("full", "no adapter mentioned"),
-}
-"""Values that trainers settle by default: name -> (value, why)."""
-
-ASSUMED_OF_SGD: dict[str, tuple[Any, str]] = {"momentum": (0.0, "default of torch's SGD")}
-"""Those that differ with SGD."""
-
-REQUIRED = ("learning_rate", "group_size", "prompts_per_step")
-"""Hyperparameters without which a run cannot be fitted, and which no default settles."""
 
 
 class PilotRun(BaseModel):
@@ -215,7 +95,7 @@ class PilotRun(BaseModel):
     model: str | None = None
     task: str | None = None
     parameters: Positive | None = None
-    hyperparameters: Hyperparameters = Hyperparameters()
+    hyperparameters: PartialSettings = PartialSettings()
     step: FloatArray
     step_unit: StepUnit = "optimizer"
     series: dict[str, FloatArray]

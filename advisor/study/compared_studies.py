@@ -80,7 +80,7 @@ def _pilots(one: Posterior, other: Posterior) -> list[Line]:
         lines.append(exact(f"{name}: steps", run.steps, twin.steps))
         for what in ("task", "model", "parameters", "collapse_step"):
             lines.append(exact(f"{name}: {what}", getattr(run, what), getattr(twin, what)))
-        lines += fields(f"{name}:", run.hyperparameters, twin.hyperparameters)
+        lines += fields(f"{name}:", run.settings.model_dump(), twin.settings.model_dump())
         lines.append(rounded(f"{name}: last reward", run.last_reward, twin.last_reward))
     return lines
 

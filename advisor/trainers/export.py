@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.errors import InputError
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.trainers.launch import make_launch
 from advisor.trainers.registry import exports
 
@@ -11,7 +11,7 @@ __all__ = ["export_config"]
 
 
 def export_config(
-    settings: Hyperparameters,
+    settings: Settings,
     steps: int,
     framework: str,
     *,
@@ -23,8 +23,7 @@ def export_config(
 
     Parameters
     ----------
-    settings : Hyperparameters
-        With both factors of the refresh interval.
+    settings : Settings
     steps : int
         Optimizer steps of the run.
     framework : str

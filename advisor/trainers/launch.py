@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from advisor.errors import InputError
-from advisor.run.pilot_run import REQUIRED, Hyperparameters
+from advisor.run.settings import Settings
 
 TRANSFORMERS_SCHEDULES = {
     "constant": "constant_with_warmup",
@@ -14,8 +14,6 @@ TRANSFORMERS_SCHEDULES = {
 }
 """What transformers, and trainers built on it, call the schedules; its ``constant`` has no
 warm-up."""
-
-FACTORS = ("minibatches_per_refresh", "epochs_per_refresh")
 
 LEFT_OUT = (
     "Not among the settings that the advisor knows, so left at the trainer's defaults: weight",
@@ -31,8 +29,7 @@ class Launch:
 
     Attributes
     ----------
-    settings : Hyperparameters
-        Completed with the trainers' defaults.
+    settings : Settings
     learning_rate : float
         Peak, per optimizer step.
     group_size : int
@@ -45,11 +42,9 @@ class Launch:
         Optimizer steps of the whole run.
     devices : int
         Devices that share one optimizer step, each with all of the model (or a shard of it).
-    assumptions : tuple of str
-        What was filled in, one line each.
     """
 
-    settings: Hyperparameters
+    settings: Settings
     learning_rate: float
     group_size: int
     prompts: int
@@ -57,7 +52,6 @@ class Launch:
     epochs: int
     steps: int
     devices: int
-    assumptions: tuple[str, ...]
 
     @property
     def interval(self) -> int:
@@ -77,22 +71,22 @@ class Launch:
     @property
     def schedule(self) -> str:
         """Learning-rate schedule after the warm-up."""
-        return self.settings.schedule or "constant"
+        return self.settings.schedule
 
     @property
     def optimizer(self) -> str:
         """One of "adamw", "adam" and "sgd"."""
-        return self.settings.optimizer or "adamw"
+        return self.settings.optimizer
 
     @property
     def warmup_steps(self) -> int:
         """Optimizer steps of linear warm-up."""
-        return self.settings.warmup_steps or 0
+        return self.settings.warmup_steps
 
     @property
     def lag(self) -> float:
         """Age of the freshest sample at a refresh, in optimizer steps."""
-        return self.settings.lag or 0.0
+        return self.settings.lag
 
     def refreshes(self, trainer: str) -> int:
         """Batches of rollouts of the whole run, for a trainer that counts those.
@@ -162,12 +156,12 @@ class Launch:
             )
 
 
-def make_launch(settings: Hyperparameters, steps: int, devices: int) -> Launch:
+def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
     """Check settings that are to be exported.
 
     Parameters
     ----------
-    settings : Hyperparameters
+    settings : Settings
     steps : int
         Optimizer steps of the run.
     devices : int
@@ -180,22 +174,24 @@ def make_launch(settings: Hyperparameters, steps: int, devices: int) -> Launch:
     Raises
     ------
     InputError
-        A setting is missing that no default settles, one factor of the refresh interval is, or
-        batch, group and devices do not divide.
+        The rank of a LoRA adapter is not known, or batch, group and devices do not divide.
     """
-    _check_known(settings)
+    if settings.adapter == "lora" and settings.adapter_rank is None:
+        raise InputError(
+            "the rank of the LoRA adapter is not known",
+            key="adapter_rank",
+            advice="Give it in pilots.toml",
+        )
     _check_counts(settings, steps, devices)
-    completed, assumptions = settings.completed()
     launch = Launch(
-        settings=completed,
-        learning_rate=float(settings.learning_rate or 0.0),
-        group_size=int(settings.group_size or 0),
-        prompts=int(settings.prompts_per_step or 0),
-        minibatches=int(settings.minibatches_per_refresh or 0),
-        epochs=int(settings.epochs_per_refresh or 0),
+        settings=settings,
+        learning_rate=settings.learning_rate,
+        group_size=settings.group_size,
+        prompts=int(settings.prompts_per_step),
+        minibatches=settings.minibatches_per_refresh,
+        epochs=settings.epochs_per_refresh,
         steps=steps,
         devices=devices,
-        assumptions=tuple(assumptions),
     )
     if launch.completions % devices:
         raise InputError(
@@ -221,28 +217,8 @@ def per_device(launch: Launch) -> tuple[int, int]:
     return batch, share // batch
 
 
-def _check_known(settings: Hyperparameters) -> None:
-    for name in REQUIRED:
-        if getattr(settings, name) is None:
-            raise InputError(f"{name} is not known", key=name, advice="Give it in pilots.toml")
-    for name in FACTORS:
-        if getattr(settings, name) is None:
-            raise InputError(
-                f"{name} is not known; trainers take the two factors of the refresh interval, "
-                "mini-batches and epochs, and not their product",
-                key=name,
-                advice="Give both minibatches_per_refresh and epochs_per_refresh",
-            )
-    if settings.adapter == "lora" and settings.adapter_rank is None:
-        raise InputError(
-            "the rank of the LoRA adapter is not known",
-            key="adapter_rank",
-            advice="Give it in pilots.toml",
-        )
-
-
-def _check_counts(settings: Hyperparameters, steps: int, devices: int) -> None:
-    prompts, group = settings.prompts_per_step or 0.0, settings.group_size or 0
+def _check_counts(settings: Settings, steps: int, devices: int) -> None:
+    prompts, group = settings.prompts_per_step, settings.group_size
     if prompts != int(prompts):
         raise InputError(
             f"{prompts:g} prompts per step is no whole number",

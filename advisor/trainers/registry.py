@@ -8,7 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from advisor.errors import InputError
 from advisor.logfiles.logged import Reader
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import Settings
 from advisor.trainers.common_keys import COMMON_KEYS
 from advisor.trainers.key_table import KeyTable
 from advisor.trainers.trainer import Export, Trainer
@@ -116,7 +117,7 @@ def setting_name(run: PilotRun, setting: str) -> str:
     return names.get(setting, setting.replace("_", " "))
 
 
-def paste_line(settings: Hyperparameters, framework: str) -> str:
+def paste_line(settings: Settings, framework: str) -> str:
     """Settings as one line to paste into the configuration of a trainer that defines one."""
     trainer = find_trainer(framework)
     if trainer is None or trainer.paste is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from advisor.logfiles.logged import Reader
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.trainers.key_table import KeyTable
 from advisor.trainers.launch import Launch
 
@@ -50,7 +50,7 @@ class Trainer:
         Setting of the package -> its name in the trainer's configuration.
     recipes : mapping of str to mapping
         Name -> settings that its defaults or example scripts use, as reference points.
-    paste : callable (Hyperparameters) -> str, or None
+    paste : callable (Settings) -> str, or None
         Settings as one line to paste into the trainer's configuration.
     """
 
@@ -60,4 +60,4 @@ class Trainer:
     export: Export | None = None
     setting_names: Mapping[str, str] = field(default_factory=dict)
     recipes: Mapping[str, Mapping[str, float | int]] = field(default_factory=dict)
-    paste: Callable[[Hyperparameters], str] | None = None
+    paste: Callable[[Settings], str] | None = None

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import PartialSettings
 from advisor.theory.arrays import FloatArray
 
 ARMS = 8
@@ -99,7 +100,7 @@ def make_cohort(number: int) -> list[PilotRun]:
             model="softmax",
             task=name,
             parameters=float(task.logits.size),
-            hyperparameters=Hyperparameters(
+            hyperparameters=PartialSettings(
                 learning_rate=float(rate),
                 group_size=int(group),
                 prompts_per_step=PROMPTS_PER_STEP,

@@ -18,7 +18,8 @@ from advisor.model.fast.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
 from advisor.model.fast.tables import LEVELS, data_of, shape_of, shapes_of, wander_persistence
 from advisor.model.priors import Priors
 from advisor.model.sampling import cohort_of
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import PartialSettings
 from advisor.theory.arrays import FloatArray, IntArray
 from advisor.theory.oscillator import Oscillator, coefficients, trajectory
 
@@ -77,7 +78,7 @@ def design() -> Cohort:
     tested = np.arange(0.0, STEPS + 1, EVALUATE_EVERY)
     runs = []
     for number, (size, rate, group, minibatches, epochs, more) in enumerate(PLANS):
-        settings = Hyperparameters(
+        settings = PartialSettings(
             learning_rate=rate,
             group_size=group,
             prompts_per_step=PROMPTS,
@@ -347,7 +348,7 @@ def quantities(
     for row, name in enumerate(eq.RUN_OFFSETS):
         out[name.replace("run_offset", "luck")] = parameters["run_offset"][:, row, WATCHED]
     out["log hazard of a run"] = log_hazard(cohort, parameters)[:, WATCHED]
-    late = clock_table(cohort.runs[WATCHED].hyperparameters, 2 * STEPS)[-1:]
+    late = clock_table(cohort.settings[WATCHED], 2 * STEPS)[-1:]
     out["reward at twice the horizon"] = curves(
         cohort, parameters, family, np.array([WATCHED]), late
     )[:, 0]

@@ -27,7 +27,8 @@ from advisor.forecast.fit import fit  # noqa: E402
 from advisor.logs.read import read_runs  # noqa: E402
 from advisor.model.posterior import Posterior  # noqa: E402
 from advisor.model.sampling import Sampling  # noqa: E402
-from advisor.run.pilot_run import Hyperparameters, PilotRun  # noqa: E402
+from advisor.run.pilot_run import PilotRun  # noqa: E402
+from advisor.run.settings import PartialSettings, Settings  # noqa: E402
 
 CACHE = HERE / ".cache"
 SMALL, LARGE = "s", "m"
@@ -89,10 +90,10 @@ def as_runs(rows: Iterable[Trained]) -> list[PilotRun]:
         return read_runs([path])
 
 
-def settings(place: Place) -> Hyperparameters:
+def settings(place: Place) -> Settings:
     """A configuration of the large model, completed."""
     rate, group, refresh = place
-    given = Hyperparameters(
+    given = PartialSettings(
         learning_rate=rate,
         group_size=group,
         prompts_per_step=PROMPTS,
@@ -100,7 +101,7 @@ def settings(place: Place) -> Hyperparameters:
         epochs_per_refresh=1,
         planned_steps=STEPS,
     )
-    return given.completed()[0]
+    return given.completed()
 
 
 def fitted(runs: list[PilotRun], seed: int) -> Posterior | None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import PartialSettings
 from advisor.theory.arrays import FloatArray
 
 PATHOLOGIES = (
@@ -172,7 +173,7 @@ def _logged(
         path="simulated",
         model="simulated",
         task=pathology,
-        hyperparameters=Hyperparameters(
+        hyperparameters=PartialSettings(
             group_size=group, prompts_per_step=prompts, max_completion_length=LIMIT
         ),
         step=np.arange(1.0, rows + 1),

@@ -42,17 +42,17 @@ class Hazard:
 
     def unstable(self, run: PilotRun) -> float:
         """Probability of a collapse within the steps that a run logged, from its settings."""
-        settings = run.hyperparameters.completed()[0]
-        rate = settings.learning_rate or 0.0
+        settings = run.hyperparameters.completed()
+        rate = settings.learning_rate
         if self.is_adapter_tenfold and settings.adapter == "lora":
             rate /= TENFOLD
         x = Covariates(
             np.log(rate / self.reference.learning_rate),
-            np.log((settings.group_size or 1) / self.reference.group_size),
-            np.log((settings.prompts_per_step or 1) / self.reference.prompts_per_step),
+            np.log(settings.group_size / self.reference.group_size),
+            np.log(settings.prompts_per_step / self.reference.prompts_per_step),
             np.log((run.parameters or 1) / self.reference.parameters),
-            np.log(settings.minibatches_per_refresh or 1),
-            np.log(settings.epochs_per_refresh or 1),
+            np.log(settings.minibatches_per_refresh),
+            np.log(settings.epochs_per_refresh),
         )
         steps = int(run.step[-1])
         exposure = float((planned_factors(settings, steps) ** 2).sum())

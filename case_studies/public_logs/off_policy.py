@@ -85,7 +85,7 @@ def _judged(rows: Sequence[Labelled], posterior: Posterior) -> dict[str, Any]:
     for row in rows:
         run = row.run
         target = Target(run.task or "task", run.model or "model", float(run.parameters or 0))
-        settings = run.hyperparameters.completed()[0]
+        settings = run.hyperparameters.completed()
         own = stability(Forecaster(posterior, target), settings, int(run.step[-1]))
         found.append(round(own.probability, 3))
         parts.append([round(v, 3) for v in (own.refresh, own.tolerance, own.fluctuation)])

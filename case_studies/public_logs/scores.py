@@ -23,11 +23,11 @@ EDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 1.0)
 
 def features(row: Labelled) -> list[float]:
     """Log learning rate, adapter or not, log refresh interval."""
-    settings = row.run.hyperparameters.completed()[0]
+    settings = row.run.hyperparameters.completed()
     return [
-        float(np.log(settings.learning_rate or 1.0)),
+        float(np.log(settings.learning_rate)),
         float(settings.adapter == "lora"),
-        float(np.log(settings.refresh_interval or 1)),
+        float(np.log(settings.refresh_interval)),
     ]
 
 

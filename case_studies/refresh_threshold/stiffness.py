@@ -11,7 +11,7 @@ from verdict import band
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings
 from advisor.theory import stiffness_limit
 from advisor.theory.arrays import FloatArray
 
@@ -23,10 +23,10 @@ def fitted(setup: Setup, posterior: Posterior, job: Job) -> FloatArray:
     group = (setup.task, f"tiny-{setup.size}")
     size = posterior.meta.group_parameters[posterior.meta.groups.index(group)]
     forecaster = Forecaster(posterior, Target(*group, size))
-    settings = Hyperparameters(
+    settings = PartialSettings(
         learning_rate=effective_rate(job), group_size=job.group, prompts_per_step=PROMPTS
     )
-    return forecaster.law_stiffness(settings.completed()[0])
+    return forecaster.law_stiffness(settings.completed())
 
 
 def limit(interval: int, lag: int) -> float:

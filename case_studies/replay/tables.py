@@ -12,7 +12,8 @@ from advisor.diagnosis import find_collapse
 from advisor.forecast.forecaster import Target
 from advisor.logs.read import read_runs
 from advisor.run.part import first_part
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray
 
 COMPLETIONS = 25_600
@@ -55,10 +56,10 @@ class World:
         """Optimizer steps of a finished run."""
         return int(max(run.step[-1] for run in self.runs))
 
-    def settings(self, index: int) -> Hyperparameters:
+    def settings(self, index: int) -> Settings:
         """Settings of a run, completed."""
-        completed = self.runs[index].hyperparameters.completed()[0]
-        return completed.model_copy(update={"planned_steps": self.steps})
+        completed = self.runs[index].hyperparameters.completed()
+        return completed.planned_over(self.steps)
 
     def candidates(self, scenario: str) -> list[int]:
         """Runs that advice may name: with a sample budget those that are long enough for it."""
@@ -136,7 +137,7 @@ def read_worlds(paths: list[Path], *, scale: float = 1.0) -> list[World]:
 
 def _scaled(run: PilotRun, scale: float) -> PilotRun:
     settings = run.hyperparameters
-    rate = (settings.learning_rate or 0.0) * scale
+    rate = settings.learning_rate * scale
     series = dict(run.series)
     if "learning_rate" in series:
         series["learning_rate"] = series["learning_rate"] * scale

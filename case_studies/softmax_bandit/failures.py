@@ -10,7 +10,8 @@ from contexts import Record, train
 from scenarios import EVERY, HELD, Scenario, scenarios
 
 from advisor.diagnosis import MODES, diagnose
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import PartialSettings
 
 ROWS, EVALUATIONS, ASKED = 200, 20, 200
 FLAGGED = ("WARNING", "FAIL")
@@ -38,7 +39,7 @@ def logged(scenario: Scenario, record: Record, seed: int) -> PilotRun:
         path="bandit",
         model="bandit",
         task=scenario.name,
-        hyperparameters=Hyperparameters(
+        hyperparameters=PartialSettings(
             learning_rate=scenario.plan.learning_rate,
             group_size=scenario.plan.group_size,
             prompts_per_step=scenario.plan.contexts_per_step,

@@ -33,7 +33,8 @@ from advisor.model.fast.density import density_callback, expand_callback
 from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling, cohort_of
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import PartialSettings
 
 HERE = Path(__file__).parent
 PRESET = "small_models"
@@ -58,7 +59,7 @@ def synthetic(runs: int, steps: int, seed: int = 0) -> list[PilotRun]:
                 model=f"m{index % 3}",
                 task=f"t{index % 50 if runs > 100 else 0}",
                 parameters=[3e4, 1e5, 3e5][index % 3],
-                hyperparameters=Hyperparameters(
+                hyperparameters=PartialSettings(
                     learning_rate=rate, group_size=group, prompts_per_step=16, momentum=0.9
                 ),
                 step=time_,

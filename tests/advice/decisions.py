@@ -17,7 +17,7 @@ from advisor.advice.search import search
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 STEADY = settings(derandomize=True, database=None, deadline=None)
 
@@ -115,5 +115,5 @@ def timed(seconds: float | Sequence[float] = 40.0, tokens: float = 300.0) -> Pos
     )
 
 
-def changed(settings: Hyperparameters, **updates: Any) -> Hyperparameters:
-    return Hyperparameters.model_validate({**settings.model_dump(), **updates})
+def changed(settings: Settings, **updates: Any) -> Settings:
+    return Settings.model_validate({**settings.model_dump(), **updates})

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from advisor.advice import Budget, CostModel, Objective, check_request, recommend
 from advisor.advice.objective import MOST_STEPS
 from advisor.errors import InputError
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings, Settings
 
 
 @st.composite
-def configurations(draw: Any) -> Hyperparameters:
-    return Hyperparameters(
+def configurations(draw: Any) -> Settings:
+    return PartialSettings(
         learning_rate=1e-4,
         group_size=draw(st.integers(2, 128)),
         prompts_per_step=draw(st.floats(0.5, 512)),
         minibatches_per_refresh=draw(st.integers(1, 8)),
         epochs_per_refresh=draw(st.integers(1, 4)),
-    )
+    ).completed()
 
 
 @st.composite
@@ -38,7 +38,9 @@ def prices(draw: Any) -> CostModel:
 
 
 def test_steps_of_a_budget_worked_out_by_hand():
-    settings = Hyperparameters(group_size=8, prompts_per_step=16, epochs_per_refresh=2)
+    settings = PartialSettings(
+        learning_rate=1e-6, group_size=8, prompts_per_step=16, epochs_per_refresh=2
+    ).completed()
     price = CostModel(fixed=2.0, generated=0.25, trained=0.125, gpus=4, source="made up")
     assert Budget(steps=70).steps_of(settings, price) == 70
     # 128 completions are trained on, 64 of them generated for every step.
@@ -69,7 +71,7 @@ def test_gpu_hours_are_spent_but_for_the_rest_of_a_step(settings, price, hours):
 
 
 def test_no_budget_buys_more_than_a_million_steps():
-    settings = Hyperparameters(group_size=2, prompts_per_step=1)
+    settings = PartialSettings(learning_rate=1e-6, group_size=2, prompts_per_step=1).completed()
     price = CostModel(fixed=1e-6, source="made up")
     assert Budget(completions=1e30).steps_of(settings, price) == MOST_STEPS
     assert Budget(gpu_hours=1e30).steps_of(settings, price) == MOST_STEPS

@@ -24,7 +24,7 @@ def test_margin_is_that_of_the_advice():
     margin = refresh_margin(posterior, run).stiffness
     size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
     forecaster = Forecaster(posterior, Target(run.task, run.model, size))
-    contracts = refresh_contracts(forecaster, run.hyperparameters.completed()[0])
+    contracts = refresh_contracts(forecaster, run.hyperparameters.completed())
     assert (margin < 1).tolist() == (contracts == 1).tolist()
 
 
@@ -58,7 +58,7 @@ def test_damping_is_one_at_the_onset_of_oscillation():
     posterior, run = made_up(), a_run()
     size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
     forecaster = Forecaster(posterior, Target(run.task, run.model, size))
-    settings = run.hyperparameters.completed()[0]
+    settings = run.hyperparameters.completed()
     stiffest = forecaster.law_stiffness(settings) * np.exp(forecaster.log_stiffness_ratio)
     damping = refresh_margin(posterior, run).damping
     onset = oscillatory_onset(settings.momentum)

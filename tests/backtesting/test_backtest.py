@@ -16,7 +16,7 @@ from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
 from advisor.run.fingerprint import fingerprint
 from advisor.run.part import first_part
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings
 
 METHODS = ["advisor", "last value", "exponential", "hill", "stretched", "ensemble"]
 PLANS = [Plan(rate, group) for rate, group in ((1e-4, 8), (3e-4, 16), (1e-3, 4), (3e-3, 8))]
@@ -144,7 +144,7 @@ def test_nothing_is_fitted_where_nothing_can_be_asked(fits):
     with pytest.raises(InputError, match="no run can be asked about") as caught:
         backtest([])
     assert "Give finished runs with settings and 20 or more logged rewards" in str(caught.value)
-    unknown = [run.with_updates(hyperparameters=Hyperparameters()) for run in finished("sort")]
+    unknown = [run.with_updates(hyperparameters=PartialSettings()) for run in finished("sort")]
     with pytest.raises(InputError, match=r"for example sort0: needs learning_rate, "):
         backtest(unknown)
     assert fits == []

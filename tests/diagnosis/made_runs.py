@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from advisor.run.pilot_run import SERIES, Hyperparameters, PilotRun
+from advisor.run.pilot_run import SERIES, PilotRun
+from advisor.run.settings import PartialSettings
 
 SEEDS = range(200)
 MOST_FALSE = 0.02
@@ -35,12 +36,12 @@ def make(reward=None, *, evals=None, every=10, step=None, parts=None, **given):
         parts={name: np.asarray(v, dtype=float) for name, v in (parts or {}).items()},
         eval_step=np.arange(1.0, held_out.size + 1) * every,
         eval_reward=held_out,
-        hyperparameters=Hyperparameters(**settings_),
+        hyperparameters=PartialSettings(**settings_),
         **bounds,
     )
 
 
-_SETTINGS = frozenset(Hyperparameters.model_fields)
+_SETTINGS = frozenset(PartialSettings.model_fields)
 
 
 def noise(seed, rows, correlation=0.0):
@@ -112,7 +113,7 @@ def any_runs(draw):
         eval_reward=draw(columns(evaluations)),
         reward_floor=draw(st.sampled_from([None, None, 0.0, -1.0, 1e300])),
         reward_ceiling=draw(st.sampled_from([None, 1.0])),
-        hyperparameters=Hyperparameters(
+        hyperparameters=PartialSettings(
             group_size=draw(st.sampled_from([None, 1, 8])),
             prompts_per_step=draw(st.sampled_from([None, 4.0])),
             max_completion_length=draw(st.sampled_from([None, 1, 512])),

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from advisor.errors import InputError
 from advisor.logs.read import read_runs
 from advisor.model.cohort import build_cohort
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings, Settings
+
+KNOWN = {"learning_rate": 1e-6, "group_size": 8, "prompts_per_step": 4}
 
 
 @pytest.mark.parametrize(
@@ -24,17 +28,45 @@ from advisor.run.pilot_run import Hyperparameters
 def test_assumed_momentum_is_that_of_the_optimizer(
     optimizer: str | None, momentum: float, said: str
 ) -> None:
-    completed, assumptions = Hyperparameters(optimizer=optimizer).completed()
-    assert completed.momentum == momentum
-    assert [line for line in assumptions if line.startswith("momentum")] == [said]
+    known = PartialSettings(**KNOWN, optimizer=optimizer)
+    assert known.completed().momentum == momentum
+    assert [line for line in known.assumptions() if line.startswith("momentum")] == [said]
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_a_stated_momentum_stays(momentum: float) -> None:
-    completed, assumptions = Hyperparameters(optimizer="sgd", momentum=momentum).completed()
+    known = PartialSettings(**KNOWN, optimizer="sgd", momentum=momentum)
+    completed = known.completed()
     assert completed.momentum == momentum
-    assert not any(line.startswith("momentum") for line in assumptions)
-    assert completed.completed() == (completed, [])
+    assert not any(line.startswith("momentum") for line in known.assumptions())
+    assert completed.completed() == completed
+    assert completed.assumptions() == []
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_no_default_settles_is_asked_for(name: str) -> None:
+    known = PartialSettings(**{**KNOWN, name: None})
+    assert known.lacking == [name]
+    with pytest.raises(InputError, match="is not known") as refused:
+        known.completed()
+    assert refused.value.key == name
+    assert refused.value.advice == f"Give '{name}'"
+
+
+def test_complete_settings_have_nothing_unknown_that_is_computed_with() -> None:
+    completed = PartialSettings(**KNOWN).completed()
+    unknown = {name for name, value in completed.model_dump().items() if value is None}
+    assert unknown == {"planned_steps", "adapter_rank", "max_completion_length"}
+    for name in set(Settings.model_fields) - unknown:
+        with pytest.raises(ValidationError):
+            Settings.model_validate({**completed.model_dump(), name: None})
+
+
+def test_a_schedule_of_unknown_length_is_as_long_as_the_run() -> None:
+    completed = PartialSettings(**KNOWN).completed()
+    assert completed.or_planned_over(50).planned_steps == 50
+    assert completed.planned_over(20).or_planned_over(50).planned_steps == 20
+    assert completed.planned_over(20).planned_over(50).planned_steps == 50
 
 
 def test_what_was_assumed_of_sgd_is_listed_with_the_cohort(

@@ -11,12 +11,12 @@ from advisor.errors import InputError
 from advisor.logs.read import read_runs
 from advisor.model.cohort import build_cohort
 from advisor.run.needs import needs
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings
 from advisor.theory import policy_steps, schedule_factors
 
 ALWAYS_NEEDED = ["learning_rate", "group_size", "prompts_per_step", "parameters"]
 KNOWN = {
-    "hyperparameters": Hyperparameters(learning_rate=1e-6, group_size=8, prompts_per_step=4),
+    "hyperparameters": PartialSettings(learning_rate=1e-6, group_size=8, prompts_per_step=4),
     "parameters": 1e9,
 }
 K1 = {"minibatches_per_refresh": 1, "epochs_per_refresh": 1}

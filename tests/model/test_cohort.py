@@ -518,7 +518,7 @@ def test_nameless_runs_pool_and_defaults_are_said_once():
     assert cohort.groups == (("task", "model"),)
     for what in ("task = 'task' assumed", "model = 'model' assumed", "momentum = 0.9 assumed"):
         assert sum(what in note for note in cohort.notes) == 1
-    assert all(run.hyperparameters.momentum == 0.9 for run in cohort.runs)
+    assert all(settings.momentum == 0.9 for settings in cohort.settings)
 
 
 def test_importance_ratio_decides_correction_and_clipping():

@@ -7,7 +7,7 @@ from cohorts import simulated
 
 from advisor.model.presets import SMALL, preset_for
 from advisor.model.priors import preset_names
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings
 
 
 def runs(*kinds):
@@ -15,7 +15,7 @@ def runs(*kinds):
     base = simulated("one group").runs[0]
     return [
         base.with_updates(
-            id=f"run{at}", parameters=size, hyperparameters=Hyperparameters(adapter=adapter)
+            id=f"run{at}", parameters=size, hyperparameters=PartialSettings(adapter=adapter)
         )
         for at, (adapter, size) in enumerate(kinds)
     ]

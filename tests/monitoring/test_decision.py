@@ -11,7 +11,7 @@ from advisor.diagnosis import Card, Diagnosis, diagnose
 from advisor.forecast.summaries import rows_before
 from advisor.monitoring import Update, Watch, decide, look
 from advisor.monitoring.update import Band, Interval
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings
 
 COST = CostModel(fixed=36.0, gpus=8, source="test")
 
@@ -40,7 +40,9 @@ def update(**changed):
         "pareto_k": 0.2,
         "refit_due": False,
         "seconds": 0.03,
-        "settings": Hyperparameters(learning_rate=3e-4, group_size=8, prompts_per_step=16),
+        "settings": PartialSettings(
+            learning_rate=3e-4, group_size=8, prompts_per_step=16
+        ).completed(),
     }
     return Update(**{**given, **changed})
 

@@ -19,7 +19,7 @@ from advisor.model.cohort import Reference
 from advisor.model.fast.tables import LEVELS
 from advisor.model.posterior import Convergence, Meta, Posterior, Provenance, RunSummary
 from advisor.model.priors import load_priors
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings, Settings
 from advisor.trainers.registry import recipes as trainer_recipes
 
 CHAINS, DRAWS = 2, 150
@@ -51,8 +51,8 @@ PILOTS = (
 )
 
 
-def settings(pilot: Pilot) -> Hyperparameters:
-    given = Hyperparameters(
+def settings(pilot: Pilot) -> Settings:
+    given = PartialSettings(
         learning_rate=pilot.learning_rate,
         group_size=pilot.group_size,
         prompts_per_step=16.0,
@@ -60,7 +60,7 @@ def settings(pilot: Pilot) -> Hyperparameters:
         epochs_per_refresh=pilot.epochs,
         planned_steps=pilot.steps,
     )
-    return given.completed()[0]
+    return given.completed()
 
 
 def make_posterior(
@@ -141,7 +141,7 @@ def make_posterior(
                 task=p.task,
                 model=p.model,
                 parameters=p.parameters,
-                hyperparameters=settings(p).model_dump(),
+                settings=settings(p),
                 steps=float(p.steps),
                 completions=float(p.steps * 16 * p.group_size),
                 first_reward=floor + 0.1 * scale,
@@ -204,7 +204,7 @@ def make_advice(
     pilot_ahead = chosen.model_copy(update={"learning_rate": 6e-4})
     price = CostModel(source="made up")
 
-    def other(name: str, of: Hyperparameters) -> Alternative:
+    def other(name: str, of: Settings) -> Alternative:
         return Alternative(
             name=name,
             settings=of,
@@ -254,7 +254,7 @@ def make_advice(
         cautions=(),
         assumptions=posterior.meta.notes,
         devices=1,
-        choices={"learning_rate": (settings(pilot).learning_rate or 0.0,)},
+        choices={"learning_rate": (settings(pilot).learning_rate,)},
         priors=posterior.meta.priors.name,
         seed=0,
         provenance=posterior.meta.provenance,

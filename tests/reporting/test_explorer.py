@@ -19,7 +19,7 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting.page.explorer import DRAWS, explorer_data, page_forecaster
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 from .conftest import PILOTS, settings
 
@@ -115,7 +115,7 @@ PLANS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_page_and_package_agree(posterior: Posterior, advice: Recommendation, plan: str) -> None:
-    own = Hyperparameters.model_validate({**advice.settings.model_dump(), **PLANS[plan]})
+    own = Settings.model_validate({**advice.settings.model_dump(), **PLANS[plan]})
     asked_of = advice.model_copy(update={"settings": own})
     model = explorer_data(posterior, asked_of)
     asked = questions(model)

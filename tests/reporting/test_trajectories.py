@@ -15,7 +15,6 @@ from advisor.model.equations import RUN_OFFSETS
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_trajectories, trajectories_info
 from advisor.reporting.figures.trajectories import MAX_LABELS, MAX_PANELS
-from advisor.run.pilot_run import Hyperparameters
 
 from .conftest import Pilot
 
@@ -44,7 +43,7 @@ def test_the_fitted_curve_uses_the_luck_of_its_own_run(build: Build) -> None:
     mine = fitted_curve(posterior, 1, [41])
     forecaster = Forecaster(posterior, Target(run.task, run.model, run.parameters), draws=400)
     forecaster._run_noise[:] = 0
-    settings = Hyperparameters.model_validate(run.hyperparameters)
+    settings = run.settings
     np.testing.assert_allclose(mine, forecaster.reward(settings, [40]))
     for name in ("run_offset.plateau", "run_offset.stiffness"):
         posterior.draws[name][..., 1] = 2.0

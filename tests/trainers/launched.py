@@ -10,15 +10,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings, Settings
 
-SETTINGS = Hyperparameters(
+SETTINGS = PartialSettings(
     learning_rate=2.1544346900318822e-06,
     group_size=8,
     prompts_per_step=6,
     minibatches_per_refresh=4,
     epochs_per_refresh=2,
-)
+).completed()
 STEPS = 200
 
 ENVIRONMENT = {
@@ -34,8 +34,8 @@ for word in "$@"; do printf '%s\\0' "$word"; done
 """
 
 
-def changed(**updates: Any) -> Hyperparameters:
-    return Hyperparameters.model_validate({**SETTINGS.model_dump(), **updates})
+def changed(**updates: Any) -> Settings:
+    return Settings.model_validate({**SETTINGS.model_dump(), **updates})
 
 
 def run_script(
@@ -67,7 +67,7 @@ def words_of(script: str, folder: Path, *more: str) -> list[str]:
 @st.composite
 def launches(
     draw: st.DrawFn, schedules: tuple[str, ...] = ("constant", "linear", "cosine")
-) -> tuple[Hyperparameters, int, int]:
+) -> tuple[Settings, int, int]:
     """Settings, steps and devices that divide, in every setting that an export writes."""
     small = st.integers(1, 6)
     group, devices = draw(st.integers(2, 16)), draw(st.sampled_from([1, 2, 8]))
@@ -76,7 +76,7 @@ def launches(
     refreshes = draw(st.integers(1, 40))
     interval = minibatches * epochs
     amount = st.floats(1e-9, 0.5)
-    settings = Hyperparameters(
+    settings = Settings(
         learning_rate=draw(amount),
         group_size=group,
         prompts_per_step=prompts,
@@ -99,7 +99,7 @@ def launches(
     return settings, refreshes * interval, devices
 
 
-def told(settings: Hyperparameters, *left_out: str, **updates: Any) -> dict[str, Any]:
+def told(settings: Settings, *left_out: str, **updates: Any) -> dict[str, Any]:
     """What reading an export back must give, but for settings that the trainer keeps elsewhere."""
     facts = {name: value for name, value in settings.model_dump().items() if value is not None}
     return {name: value for name, value in (facts | updates).items() if name not in left_out}

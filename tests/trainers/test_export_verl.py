@@ -13,7 +13,7 @@ from launched import STEPS, changed, launches, told, words_of
 
 from advisor.logfiles.configs.parse import parse_config
 from advisor.logfiles.log_file import on_disk
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.trainers.export import export_config
 from advisor.trainers.verl.keys import KEY_TABLE
 
@@ -89,7 +89,7 @@ def test_variants_come_back(folder):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_key_is_one_of_verl(variant, folder):
-    settings: Hyperparameters = changed(**VARIANTS[variant])
+    settings: Settings = changed(**VARIANTS[variant])
     overrides = words_of(export_config(settings, STEPS, "verl", devices=2), folder)[2:]
     keys = [override.partition("=")[0] for override in overrides]
     assert len(keys) == len(set(keys)) > 25

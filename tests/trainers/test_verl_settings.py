@@ -12,7 +12,7 @@ import yaml
 from advisor.logfiles.configs.literal import parse_overrides
 from advisor.logfiles.table import Table, TableBuilder
 from advisor.logs.settings.setting_keys import KEYS, check_settings
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings
 from advisor.trainers.derived import Derived
 from advisor.trainers.verl.derivation import bare_name
 from advisor.trainers.verl.keys import KEY_TABLE, OBSERVED, observe
@@ -97,11 +97,11 @@ def test_whole_configuration() -> None:
         "= 344"
     )
     assert (
-        Hyperparameters(
+        PartialSettings(
             **{
                 key: value
                 for key, value in derived.facts.items()
-                if key in Hyperparameters.model_fields
+                if key in PartialSettings.model_fields
             }
         ).refresh_interval
         == 8

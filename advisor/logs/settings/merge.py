@@ -15,13 +15,8 @@ from advisor.logs.rows.steps import on_optimizer_steps
 from advisor.logs.settings.inferred import Rates, guess, read_rates
 from advisor.logs.settings.setting_keys import Setting, check_settings
 from advisor.logs.settings.stated_settings import StatedSettings, place_row
-from advisor.run.pilot_run import (
-    LEAST_REWARDS,
-    Hyperparameters,
-    Missing,
-    PilotRun,
-    parameters_from_name,
-)
+from advisor.run.pilot_run import LEAST_REWARDS, Missing, PilotRun, parameters_from_name
+from advisor.run.settings import PartialSettings
 
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
@@ -84,8 +79,8 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         derivations[key] = f"{key} {value:g} guessed: {why}"
         assumptions.append(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
     warnings += guessed.warnings
-    hyperparameters = Hyperparameters(
-        **{name: values[name] for name in Hyperparameters.model_fields if name in values}
+    hyperparameters = PartialSettings(
+        **{name: values[name] for name in PartialSettings.model_fields if name in values}
     )
     _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
     _refuse_bounds(raw, settings)
@@ -266,7 +261,7 @@ def _refuse_other_window(raw: RawRun, given: Setting | None) -> None:
     )
 
 
-def _refuse_other_interval(raw: RawRun, settings: Hyperparameters, given: Setting | None) -> None:
+def _refuse_other_interval(raw: RawRun, settings: PartialSettings, given: Setting | None) -> None:
     if given is None:
         return
     minibatches, epochs = settings.minibatches_per_refresh, settings.epochs_per_refresh

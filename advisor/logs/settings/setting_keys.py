@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import nearest
-from advisor.run.pilot_run import Hyperparameters, parameters_from_name
+from advisor.run.pilot_run import parameters_from_name
+from advisor.run.settings import PartialSettings
 
 RUN_KEYS = (
     "model",
@@ -23,7 +24,7 @@ RUN_KEYS = (
     "logging_steps",
     "refresh_interval",
 )
-KEYS = (*Hyperparameters.model_fields, *RUN_KEYS)
+KEYS = (*PartialSettings.model_fields, *RUN_KEYS)
 """Every key that a sidecar entry or an override may set."""
 
 
@@ -80,10 +81,10 @@ def check_settings(
 
 def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
     try:
-        if key in Hyperparameters.model_fields:
+        if key in PartialSettings.model_fields:
             if isinstance(value, bool) and key != "importance_ratio":
                 raise ValueError("a switch, where a value is needed")
-            return getattr(Hyperparameters.model_validate({key: value}), key)
+            return getattr(PartialSettings.model_validate({key: value}), key)
         return _run_value(key, value)
     except ValidationError as error:
         why = error.errors()[0]["msg"].removeprefix("Input ")

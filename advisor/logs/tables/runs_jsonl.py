@@ -15,7 +15,7 @@ from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import Row, cell_number, json_rows, to_number
 from advisor.logfiles.table import TableBuilder
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import PartialSettings
 from advisor.trainers.common_keys import COMMON_KEYS
 from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.keys import no_reward, reward_key
@@ -45,7 +45,7 @@ SHORT_FACTS = {
 }
 """What holds for all runs of such tables and is not written in them."""
 
-OWN_NAMES = (*Hyperparameters.model_fields, "model", "task", "parameters")
+OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
 
 TESTS = ("base_acc", "final_eval")
 """Held-out reward before the first and after the last step."""

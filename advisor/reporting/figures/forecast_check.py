@@ -21,7 +21,7 @@ from advisor.model.sampling import Sampling
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import settings_label, share_text, shorten
-from advisor.run.pilot_run import Hyperparameters, PilotRun
+from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _check(
     summary = posterior.meta.runs[index]
     return Checked(
         run=run.id,
-        label=settings_label(Hyperparameters.model_validate(summary.hyperparameters)),
+        label=settings_label(summary.settings),
         seen_step=posterior.pilots["step"][own],
         seen_reward=posterior.pilots["reward"][own],
         step=np.array([rows.mean() for rows in windows]),

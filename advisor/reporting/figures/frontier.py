@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from advisor.advice import Recommendation
-    from advisor.run.pilot_run import Hyperparameters
+    from advisor.run.settings import Settings
 
 
 NAMES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}
@@ -132,7 +132,7 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
     """
     own, meta = recommendation, posterior.meta
     is_held_out = own.measure == "held-out reward"
-    found: dict[tuple[Hyperparameters, float], Named] = {}
+    found: dict[tuple[Settings, float], Named] = {}
     roles = (
         (NAMES[own.kind], "advised", own.settings, own.reward.mean, own.stability, own.cost),
         *(

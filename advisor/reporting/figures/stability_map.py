@@ -14,7 +14,7 @@ from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import level_text, scientific
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -172,19 +172,17 @@ def stability_map_info(
     """
     settings, meta = recommendation.settings, posterior.meta
     lattice = default_lattice(posterior, settings)
-    epochs = settings.epochs_per_refresh or 1
+    epochs = settings.epochs_per_refresh
     sizes = recommendation.choices.get("group_size", lattice.axes["group_size"])
-    offered = {*map(int, sizes), settings.group_size or 1}
+    offered = {*map(int, sizes), settings.group_size}
     groups = _around(sorted(offered), settings.group_size)
-    pilots = [run.hyperparameters for run in meta.runs]
-    pilot_rate = np.array([run["learning_rate"] for run in pilots], dtype=float)
-    pilot_interval = np.array(
-        [run["minibatches_per_refresh"] * run["epochs_per_refresh"] for run in pilots], dtype=float
-    )
+    pilots = [run.settings for run in meta.runs]
+    pilot_rate = np.array([run.learning_rate for run in pilots], dtype=float)
+    pilot_interval = np.array([run.refresh_interval for run in pilots], dtype=float)
     blue = [settings, *([recommendation.next_pilot.settings] if recommendation.next_pilot else [])]
-    reach = [*pilot_rate, *lattice.axes["learning_rate"], *(s.learning_rate or 1.0 for s in blue)]
+    reach = [*pilot_rate, *lattice.axes["learning_rate"], *(s.learning_rate for s in blue)]
     rates = np.geomspace(min(reach) / RATE_PAD, max(reach) * RATE_PAD, RATES)
-    highest = max(*pilot_interval, *(s.refresh_interval or 1 for s in blue))
+    highest = max(*pilot_interval, *(s.refresh_interval for s in blue))
     rows = int(np.clip(np.ceil(np.log2(highest / epochs)) + 2, MIN_ROWS, MAX_ROWS))
     minibatches = 2 ** np.arange(rows)
 
@@ -208,7 +206,7 @@ def stability_map_info(
     )
     pilot = recommendation.next_pilot
     target = (recommendation.target.task, recommendation.target.model)
-    panels = [_panel(groups, run["group_size"]) for run in pilots]
+    panels = [_panel(groups, run.group_size) for run in pilots]
     return StabilityMap(
         learning_rate=rates,
         interval=minibatches * epochs,
@@ -225,7 +223,7 @@ def stability_map_info(
         pilot_interval=pilot_interval,
         pilot_panel=np.array(
             [
-                panel if _is_near(groups[panel], run["group_size"]) else -1
+                panel if _is_near(groups[panel], run.group_size) else -1
                 for panel, run in zip(panels, pilots, strict=True)
             ]
         ),
@@ -235,18 +233,16 @@ def stability_map_info(
     )
 
 
-def _around(offered: list[int], group: int | None) -> list[int]:
+def _around(offered: list[int], group: int) -> list[int]:
     """At most ``MAX_PANELS`` neighbours of a group size, itself among them."""
-    index = offered.index(group or 1)
+    index = offered.index(group)
     first = max(0, min(index - 1, len(offered) - MAX_PANELS))
     return offered[first : first + MAX_PANELS]
 
 
-def _mark(name: str, of: Hyperparameters, groups: list[int]) -> Mark:
-    group = of.group_size or 1
-    return Mark(
-        name, of.learning_rate or 0.0, of.refresh_interval or 1, group, _panel(groups, group)
-    )
+def _mark(name: str, of: Settings, groups: list[int]) -> Mark:
+    panel = _panel(groups, of.group_size)
+    return Mark(name, of.learning_rate, of.refresh_interval, of.group_size, panel)
 
 
 def _panel(groups: list[int], group: int) -> int:

@@ -13,7 +13,6 @@ from advisor.model.posterior import INTERVAL, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import left_out_note, settings_label, shorten
-from advisor.run.pilot_run import Hyperparameters
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -181,13 +180,13 @@ def trajectories_info(
 def _run_curve(posterior: Posterior, index: int) -> RunCurve:
     run = posterior.meta.runs[index]
     mine = posterior.pilots["run"] == index
-    settings = Hyperparameters.model_validate(run.hyperparameters)
+    settings = run.settings
     last = run.steps if run.collapse_step is None else posterior.pilots["step"][mine].max()
-    grid = _cycle_centers(float(last), settings.refresh_interval or 1)
+    grid = _cycle_centers(float(last), settings.refresh_interval)
     lower, median, upper = _band(fitted_curve(posterior, index, grid))
     return RunCurve(
         label=settings_label(settings),
-        learning_rate=float(run.hyperparameters["learning_rate"]),
+        learning_rate=settings.learning_rate,
         step=posterior.pilots["step"][mine],
         reward=posterior.pilots["reward"][mine],
         grid=grid,

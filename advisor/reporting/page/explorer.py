@@ -18,7 +18,7 @@ from advisor.forecast.stability import SPREADS
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS
 from advisor.model.posterior import INTERVAL, Posterior
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 from advisor.theory import refresh_limit
 from advisor.theory.arrays import FloatArray
 from advisor.theory.oscillator import TAYLOR_RADIUS
@@ -109,7 +109,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
     }
 
 
-def draw_columns(forecaster: Forecaster, base: Hyperparameters) -> dict[str, FloatArray]:
+def draw_columns(forecaster: Forecaster, base: Settings) -> dict[str, FloatArray]:
     """Per-draw numbers that no setting changes, each of shape (draws,)."""
     population, group = forecaster.population, forecaster.group
     meta = forecaster.posterior.meta
@@ -146,7 +146,7 @@ def draw_columns(forecaster: Forecaster, base: Hyperparameters) -> dict[str, Flo
 def _choices(recommendation: Recommendation) -> dict[str, list[float]]:
     """Values of every slider, ascending; the advised one is always among them."""
     settings, offered = recommendation.settings, recommendation.choices
-    rates = sorted({*offered["learning_rate"], settings.learning_rate or 0.0})
+    rates = sorted({*offered["learning_rate"], settings.learning_rate})
     low, high = math.log10(rates[0] / RATE_REACH), math.log10(rates[-1] * RATE_REACH)
     count = max(2, round((high - low) * RATE_STEPS) + 1)
     ladder = {float(f"{rate:.2g}") for rate in np.logspace(low, high, count)}
@@ -156,7 +156,7 @@ def _choices(recommendation: Recommendation) -> dict[str, list[float]]:
     lengths = {max(1, round(steps * 2.0**power)) for power in np.arange(-3, 3.5, 0.5)}
     size = recommendation.target.parameters
     return {
-        "learning_rate": sorted(ladder | {settings.learning_rate or 0.0}),
+        "learning_rate": sorted(ladder | {settings.learning_rate}),
         "group_size": _with(groups, settings.group_size),
         "minibatches_per_refresh": _with(minibatches, settings.minibatches_per_refresh),
         "epochs_per_refresh": _with(EPOCHS, settings.epochs_per_refresh),
@@ -170,7 +170,7 @@ def _with(values: Sequence[float], own: float | None) -> list[float]:
     return sorted({*values, own or values[0]})
 
 
-def _limits(base: Hyperparameters, choices: dict[str, list[float]]) -> dict[str, Any]:
+def _limits(base: Settings, choices: dict[str, list[float]]) -> dict[str, Any]:
     """Log stiffness limits over the uncorrected share, for each K and lag that can be chosen."""
     found = {}
     for minibatches in choices["minibatches_per_refresh"]:
@@ -181,7 +181,7 @@ def _limits(base: Hyperparameters, choices: dict[str, list[float]]) -> dict[str,
                 key = f"{interval}:{cycles}"
                 if key not in found:
                     at_shares = refresh_limit.stiffness_limit(
-                        base.momentum or 0.0, interval, refresh_limit.SHARES, lag
+                        base.momentum, interval, refresh_limit.SHARES, lag
                     )
                     found[key] = np.log(at_shares).tolist()
     return {"shares": refresh_limit.SHARES.tolist(), "table": found}

@@ -132,7 +132,7 @@ def _optimizer(launch: Launch) -> list[str]:
 def _loss(launch: Launch) -> list[str]:
     settings = launch.settings
     lines = [
-        f"--algo.advantage.estimator {ESTIMATORS[settings.advantage_scaling or 'group']}",
+        f"--algo.advantage.estimator {ESTIMATORS[settings.advantage_scaling]}",
         f"--algo.kl.init_coef {settings.kl_coefficient!r}",
         f"--actor.eps_clip_low_high {settings.clip_low!r} {settings.clip_high!r}",
         "--actor.policy_loss_type ppo",
@@ -203,4 +203,4 @@ def _comments(launch: Launch) -> list[str]:
             f"the trainer by {launch.lag:g} steps",
             f"= async_queue_size {int(launch.lag) // launch.interval} x K {launch.interval}.",
         ]
-    return [*lines, *LEFT_OUT, *(f"{line}." for line in launch.assumptions)]
+    return [*lines, *LEFT_OUT]

@@ -131,5 +131,4 @@ def _comments(launch: Launch, model: str | None) -> list[str]:
         f"The dataset needs at least {launch.rollout_prompts} prompts, those of one batch of "
         "rollouts.",
         *LEFT_OUT,
-        *(f"{line}." for line in launch.assumptions),
     ]

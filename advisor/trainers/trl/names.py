@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.run.pilot_run import Hyperparameters
+from advisor.run.settings import Settings
 
 SETTING_NAMES = {
     "learning_rate": "learning_rate",
@@ -29,10 +29,10 @@ RECIPES = {
 """Defaults of ``GRPOConfig`` in TRL 1.x."""
 
 
-def paste(settings: Hyperparameters) -> str:
+def paste(settings: Settings) -> str:
     """Arguments of ``GRPOConfig`` on one line; numbers as they are, not rounded."""
-    trained = (settings.prompts_per_step or 1.0) * (settings.group_size or 1)
-    fresh = trained * (settings.minibatches_per_refresh or 1)
+    trained = settings.prompts_per_step * settings.group_size
+    fresh = trained * settings.minibatches_per_refresh
     return (
         f"learning_rate={settings.learning_rate!r}, num_generations={settings.group_size}, "
         f"num_iterations={settings.epochs_per_refresh}, generation_batch_size={fresh:.0f}"

@@ -116,7 +116,7 @@ def _optimizer(launch: Launch) -> list[str]:
 
 def _loss(launch: Launch) -> list[str]:
     settings = launch.settings
-    scaling = settings.advantage_scaling or "group"
+    scaling = settings.advantage_scaling
     has_kl = bool(settings.kl_coefficient)
     loss = "gpg" if settings.importance_ratio is False else "vanilla"
     return [
@@ -173,5 +173,4 @@ def _comments(launch: Launch) -> list[str]:
         f"The dataset needs at least {launch.rollout_prompts} prompts, those of one batch of "
         "rollouts.",
         *LEFT_OUT,
-        *(f"{line}." for line in launch.assumptions),
     ]

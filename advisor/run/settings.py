@@ -1,0 +1,186 @@
+"""Settings of a GRPO run: what its log told, and the complete set that a forecast needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from advisor.errors import InputError
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PositiveInt = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Momentum = Annotated[float, Field(ge=0, lt=1)]
+Optimizer = Literal["adamw", "adam", "sgd"]
+Schedule = Literal["constant", "linear", "cosine"]
+AdvantageScaling = Literal["group", "batch", "none"]
+Adapter = Literal["full", "lora"]
+
+
+class PartialSettings(BaseModel):
+    """The settings of one GRPO run as far as they are known. ``None`` means unknown.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Peak learning rate of the schedule, per optimizer step.
+    group_size : int
+        Completions per prompt, G.
+    prompts_per_step : float
+        Prompts that enter one optimizer step, P.
+    minibatches_per_refresh : int
+        New mini-batches cut from one batch of rollouts.
+    epochs_per_refresh : int
+        Passes over one batch of rollouts (TRL ``num_iterations``, verl ``ppo_epochs``).
+    lag : float
+        Age, in optimizer steps, of the freshest sample at a refresh; 0 when synchronous.
+    optimizer : {"adamw", "adam", "sgd"}
+    momentum : float
+        AdamW's first-moment decay, or SGD's momentum.
+    schedule, warmup_steps, planned_steps
+        Learning-rate schedule, its linear warm-up and its full length, in optimizer steps.
+    kl_coefficient : float
+        Weight of the KL penalty to the reference policy.
+    clip_low, clip_high : float
+        Trust region of the importance ratio, ``[1 - clip_low, 1 + clip_high]``.
+    advantage_scaling : {"group", "batch", "none"}
+        What the advantages are divided by.
+    importance_ratio : bool
+        Whether stale samples are corrected by an importance ratio.
+    adapter, adapter_rank
+        Full fine-tuning or LoRA, and LoRA's rank.
+    max_completion_length : int
+        Token limit of a completion.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    learning_rate: Positive | None = None
+    group_size: PositiveInt | None = None
+    prompts_per_step: Positive | None = None
+    minibatches_per_refresh: PositiveInt | None = None
+    epochs_per_refresh: PositiveInt | None = None
+    lag: NotNegative | None = None
+    optimizer: Optimizer | None = None
+    momentum: Momentum | None = None
+    schedule: Schedule | None = None
+    warmup_steps: Annotated[int, Field(ge=0)] | None = None
+    planned_steps: PositiveInt | None = None
+    kl_coefficient: Annotated[float, Field(ge=0)] | None = None
+    clip_low: Positive | None = None
+    clip_high: Positive | None = None
+    advantage_scaling: AdvantageScaling | None = None
+    importance_ratio: bool | None = None
+    adapter: Adapter | None = None
+    adapter_rank: PositiveInt | None = None
+    max_completion_length: PositiveInt | None = None
+
+    @property
+    def refresh_interval(self) -> int | None:
+        """K, optimizer steps per batch of rollouts: mini-batches times epochs."""
+        if self.minibatches_per_refresh is None or self.epochs_per_refresh is None:
+            return None
+        return self.minibatches_per_refresh * self.epochs_per_refresh
+
+    @property
+    def lacking(self) -> list[str]:
+        """Names of the settings that no default settles and that are not known."""
+        return [name for name in REQUIRED if getattr(self, name) is None]
+
+    def assumptions(self) -> list[str]:
+        """One line for each setting that :meth:`completed` takes from a trainer's default."""
+        return [
+            f"{name} = {value} assumed ({why})" for name, (value, why) in self._defaults().items()
+        ]
+
+    def completed(self) -> Settings:
+        """Fill what a trainer's default settles; :meth:`assumptions` tells what that is.
+
+        Raises
+        ------
+        InputError
+            Something is not known that no default settles.
+        """
+        for name in self.lacking:
+            raise InputError(
+                f"the settings are incomplete: {REQUIRED[name]}", key=name, advice=f"Give '{name}'"
+            )
+        filled = {name: value for name, (value, _) in self._defaults().items()}
+        return Settings.model_validate({**self.model_dump(), **filled})
+
+    def _defaults(self) -> dict[str, tuple[Any, str]]:
+        """Defaults of the settings that are not known."""
+        by_default = ASSUMED | (ASSUMED_OF_SGD if self.optimizer == "sgd" else {})
+        return {name: found for name, found in by_default.items() if getattr(self, name) is None}
+
+
+class Settings(PartialSettings):
+    """The complete settings of one GRPO run, as :meth:`PartialSettings.completed` gives them.
+
+    ``None`` is left where nothing is computed from a setting (rank of the adapter, token limit),
+    and for ``planned_steps``: the schedule is then as long as the run.
+    """
+
+    learning_rate: Positive
+    group_size: PositiveInt
+    prompts_per_step: Positive
+    minibatches_per_refresh: PositiveInt
+    epochs_per_refresh: PositiveInt
+    lag: NotNegative
+    optimizer: Optimizer
+    momentum: Momentum
+    schedule: Schedule
+    warmup_steps: Annotated[int, Field(ge=0)]
+    kl_coefficient: Annotated[float, Field(ge=0)]
+    clip_low: Positive
+    clip_high: Positive
+    advantage_scaling: AdvantageScaling
+    importance_ratio: bool
+    adapter: Adapter
+
+    @property
+    def refresh_interval(self) -> int:
+        """K, optimizer steps per batch of rollouts: mini-batches times epochs."""
+        return self.minibatches_per_refresh * self.epochs_per_refresh
+
+    @property
+    def mean_age(self) -> float:
+        """A = lag + (K - 1) / 2, the mean age of a sample when it is used, in optimizer steps."""
+        return self.lag + (self.refresh_interval - 1) / 2
+
+    def planned_over(self, steps: int) -> Settings:
+        """Return these settings with a schedule of so many optimizer steps."""
+        return self.model_copy(update={"planned_steps": steps})
+
+    def or_planned_over(self, steps: int) -> Settings:
+        """Return these settings; a schedule of unknown length gets so many optimizer steps."""
+        return self if self.planned_steps is not None else self.planned_over(steps)
+
+
+ASSUMED: dict[str, tuple[Any, str]] = {
+    "minibatches_per_refresh": (1, "one optimizer step per batch of rollouts"),
+    "epochs_per_refresh": (1, "TRL and verl default: num_iterations = ppo_epochs = 1"),
+    "lag": (0.0, "synchronous rollouts"),
+    "optimizer": ("adamw", "TRL and verl default"),
+    "momentum": (0.9, "AdamW default of TRL and verl"),
+    "schedule": ("constant", "no schedule given and no learning-rate series logged"),
+    "warmup_steps": (0, "no warm-up given"),
+    "kl_coefficient": (0.0, "TRL default since 0.19"),
+    "clip_low": (0.2, "TRL and verl default"),
+    "clip_high": (0.2, "TRL and verl default"),
+    "advantage_scaling": ("group", "TRL and verl default"),
+    "importance_ratio": (True, "TRL and verl default"),
+    "adapter": ("full", "no adapter mentioned"),
+}
+"""Values that trainers settle by default: name -> (value, why)."""
+
+ASSUMED_OF_SGD: dict[str, tuple[Any, str]] = {"momentum": (0.0, "default of torch's SGD")}
+"""Those that differ with SGD."""
+
+REQUIRED = {
+    "learning_rate": "the learning rate is not known",
+    "group_size": "the group size is not known",
+    "prompts_per_step": "the number of prompts per optimizer step is not known",
+}
+"""Settings that no default settles, without which a run cannot be fitted -> what is wrong."""
