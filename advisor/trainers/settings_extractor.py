@@ -1,23 +1,31 @@
-"""Settings of a trainer taken over one by one, each with the line that says where it is from."""
+"""Settings under a trainer's own names, read by kind and collected as a `Derived`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from advisor.trainers.derived import Derived
 from advisor.trainers.values import literal, number
 
+V = TypeVar("V", bound=float | str)
 
-class Found(NamedTuple):
+
+@dataclass(frozen=True)
+class Setting(Generic[V]):
     """A setting under the trainer's own name."""
 
-    key: str
-    value: float | str | bool
+    name: str
+    value: V
+
+    def __str__(self) -> str:
+        shown = f"{self.value:.12g}" if isinstance(self.value, float) else self.value
+        return f"{self.name} {shown}"
 
 
-class Taking:
-    """Collects what a `Derived` holds.
+class SettingsExtractor(Derived):
+    """A `Derived` on its way, and the settings from which it is derived.
 
     Parameters
     ----------
@@ -26,67 +34,56 @@ class Taking:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__()
         self.settings = settings
-        self.facts: dict[str, Any] = {}
-        self.arithmetic: dict[str, str] = {}
-        self.assumptions: list[str] = []
 
-    def text(self, names: Iterable[str]) -> Found | None:
-        """First of some names that holds text."""
-        return next((f for f in self._all(names) if isinstance(f.value, str)), None)
+    def text(self, *names: str) -> Setting[str] | None:
+        """First of some settings that is text."""
+        return self._first(str, names)
 
-    def switch(self, names: Iterable[str]) -> Found | None:
-        """First of some names that holds a switch."""
-        return next((f for f in self._all(names) if isinstance(f.value, bool)), None)
+    def switch(self, *names: str) -> Setting[bool] | None:
+        """First of some settings that is a switch."""
+        return self._first(bool, names)
 
-    def count(self, names: Iterable[str], least: int = 1) -> tuple[str, int] | None:
-        """First of some names that holds a whole number of at least ``least``."""
-        for key, value in self._numbers(names):
-            if value >= least and value == int(value):
-                return key, int(value)
-        return None
+    def is_on(self, *names: str) -> bool | None:
+        """Whether the first of some settings that is a switch is on; None where none is."""
+        switch = self.switch(*names)
+        return None if switch is None else switch.value
 
-    def amount(self, names: Iterable[str]) -> tuple[str, float] | None:
-        """First of some names that holds a number."""
-        return next(iter(self._numbers(names)), None)
+    def amount(self, *names: str) -> Setting[float] | None:
+        """First of some settings that is a finite number."""
+        found = ((name, number(self.settings.get(name))) for name in names)
+        return next((Setting(name, value) for name, value in found if value is not None), None)
 
-    def keep(self, ours: str, value: Any, how: str) -> None:
-        """Take a value, with its arithmetic."""
-        self.facts[ours], self.arithmetic[ours] = value, how
+    def count(self, *names: str, least: int = 1) -> Setting[int] | None:
+        """First of some settings that is a whole number of at least ``least``."""
+        amounts = (self.amount(name) for name in names)
+        return next(
+            (
+                Setting(amount.name, int(amount.value))
+                for amount in amounts
+                if amount is not None and amount.value == int(amount.value) >= least
+            ),
+            None,
+        )
 
-    def keep_count(self, ours: str, names: Iterable[str], least: int = 1) -> None:
-        """Take over a whole number as it stands."""
-        found = self.count(names, least)
-        if found is not None:
-            self.keep(ours, found[1], f"{ours} {found[1]} ({found[0]})")
-
-    def keep_amount(self, ours: str, names: Iterable[str]) -> None:
-        """Take over a number as it stands."""
-        found = self.amount(names)
-        if found is not None:
-            self.keep(ours, found[1], f"{ours} {found[1]:g} ({found[0]})")
-
-    def keep_text(self, ours: str, names: Iterable[str]) -> None:
-        """Take over a name as it stands."""
-        found = self.text(names)
-        if found is not None:
-            self.keep(ours, found.value, f"{ours} {found.value} ({found.key})")
+    def take(self, ours: str, setting: Setting[V] | None) -> None:
+        """Take over a setting that only changes its name."""
+        if setting is None:
+            return
+        shown = f"{setting.value:g}" if isinstance(setting.value, float) else setting.value
+        self.put(ours, setting.value, f"{ours} {shown} ({setting.name})")
 
     def derived(self) -> Derived:
-        """All that was taken."""
-        return Derived(self.facts, self.arithmetic, tuple(self.assumptions))
+        """All that was derived."""
+        return Derived(self.facts, self.arithmetic, self.assumptions, self.warnings)
 
-    def _all(self, names: Iterable[str]) -> Iterable[Found]:
+    def _first(self, kind: type[V], names: tuple[str, ...]) -> Setting[V] | None:
         for name in names:
-            value = literal(self.settings.get(name))
-            if value is not None:
-                yield Found(name, value)
-
-    def _numbers(self, names: Iterable[str]) -> Iterable[tuple[str, float]]:
-        for name in names:
-            value = number(self.settings.get(name))
-            if value is not None:
-                yield name, value
+            value: Any = literal(self.settings.get(name))
+            if isinstance(value, kind):
+                return Setting(name, value)
+        return None
 
 
 def share(value: float, parts: int) -> float | int:

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.logs.settings.setting_keys import check_settings
 from advisor.trainers.prime_rl import keys as prime_rl
+from advisor.trainers.prime_rl.settings import STRUCTURE
 
 KEY_TABLE = prime_rl.KEY_TABLE
 
@@ -92,7 +93,7 @@ def test_names_of_2025() -> None:
 def test_lag(stated: dict[str, Any], lag: float, is_said: bool) -> None:
     derived = KEY_TABLE.derive(stated)
     assert derived.facts["lag"] == lag
-    said = [line for line in derived.assumptions if line != prime_rl.STRUCTURE]
+    said = [line for line in derived.assumptions if line != STRUCTURE]
     assert bool(said) is is_said
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from advisor.logs.settings.setting_keys import check_settings
 from advisor.trainers.tinker import keys as tinker
+from advisor.trainers.tinker.settings import CONSTANTS
 
 KEY_TABLE = tinker.KEY_TABLE
 
@@ -67,7 +68,7 @@ def test_config_of_a_synchronous_run() -> None:
     assert derived.arithmetic["prompts_per_step"] == (
         "dataset_builder.batch_size 128 / num_substeps 4 = 32"
     )
-    assert derived.assumptions == (tinker.CONSTANTS,)
+    assert derived.assumptions == (CONSTANTS,)
 
 
 def test_an_asynchronous_run_is_as_old_as_allowed() -> None:

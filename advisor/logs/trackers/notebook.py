@@ -18,8 +18,8 @@ from advisor.logfiles.parsing import parse_json
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.registry import trainer_readers
+from advisor.trainers.trl.arguments import PLANNED
 from advisor.trainers.trl.console import read_console
-from advisor.trainers.trl.given import PLANNED
 from advisor.trainers.trl.printed_settings import ConsoleSettings
 from advisor.trainers.values import number
 

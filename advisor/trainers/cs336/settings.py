@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.logfiles.table import Table
 from advisor.trainers.derived import Derived
-from advisor.trainers.settings_extractor import Taking, share
+from advisor.trainers.settings_extractor import Setting, SettingsExtractor, share
 
 IN_ROWS = (
     "group_size",
@@ -55,26 +55,32 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     ``rollout_batch_size`` and ``train_batch_size`` count completions (the assignment's handout);
     one optimizer step is taken per ``train_batch_size``.
     """
-    taking = Taking({**{key.rpartition(".")[2]: settings[key] for key in settings}, **settings})
-    _take_batches(taking)
-    is_told = any(name in taking.settings for name in ("epochs_per_rollout_batch", *OTHER_PASSES))
-    if "minibatches_per_refresh" in taking.facts and not is_told:
+    extractor = SettingsExtractor(
+        {**{key.rpartition(".")[2]: settings[key] for key in settings}, **settings}
+    )
+    _derive_batches(extractor)
+    is_told = any(
+        name in extractor.settings for name in ("epochs_per_rollout_batch", *OTHER_PASSES)
+    )
+    if "minibatches_per_refresh" in extractor.facts and not is_told:
         said = "epochs_per_rollout_batch 1 (default of the assignment)"
-        taking.keep("epochs_per_refresh", 1, f"epochs_per_refresh 1: {said}")
-        taking.assumptions.append(said)
-    _take_planned_steps(taking)
-    _take_loss(taking)
-    taking.keep_amount("learning_rate", ("learning_rate", "lr"))
-    taking.keep_amount("momentum", ("adam_beta1", "beta1", "betas.0"))
-    taking.keep_count(
-        "max_completion_length", ("max_new_tokens", "sampling_max_tokens", "max_tokens")
+        extractor.put("epochs_per_refresh", 1, f"epochs_per_refresh 1: {said}")
+        extractor.assume(said)
+    _derive_planned_steps(extractor)
+    _derive_loss(extractor)
+    extractor.take("learning_rate", extractor.amount("learning_rate", "lr"))
+    extractor.take("momentum", extractor.amount("adam_beta1", "beta1", "betas.0"))
+    extractor.take(
+        "max_completion_length",
+        extractor.count("max_new_tokens", "sampling_max_tokens", "max_tokens"),
     )
-    taking.keep_count("seed", ("seed",), 0)
-    taking.keep_text(
-        "model", ("model", "model_name", "model_id", "model_name_or_path", "model_path")
+    extractor.take("seed", extractor.count("seed", least=0))
+    extractor.take(
+        "model",
+        extractor.text("model", "model_name", "model_id", "model_name_or_path", "model_path"),
     )
-    _take_task(taking)
-    return taking.derived()
+    _derive_task(extractor)
+    return extractor.derived()
 
 
 def observe(table: Table) -> Derived:
@@ -98,96 +104,95 @@ def observe(table: Table) -> Derived:
             settings[key] = float(values[0])
         elif len(texts) == 1 and not values.size:
             settings[key] = texts.pop()
-    taking = Taking(settings)
-    _take_batches(taking)
-    _take_loss(taking)
+    extractor = SettingsExtractor(settings)
+    _derive_batches(extractor)
+    _derive_loss(extractor)
     if "reference_kl" in table.keys and not table.has("reference_kl").any():
         why = "kl_coefficient 0: reference_kl is null in every row, no reference was scored"
-        taking.keep("kl_coefficient", 0.0, why)
-    return taking.derived()
+        extractor.put("kl_coefficient", 0.0, why)
+    return extractor.derived()
 
 
-def _take_batches(taking: Taking) -> None:
+def _derive_batches(extractor: SettingsExtractor) -> None:
     """G, P and the two factors of K."""
-    taking.keep_count("group_size", ("group_size",))
-    taking.keep_count("epochs_per_refresh", ("epochs_per_rollout_batch",))
-    rollout = taking.count(("rollout_batch_size", "num_rollouts"))
-    train = taking.count(("train_batch_size", "training_batch_size"))
-    batches = taking.count(("num_train_batches",))
-    if rollout is not None and train is not None and not rollout[1] % train[1]:
-        count = rollout[1] // train[1]
-        line = f"{rollout[0]} {rollout[1]} / {train[0]} {train[1]} = {count}"
-        taking.keep("minibatches_per_refresh", count, line)
+    extractor.take("group_size", extractor.count("group_size"))
+    extractor.take("epochs_per_refresh", extractor.count("epochs_per_rollout_batch"))
+    rollout = extractor.count("rollout_batch_size", "num_rollouts")
+    train = extractor.count("train_batch_size", "training_batch_size")
+    batches = extractor.count("num_train_batches")
+    if rollout is not None and train is not None and not rollout.value % train.value:
+        count = rollout.value // train.value
+        line = f"{rollout} / {train} = {count}"
+        extractor.put("minibatches_per_refresh", count, line)
     elif batches is not None:
-        line = f"minibatches_per_refresh {batches[1]} ({batches[0]})"
-        taking.keep("minibatches_per_refresh", batches[1], line)
+        line = f"minibatches_per_refresh {batches.value} ({batches.name})"
+        extractor.put("minibatches_per_refresh", batches.value, line)
         if rollout is not None and train is None:
-            train = (
-                f"{rollout[0]} {rollout[1]} / {batches[0]} {batches[1]} =",
-                rollout[1] // batches[1],
-            )
-    size = taking.facts.get("group_size")
+            train = Setting(f"{rollout} / {batches} =", rollout.value // batches.value)
+    size = extractor.facts.get("group_size")
     if train is not None and size is not None:
-        prompts = share(train[1], size)
-        line = f"{train[0]} {train[1]} completions / group_size {size} = {prompts:g}"
-        taking.keep("prompts_per_step", prompts, line)
+        prompts = share(train.value, size)
+        line = f"{train} completions / group_size {size} = {prompts:g}"
+        extractor.put("prompts_per_step", prompts, line)
 
 
-def _take_planned_steps(taking: Taking) -> None:
-    refreshes = taking.count(("n_grpo_steps", "num_rollout_steps"))
-    minibatches = taking.facts.get("minibatches_per_refresh")
-    epochs = taking.facts.get("epochs_per_refresh")
+def _derive_planned_steps(extractor: SettingsExtractor) -> None:
+    refreshes = extractor.count("n_grpo_steps", "num_rollout_steps")
+    minibatches = extractor.facts.get("minibatches_per_refresh")
+    epochs = extractor.facts.get("epochs_per_refresh")
     if refreshes is None or minibatches is None or epochs is None:
         return
-    steps = refreshes[1] * minibatches * epochs
-    line = f"{refreshes[0]} {refreshes[1]} x {minibatches} mini-batches x {epochs} epochs = {steps}"
-    taking.keep("planned_steps", steps, line)
+    steps = refreshes.value * minibatches * epochs
+    line = f"{refreshes} x {minibatches} mini-batches x {epochs} epochs = {steps}"
+    extractor.put("planned_steps", steps, line)
 
 
-def _take_loss(taking: Taking) -> None:
+def _derive_loss(extractor: SettingsExtractor) -> None:
     """Importance ratio, its bounds, what advantages are divided by, and the KL term."""
-    key, loss = _word(taking, ("importance_reweighting_method", "loss_type"))
+    key, loss = _word(extractor, ("importance_reweighting_method", "loss_type"))
     why = f"({key} {loss})"
     if loss in CORRECTED:
-        taking.keep("importance_ratio", True, f"importance_ratio true {why}")
+        extractor.put("importance_ratio", True, f"importance_ratio true {why}")
         if CORRECTED[loss]:
-            taking.keep_amount("clip_low", ("cliprange_low", "cliprange", "clip_range"))
-            taking.keep_amount("clip_high", ("cliprange_high", "cliprange", "clip_range"))
+            extractor.take("clip_low", extractor.amount("cliprange_low", "cliprange", "clip_range"))
+            extractor.take(
+                "clip_high", extractor.amount("cliprange_high", "cliprange", "clip_range")
+            )
         else:
-            taking.assumptions.append(f"the importance ratio is not clipped {why}")
+            extractor.assume(f"the importance ratio is not clipped {why}")
     elif loss in UNCORRECTED:
-        taking.keep("importance_ratio", False, f"importance_ratio false {why}")
-    switch = taking.switch(("use_std_normalization", "normalize_by_std"))
-    divisor = _word(taking, ("advantage_normalizer",))[1]
+        extractor.put("importance_ratio", False, f"importance_ratio false {why}")
+    switch = extractor.switch("use_std_normalization", "normalize_by_std")
+    divisor = _word(extractor, ("advantage_normalizer",))[1]
     if loss == "no_baseline":
-        taking.keep("advantage_scaling", "none", f"advantage_scaling none {why}")
-        taking.assumptions.append(f"rewards are not centred within groups {why}: not quite GRPO")
+        extractor.put("advantage_scaling", "none", f"advantage_scaling none {why}")
+        extractor.assume(f"rewards are not centred within groups {why}: not quite GRPO")
     elif switch is not None:
         scaling = "group" if switch.value else "none"
-        line = f"advantage_scaling {scaling} ({switch.key} {switch.value})"
-        taking.keep("advantage_scaling", scaling, line)
+        line = f"advantage_scaling {scaling} ({switch.name} {switch.value})"
+        extractor.put("advantage_scaling", scaling, line)
     elif divisor in SCALINGS:
         line = f"advantage_scaling {SCALINGS[divisor]} (advantage_normalizer {divisor})"
-        taking.keep("advantage_scaling", SCALINGS[divisor], line)
-    taking.keep_amount("kl_coefficient", ("kl_coef", "kl_coefficient", "kl_beta"))
+        extractor.put("advantage_scaling", SCALINGS[divisor], line)
+    extractor.take("kl_coefficient", extractor.amount("kl_coef", "kl_coefficient", "kl_beta"))
 
 
-def _word(taking: Taking, names: tuple[str, ...]) -> tuple[str, str]:
+def _word(extractor: SettingsExtractor, names: tuple[str, ...]) -> tuple[str, str]:
     """First of some names that holds a word; ``none`` is one here."""
-    words = ((name, taking.settings.get(name)) for name in names)
+    words = ((name, extractor.settings.get(name)) for name in names)
     return next(((name, word) for name, word in words if isinstance(word, str)), ("", ""))
 
 
-def _take_task(taking: Taking) -> None:
+def _derive_task(extractor: SettingsExtractor) -> None:
     """Name of the dataset, or of the folder that holds it."""
-    found = taking.text(("dataset_name", "dataset", "train_path", "data_path", "train_data"))
+    found = extractor.text("dataset_name", "dataset", "train_path", "data_path", "train_data")
     if found is None:
         return
     path = PurePosixPath(str(found.value).replace("\\", "/"))
     if not path.suffix and not path.is_absolute():
-        taking.keep("task", str(found.value), f"task {found.value} ({found.key})")
+        extractor.put("task", str(found.value), f"task {found.value} ({found.name})")
         return
     names = [path.stem, *(parent.name for parent in path.parents)]
     task = next((name for name in names if name.lower() not in NOT_A_TASK), None)
     if task is not None:
-        taking.keep("task", task, f"task {task} ({found.key} {found.value})")
+        extractor.put("task", task, f"task {task} ({found.name} {found.value})")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.trainers.trl.given import NAMES, PLANNED
+from advisor.trainers.trl.arguments import NAMES, PLANNED
 
 LONGEST = 65536
 """Characters of a line in which settings are sought."""

@@ -1,4 +1,4 @@
-"""Settings of verl by name, and the book in which what is derived from them is kept."""
+"""Settings of verl and EasyR1 by verl's names, and what is derived from them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from advisor.trainers.values import literal
+from advisor.trainers.settings_extractor import SettingsExtractor
+from advisor.trainers.values import literal, number
 
 ACTOR = "actor_rollout_ref.actor."
 OPTIM = f"{ACTOR}optim."
@@ -63,13 +64,11 @@ DULL = re.compile(
 """Names of files and folders that tell no data set or model from another."""
 
 
-class Book:
+class SettingsDerivation(SettingsExtractor):
     """Settings by verl's names, and what was derived from them.
 
     Attributes
     ----------
-    facts, arithmetic, assumptions
-        As in ``Derived``.
     is_easyr1 : bool
         Whether the settings are EasyR1's.
     is_whole : bool
@@ -78,16 +77,11 @@ class Book:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.is_easyr1 = any(key.startswith(EASYR1_MARKS) for key in settings)
-        self._values: dict[str, Any] = {}
-        self._called: dict[str, str] = {}
-        for key, value in settings.items():
-            name = EASYR1.get(key, key) if self.is_easyr1 else key
-            self._values[name], self._called[name] = value, key
-        self.facts: dict[str, Any] = {}
-        self.arithmetic: dict[str, str] = {}
-        self.assumptions: list[str] = []
+        names = EASYR1 if self.is_easyr1 else {}
+        self._called = {names.get(key, key): key for key in settings}
+        super().__init__({names.get(key, key): value for key, value in settings.items()})
         # Nobody sets this one by hand, so only a resolved configuration has it.
-        self.is_whole = f"{OPTIM}total_training_steps" in self._values
+        self.is_whole = f"{OPTIM}total_training_steps" in self.settings
 
     @property
     def interval(self) -> int | None:
@@ -97,7 +91,7 @@ class Book:
 
     def has_any(self, *prefixes: str) -> bool:
         """Whether some setting begins with one of these."""
-        return any(name.startswith(prefixes) for name in self._values)
+        return any(name.startswith(prefixes) for name in self.settings)
 
     def call(self, name: str) -> str:
         """Name under which the user knows a setting, without its path."""
@@ -105,35 +99,28 @@ class Book:
 
     def number(self, name: str) -> float | None:
         """A number, also where it is quoted; None where the setting is none."""
-        value = literal(self._values.get(name))
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return float(value) if abs(value) < LARGEST else None
+        value = number(self.settings.get(name))
+        return None if value is None or abs(value) >= LARGEST else value
 
     def whole(self, name: str, least: int = 1) -> int | None:
         """A whole number of at least ``least``."""
         value = self.number(name)
         return int(value) if value is not None and value == int(value) >= least else None
 
-    def flag(self, name: str) -> bool | None:
-        """A switch."""
-        value = literal(self._values.get(name))
-        return value if isinstance(value, bool) else None
-
-    def text(self, name: str) -> str | None:
+    def word(self, name: str) -> str | None:
         """Text that is neither an interpolation nor hydra's mark of a missing value."""
-        value = literal(self._values.get(name))
+        value = literal(self.settings.get(name))
         if not isinstance(value, str) or "${" in value or value == "???":
             return None
         return value.strip() or None
 
     def listed(self, name: str) -> list[str]:
         """Entries of a list, one name each (``betas.0``) or as text: ``"['a', 'b']"``."""
-        value = self._values.get(name)
+        value = self.settings.get(name)
         if isinstance(value, str):
             entries: list[Any] = value.strip().strip("[]()").split(",")
         else:
-            entries = [value, *(self._values.get(f"{name}.{place}") for place in range(16))]
+            entries = [value, *(self.settings.get(f"{name}.{place}") for place in range(16))]
         bare = [str(entry).strip().strip("'\"").strip() for entry in entries if entry is not None]
         return [entry for entry in bare if entry and "${" not in entry]
 
@@ -146,16 +133,6 @@ class Book:
         read = f"{self.call(name)} {default:g} (verl's default)"
         self.assume(f"{read}, which the settings do not state")
         return default, read
-
-    def assume(self, what: str) -> None:
-        """Note what had to be taken as given."""
-        if what not in self.assumptions:
-            self.assumptions.append(what)
-
-    def put(self, ours: str, value: Any, how: str) -> None:
-        """Note a derived setting and its arithmetic."""
-        self.facts[ours] = value
-        self.arithmetic[ours] = how
 
     def take_over(self, ours: str, value: Any, name: str) -> None:
         """Note a setting that only changes its name."""

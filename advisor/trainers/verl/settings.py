@@ -8,7 +8,7 @@ from typing import Any
 from advisor.trainers.derived import Derived
 from advisor.trainers.values import literal
 from advisor.trainers.verl.clock import put_batches, put_lag, put_schedule
-from advisor.trainers.verl.derivation import ACTOR, OPTIM, Book, bare_name
+from advisor.trainers.verl.derivation import ACTOR, OPTIM, SettingsDerivation, bare_name
 
 SCALED_BY_GROUP = ("grpo", "grpo_vectorized", "grpo_passk")
 SCALED_BY_BATCH = ("reinforce_plus_plus", "reinforce_plus_plus_baseline", "gae")
@@ -34,156 +34,158 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     -------
     derived : Derived
     """
-    book = Book(settings)
-    _take_over(book)
-    put_batches(book)
-    put_lag(book)
-    put_schedule(book)
-    _put_optimizer(book)
-    _put_kl(book)
-    _put_clip(book)
-    _put_advantage(book)
-    _put_adapter(book)
-    _put_names(book)
-    return Derived(book.facts, book.arithmetic, tuple(book.assumptions))
+    derivation = SettingsDerivation(settings)
+    _take_over(derivation)
+    put_batches(derivation)
+    put_lag(derivation)
+    put_schedule(derivation)
+    _put_optimizer(derivation)
+    _put_kl(derivation)
+    _put_clip(derivation)
+    _put_advantage(derivation)
+    _put_adapter(derivation)
+    _put_names(derivation)
+    return derivation.derived()
 
 
-def _take_over(book: Book) -> None:
-    rate = book.number(f"{OPTIM}lr")
+def _take_over(derivation: SettingsDerivation) -> None:
+    rate = derivation.number(f"{OPTIM}lr")
     if rate is not None and rate > 0:
-        book.take_over("learning_rate", rate, f"{OPTIM}lr")
+        derivation.take_over("learning_rate", rate, f"{OPTIM}lr")
     for ours, name, least in (
         ("group_size", "actor_rollout_ref.rollout.n", 1),
         ("max_completion_length", "actor_rollout_ref.rollout.response_length", 1),
         ("max_completion_length", "data.max_response_length", 1),
         ("seed", "data.seed", 0),
     ):
-        value = book.whole(name, least)
+        value = derivation.whole(name, least)
         if value is not None:
-            book.take_over(ours, value, name)
+            derivation.take_over(ours, value, name)
 
 
-def _put_optimizer(book: Book) -> None:
-    name = book.text(f"{OPTIM}optimizer")
+def _put_optimizer(derivation: SettingsDerivation) -> None:
+    name = derivation.word(f"{OPTIM}optimizer")
     if name is not None:
         bare = name.lower().lstrip("_")
         kind = next((kind for kind in ("adamw", "adam", "sgd") if bare.startswith(kind)), None)
         if kind is None:
-            book.assume(f"optimizer {name} is none of AdamW, Adam and SGD and was left out")
+            derivation.assume(f"optimizer {name} is none of AdamW, Adam and SGD and was left out")
         else:
-            book.put("optimizer", kind, f"optimizer {kind} ({name})")
+            derivation.put("optimizer", kind, f"optimizer {kind} ({name})")
         if kind == "sgd":
-            _put_momentum_of_sgd(book, name)
+            _put_momentum_of_sgd(derivation, name)
             return
-    momenta = book.listed(f"{OVERRIDE}betas") or book.listed(f"{OPTIM}betas")
+    momenta = derivation.listed(f"{OVERRIDE}betas") or derivation.listed(f"{OPTIM}betas")
     decay = literal(momenta[0]) if len(momenta) == 2 else None
     if isinstance(decay, float) and 0 <= decay < 1:
-        book.put("momentum", decay, f"momentum {decay:g} (first of betas)")
+        derivation.put("momentum", decay, f"momentum {decay:g} (first of betas)")
 
 
-def _put_momentum_of_sgd(book: Book, name: str) -> None:
+def _put_momentum_of_sgd(derivation: SettingsDerivation, name: str) -> None:
     # FSDP takes the name of a class in torch.optim; in lower case only Megatron has it.
     is_megatron = name == "sgd"
     key = f"{OVERRIDE}sgd_momentum" if is_megatron else f"{OVERRIDE}momentum"
-    momentum = book.number(key)
+    momentum = derivation.number(key)
     if momentum is not None:
-        book.take_over("momentum", momentum, key)
+        derivation.take_over("momentum", momentum, key)
     elif is_megatron:
         read = f"sgd_momentum {MEGATRONS_MOMENTUM:g} (Megatron's default)"
-        book.assume(f"{read}, which the settings do not state")
-        book.put("momentum", MEGATRONS_MOMENTUM, read)
+        derivation.assume(f"{read}, which the settings do not state")
+        derivation.put("momentum", MEGATRONS_MOMENTUM, read)
 
 
-def _put_kl(book: Book) -> None:
-    if book.is_easyr1:
-        weight = book.number("algorithm.kl_coef")
-        if book.flag("algorithm.disable_kl"):
-            book.put("kl_coefficient", 0.0, "kl_coefficient 0 (disable_kl True)")
+def _put_kl(derivation: SettingsDerivation) -> None:
+    if derivation.is_easyr1:
+        weight = derivation.number("algorithm.kl_coef")
+        if derivation.is_on("algorithm.disable_kl"):
+            derivation.put("kl_coefficient", 0.0, "kl_coefficient 0 (disable_kl True)")
         elif weight is not None and weight >= 0:
-            book.take_over("kl_coefficient", weight, "algorithm.kl_coef")
+            derivation.take_over("kl_coefficient", weight, "algorithm.kl_coef")
         return
-    in_loss = book.flag(f"{ACTOR}use_kl_loss")
-    in_reward = book.flag("algorithm.use_kl_in_reward")
-    if in_reward is None and not in_loss and book.is_whole:
+    in_loss = derivation.is_on(f"{ACTOR}use_kl_loss")
+    in_reward = derivation.is_on("algorithm.use_kl_in_reward")
+    if in_reward is None and not in_loss and derivation.is_whole:
         # Versions without this switch penalise the reward whenever the loss has no KL term.
         in_reward = True
-    terms = [book.factor(f"{ACTOR}kl_loss_coef")] if in_loss else []
+    terms = [derivation.factor(f"{ACTOR}kl_loss_coef")] if in_loss else []
     if in_reward:
-        terms.append(book.factor("algorithm.kl_ctrl.kl_coef"))
-        if book.text("algorithm.kl_ctrl.type") == "adaptive":
-            book.assume("kl_coefficient: where it starts; kl_ctrl.type adaptive changes it")
+        terms.append(derivation.factor("algorithm.kl_ctrl.kl_coef"))
+        if derivation.word("algorithm.kl_ctrl.type") == "adaptive":
+            derivation.assume("kl_coefficient: where it starts; kl_ctrl.type adaptive changes it")
     if terms:
         total = sum(value for value, _ in terms)
         how = " + ".join(read for _, read in terms)
         if total >= 0:
-            book.put("kl_coefficient", total, how if len(terms) == 1 else f"{how} = {total:g}")
+            derivation.put(
+                "kl_coefficient", total, how if len(terms) == 1 else f"{how} = {total:g}"
+            )
         return
     if in_loss is None and in_reward is None:
         return
     stated = {"use_kl_loss": in_loss, "use_kl_in_reward": in_reward}
     for name, value in stated.items():
         if value is None:
-            book.assume(f"{name} False (verl's default), which the settings do not state")
+            derivation.assume(f"{name} False (verl's default), which the settings do not state")
     names = " and ".join(name for name, value in stated.items() if value is not None)
-    book.put("kl_coefficient", 0.0, f"kl_coefficient 0 ({names} False)")
+    derivation.put("kl_coefficient", 0.0, f"kl_coefficient 0 ({names} False)")
 
 
-def _put_clip(book: Book) -> None:
-    both = book.number(f"{ACTOR}clip_ratio")
-    sides = {side: book.number(f"{ACTOR}clip_ratio_{side}") for side in ("low", "high")}
+def _put_clip(derivation: SettingsDerivation) -> None:
+    both = derivation.number(f"{ACTOR}clip_ratio")
+    sides = {side: derivation.number(f"{ACTOR}clip_ratio_{side}") for side in ("low", "high")}
     has_sides = any(value is not None for value in sides.values())
-    if both not in (None, BOTH_SIDES) and not has_sides and not book.is_whole:
-        book.assume(
+    if both not in (None, BOTH_SIDES) and not has_sides and not derivation.is_whole:
+        derivation.assume(
             f"clip_ratio {both:g} was left out: newer versions of verl clip at clip_ratio_low and "
             "clip_ratio_high, which the settings do not state"
         )
         return
     for side, value in sides.items():
         name = f"{ACTOR}clip_ratio_{side}"
-        if value is None and (book.is_whole or not has_sides):
+        if value is None and (derivation.is_whole or not has_sides):
             value, name = both, f"{ACTOR}clip_ratio"
         if value is not None and value > 0:
-            book.take_over(f"clip_{side}", value, name)
+            derivation.take_over(f"clip_{side}", value, name)
 
 
-def _put_advantage(book: Book) -> None:
-    estimator = (book.text("algorithm.adv_estimator") or "").lower().rpartition(".")[2]
+def _put_advantage(derivation: SettingsDerivation) -> None:
+    estimator = (derivation.word("algorithm.adv_estimator") or "").lower().rpartition(".")[2]
     if estimator in SCALED_BY_GROUP:
-        by_spread = book.flag("algorithm.norm_adv_by_std_in_grpo")
+        by_spread = derivation.is_on("algorithm.norm_adv_by_std_in_grpo")
         read = f"norm_adv_by_std_in_grpo {by_spread}"
         if by_spread is None:
             read = "norm_adv_by_std_in_grpo True (verl's default)"
-            book.assume(f"{read}, which the settings do not state")
+            derivation.assume(f"{read}, which the settings do not state")
         scaling = "none" if by_spread is False else "group"
-        book.put("advantage_scaling", scaling, f"adv_estimator {estimator}, {read}")
+        derivation.put("advantage_scaling", scaling, f"adv_estimator {estimator}, {read}")
     elif estimator in SCALED_BY_BATCH:
-        book.put("advantage_scaling", "batch", f"adv_estimator {estimator} whitens the batch")
+        derivation.put("advantage_scaling", "batch", f"adv_estimator {estimator} whitens the batch")
     elif estimator in NOT_SCALED:
-        book.put("advantage_scaling", "none", f"adv_estimator {estimator} divides by nothing")
+        derivation.put("advantage_scaling", "none", f"adv_estimator {estimator} divides by nothing")
     if estimator == "gae":
-        book.assume("adv_estimator gae is PPO with a value model, not GRPO")
-    loss = book.text(f"{ACTOR}policy_loss.loss_mode")
+        derivation.assume("adv_estimator gae is PPO with a value model, not GRPO")
+    loss = derivation.word(f"{ACTOR}policy_loss.loss_mode")
     if loss is not None:
-        book.put("importance_ratio", loss != "gpg", f"importance_ratio from loss_mode {loss}")
+        derivation.put("importance_ratio", loss != "gpg", f"importance_ratio from loss_mode {loss}")
 
 
-def _put_adapter(book: Book) -> None:
+def _put_adapter(derivation: SettingsDerivation) -> None:
     for name in ("actor_rollout_ref.model.lora.rank", "actor_rollout_ref.model.lora_rank"):
-        rank = book.whole(name, 0)
+        rank = derivation.whole(name, 0)
         if rank is not None:
             kind = "lora" if rank else "full"
-            book.put("adapter", kind, f"adapter {kind} ({book.call(name)} {rank})")
+            derivation.put("adapter", kind, f"adapter {kind} ({derivation.call(name)} {rank})")
             if rank:
-                book.take_over("adapter_rank", rank, name)
+                derivation.take_over("adapter_rank", rank, name)
                 return
 
 
-def _put_names(book: Book) -> None:
-    path = book.text("actor_rollout_ref.model.path")
+def _put_names(derivation: SettingsDerivation) -> None:
+    path = derivation.word("actor_rollout_ref.model.path")
     if path is not None:
-        book.put("model", bare_name(path), f"model {bare_name(path)} (path {path[:200]})")
-    files = book.listed("data.train_files")
+        derivation.put("model", bare_name(path), f"model {bare_name(path)} (path {path[:200]})")
+    files = derivation.listed("data.train_files")
     tasks = dict.fromkeys(bare_name(file) for file in files)
     if tasks:
         task = "+".join(tasks)[:200]
-        book.put("task", task, f"task {task} (train_files {', '.join(files)[:200]})")
+        derivation.put("task", task, f"task {task} (train_files {', '.join(files)[:200]})")

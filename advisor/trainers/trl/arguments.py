@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from advisor.trainers.values import literal, number
+from advisor.trainers.settings_extractor import SettingsExtractor
 
 MODEL = (
     "model_name_or_path",
@@ -74,18 +74,8 @@ NOTHING = ("", "None", "null")
 """Not ``none``, which ``scale_rewards`` may be."""
 
 
-class Found(NamedTuple):
-    """A number and the name it stands under."""
-
-    name: str
-    value: float
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.value:.12g}"
-
-
-class Given:
-    """Settings, and what was made of them so far.
+class ArgumentsExtractor(SettingsExtractor):
+    """Settings under the names of ``TrainingArguments``, whatever section they stand in.
 
     Parameters
     ----------
@@ -95,7 +85,7 @@ class Given:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._values: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         # A setting that stands less deep is the run's own, not that of a nested configuration.
         for key in sorted(settings, key=lambda key: key.count(".")):
             value = settings[key]
@@ -106,44 +96,9 @@ class Given:
                 name = above.rpartition(".")[2]  # a list of one
             if name == "r" and ("peft" in key or "lora" in key):
                 name = "lora_r"
-            self._values.setdefault(name.replace("-", "_"), value)
-        self.facts: dict[str, Any] = {}
-        self.arithmetic: dict[str, str] = {}
-        self.assumptions: list[str] = []
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    def set(self, name: str, value: Any, arithmetic: str) -> None:
-        """File a fact and how it was reached."""
-        self.facts[name], self.arithmetic[name] = value, arithmetic
-
-    def number(self, *names: str) -> Found | None:
-        """First of the settings that is a finite number."""
-        for name in names:
-            value = number(self._values.get(name))
-            if value is not None:
-                return Found(name, value)
-        return None
-
-    def count(self, *names: str) -> Found | None:
-        """First of the settings that is a whole number of at least one."""
-        found = [self.number(name) for name in names]
-        return next((f for f in found if f and f.value >= 1 and f.value == int(f.value)), None)
-
-    def text(self, *names: str) -> tuple[str, str] | None:
-        """Name and value of the first of the settings that is text."""
-        for name in names:
-            value = literal(self._values.get(name))
-            if isinstance(value, str):
-                return name, value
-        return None
+            values.setdefault(name.replace("-", "_"), value)
+        super().__init__(values)
 
     def word(self, name: str) -> str:
         """A choice as one bare word in lower case, also where it is a switch; empty without it."""
-        return str(self._values.get(name, "")).strip().strip("\"'").lower()
-
-    def is_on(self, name: str) -> bool | None:
-        """Whether a switch is on, None where it is not given."""
-        value = literal(self._values.get(name))
-        return value if isinstance(value, bool) else None
+        return str(self.settings.get(name, "")).strip().strip("\"'").lower()
