@@ -12,7 +12,6 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.run.needs import needs
-from advisor.run.part import first_part
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.theory.arrays import FloatArray
 
@@ -144,7 +143,7 @@ def nothing_to_ask(left_out: Sequence[str]) -> InputError:
 def cut(run: PilotRun, seen: float) -> Case:
     """Cut one run."""
     asked = run.step > (1 - TARGET_SHARE) * run.step[-1]
-    return Case(first_part(run, seen), run.step[asked], float(np.nanmean(run.reward[asked])))
+    return Case(run.first_part(seen), run.step[asked], float(np.nanmean(run.reward[asked])))
 
 
 def is_lora(run: PilotRun) -> bool:

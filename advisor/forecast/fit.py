@@ -16,7 +16,6 @@ from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, converged, sampled
 from advisor.model.stacking import held_out_scores, stacked_weights
-from advisor.run.part import first_part
 from advisor.run.pilot_run import PilotRun
 
 HELD_OUT_SHARE = 0.67
@@ -97,7 +96,7 @@ def _weights(
     prior = {family.name: float(getattr(preset.family_runs, family.name)) for family in families}
     begun, rest = {}, {}
     for run in runs:
-        part = None if run.is_eval_only else first_part(run, HELD_OUT_SHARE)
+        part = None if run.is_eval_only else run.first_part(HELD_OUT_SHARE)
         if part is None or int(np.isfinite(part.reward).sum()) < LEAST_SEEN:
             continue
         later = (run.step > HELD_OUT_SHARE * run.step[-1]) & np.isfinite(run.reward)

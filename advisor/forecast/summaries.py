@@ -1,4 +1,4 @@
-"""Draws as the numbers that are told, and a log cut short."""
+"""Draws as the numbers that are reported."""
 
 from __future__ import annotations
 
@@ -12,19 +12,6 @@ from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 ENDS = ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2)
-
-
-def rows_before(run: PilotRun, row: int) -> PilotRun:
-    """Log of a run as it was before one of its rows was written."""
-    last = run.step[row - 1] if row else 0.0
-    tested = run.eval_step <= last
-    return run.with_updates(
-        step=run.step[:row],
-        series={name: values[:row] for name, values in run.series.items()},
-        parts={name: values[:row] for name, values in run.parts.items()},
-        eval_step=run.eval_step[tested],
-        eval_reward=run.eval_reward[tested],
-    )
 
 
 def latest_mean(run: PilotRun, rows: int) -> float:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advisor.errors import InputError
-from advisor.forecast.summaries import rows_before
-from advisor.monitoring.stitch import stitched
 from advisor.run.pilot_run import PilotRun
 
 Read = Callable[[Path], list[PilotRun]]
@@ -109,15 +107,16 @@ class Follower:
         if replaced and before is not None:
             self._earlier = before
         if self._earlier is not None:
-            run, is_joined = stitched(self._earlier, run)
-            if not is_joined:
+            joined = self._earlier.joined(run)
+            if joined is None:
                 self._earlier = None
             elif replaced:
                 said.append("the log starts anew in another file: the rows before it are kept")
+            run = joined or run
         # A line without its end may hold the first digits of a number: it waits for the next look.
         self._is_held_back = is_new and _is_open(signature) and run.step.size > 1
         if self._is_held_back:
-            run = rows_before(run, run.step.size - 1)
+            run = run.before(run.step.size - 1)
         self._signature, self._whole = signature, run
         if before is not None and before.step.size and run.step.size:
             if run.step[-1] < before.step[-1]:

@@ -13,7 +13,7 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.observed_run import Seen, see
 from advisor.forecast.rest_of_run import Ahead, look_ahead, surprise
 from advisor.forecast.reweighting import Weighed, weigh
-from advisor.forecast.summaries import band, held_out, interval, latest_mean, lost_rows, rows_before
+from advisor.forecast.summaries import band, held_out, interval, latest_mean, lost_rows
 from advisor.forecast.watched_run import RunForecaster
 from advisor.model.compat import smoothed_weights
 from advisor.model.equations import sigmoid
@@ -228,7 +228,7 @@ class Watch:
         if rows.size < LEAST_BEFORE + LATEST_ROWS:
             return None
         latest = rows[-LATEST_ROWS:]
-        seen = see(rows_before(run, int(latest[0])), meta, planned)
+        seen = see(run.before(int(latest[0])), meta, planned)
         weighed = self._weigh(base, seen, has_fallen=False)
         mean = (run.reward[latest].mean() - meta.floor) / (meta.ceiling - meta.floor)
         return surprise(weighed, seen, run.step[latest], float(mean))

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from advisor.run.settings import PartialSettings, Positive, PositiveInt
-from advisor.theory.arrays import FloatArray
+from advisor.theory.arrays import BoolArray, FloatArray
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
@@ -169,8 +169,79 @@ class PilotRun(BaseModel):
         """Copy with some attributes replaced, validated again."""
         return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in _FIELDS})
 
+    def until(self, step: float) -> PilotRun:
+        """Return the run as if it had been stopped after an optimizer step.
+
+        Parameters
+        ----------
+        step : float
+            Rows and evaluations beyond it are left out.
+        """
+        known, tested = self.step <= step, self.eval_step <= step
+        return self.with_updates(
+            step=self.step[known],
+            series={name: values[known] for name, values in self.series.items()},
+            parts={name: values[known] for name, values in self.parts.items()},
+            eval_step=self.eval_step[tested],
+            eval_reward=self.eval_reward[tested],
+        )
+
+    def first_part(self, share: float) -> PilotRun:
+        """Return the run as if it had been stopped after a share, in (0, 1), of its last step."""
+        return self.until(share * self.step[-1])
+
+    def before(self, row: int) -> PilotRun:
+        """Return the run as it was before one of its rows, counted from 0, was written."""
+        return self.until(self.step[row - 1] if row else 0.0)
+
+    def joined(self, later: PilotRun) -> PilotRun | None:
+        """Return a later file of the same run with the rows of this one before its own.
+
+        Parameters
+        ----------
+        later : PilotRun
+            Of a log that was rotated, or of a run that was resumed into a new file. Where both
+            hold a step, the later row counts; settings that it does not tell stay as here.
+
+        Returns
+        -------
+        run : PilotRun or None
+            None where the later file starts no later than this one: it holds all, or the run was
+            started from scratch.
+        """
+        if not later.step.size or not self.step.size or self.step_unit != later.step_unit:
+            return None
+        kept = self.step < later.step[0]
+        if not kept.any():
+            return None
+        tested = self.eval_step < (later.eval_step[0] if later.eval_step.size else np.inf)
+        told = later.hyperparameters.model_dump(exclude_none=True)
+        return later.with_updates(
+            step=np.concatenate([self.step[kept], later.step]),
+            series=_rows_of_both(self.series, later.series, kept, later.step.size),
+            parts=_rows_of_both(self.parts, later.parts, kept, later.step.size),
+            eval_step=np.concatenate([self.eval_step[tested], later.eval_step]),
+            eval_reward=np.concatenate([self.eval_reward[tested], later.eval_reward]),
+            hyperparameters=self.hyperparameters.model_copy(update=told),
+        )
+
 
 _FIELDS = tuple(PilotRun.model_fields)
+
+
+def _rows_of_both(
+    earlier: dict[str, FloatArray], later: dict[str, FloatArray], kept: BoolArray, rows: int
+) -> dict[str, FloatArray]:
+    """Series of two files after each other; NaN where one of them lacks a series."""
+    return {
+        name: np.concatenate(
+            [
+                earlier.get(name, np.full(kept.size, np.nan))[kept],
+                later.get(name, np.full(rows, np.nan)),
+            ]
+        )
+        for name in {**earlier, **later}
+    }
 
 
 def parameters_from_name(model: str) -> float | None:

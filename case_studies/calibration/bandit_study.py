@@ -18,7 +18,6 @@ from advisor.errors import NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.model.priors import load_priors
 from advisor.model.priors.loader import NormalPrior
-from advisor.run.part import first_part
 
 SEEN = 0.3
 """Share of each run that is seen; its mean reward over the last tenth is asked."""
@@ -41,7 +40,7 @@ def forecast_cohort(number: int) -> dict[str, Any]:
     found = backtest(runs, seen=SEEN, priors=PRESET)
     doubting = load_priors(PRESET).model_copy(update={EXPONENT: DOUBTER})
     try:
-        posterior = fit([first_part(run, SEEN) for run in runs], priors=doubting)
+        posterior = fit([run.first_part(SEEN) for run in runs], priors=doubting)
         exponent = np.quantile(posterior.flat("rate.learning_rate"), QUANTILES).tolist()
     except NotConvergedError:
         exponent = None

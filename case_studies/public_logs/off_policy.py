@@ -15,7 +15,6 @@ from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.priors import load_priors
-from advisor.run.part import first_part
 from advisor.run.pilot_run import PilotRun
 
 SWEEP, EVERY = "off_policy_sweep", "every run, whole"
@@ -31,8 +30,8 @@ def designs(
     """Which runs are pilots, and how much of each is seen."""
     alive = [row for row in rows if row.label != "collapse"]
     found: dict[str, tuple[Sequence[Labelled], Callable[[PilotRun], PilotRun]]] = {
-        "first quarter of every run": (rows, lambda run: first_part(run, 0.25)),
-        "first half of every run": (rows, lambda run: first_part(run, 0.5)),
+        "first quarter of every run": (rows, lambda run: run.first_part(0.25)),
+        "first half of every run": (rows, lambda run: run.first_part(0.5)),
         "runs that lived, whole": (alive, _whole),
         EVERY: (rows, _whole),
     }

@@ -11,7 +11,6 @@ import numpy as np
 from advisor.diagnosis import find_collapse
 from advisor.forecast.forecaster import Target
 from advisor.logs.read import read_runs
-from advisor.run.part import first_part
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray
@@ -99,7 +98,7 @@ class World:
 
     def pilot(self, index: int, cut: int) -> PilotRun:
         """First steps of a run."""
-        return first_part(self.runs[index], cut / self.steps)
+        return self.runs[index].first_part(cut / self.steps)
 
 
 def read_worlds(paths: list[Path], *, scale: float = 1.0) -> list[World]:

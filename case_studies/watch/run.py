@@ -23,7 +23,6 @@ sys.path.insert(0, str(HERE))
 from failures import CAUSE, FAILURES, STEPS, config_of, train_one  # noqa: E402
 
 from advisor.forecast.fit import fit  # noqa: E402
-from advisor.forecast.summaries import rows_before  # noqa: E402
 from advisor.logs.demo import demo_folder  # noqa: E402
 from advisor.logs.read import read_runs  # noqa: E402
 from advisor.model.posterior import Posterior  # noqa: E402
@@ -75,7 +74,7 @@ def watched(case: tuple[Path, str, int, bool]) -> dict[str, Any]:
     watch = Watch(Posterior.load(folder / "posterior.nc"), planned_steps=STEPS)
     seen = []
     for rows in range(LEAST_ROWS, run.step.size + 1):
-        found = look(watch, rows_before(run, rows))
+        found = look(watch, run.before(rows))
         update = found.update
         seen.append(
             {

@@ -15,7 +15,6 @@ from advisor.errors import InputError
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
 from advisor.run.fingerprint import fingerprint
-from advisor.run.part import first_part
 from advisor.run.settings import PartialSettings
 
 METHODS = ["advisor", "last value", "exponential", "hill", "stretched", "ensemble"]
@@ -221,7 +220,7 @@ def test_the_preset_is_that_of_the_adapter_and_size(fits):
 def test_no_run_is_scored_under_a_preset_that_learned_from_it(fits):
     """Whether it learned from the whole run or from a part of it, as a pilot."""
     runs = finished("sort")
-    pilot = first_part(runs[2], 0.1)
+    pilot = runs[2].first_part(0.1)
     for known in (runs[2], pilot):
         preset = load_priors("lora").model_copy(
             update={"name": "team", "learned_from": (fingerprint(known),)}

@@ -7,7 +7,6 @@ import pytest
 from synthetic import Plan, rising
 
 from advisor.run.fingerprint import fingerprint
-from advisor.run.part import first_part
 
 
 def noisy(seed=0, plan=None, rows=100):
@@ -19,7 +18,7 @@ def noisy(seed=0, plan=None, rows=100):
 def test_part_of_a_run_is_known_again(share):
     run = noisy()
     assert len(fingerprint(run)) == 64
-    assert fingerprint(first_part(run, share)) == fingerprint(run)
+    assert fingerprint(run.first_part(share)) == fingerprint(run)
 
 
 def test_what_a_trainer_prints_is_known_again():
@@ -59,7 +58,7 @@ def test_lost_rewards_are_passed_over():
     reward = run.reward.copy()
     reward[[1, 50]] = np.nan
     holed = run.with_updates(series={"reward": reward})
-    assert fingerprint(holed) == fingerprint(first_part(holed, 0.3)) != fingerprint(run)
+    assert fingerprint(holed) == fingerprint(holed.first_part(0.3)) != fingerprint(run)
 
 
 @pytest.mark.parametrize("rewards", [np.zeros(100), np.tile([0.0, 0.5, 1.0], 30), np.ones(3)])

@@ -8,7 +8,6 @@ from watched import PLAN
 
 from advisor.advice.cost import CostModel
 from advisor.diagnosis import Card, Diagnosis, diagnose
-from advisor.forecast.summaries import rows_before
 from advisor.monitoring import Update, Watch, decide, look
 from advisor.monitoring.update import Band, Interval
 from advisor.run.settings import PartialSettings
@@ -118,10 +117,10 @@ def test_a_healthy_run_goes_on_and_a_broken_one_does_not(posterior, rows):
     watch = Watch(posterior, planned_steps=2 * PLAN.steps)
     healthy = PLAN.run(rows)
     for seen in (15, 40, 100):
-        assert not look(watch, rows_before(healthy, seen)).advice.is_alarm
+        assert not look(watch, healthy.before(seen)).advice.is_alarm
     broken = PLAN.run(np.where(np.arange(PLAN.steps) < 60, rows, 0.02))
-    assert not look(watch, rows_before(broken, 60)).advice.is_alarm
-    alarms = [look(watch, rows_before(broken, seen)).advice.is_alarm for seen in range(61, 66)]
+    assert not look(watch, broken.before(60)).advice.is_alarm
+    alarms = [look(watch, broken.before(seen)).advice.is_alarm for seen in range(61, 66)]
     assert alarms[-1]
     assert diagnose(broken).verdict == "FAIL"
 

@@ -13,7 +13,6 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.observed_run import see
 from advisor.forecast.run_effects import laws_of
-from advisor.forecast.summaries import rows_before
 from advisor.monitoring import Watch
 
 TARGET = Target("sort", "tiny-s", 1e5)
@@ -47,7 +46,7 @@ def test_the_interval_covers_runs_that_the_posterior_makes(posterior):
     inside, narrower, due = [], [], []
     for number in range(60):
         run, level = born(posterior, 13 * number % 1000, number)
-        update = watch.update(rows_before(run, SEEN))
+        update = watch.update(run.before(SEEN))
         final = update.final
         due.append(update.refit_due)
         inside.append(final.low <= level[-1] <= final.high)
@@ -64,7 +63,7 @@ def test_rows_narrow_the_forecast_and_the_end_ends_it(posterior):
     run, level = born(posterior, 7, 3)
     widths, shares = [], []
     for seen in (5, 40, 75, END):
-        update = watch.update(rows_before(run, seen))
+        update = watch.update(run.before(seen))
         widths.append(update.final.high - update.final.low)
         shares.append(update.share_made)
         assert update.step == seen
@@ -79,17 +78,17 @@ def test_rows_narrow_the_forecast_and_the_end_ends_it(posterior):
 def test_an_update_takes_less_than_a_tenth_of_a_second(posterior, rows):
     watch = Watch(posterior, planned_steps=END)
     run = PLAN.run(rows)
-    watch.update(rows_before(run, 50))
+    watch.update(run.before(50))
     spent = []
     for more in range(5):
         started = time.process_time()  # other processes may hold the cores
-        watch.update(rows_before(run, 50 + more))
+        watch.update(run.before(50 + more))
         spent.append(time.process_time() - started)
     assert min(spent) < 0.1
 
 
 def test_the_target_is_reached_or_not(posterior, rows):
-    run = rows_before(PLAN.run(rows), 60)
+    run = PLAN.run(rows).before(60)
     chances = [
         Watch(posterior, planned_steps=END, target_reward=wanted).update(run).p_reach
         for wanted in (0.3, 0.78, 0.99)
@@ -112,7 +111,7 @@ def test_living_on_speaks_for_stability():
     posterior = made_up([PLAN], draws=500, moved={"hazard.level": -4.0})
     watch = Watch(posterior, planned_steps=END)
     run = PLAN.run(0.8 - 0.6 * np.exp(-np.arange(END) / 20))
-    risks = [watch.update(rows_before(run, seen)).p_unstable for seen in (10, 50, 90)]
+    risks = [watch.update(run.before(seen)).p_unstable for seen in (10, 50, 90)]
     assert risks == sorted(risks, reverse=True)
     assert risks[0] > 0.3
     assert risks[2] < 0.2
@@ -122,7 +121,7 @@ def test_a_learning_rate_that_jumps_in_the_log_is_taken_up(posterior, rows):
     rate = np.where(np.arange(END) < 50, 3e-4, 1e-2)
     run = PLAN.run(rows, series={"reward": rows, "learning_rate": rate})
     watch = Watch(posterior, planned_steps=2 * END)
-    before, after = (watch.update(rows_before(run, seen)) for seen in (50, 52))
+    before, after = (watch.update(run.before(seen)) for seen in (50, 52))
     assert after.settings.learning_rate == 1e-2
     assert after.p_unstable > before.p_unstable + 0.3
     assert "0.01" in " ".join(after.notes)
@@ -140,10 +139,10 @@ def test_a_fallen_run_stays_where_it_is(posterior, rows):
 
 def test_a_drop_surprises_and_noise_does_not(posterior, rows):
     watch = Watch(posterior, planned_steps=END)
-    calm = watch.update(rows_before(PLAN.run(rows), 60)).surprise
+    calm = watch.update(PLAN.run(rows).before(60)).surprise
     low = rows.copy()
     low[55:60] = 0.3
-    drop = watch.update(rows_before(PLAN.run(low), 60)).surprise
+    drop = watch.update(PLAN.run(low).before(60)).surprise
     assert calm > 0.01
     assert drop < 0.001
 
@@ -229,7 +228,7 @@ def test_impossible_requests(posterior, wanted, key):
 
 def test_rows_that_were_fitted_do_not_count_twice(posterior, rows):
     run = PLAN.run(rows)
-    first = rows_before(run, 40)
+    first = run.before(40)
     again = Watch(posterior, planned_steps=END, fitted=first)
     update = again.update(first)
     assert update.pareto_k == pytest.approx(0.0, abs=0.01)
