@@ -36,10 +36,15 @@ class PartialSettings(BaseModel):
     lag : float
         Age, in optimizer steps, of the freshest sample at a refresh; 0 when synchronous.
     optimizer : {"adamw", "adam", "sgd"}
+        Rule by which a gradient moves the parameters.
     momentum : float
         AdamW's first-moment decay, or SGD's momentum.
-    schedule, warmup_steps, planned_steps
-        Learning-rate schedule, its linear warm-up and its full length, in optimizer steps.
+    schedule : {"constant", "linear", "cosine"}
+        Decay of the learning rate after its warm-up.
+    warmup_steps : int
+        Optimizer steps of linear warm-up.
+    planned_steps : int
+        Full length of the schedule, in optimizer steps.
     kl_coefficient : float
         Weight of the KL penalty to the reference policy.
     clip_low, clip_high : float
@@ -48,8 +53,10 @@ class PartialSettings(BaseModel):
         What the advantages are divided by.
     importance_ratio : bool
         Whether stale samples are corrected by an importance ratio.
-    adapter, adapter_rank
-        Full fine-tuning or LoRA, and LoRA's rank.
+    adapter : {"full", "lora"}
+        Full fine-tuning or LoRA.
+    adapter_rank : int
+        Rank of the LoRA adapter.
     max_completion_length : int
         Token limit of a completion.
     """

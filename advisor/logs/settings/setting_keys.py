@@ -14,16 +14,24 @@ from advisor.logfiles.columns import nearest
 from advisor.run.pilot_run import parameters_from_name
 from advisor.run.settings import PartialSettings
 
-RUN_KEYS = (
-    "model",
-    "task",
-    "parameters",
-    "seed",
-    "reward_floor",
-    "reward_ceiling",
-    "logging_steps",
-    "refresh_interval",
-)
+TEXTS = {
+    "model": "Name of the base model; runs of one name pool.",
+    "task": "Name of the task; runs of one name pool.",
+}
+WHOLE_FROM = {"seed": 0, "logging_steps": 1, "refresh_interval": 1}
+"""Whole numbers, and the least that each may be."""
+
+RUN_KEYS = {
+    **TEXTS,
+    "parameters": "All parameters of the base model: a number, or text such as '7B'.",
+    "seed": "Seed of the run.",
+    "reward_floor": "Lowest reward that a completion can have.",
+    "reward_ceiling": "Highest reward that a completion can have.",
+    "logging_steps": "Optimizer steps that one row of the log averages.",
+    "refresh_interval": "Optimizer steps per batch of rollouts, K: mini-batches times epochs.",
+}
+"""Keys beside the settings -> what they mean."""
+
 KEYS = (*PartialSettings.model_fields, *RUN_KEYS)
 """Every key that a sidecar entry or an override may set."""
 
@@ -100,7 +108,7 @@ def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
 
 
 def _run_value(key: str, value: Any) -> Any:
-    if key in ("model", "task"):
+    if key in TEXTS:
         if not isinstance(value, str) or not value.strip():
             raise ValueError("should be text")
         return value.strip()
@@ -118,7 +126,7 @@ def _run_value(key: str, value: Any) -> Any:
         if number <= 0:
             raise ValueError("should be greater than 0")
         return number
-    least = 0 if key == "seed" else 1
+    least = WHOLE_FROM[key]
     if number != int(number) or number < least:
         raise ValueError(f"should be a whole number of at least {least}")
     return int(number)
