@@ -417,7 +417,7 @@ def undocumented(node: Function | ast.ClassDef) -> Iterator[str]:
         if parameter not in names:
             yield f"does not document its parameter '{parameter}'"
     returns = node.returns is not None and ast.unparse(node.returns) not in NOTHING
-    if returns and not sections.keys() & RESULTS:
+    if returns and parameters(node) and not sections.keys() & RESULTS:
         yield "does not document what it returns"
 
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from advisor.theory.arrays import namespace
 
 TAYLOR_RADIUS = 1e-3
@@ -72,15 +70,19 @@ def coefficients(
 
 
 def damping_ratio(oscillator: Oscillator) -> Any:
-    """Zeta = gamma / (2 sqrt(m k)): above 1 overdamped, 1 critical, below 1 oscillatory."""
+    """Zeta = gamma / (2 sqrt(m k)): above 1 overdamped, 1 critical, below 1 oscillatory.
+
+    Parameters
+    ----------
+    oscillator : Oscillator
+
+    Returns
+    -------
+    ratio : array_like
+    """
     xp = namespace(*oscillator)
     mass, damping, stiffness = oscillator
     return damping / (2 * xp.sqrt(mass * stiffness))
-
-
-def relaxation_time(oscillator: Oscillator) -> Any:
-    """T = gamma / k in optimizer steps, the timescale of the overdamped exponential."""
-    return oscillator.damping / oscillator.stiffness
 
 
 def oscillatory_onset(momentum: Any) -> Any:
@@ -185,52 +187,20 @@ def trajectory(time: Any, start: Any, plateau: Any, oscillator: Oscillator) -> A
 
 
 def overdamped_trajectory(time: Any, start: Any, plateau: Any, relaxation: Any) -> Any:
-    """Deep-overdamped limit ``R* - (R* - R0) e^{-t/T}``, the empirical single exponential."""
-    xp = namespace(time, start, plateau, relaxation)
-    return plateau + (start - plateau) * xp.exp(-time / relaxation)
-
-
-def simulate_recursion(
-    steps: int,
-    stiffness: float,
-    momentum: float,
-    *,
-    refresh_interval: int = 1,
-    uncorrected_share: float = 1.0,
-    lag_cycles: int = 0,
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Step the raw optimizer recursion that the closed form approximates.
+    """Single exponential, the limit of strong damping: ``R* - (R* - R0) e^{-t/T}``.
 
     Parameters
     ----------
-    steps : int
+    time : array_like
         Optimizer steps.
-    stiffness : float
-        k, per step.
-    momentum : float
-        In [0, 1).
-    refresh_interval : int
-        K, optimizer steps per snapshot.
-    uncorrected_share : float
-        Share of the gradient that sees the snapshot; the rest sees the present.
-    lag_cycles : int
-        Age of the snapshot in whole refreshes (0 synchronous, 1 double buffer).
+    start, plateau : array_like
+        R0 and R*, rewards.
+    relaxation : array_like
+        T in optimizer steps.
 
     Returns
     -------
-    distance : ndarray of shape (steps + 1,)
-        u in units of its start; may overflow to inf where the configuration is unstable.
+    reward : array_like
     """
-    u, v = 1.0, 0.0
-    history = [u] * (lag_cycles + 1)
-    out = np.empty(steps + 1)
-    out[0] = u
-    with np.errstate(over="ignore", invalid="ignore"):
-        for step in range(steps):
-            if step % refresh_interval == 0:
-                history = [*history[1:], u] if step else history
-            gradient = uncorrected_share * history[0] + (1 - uncorrected_share) * u
-            v = momentum * v - (1 - momentum) * stiffness * gradient
-            u = u + v
-            out[step + 1] = u
-    return out
+    xp = namespace(time, start, plateau, relaxation)
+    return plateau + (start - plateau) * xp.exp(-time / relaxation)

@@ -10,6 +10,10 @@ from decisions import STEADY, STEPS, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
+from theory_oracles import (
+    held_inflation,
+    held_limit,
+)
 
 from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster, Target
@@ -24,7 +28,6 @@ from advisor.forecast.stability import (
     stiffness_left,
 )
 from advisor.model.equations import MOST_HAZARD
-from advisor.theory import held_inflation, held_limit
 
 TARGET = Target("sort", "tiny-s", 1e5)
 STIFF = {"log_slope": -1.0, "headroom_logit": 1.0}

@@ -7,13 +7,15 @@ import pytest
 from decisions import STEADY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from advisor.theory import (
+from theory_oracles import (
     critical_stiffness,
     held_limit,
-    lag_in_cycles,
     partial_correction_limit,
     schedule_radius,
+)
+
+from advisor.theory import (
+    lag_in_cycles,
     stiffness_limit,
 )
 from advisor.theory.refresh_limit import LEAST, MOST, SHARES

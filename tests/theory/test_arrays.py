@@ -11,6 +11,9 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from theory_oracles import (
+    stationary_variance,
+)
 
 import advisor.theory
 from advisor.theory import (
@@ -18,7 +21,6 @@ from advisor.theory import (
     damping_ratio,
     oscillatory_onset,
     overdamped_trajectory,
-    stationary_variance,
 )
 from advisor.theory.arrays import namespace
 

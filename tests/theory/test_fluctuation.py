@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-
-from advisor.theory import (
-    PromptDifficulty,
+from theory_oracles import (
     held_inflation,
     mean_depression,
     reward_noise_variance,
     stationary_variance,
+)
+
+from advisor.theory import (
+    PromptDifficulty,
     temperature,
 )
 

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
+from theory_oracles import (
+    relaxation_time,
+)
 
 from advisor.theory import (
     Oscillator,
@@ -16,7 +19,6 @@ from advisor.theory import (
     damping_ratio,
     decay,
     overdamped_trajectory,
-    relaxation_time,
     trajectory,
 )
 from advisor.theory.oscillator import TAYLOR_RADIUS

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from theory_oracles import (
+    relaxation_time,
+    simulate_recursion,
+)
 
 from advisor.theory import (
     Oscillator,
     coefficients,
     decay,
-    relaxation_time,
-    simulate_recursion,
     trajectory,
 )
 

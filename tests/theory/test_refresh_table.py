@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from advisor.theory import (
-    coefficients,
+from theory_oracles import (
     critical_stiffness,
     delay_radius,
     held_limit,
-    lag_in_cycles,
     partial_correction_limit,
     schedule_radius,
     stability_margin,
     sufficient_margin,
+)
+
+from advisor.theory import (
+    coefficients,
+    lag_in_cycles,
 )
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=300)

@@ -1,0 +1,322 @@
+"""What the theory says in closed form or step by step: oracles for what the package computes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.theory import Oscillator, cycle_map, lag_in_cycles, spectral_radius, temperature
+from advisor.theory.arrays import FloatArray
+
+
+def _geometric(momentum: float, interval: int) -> float:
+    """S1 = sum of momentum^j, j = 1..K."""
+    return momentum * (1 - momentum**interval) / (1 - momentum)
+
+
+def held_map(stiffness: float, momentum: float, interval: int) -> FloatArray:
+    """Map of (u, v) over one refresh when the gradient is held at the snapshot.
+
+    Parameters
+    ----------
+    stiffness : float
+        k, per optimizer step.
+    momentum : float
+        In [0, 1).
+    interval : int
+        K, optimizer steps per refresh.
+
+    Returns
+    -------
+    matrix : ndarray of shape (2, 2)
+        ``[[1 - k (K - S1), S1], [-k (1 - momentum^K), momentum^K]]``.
+    """
+    s1, power = _geometric(momentum, interval), momentum**interval
+    return np.array([[1 - stiffness * (interval - s1), s1], [-stiffness * (1 - power), power]])
+
+
+def flip_limit(momentum: float, interval: int) -> float:
+    """Stiffness at which a multiplier leaves through -1 (period-2 oscillation over refreshes)."""
+    power = momentum**interval
+    denominator = interval * (1 + power) - 2 * _geometric(momentum, interval)
+    return 2 * (1 + power) / denominator if denominator > 0 else math.inf
+
+
+def neimark_sacker_limit(momentum: float, interval: int) -> float:
+    """Stiffness at which a complex pair leaves the unit circle (growing slow oscillation)."""
+    if momentum == 0 or interval == 1:
+        return math.inf
+    power = momentum**interval
+    denominator = _geometric(momentum, interval) - interval * power
+    return (1 - power) / denominator if denominator > 0 else math.inf
+
+
+def held_limit(momentum: float, interval: int) -> float:
+    """Largest stable stiffness, per step, for a snapshot held K steps: the nearer of both limits.
+
+    Examples
+    --------
+    >>> held_limit(0.0, 8) * 8
+    2.0
+    """
+    return min(flip_limit(momentum, interval), neimark_sacker_limit(momentum, interval))
+
+
+def stability_margin(
+    stiffness: npt.ArrayLike,
+    momentum: float,
+    interval: int,
+    *,
+    lag: float = 0.0,
+    uncorrected_share: npt.ArrayLike = 1.0,
+    stiffness_ratio: npt.ArrayLike = 1.0,
+) -> FloatArray:
+    """Distance of the refresh map from instability; negative means it diverges.
+
+    Parameters
+    ----------
+    stiffness : array_like of shape (...)
+        k of the slow, reward-weighted mode that a reward curve shows, per optimizer step.
+    momentum, interval, lag
+        Momentum, K and lag in optimizer steps (rounded up to whole refreshes).
+    uncorrected_share : array_like of shape (...)
+        s in [0, 1].
+    stiffness_ratio : array_like of shape (...)
+        Stiffest mode over fitted mode, >= 1: the stiffest mode sets stability.
+
+    Returns
+    -------
+    margin : ndarray of shape (...)
+        ``1 - spectral radius``.
+    """
+    k = np.asarray(stiffness, dtype=float) * np.asarray(stiffness_ratio, dtype=float)
+    cycles = lag_in_cycles(lag, interval)
+    return 1 - spectral_radius(cycle_map(k, momentum, interval, uncorrected_share, cycles))
+
+
+def paper_margin(stiffness: npt.ArrayLike, interval: int) -> FloatArray:
+    """``1 - k K``: the threshold rule of arXiv:2606.30789, EMA normalisation; negative = beyond."""
+    return 1 - np.asarray(stiffness, dtype=float) * interval
+
+
+def sufficient_margin(
+    stiffness: npt.ArrayLike, interval: npt.ArrayLike, lag: npt.ArrayLike = 0.0
+) -> FloatArray:
+    """``1 - k (lag + K/2)``: positive is sufficient for stability whatever the schedule.
+
+    Checked on momentum in [0, .99], K <= 64 and 0 to 4 cycles of lag. If the lag is no multiple of
+    K, :func:`stability_margin` rounds it up and can be negative where this is positive.
+    """
+    age = np.asarray(lag, dtype=float) + np.asarray(interval, dtype=float) / 2
+    return np.asarray(1 - np.asarray(stiffness, dtype=float) * age)
+
+
+def delay_radius(stiffness: float, momentum: float, delay: int) -> float:
+    """Spectral radius when every gradient is exactly ``delay`` optimizer steps old.
+
+    Parameters
+    ----------
+    stiffness : float
+        k, per step.
+    momentum : float
+        In [0, 1).
+    delay : int
+        Age in optimizer steps.
+    """
+    polynomial = np.zeros(max(2, delay + 1) + 1)
+    polynomial[0] = 1
+    polynomial[1] -= 1 + momentum
+    polynomial[2] += momentum
+    polynomial[delay + 1] += (1 - momentum) * stiffness
+    return float(np.abs(np.roots(polynomial)).max())
+
+
+def critical_stiffness(
+    radius: Callable[[float], float], *, low: float = 1e-8, high: float = 1e3, points: int = 2000
+) -> float:
+    """Smallest stiffness at which ``radius(stiffness)`` exceeds one.
+
+    Parameters
+    ----------
+    radius : callable
+        Spectral radius as a function of the stiffness, per step.
+    low, high : float
+        Range that is scanned, geometrically, before bisection.
+    points : int
+        Points of that scan: a window of instability narrower than their spacing is missed.
+
+    Returns
+    -------
+    stiffness : float
+        ``inf`` where the whole range is stable.
+    """
+    tolerance = 1e-10
+    grid = np.geomspace(low, high, points)
+    for below, above in itertools.pairwise(grid):
+        if radius(float(above)) > 1 + tolerance:
+            lo, hi = float(below), float(above)
+            for _ in range(80):
+                middle = (lo + hi) / 2
+                lo, hi = (lo, middle) if radius(middle) > 1 + tolerance else (middle, hi)
+            return (lo + hi) / 2
+    return math.inf
+
+
+def partial_correction_limit(interval: int, uncorrected_share: float) -> float:
+    """Largest stable stiffness without momentum when a share s > 1/2 of the gradient is stale.
+
+    ``k = (1 - (2s - 1)^{1/K}) / (1 - s)``; without momentum there is no refresh threshold for
+    s <= 1/2 (only the on-policy bound on the fresh part remains), so ``inf`` is returned there.
+    """
+    if uncorrected_share <= 0.5:
+        return math.inf
+    if uncorrected_share == 1:
+        return 2.0 / interval
+    fresh = 1 - uncorrected_share
+    return float((1 - (2 * uncorrected_share - 1) ** (1 / interval)) / fresh)
+
+
+def schedule_radius(
+    momentum: float, interval: int, *, uncorrected_share: float = 1.0, lag_cycles: int = 0
+) -> Callable[[float], float]:
+    """Spectral radius of one refresh schedule as a function of stiffness, for the scan above."""
+
+    def radius(stiffness: float) -> float:
+        matrix: Any = cycle_map(stiffness, momentum, interval, uncorrected_share, lag_cycles)
+        return float(spectral_radius(matrix))
+
+    return radius
+
+
+def stationary_variance(
+    learning_rate: Any,
+    curvature: Any,
+    momentum: Any,
+    prompts_per_step: Any,
+    group_size: Any,
+    sample_variance: Any = 1.0,
+) -> Any:
+    """Stationary variance of the mode coordinate on policy, exact for the discrete recursion.
+
+    Parameters
+    ----------
+    learning_rate, curvature : array_like
+        eta and h; their product is the stiffness k per step.
+    momentum : array_like
+        In [0, 1), EMA form.
+    prompts_per_step, group_size : array_like
+        P and G.
+    sample_variance : array_like
+        Per-sample gradient variance s_g^2.
+
+    Returns
+    -------
+    variance : array_like
+        ``eta s_g^2 (1 + mu) / (P G h (2 (1 + mu) - eta (1 - mu) h))``; diverges at the on-policy
+        limit ``k (1 - mu) = 2 (1 + mu)``.
+
+    Notes
+    -----
+    The logged reward shows ``R'^2`` times this; the mean reward is lower by
+    :func:`mean_depression`. Both scales are learned apart.
+    """
+    heat = temperature(learning_rate, prompts_per_step, group_size, sample_variance)
+    return (
+        heat
+        * (1 + momentum)
+        / (curvature * (2 * (1 + momentum) - learning_rate * (1 - momentum) * curvature))
+    )
+
+
+def held_inflation(stiffness: Any, interval: Any) -> Any:
+    """Variance relative to K = 1 when the snapshot is held K steps, without momentum.
+
+    ``(2 - k) / (2 - K k)``: doubles half-way to the threshold ``K k = 2`` and diverges there, which
+    makes rising variance (and autocorrelation) the early warning.
+    """
+    return (2 - stiffness) / (2 - interval * stiffness)
+
+
+def mean_depression(reward_curvature: Any, variance: Any) -> Any:
+    """Mean reward lost to a fluctuation: ``|R''| Var(u) / 2``."""
+    return abs(reward_curvature) * variance / 2
+
+
+def reward_noise_variance(
+    within: Any, between: Any, group_size: Any, prompts_per_step: Any, rows: Any = 1
+) -> Any:
+    """Variance of a logged mean reward around the policy's expected reward, fresh prompts.
+
+    Parameters
+    ----------
+    within : array_like
+        E[p (1 - p)], mean variance of one completion's reward given its prompt.
+    between : array_like
+        Var(p) over prompts: a floor that G does not move.
+    group_size, prompts_per_step : array_like
+        G, and the prompts P behind one row.
+    rows : array_like
+        Rows (or ``logging_steps``) averaged into the value.
+
+    Returns
+    -------
+    variance : array_like
+        ``(within / G + between) / (P rows)``.
+    """
+    return (within / group_size + between) / (prompts_per_step * rows)
+
+
+def relaxation_time(oscillator: Oscillator) -> Any:
+    """T = gamma / k in optimizer steps, the timescale of the overdamped exponential."""
+    return oscillator.damping / oscillator.stiffness
+
+
+def simulate_recursion(
+    steps: int,
+    stiffness: float,
+    momentum: float,
+    *,
+    refresh_interval: int = 1,
+    uncorrected_share: float = 1.0,
+    lag_cycles: int = 0,
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Step the raw optimizer recursion that the closed form approximates.
+
+    Parameters
+    ----------
+    steps : int
+        Optimizer steps.
+    stiffness : float
+        k, per step.
+    momentum : float
+        In [0, 1).
+    refresh_interval : int
+        K, optimizer steps per snapshot.
+    uncorrected_share : float
+        Share of the gradient that sees the snapshot; the rest sees the present.
+    lag_cycles : int
+        Age of the snapshot in whole refreshes (0 synchronous, 1 double buffer).
+
+    Returns
+    -------
+    distance : ndarray of shape (steps + 1,)
+        u in units of its start; may overflow to inf where the configuration is unstable.
+    """
+    u, v = 1.0, 0.0
+    history = [u] * (lag_cycles + 1)
+    out = np.empty(steps + 1)
+    out[0] = u
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(steps):
+            if step % refresh_interval == 0:
+                history = [*history[1:], u] if step else history
+            gradient = uncorrected_share * history[0] + (1 - uncorrected_share) * u
+            v = momentum * v - (1 - momentum) * stiffness * gradient
+            u = u + v
+            out[step + 1] = u
+    return out
