@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+from advisor.model.posterior import INTERVAL, Meta
 from advisor.run.settings import Settings
+
+ENDS = ((1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2)
+"""Levels of the lower end, median and upper end of the interval that every figure shows."""
 
 
 def scientific(value: float) -> str:
@@ -30,6 +34,10 @@ def quantity(value: float) -> str:
     if value and not 1e-4 <= abs(value) < 1e6:
         return scientific(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+ROLES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}
+"""Kind of answer -> what its settings are called."""
 
 
 def level_text(share: float) -> str:
@@ -63,6 +71,13 @@ def shorten(name: str, limit: int = 26) -> str:
         return name
     left = (limit - 1) // 2
     return f"{name[:left]}…{name[-(limit - 1 - left) :]}"
+
+
+def most_piloted(meta: Meta, limit: int) -> list[tuple[str, str]]:
+    """Pairs of task and model with most pilots, at most ``limit``, in the posterior's order."""
+    pilots = [sum((run.task, run.model) == pair for run in meta.runs) for pair in meta.groups]
+    first = sorted(range(len(pilots)), key=lambda index: -pilots[index])[:limit]
+    return [meta.groups[index] for index in sorted(first)]
 
 
 def left_out_note(pairs: int) -> str:

@@ -43,16 +43,10 @@ class Label:
 def place_labels(
     axes: Axes, labels: Sequence[Label], points: FloatArray, lines: FloatArray
 ) -> None:
-    """Write each label beside its point, the first where it likes best.
+    """Write each label, the most important first, beside its point in axes with final limits.
 
-    Parameters
-    ----------
-    axes : matplotlib axes
-        With its final limits; the figure is laid out here.
-    labels : sequence of Label
-        In order of importance.
-    points, lines : ndarray of shape (n, 2)
-        Data coordinates that labels should not cover: marks, and samples along lines.
+    Points and lines (marks, and samples along lines) are data coordinates of shape (n, 2) that
+    labels should not cover.
     """
     figure = axes.figure
     figure.draw_without_rendering()  # type: ignore[union-attr]
@@ -121,7 +115,7 @@ def _inside(box: FloatArray, frame: FloatArray) -> bool:
 
 
 def _overlap(box: FloatArray, other: FloatArray) -> float:
-    """Share of the smaller box that the two have in common, with their margins; at least .2."""
+    """Share of the smaller box that the two have in common, with their margins; at least 0.2."""
     sides = np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2]) + 2 * PAD
     if np.any(sides <= 0):
         return 0.0
@@ -141,8 +135,6 @@ def _crowding(leader: FloatArray, marks: FloatArray, point: float) -> int:
 
 
 def _write(axes: Axes, label: Label, place: FloatArray, *, is_far: bool) -> None:
-    from matplotlib.patheffects import withStroke
-
     anchor = _pixels(axes, np.array([[label.x, label.y]]))[0]
     offset = (place[:2] + place[2:]) / 2 - anchor
     point = axes.figure.dpi / 72.0
@@ -162,15 +154,14 @@ def _write(axes: Axes, label: Label, place: FloatArray, *, is_far: bool) -> None
             },
             zorder=3,
         ).set_in_layout(False)
-    axes.annotate(
-        style.plain(label.text),
-        xy=(label.x, label.y),
-        xytext=tuple(offset / point),
-        textcoords="offset points",
+    style.write(
+        axes,
+        label.text,
+        (label.x, label.y),
+        tuple(offset / point),
+        rim=2.6,
         ha="center",
         va="center",
-        fontsize=style.NOTE,
         color=label.color,
         zorder=7,
-        path_effects=[withStroke(linewidth=2.6, foreground="white")],
     ).set_in_layout(False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ BLUE, SKY, GREEN, ORANGE, VERMILLION, PURPLE = (
     "#CC79A7",
 )
 """Colours that all common kinds of colour blindness keep apart (Okabe and Ito 2008)."""
+
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
+"""Order in which lines of equal rank are coloured."""
 
 INK, MUTED, FAINT, WASH = "#1A1A1A", "#666666", "#C4C4C4", "#F0F0F0"
 """Text; secondary text and frames; what stays in the background; empty ground."""
@@ -63,17 +66,33 @@ def tidy(axes: Axes, *, title: str = "", note: str = "", x: str = "", y: str = "
         pad=10 + NOTE + (NOTE + 3) * note.count("\n") if note else 6,
     )
     if note:
-        axes.annotate(
-            plain(note),
-            xy=(0, 1),
-            xytext=(0, 5),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontsize=NOTE,
-            color=MUTED,
-        )
+        write(axes, note, (0, 1), (0, 5), xycoords="axes fraction", color=MUTED)
     axes.set_xlabel(plain(x), fontsize=LABEL, color=INK)
     axes.set_ylabel(plain(y), fontsize=LABEL, color=INK)
+
+
+def write(
+    axes: Axes,
+    text: str,
+    at: tuple[float, float],
+    offset: tuple[float, float] = (0, 0),
+    *,
+    rim: float = 0.0,
+    **look: Any,
+) -> Any:
+    """Write at an offset in points from a place; a rim in points keeps it legible on marks."""
+    from matplotlib.patheffects import withStroke
+
+    rimmed = {"path_effects": [withStroke(linewidth=rim, foreground="white")]} if rim else {}
+    given = {"fontsize": NOTE, "color": INK, "textcoords": "offset points", **rimmed, **look}
+    return axes.annotate(plain(text), xy=at, xytext=offset, **given)
+
+
+def padded(values: Sequence[float], share: float, least: float) -> tuple[float, float]:
+    """Ends of values with a margin on both sides: a share of their span, or of the least one."""
+    low, high = float(min(values)), float(max(values))
+    margin = share * max(high - low, least)
+    return low - margin, high + margin
 
 
 def tidy_bar(bar: Colorbar, label: str) -> None:
@@ -106,19 +125,9 @@ def risk_colors() -> Colormap:
 
 
 def log_ticks(
-    axis: Axis, low: float, high: float, write: Callable[[float], str] = scientific
+    axis: Axis, low: float, high: float, text: Callable[[float], str] = scientific
 ) -> None:
-    """Label a log axis the way learning rates are written: 1e-4, 3e-4, 1e-3.
-
-    Parameters
-    ----------
-    axis : matplotlib axis
-        Already logarithmic.
-    low, high : float
-        Its limits; decades only where they span more than two and a half.
-    write : callable
-        Text of a tick.
-    """
+    """Label a log axis from ``low`` to ``high`` the way learning rates are written: 1e-4, 3e-4."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
     decades = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1)
@@ -128,7 +137,7 @@ def log_ticks(
     stride = max(1, round(span / 6))
     ticks = [lead * 10.0**d for d in decades if d % stride == 0 for lead in leads]
     axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     minor = [lead * 10.0**d for d in decades for lead in range(1, 10)]
     axis.set_minor_locator(FixedLocator([tick for tick in minor if low <= tick <= high]))
     axis.set_minor_formatter(NullFormatter())
@@ -141,22 +150,7 @@ def plain(text: str) -> str:
 
 
 def spread_apart(wanted: Sequence[float], gap: float, low: float, high: float) -> FloatArray:
-    """Move label positions as little as needed to keep ``gap`` between neighbours.
-
-    Parameters
-    ----------
-    wanted : sequence of float
-        Where the labels should stand, in any order.
-    gap : float
-        Least distance; shrunk where the labels cannot fit otherwise.
-    low, high : float
-        Bounds.
-
-    Returns
-    -------
-    positions : ndarray of shape (labels,)
-        In the order of ``wanted``.
-    """
+    """Move positions within bounds as little as keeps ``gap``, or what fits, between neighbours."""
     values = np.asarray(wanted, dtype=float)
     if values.size == 0:
         return values

@@ -68,10 +68,10 @@ class Ranks:
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
-        told = "; ".join(f"{one.name}: R-hat {one.rhat:.3f}, {one.ess:.0f}" for one in self.worst)
+        listed = "; ".join(f"{one.name}: R-hat {one.rhat:.3f}, {one.ess:.0f}" for one in self.worst)
         return (
             f"Ranks of the draws by chain, of the {len(self.worst)} of {self.parameters} "
-            f"parameters with the largest R-hat; effective draws of each: {told}."
+            f"parameters with the largest R-hat; effective draws of each: {listed}."
         )
 
     @property
@@ -86,12 +86,7 @@ class Ranks:
 
 
 def convergence_info(posterior: Posterior) -> Ranks:
-    """Find the parameters that mixed worst.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    """
+    """Find the parameters that mixed worst."""
     flat = _scalars(posterior.draws, posterior.meta)
     with np.errstate(invalid="ignore", divide="ignore"):  # a chain that never moved
         found = convergence(flat)
@@ -144,8 +139,6 @@ def _words(name: str) -> str:
 
 COLUMNS = 3
 
-CHAINS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.VERMILLION)
-
 
 def draw_convergence(info: Ranks) -> Figure:
     """Draw one panel per parameter, with ArviZ's rank plot."""
@@ -158,7 +151,7 @@ def draw_convergence(info: Ranks) -> Figure:
         axes.remove()
     panels = panels[:count]
     chains = info.worst[0].draws.shape[0]
-    colors = [CHAINS[chain % len(CHAINS)] for chain in range(chains)]
+    colors = [style.CYCLE[chain % len(style.CYCLE)] for chain in range(chains)]
     x, y = draw_ranks(panels, [one.draws for one in info.worst], colors)
     for index, (axes, one) in enumerate(zip(panels, info.worst, strict=True)):
         name, _, owner = one.name.partition("\n")

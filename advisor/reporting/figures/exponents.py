@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from advisor.findings.design import informed_share
-from advisor.model.posterior import INTERVAL, Posterior
+from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import share_text
+from advisor.reporting.names import ENDS, share_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,20 +122,14 @@ class Exponents:
 
 
 def exponents_info(posterior: Posterior) -> Exponents:
-    """Collect what the figure shows.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    """
+    """Collect intervals of the exponents, their priors', and the theory's values."""
     informed = informed_share(posterior)
-    ends = [(1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2]
 
     def row(key: str, label: str) -> Exponent:
         prior = getattr(posterior.meta.priors, key.replace(".", "_"))
         spread = NormalDist(prior.mean, prior.sd)
-        lower, median, upper = np.quantile(posterior.flat(key), ends)
-        below, middle, above = map(spread.inv_cdf, ends)
+        lower, median, upper = np.quantile(posterior.flat(key), ENDS)
+        below, middle, above = map(spread.inv_cdf, ENDS)
         return Exponent(
             key,
             label,
@@ -219,47 +213,27 @@ def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
         axes.plot([at] * 2, [place - 0.16, place + 0.3], color=style.VERMILLION, linewidth=1.2)
         # Of two names the first ends at its mark and the second begins there.
         is_late = (at - low) / (high - low) > 0.85 or index < len(row.theory) - 1
-        axes.annotate(
-            name,
-            xy=(at, place + THEORY_AT),
-            xytext=(2 if is_late else -2, 0),
-            textcoords="offset points",
-            ha="right" if is_late else "left",
-            va="center",
-            fontsize=style.NOTE,
-            color=style.VERMILLION,
-        )
+        offset, side = ((2, 0), "right") if is_late else ((-2, 0), "left")
+        beside: dict[str, Any] = {"ha": side, "va": "center", "color": style.VERMILLION}
+        style.write(axes, name, (at, place + THEORY_AT), offset, **beside)
     for x, text, color in (
         (SPAN_AT, row.span, style.INK),
         (LEARNED_AT, row.learned, style.MUTED),
     ):
-        axes.annotate(
-            text,
-            xy=(1, place),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(x, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.TICK,
-            color=color,
-            annotation_clip=False,
-        )
+        look = {"va": "center", "fontsize": style.TICK, "color": color}
+        _beside(axes, text, place, x, **look)
+
+
+def _beside(axes: Axes, text: str, place: float, x: float, **look: Any) -> None:
+    """Write right of the axes, at a row, ``x`` points from their edge."""
+    right: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
+    style.write(axes, text, (1, place), (x, 0), **right, **look)
 
 
 def _head(axes: Axes, row: Exponent) -> None:
     """Name the columns of text, and the two bars of the first row."""
     for x, text in ((SPAN_AT, "posterior\nmedian [80 %]"), (LEARNED_AT, "learned\nfrom pilots")):
-        axes.annotate(
-            text,
-            xy=(1, -0.52),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(x, 0),
-            textcoords="offset points",
-            va="bottom",
-            fontsize=style.NOTE,
-            color=style.MUTED,
-            annotation_clip=False,
-        )
+        _beside(axes, text, -0.52, x, va="bottom", color=style.MUTED)
     for end, prior_end, side, gap in (
         (row.lower, row.prior_lower, "right", -5),
         (row.upper, row.prior_upper, "left", 5),
@@ -271,16 +245,7 @@ def _head(axes: Axes, row: Exponent) -> None:
             (end, -0.02, "posterior", style.BLUE),
             (prior_end, PRIOR_AT + 0.04, "prior", style.MUTED),
         ):
-            axes.annotate(
-                text,
-                xy=(x, at),
-                xytext=(gap, 0),
-                textcoords="offset points",
-                ha=side,
-                va="center",
-                fontsize=style.NOTE,
-                color=color,
-            )
+            style.write(axes, text, (x, at), (gap, 0), ha=side, va="center", color=color)
         return
 
 

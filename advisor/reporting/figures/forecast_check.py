@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -119,14 +119,14 @@ class ForecastCheck:
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
-        told = "; ".join(
+        listed = "; ".join(
             f"{one.run}: forecast {one.final.median:.3f} [{one.final.quantiles[LOW]:.3f}, "
             f"{one.final.quantiles[HIGH]:.3f}], came {one.final.target:.3f}"
             for one in self.checked
         )
         return (
             f"Pilots forecast from the first {share_text(self.seen)} of their steps. "
-            f"{self.coverage} {told}."
+            f"{self.coverage} {listed}."
         )
 
     @property
@@ -278,6 +278,9 @@ def _check(
 
 ROWS = 2
 
+LEAST_SPAN = 0.05
+"""Share of the reward's range that an axis spans at least."""
+
 
 def draw_forecast_check(info: ForecastCheck) -> Figure:
     """Draw forecast against outcome of all pilots, and beside it the curves of some."""
@@ -332,28 +335,14 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
         for one in info.checked
         for value in (one.final.target, one.final.quantiles[LOW], one.final.quantiles[HIGH])
     ]
-    span = max(max(values) - min(values), 0.05 * (ceiling - floor))
-    low, high = min(values) - 0.06 * span, max(values) + 0.06 * span
+    low, high = style.padded(values, 0.06, LEAST_SPAN * (ceiling - floor))
     axes.plot([low, high], [low, high], color=style.FAINT, linewidth=1.0, zorder=0)
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
     axes.set_aspect("equal")
-    axes.annotate(
-        "forecast too high",
-        xy=(0.03, 0.97),
-        xycoords="axes fraction",
-        va="top",
-        fontsize=style.NOTE,
-        color=style.MUTED,
-    )
-    axes.annotate(
-        "forecast too low",
-        xy=(0.97, 0.03),
-        xycoords="axes fraction",
-        ha="right",
-        fontsize=style.NOTE,
-        color=style.MUTED,
-    )
+    corner: dict[str, Any] = {"xycoords": "axes fraction", "color": style.MUTED}
+    style.write(axes, "forecast too high", (0.03, 0.97), va="top", **corner)
+    style.write(axes, "forecast too low", (0.97, 0.03), ha="right", **corner)
 
 
 def _limits(info: ForecastCheck) -> tuple[float, float]:
@@ -363,9 +352,7 @@ def _limits(info: ForecastCheck) -> tuple[float, float]:
             for one in info.drawn
         ]
     )
-    low, high = float(values.min()), float(values.max())
-    span = max(high - low, 0.05 * (info.bounds[1] - info.bounds[0]))
-    return low - 0.05 * span, high + 0.05 * span
+    return style.padded(values.tolist(), 0.05, LEAST_SPAN * (info.bounds[1] - info.bounds[0]))
 
 
 def _draw_curve(axes: Axes, one: Checked) -> None:
@@ -373,19 +360,13 @@ def _draw_curve(axes: Axes, one: Checked) -> None:
     axes.fill_between(one.step, one.lower, one.upper, color=style.BLUE, alpha=0.16, linewidth=0)
     axes.plot(one.step, one.median, color=style.BLUE, linewidth=1.6)
     is_inside = (one.observed >= one.lower) & (one.observed <= one.upper)
-    look = {"ls": "", "ms": 5, "mec": style.INK, "mew": 1.1}
-    axes.plot(one.step[is_inside], one.observed[is_inside], "o", mfc=style.INK, **look)  # type: ignore[arg-type]
-    axes.plot(one.step[~is_inside], one.observed[~is_inside], "s", mfc="white", **look)  # type: ignore[arg-type]
+    look: dict[str, Any] = {"ls": "", "ms": 5, "mec": style.INK, "mew": 1.1}
+    axes.plot(one.step[is_inside], one.observed[is_inside], "o", mfc=style.INK, **look)
+    axes.plot(one.step[~is_inside], one.observed[~is_inside], "s", mfc="white", **look)
     axes.axvline(one.last_seen, color=style.MUTED, linewidth=0.8, linestyle=":")
     if one.has_collapsed:
-        axes.annotate(
-            "had collapsed",
-            xy=(0.97, 0.6),
-            xycoords="axes fraction",
-            ha="right",
-            fontsize=style.NOTE,
-            color=style.VERMILLION,
-        )
+        corner: dict[str, Any] = {"xycoords": "axes fraction", "ha": "right"}
+        style.write(axes, "had collapsed", (0.97, 0.6), color=style.VERMILLION, **corner)
 
 
 def _name_curve(axes: Axes, one: Checked) -> None:
@@ -393,15 +374,14 @@ def _name_curve(axes: Axes, one: Checked) -> None:
     low, high = axes.get_ylim()
     is_high = float(np.median(one.median)) > (low + high) / 2
     for text, gap, side in (("seen", -4, "right"), ("forecast", 4, "left")):
-        axes.annotate(
+        style.write(
+            axes,
             text,
-            xy=(one.last_seen, 0.04 if is_high else 0.95),
+            (one.last_seen, 0.04 if is_high else 0.95),
+            (gap, 0),
             xycoords=axes.get_xaxis_transform(),
-            xytext=(gap, 0),
-            textcoords="offset points",
             ha=side,
             va="bottom" if is_high else "top",
-            fontsize=style.NOTE,
             color=style.MUTED if side == "right" else style.BLUE,
         )
 

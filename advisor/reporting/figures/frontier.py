@@ -12,7 +12,7 @@ from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.drawing.labels import Label, place_labels
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import level_text, quantity, settings_label
+from advisor.reporting.names import ROLES, level_text, quantity, settings_label
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from advisor.advice import Recommendation
     from advisor.run.settings import Settings
 
-
-NAMES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}
 
 WIDE = 24
 """Characters from which names take a line each."""
@@ -123,18 +121,12 @@ class Frontier:
 
 
 def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Frontier:
-    """Collect what the figure shows.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    recommendation : Recommendation
-    """
+    """Collect the frontier of an answer, and every configuration that the answer names."""
     own, meta = recommendation, posterior.meta
     is_held_out = own.measure == "held-out reward"
     found: dict[tuple[Settings, float], Named] = {}
     roles = (
-        (NAMES[own.kind], "advised", own.settings, own.reward.mean, own.stability, own.cost),
+        (ROLES[own.kind], "advised", own.settings, own.reward.mean, own.stability, own.cost),
         *(
             (one.name, kind, one.settings, one.reward, one.stability, one.cost)
             for kind, group in (
@@ -273,10 +265,9 @@ def _limit(axes: Axes, info: Frontier) -> None:
     low, high = float(cost.min()), float(cost.max())
     room = max((high / low) ** 0.12, 1.25)
     axes.set_xlim(low / room, high * room)
-    style.log_ticks(axes.xaxis, *axes.get_xlim(), write=quantity)
-    bottom, top = float(reward.min()), float(reward.max())
-    span = max(top - bottom, 0.05 * (info.ceiling - info.floor))
-    axes.set_ylim(bottom - 0.12 * span, top + 0.12 * span)
+    style.log_ticks(axes.xaxis, *axes.get_xlim(), text=quantity)
+    least = 0.05 * (info.ceiling - info.floor)
+    axes.set_ylim(*style.padded(reward.tolist(), 0.12, least))
 
 
 def _stairs(info: Frontier, end: float) -> Any:

@@ -11,10 +11,10 @@ import numpy as np
 
 from advisor.findings.prior_groups import prior_groups
 from advisor.model.compat import density
-from advisor.model.posterior import INTERVAL, MIN_SIZES, Posterior
+from advisor.model.posterior import MIN_SIZES, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import left_out_note, scientific, shorten
+from advisor.reporting.names import ENDS, left_out_note, most_piloted, scientific, shorten
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -113,20 +113,9 @@ class Posteriors:
 
 
 def posteriors_info(posterior: Posterior) -> Posteriors:
-    """Collect what the figure shows.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    info : Posteriors
-        The prior is simulated from the posterior's own preset with a fixed seed.
-    """
+    """Collect densities; the prior is simulated from the posterior's preset with a fixed seed."""
     meta = posterior.meta
-    runs = [sum((run.task, run.model) == pair for run in meta.runs) for pair in meta.groups]
-    kept = sorted(sorted(range(len(runs)), key=lambda g: -runs[g])[:MAX_GROUPS])
+    kept = [meta.groups.index(pair) for pair in most_piloted(meta, MAX_GROUPS)]
     prior = prior_groups(meta, PRIOR_DRAWS)
     labels = [" on ".join(map(shorten, meta.groups[g][::-1])) for g in kept]
     plateau, stiffness = posterior.flat("plateau"), posterior.flat("stiffness")
@@ -145,13 +134,12 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
             f"at learning rate {scientific(meta.reference.learning_rate)}, "
             f"group size {meta.reference.group_size:.3g}"
         ),
-        left_out=len(runs) - len(kept),
+        left_out=len(meta.groups) - len(kept),
     )
 
 
 def _ridge(label: str, draws: FloatArray, prior: FloatArray, *, log: bool = False) -> Ridge:
-    ends = [(1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2]
-    lower, median, upper = np.quantile(draws, ends)
+    lower, median, upper = np.quantile(draws, ENDS)
     reach = np.quantile(prior, [(1 - PRIOR_REACH) / 2, (1 + PRIOR_REACH) / 2])
     value, height = density(np.log10(draws) if log else draws)
     prior_value, prior_height = density(np.log10(prior) if log else prior, 512)
@@ -224,16 +212,8 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
         axes.plot(ridge.median, bar, "o", color="white", markersize=3.2, mec=style.BLUE)
         place = axes.transAxes.inverted().transform(axes.transData.transform((ridge.median, 0)))[0]
         side = "right" if place > 0.8 else "left" if place < 0.2 else "center"
-        axes.annotate(
-            ridge.span,
-            xy=({"right": ridge.upper, "left": ridge.lower, "center": ridge.median}[side], bar),
-            xytext=(0, -5),
-            textcoords="offset points",
-            ha=side,
-            va="top",
-            fontsize=style.NOTE,
-            color=style.INK,
-        )
+        end = {"right": ridge.upper, "left": ridge.lower, "center": ridge.median}[side]
+        style.write(axes, ridge.span, (end, bar), (0, -5), ha=side, va="top")
 
 
 def _name_curves(axes: Axes, ridge: Ridge) -> None:
@@ -246,14 +226,9 @@ def _name_curves(axes: Axes, ridge: Ridge) -> None:
     ):
         # Two thirds up the outer flank of the curve.
         flank = np.flatnonzero(height > 0.66 * height.max())[-1 if right else 0]
-        axes.annotate(
-            name,
-            xy=(value[flank], -scale * height[flank]),
-            xytext=(6 if right else -6, 3),
-            textcoords="offset points",
-            ha="left" if right else "right",
-            fontsize=style.NOTE,
-            color=color,
+        offset, side = ((6, 3), "left") if right else ((-6, 3), "right")
+        style.write(
+            axes, name, (value[flank], -scale * height[flank]), offset, ha=side, color=color
         )
 
 

@@ -51,8 +51,6 @@ def draw_priors(info: PriorPredictive) -> Figure:
 
 def _draw_bands(axes: Axes, info: PriorPredictive, name: str, *, is_upright: bool) -> None:
     """Nested bars of the central bands beside an axis that the curves share."""
-    from matplotlib.patheffects import withStroke
-
     for share, (low, high) in info.bands(name).items():
         ends, place = (low, high), (0.0, 0.0)
         x, y = (place, ends) if is_upright else (ends, place)
@@ -60,18 +58,16 @@ def _draw_bands(axes: Axes, info: PriorPredictive, name: str, *, is_upright: boo
     median = info.median(name)
     at = (0.0, median) if is_upright else (median, 0.0)
     axes.plot(*at, "o", color="white", mec=style.BLUE, markersize=5, zorder=3)
-    axes.annotate(
+    style.write(
+        axes,
         info.span(name).replace(" [", "\n[").replace(", ", ",\n")
         if is_upright
         else f"{100 * GAIN:.0f} % of the gain at step {info.span(name)}",
-        xy=at,
-        xytext=(9, 0) if is_upright else (0, 9),
-        textcoords="offset points",
+        at,
+        (9, 0) if is_upright else (0, 9),
+        rim=2.8,
         ha="left" if is_upright else "center",
         va="center" if is_upright else "bottom",
-        fontsize=style.NOTE,
-        color=style.INK,
-        path_effects=[withStroke(linewidth=2.8, foreground="white")],
     )
     if is_upright:
         axes.set_xlim(-1, 4)

@@ -13,7 +13,7 @@ from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import level_text, scientific
+from advisor.reporting.names import ROLES, level_text, scientific
 from advisor.run.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MAP_DRAWS = 400
-"""Draws behind the map: Monte Carlo error of a probability is at most .025."""
+"""Draws behind the map: Monte Carlo error of a probability is at most 0.025."""
 
 RATES = 25
 MIN_ROWS, MAX_ROWS = 4, 8
@@ -149,19 +149,15 @@ class StabilityMap:
         return " ".join(parts)
 
 
-NAMES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": "safest found"}
-
-
 def stability_map_info(
     posterior: Posterior, recommendation: Recommendation, *, draws: int = MAP_DRAWS
 ) -> StabilityMap:
-    """Evaluate P(stable) around a recommendation.
+    """Evaluate P(stable) around a recommendation, with its target, steps, level and epochs.
 
     Parameters
     ----------
     posterior : Posterior
     recommendation : Recommendation
-        Its target, steps, level and epochs are those of the map.
     draws : int
         Thinned evenly out of the posterior; the same for all configurations.
 
@@ -216,7 +212,7 @@ def stability_map_info(
         limit=np.apply_along_axis(_limit, 2, probability, rates, recommendation.level),
         steps=recommendation.steps,
         epochs=epochs,
-        advised=_mark(NAMES[recommendation.kind], settings, groups),
+        advised=_mark(ROLES[recommendation.kind], settings, groups),
         next_pilot=None if pilot is None else _mark("next pilot", pilot.settings, groups),
         recipes=tuple(_mark(r.name, r.settings, groups) for r in recommendation.recipes),
         pilot_rate=pilot_rate,
@@ -325,7 +321,7 @@ def _draw_panel(axes: Axes, info: StabilityMap, panel: int, scale: ScalarMappabl
     axes.set_ylim(low / HALF, high * HALF)
     axes.set_facecolor(style.WASH)
     if low < info.interval[0]:
-        _write(axes, "fewer epochs", rates[0], low, (4, -11), "left", style.MUTED)
+        _write(axes, "fewer epochs", (rates[0], low), (4, -11), "left", style.MUTED)
     axes.set_yticks(info.interval, [str(k) for k in info.interval])
     axes.yaxis.minorticks_off()
     axes.set_xlim(rates[0], rates[-1])
@@ -346,7 +342,7 @@ def _draw_limit(axes: Axes, info: StabilityMap, panel: int, edges: FloatArray) -
         is_left = place < 0.2 * np.log(info.learning_rate[-1] / info.learning_rate[0])
         offset, side = ((5, 0), "left") if is_left else ((-5, 0), "right")
         at = limits[row], float(info.interval[row])
-        _write(axes, level_text(info.level), *at, offset, side)
+        _write(axes, level_text(info.level), at, offset, side)
 
 
 def _draw_pilots(axes: Axes, info: StabilityMap, panel: int) -> None:
@@ -389,14 +385,8 @@ def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
         if not info.learning_rate[0] <= mark.learning_rate <= info.learning_rate[-1]:
             continue
         axes.plot(mark.learning_rate, mark.interval, "s", ms=6, mfc=style.ORANGE, mec=style.INK)
-        _write(
-            axes,
-            mark.name + _other_group(info, mark),
-            mark.learning_rate,
-            mark.interval,
-            (8, -10),
-            "left",
-        )
+        place = (mark.learning_rate, mark.interval)
+        _write(axes, mark.name + _other_group(info, mark), place, (8, -10), "left")
     for side, sign, arrow in (("left", -1, "← {}"), ("right", 1, "{} →")):
         edge = info.learning_rate[0 if side == "left" else -1]
         beyond = [mark for mark in here if sign * (mark.learning_rate - edge) > 0]
@@ -411,7 +401,7 @@ def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
             if any(abs(row - star) < 0.4 for star in stars):
                 row += 0.5
             name = f"{mark.name}\nlr {scientific(mark.learning_rate)}{_other_group(info, mark)}"
-            _write(axes, arrow.format(name), edge, 2**row, (-4 * sign, 0), side)
+            _write(axes, arrow.format(name), (edge, 2**row), (-4 * sign, 0), side)
 
 
 def _rows_of_stars(info: StabilityMap, panel: int, edge: float) -> list[float]:
@@ -447,27 +437,13 @@ def _star(axes: Axes, mark: Mark, marker: str, size: float) -> None:
 def _write(
     axes: Axes,
     text: str,
-    x: float,
-    y: float,
+    at: tuple[float, float],
     offset: tuple[float, float],
     side: str,
     color: str = style.INK,
 ) -> None:
     """Text beside a point, with a pale rim that keeps it legible on the map."""
-    from matplotlib.patheffects import withStroke
-
-    axes.annotate(
-        style.plain(text),
-        xy=(x, y),
-        xytext=offset,
-        textcoords="offset points",
-        ha=side,
-        va="center",
-        fontsize=style.NOTE,
-        color=color,
-        zorder=6,
-        path_effects=[withStroke(linewidth=2.8, foreground="white")],
-    )
+    style.write(axes, text, at, offset, rim=2.8, ha=side, va="center", color=color, zorder=6)
 
 
 def _draw_legend(figure: Figure, info: StabilityMap) -> None:

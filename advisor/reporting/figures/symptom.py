@@ -134,7 +134,6 @@ def _held_out(run: PilotRun) -> Trace:
     return Trace("held-out reward", run.eval_step[kept], tamed(run.eval_reward[kept]), True)
 
 
-COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.VERMILLION)
 WASHES = {"FAIL": style.VERMILLION, "WARNING": style.ORANGE}
 
 
@@ -152,7 +151,7 @@ def draw_symptom(info: Symptom) -> Figure:
             x=info.step_unit if index == count - 1 else "",
             y=panel[0].name if len(panel) == 1 else "reward" if is_first else "parts",
         )
-        for colour, trace in zip(cycle(COLOURS), panel, strict=False):
+        for colour, trace in zip(cycle(style.CYCLE), panel, strict=False):
             _draw(own, trace, colour, is_named=len(panel) > 1)
         wash = WASHES.get(info.card.status)
         if wash is not None and info.card.steps is not None:
@@ -161,15 +160,14 @@ def draw_symptom(info: Symptom) -> Figure:
             own.axvline(info.collapse_step, color=style.VERMILLION, linewidth=1, linestyle="--")
         own.margins(x=0.02)
     if info.collapse_step is not None:
-        axes[0].annotate(
+        style.write(
+            axes[0],
             f"collapse at {info.collapse_step:.0f}",
             (info.collapse_step, 1),
+            (4, -2),
             xycoords=("data", "axes fraction"),
-            xytext=(4, -2),
-            textcoords="offset points",
             va="top",
             color=style.VERMILLION,
-            fontsize=style.NOTE,
         )
     return figure
 
@@ -185,13 +183,5 @@ def _draw(axes: Axes, trace: Trace, colour: str, *, is_named: bool) -> None:
             axes.plot(trace.step[width - 1 :], smooth, color=colour, linewidth=1.6)
     if is_named and trace.value.size:
         place = (float(trace.step[-1]), float(np.mean(trace.value[-5:])))
-        axes.annotate(
-            style.plain(shorten(trace.name, 24)),
-            place,
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontsize=style.NOTE,
-            annotation_clip=False,
-        )
+        name = shorten(trace.name, 24)
+        style.write(axes, name, place, (4, 0), va="center", color=colour, annotation_clip=False)

@@ -9,10 +9,10 @@ import numpy as np
 
 from advisor.forecast.fitted_run import fitted_curve
 from advisor.forecast.forecaster import Forecaster
-from advisor.model.posterior import INTERVAL, Posterior
+from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import left_out_note, settings_label, shorten
+from advisor.reporting.names import ENDS, left_out_note, most_piloted, settings_label, shorten
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -157,11 +157,10 @@ def trajectories_info(
         for pair in meta.groups
     }
     room = MAX_PANELS - (recommendation is not None)
-    first = sorted(members, key=lambda pair: -len(members[pair]))[:room]
+    first = most_piloted(meta, room)
     panels = [
         Panel(task, model, tuple(_run_curve(posterior, i) for i in members[(task, model)]))
-        for task, model in meta.groups
-        if (task, model) in first
+        for task, model in first
     ]
     if recommendation is not None:
         target = recommendation.target
@@ -219,8 +218,7 @@ def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
 
 
 def _band(curves: FloatArray) -> FloatArray:
-    levels = [(1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2]
-    return np.asarray(np.quantile(curves, levels, axis=0))
+    return np.asarray(np.quantile(curves, ENDS, axis=0))
 
 
 def draw_trajectories(info: Trajectories) -> Figure:
@@ -294,12 +292,11 @@ def _draw_pilots(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     # Many bands on top of each other would hide the lines.
     alpha = 0.18 if len(panel.runs) <= MAX_LABELS else 0.06
     for run in panel.runs:
-        dead = run.collapse_step is not None
         color = _color(run, scale)
         axes.fill_between(run.grid, run.lower, run.upper, color=color, alpha=alpha, linewidth=0)
         axes.plot(run.grid, run.median, color=color, linewidth=1.6)
         axes.plot(run.step, run.reward, "o", color=color, markersize=2.6, alpha=0.75, mew=0)
-        if dead:
+        if run.collapse_step is not None:
             fall = zip((run.grid[-1], run.median[-1]), run.end, strict=True)
             axes.plot(*fall, ":", color=style.FAINT, linewidth=1.4)
             axes.plot(*run.end, "x", color=style.MUTED, markersize=7, mew=1.8, zorder=4)
@@ -312,15 +309,15 @@ def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     ends = [run.end[1] for run in panel.runs]
     places = style.spread_apart(ends, 0.085 * (high - low), low, high)
     for run, place in zip(panel.runs, places, strict=True):
-        dead = run.collapse_step is not None
+        has_collapsed = run.collapse_step is not None
         axes.annotate(
-            run.label + (" ✕" if dead else ""),
+            run.label + (" ✕" if has_collapsed else ""),
             xy=run.end,
             xytext=(1.04, place),
             textcoords=axes.get_yaxis_transform(),
             fontsize=style.NOTE,
             va="center",
-            color=style.MUTED if dead else style.INK,
+            color=style.MUTED if has_collapsed else style.INK,
             annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-",
@@ -344,26 +341,24 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
     for edge in (forecast.lower, forecast.upper):
         axes.plot(forecast.step, edge, "--", color=style.BLUE, linewidth=0.8)
     axes.plot(forecast.step, forecast.median, "--", color=style.BLUE, linewidth=1.8)
-    axes.annotate(
+    style.write(
+        axes,
         f"{forecast.median[-1]:.2f}\n"
         f"[{forecast.lower[-1]:.2f}, {forecast.upper[-1]:.2f}]\nat step {forecast.step[-1]:,.0f}",
-        xy=(forecast.step[-1], forecast.median[-1]),
-        xytext=(8, 0),
-        textcoords="offset points",
-        fontsize=style.NOTE,
+        (forecast.step[-1], forecast.median[-1]),
+        (8, 0),
         va="center",
         color=style.BLUE,
         annotation_clip=False,
     )
     if 0 < longest < forecast.step[-1]:
         axes.axvline(longest, color=style.MUTED, linewidth=0.8, linestyle=":")
-        axes.annotate(
+        style.write(
+            axes,
             f"pilots end at step {longest:,.0f}",
-            xy=(longest, 0.03),
-            xytext=(5, 0),
+            (longest, 0.03),
+            (5, 0),
             xycoords=axes.get_xaxis_transform(),
-            textcoords="offset points",
-            fontsize=style.NOTE,
             color=style.MUTED,
         )
 
