@@ -28,8 +28,8 @@ DRIFTING = ("reward", "gradient_norm")
 
 SOURCE = (
     "ours, read off the labelled runs: three times the calmest entropy and half a nat, five "
-    "times the gradient norm, ten times the mismatch; clip shares above .1 and effective sample "
-    "sizes below .3 are verl's own warnings"
+    "times the gradient norm, ten times the mismatch; clip shares above 0.1 and effective sample "
+    "sizes below 0.3 are verl's own warnings"
 )
 
 

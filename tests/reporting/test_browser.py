@@ -45,7 +45,7 @@ def moved(browser: Any, name: str, at: int) -> None:
     browser.execute_script(
         "const s = document.getElementById(arguments[0]); s.value = arguments[1];"
         "s.dispatchEvent(new Event('input'));",
-        f"knob-{name}",
+        f"slider-{name}",
         at,
     )
 
@@ -85,7 +85,7 @@ def test_sliders_move_the_numbers_of_python(
 
 def test_a_move_is_quick(browser: Any) -> None:
     took = browser.execute_script(
-        "const s = document.getElementById('knob-learning_rate'), t = performance.now();"
+        "const s = document.getElementById('slider-learning_rate'), t = performance.now();"
         "for (let k = 0; k < 10; k++) { s.value = k; s.dispatchEvent(new Event('input')); }"
         "return (performance.now() - t) / 10;"
     )
@@ -96,7 +96,7 @@ def test_a_slider_moves_by_keyboard(browser: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
     browser.find_element("id", "what-reset").click()
-    slider = browser.find_element("id", "knob-group_size")
+    slider = browser.find_element("id", "slider-group_size")
     before = browser.find_element("id", "value-group_size").text
     slider.send_keys(Keys.ARROW_RIGHT)
     assert browser.find_element("id", "value-group_size").text != before

@@ -181,22 +181,16 @@ def stability_map_info(
     highest = max(*pilot_interval, *(s.refresh_interval for s in blue))
     rows = int(np.clip(np.ceil(np.log2(highest / epochs)) + 2, MIN_ROWS, MAX_ROWS))
     minibatches = 2 ** np.arange(rows)
-
     forecaster = Forecaster(posterior, recommendation.target, draws=draws)
-
-    def stable(group: int, count: int, rate: float) -> float:
-        configuration = settings.model_copy(
-            update={
-                "learning_rate": rate,
-                "group_size": group,
-                "minibatches_per_refresh": count,
-            }
-        )
-        return stability(forecaster, configuration, recommendation.steps).probability
-
     probability = np.array(
         [
-            [[stable(group, int(count), float(rate)) for rate in rates] for count in minibatches]
+            [
+                [
+                    _stable(forecaster, recommendation, group, int(count), float(rate))
+                    for rate in rates
+                ]
+                for count in minibatches
+            ]
             for group in groups
         ]
     )
@@ -227,6 +221,19 @@ def stability_map_info(
         pilot_of_target=np.array([(run.task, run.model) == target for run in meta.runs]),
         other_groups=tuple(sorted(offered - set(groups))),
     )
+
+
+def _stable(
+    forecaster: Forecaster, advice: Recommendation, group: int, minibatches: int, rate: float
+) -> float:
+    """P(stable) with the advised settings but for these three."""
+    changed = {
+        "learning_rate": rate,
+        "group_size": group,
+        "minibatches_per_refresh": minibatches,
+    }
+    settings = advice.settings.model_copy(update=changed)
+    return stability(forecaster, settings, advice.steps).probability
 
 
 def _around(offered: list[int], group: int) -> list[int]:

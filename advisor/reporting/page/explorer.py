@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 DRAWS = 400
-"""Draws in the page: probabilities are good to .025, and a move takes a few milliseconds."""
+"""Draws in the page: probabilities are good to 0.025, and a move takes a few milliseconds."""
 
 MOST_MINIBATCHES = 16
 EPOCHS = (1, 2, 4)
@@ -121,7 +121,7 @@ def draw_columns(forecaster: Forecaster, base: Settings) -> dict[str, FloatArray
         "logStiffness": group.log_stiffness,
         "curvature": population["curvature_exponent"],
         "plateauNoise": np.exp(population["log_run_plateau_spread"]) * plateau,
-        "luck": np.exp(population["log_run_loss_spread"]) * plateau,
+        "lossNoise": np.exp(population["log_run_loss_spread"]) * plateau,
         "rateNoise": np.exp(population["log_run_rate_spread"]) * rate,
         "dispersion": np.exp(
             population["log_dispersion"] + np.exp(population["log_run_shape_spread"]) * shape

@@ -35,7 +35,7 @@ TITLES = {
     "infeasible": "No settings reach the stability wanted",
 }
 
-KNOBS = {
+SLIDERS = {
     "learning_rate": "Learning rate",
     "group_size": "Group size G",
     "minibatches_per_refresh": "Mini-batches per refresh",
@@ -49,7 +49,7 @@ GUIDE = [
     (
         "Reward",
         "Expected at the last step of a run that stays stable; the interval holds 80 % of single "
-        "runs, the luck of the seed included.",
+        "runs, the effect of the seed included.",
     ),
     (
         "P(stable)",
@@ -153,38 +153,16 @@ def report_html(
         draws=explorer["draws"],
         tiles=_tiles(recommendation),
         measure=recommendation.measure,
-        knobs=_knobs(explorer["choices"], recommendation),
+        sliders=_sliders(explorer["choices"], recommendation),
         paste=paste,
         answer=answer.strip(),
-        contents=[
-            *((one["id"], one["title"]) for one in figures[:1]),
-            ("what-if", "What if"),
-            ("settings", "Alternatives"),
-            *((one["id"], one["title"]) for one in figures[1:]),
-            ("diagnosis", "Diagnosis"),
-            ("next", "Next pilot"),
-            *([("configs", "Configs")] if configs else []),
-            ("guide", "How to read this page"),
-        ],
+        contents=_contents(figures, has_configs=bool(configs)),
         recommended=_table(recommendation.table),
         details=evidence_text(recommendation),
         figures=figures,
         learned=_table(posterior.table),
-        verdicts={
-            "columns": ["run", "verdict", "collapse at step", "says"],
-            "rows": [
-                [one.id, one.verdict, _step(one.collapse_step), worst(one)] for one in diagnoses
-            ],
-        },
-        diagnoses=[
-            {
-                "id": one.id,
-                "verdict": one.verdict,
-                "text": "\n".join(line for card in one.cards for line in card_lines(card)),
-            }
-            for one in diagnoses
-            if one.verdict != "PASS"
-        ],
+        verdicts=_verdicts(diagnoses),
+        diagnoses=[_cards(one) for one in diagnoses if one.verdict != "PASS"],
         pilot=_pilot(recommendation),
         configs=[
             {"name": labels.get(name, name), "text": text} for name, text in (configs or {}).items()
@@ -203,14 +181,41 @@ def report_html(
     )
 
 
+def _contents(figures: list[dict[str, str]], *, has_configs: bool) -> list[tuple[str, str]]:
+    """Identifiers and titles of the sections: the decision's figure first."""
+    first, *others = ((one["id"], one["title"]) for one in figures)
+    return [
+        first,
+        ("what-if", "What if"),
+        ("settings", "Alternatives"),
+        *others,
+        ("diagnosis", "Diagnosis"),
+        ("next", "Next pilot"),
+        *([("configs", "Configs")] if has_configs else []),
+        ("guide", "How to read this page"),
+    ]
+
+
+def _verdicts(diagnoses: Sequence[Diagnosis]) -> dict[str, Any]:
+    return {
+        "columns": ["run", "verdict", "collapse at step", "says"],
+        "rows": [[one.id, one.verdict, _step(one.collapse_step), worst(one)] for one in diagnoses],
+    }
+
+
+def _cards(one: Diagnosis) -> dict[str, str]:
+    lines = [line for card in one.cards for line in card_lines(card)]
+    return {"id": one.id, "verdict": one.verdict, "text": "\n".join(lines)}
+
+
 def _opening(advice: Recommendation) -> tuple[str, str]:
     """Line to copy, and the answer below it: of the next pilot where that is the answer."""
     if advice.kind == "recommendation":
         paste, _, answer = advice.summary.partition("\n")
         return paste, answer
     pilot = advice.next_pilot if advice.kind == "next_pilot" else None
-    told = advice.settings if pilot is None else pilot.settings
-    return in_trainer_names(told), advice.summary
+    settings = advice.settings if pilot is None else pilot.settings
+    return in_trainer_names(settings), advice.summary
 
 
 def _asset(name: str) -> str:
@@ -256,7 +261,7 @@ def _tiles(advice: Recommendation) -> list[dict[str, str]]:
     ]
 
 
-def _knobs(choices: dict[str, list[float]], advice: Recommendation) -> list[dict[str, Any]]:
+def _sliders(choices: dict[str, list[float]], advice: Recommendation) -> list[dict[str, Any]]:
     own = {
         **advice.settings.model_dump(),
         "planned_steps": advice.steps,
@@ -265,7 +270,7 @@ def _knobs(choices: dict[str, list[float]], advice: Recommendation) -> list[dict
     return [
         {
             "name": name,
-            "label": KNOBS[name],
+            "label": SLIDERS[name],
             "last": len(values) - 1,
             "at": values.index(own[name] or values[0]),
             "shown": f"{own[name] or values[0]:.3g}",

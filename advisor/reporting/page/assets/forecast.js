@@ -1,5 +1,5 @@
 // The closed form over posterior draws, as in advisor/posterior and advisor/advice: the page's numbers
-// are those of advisor.advice.what_if on the same draws. Pure functions: no page, no clock, no luck.
+// are those of advisor.advice.what_if on the same draws. Pure functions: no page, no clock, no random numbers.
 
 const Forecast = (() => {
   "use strict";
@@ -134,7 +134,7 @@ const Forecast = (() => {
         c["depression.batch"][i] * (x.group + x.prompts) +
         c["depression.refresh_interval"][i] * (x.minibatches + x.epochs) +
         c["depression.size"][i] * x.parameters;
-      const loss = Math.exp(clip(logLoss - c.luck[i], model.constants.logLossEnds));
+      const loss = Math.exp(clip(logLoss - c.lossNoise[i], model.constants.logLossEnds));
       const odds = Math.exp(c.plateauNoise[i]);
       const cold = c.coldPlateau[i];
       const logHazard = c["hazard.level"][i] + c["hazard.learning_rate"][i] * x.rate -

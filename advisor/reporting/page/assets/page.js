@@ -29,7 +29,7 @@
   const model = Forecast.load(JSON.parse(holder.textContent));
   const start = { ...model.base, planned_steps: model.advised.steps, parameters: model.parameters };
   const names = Object.keys(model.choices);
-  const sliders = Object.fromEntries(names.map((name) => [name, byId(`knob-${name}`)]));
+  const sliders = Object.fromEntries(names.map((name) => [name, byId(`slider-${name}`)]));
 
   const digits = (value) => {
     if (value === 0) return "0";
