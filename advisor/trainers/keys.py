@@ -53,29 +53,7 @@ def choose_framework(keys: Iterable[str], named: str | None) -> KeyTable:
 def reward_key(
     seen: Sequence[str], filled: Sequence[str], framework: KeyTable, columns: Columns, path: Path
 ) -> str | None:
-    """Key of the train reward.
-
-    Parameters
-    ----------
-    seen, filled : sequence of str
-        Keys of the log, and those with a value in some row.
-    framework : KeyTable
-        Its order of names comes before the common one.
-    columns : Columns
-        What the user said; it comes first.
-    path : Path
-        For messages.
-
-    Returns
-    -------
-    key : str or None
-        None where no key is known to hold it.
-
-    Raises
-    ------
-    InputError
-        Several are equally good, or the log lacks the mapped one.
-    """
+    """Key of the train reward: the mapped one, else the best declared; None where none is known."""
     if "reward" in columns.keys:
         return _mapped("reward", seen, columns, path)
     for listed in (filled, seen):
@@ -114,24 +92,7 @@ def find_keys(
     columns: Columns,
     path: Path,
 ) -> Keys:
-    """Keys of everything that is read.
-
-    Parameters
-    ----------
-    train : sequence of str
-        Keys with a value in rows with a train reward.
-    seen : sequence of str
-        Keys with a value in any row, among which evaluations may stand.
-    reward : str or None
-        Key of the train reward.
-    framework, columns, path
-        As in `reward_key`.
-
-    Raises
-    ------
-    InputError
-        The log lacks a mapped key.
-    """
+    """Keys of everything that is read."""
     found = {} if reward is None else {"reward": reward}
     for name in columns.keys:
         found[name] = _mapped(name, seen, columns, path)

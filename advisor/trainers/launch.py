@@ -89,13 +89,7 @@ class Launch:
         return self.settings.lag
 
     def refreshes(self, trainer: str) -> int:
-        """Batches of rollouts of the whole run, for a trainer that counts those.
-
-        Raises
-        ------
-        InputError
-            The run would end within one.
-        """
+        """Batches of rollouts of the whole run, for a trainer that counts those."""
         if self.steps % self.interval:
             raise InputError(
                 f"{self.steps} optimizer steps are no whole number of batches of rollouts, which "
@@ -106,13 +100,7 @@ class Launch:
         return self.steps // self.interval
 
     def warmup_refreshes(self, trainer: str) -> int:
-        """Batches of rollouts of the warm-up, for a trainer that moves its rate once per batch.
-
-        Raises
-        ------
-        InputError
-            The warm-up would end within one.
-        """
+        """Batches of rollouts of the warm-up, for a trainer that moves its rate once per batch."""
         if self.warmup_steps % self.interval:
             raise InputError(
                 f"{self.warmup_steps} steps of warm-up are no whole number of batches of rollouts, "
@@ -123,13 +111,7 @@ class Launch:
         return self.warmup_steps // self.interval
 
     def check_synchronous(self, trainer: str) -> None:
-        """Refuse stale rollouts where the configuration would be a synchronous one.
-
-        Raises
-        ------
-        InputError
-            The settings have a lag.
-        """
+        """Refuse stale rollouts where the configuration would be a synchronous one."""
         if self.lag:
             raise InputError(
                 f"the freshest rollouts are to be {self.lag:g} steps old, and the exported "
@@ -139,13 +121,7 @@ class Launch:
             )
 
     def check_corrected(self, trainer: str) -> None:
-        """Refuse stale samples without an importance ratio where that cannot be switched off.
-
-        Raises
-        ------
-        InputError
-            The settings have no importance ratio, and it would matter.
-        """
+        """Refuse stale samples without an importance ratio where that cannot be switched off."""
         is_stale = self.interval > 1 or self.lag > 0
         if self.settings.importance_ratio is False and is_stale:
             raise InputError(
@@ -157,25 +133,7 @@ class Launch:
 
 
 def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
-    """Check settings that are to be exported.
-
-    Parameters
-    ----------
-    settings : Settings
-    steps : int
-        Optimizer steps of the run.
-    devices : int
-        Devices that share one optimizer step.
-
-    Returns
-    -------
-    launch : Launch
-
-    Raises
-    ------
-    InputError
-        The rank of a LoRA adapter is not known, or batch, group and devices do not divide.
-    """
+    """Check settings that are to be exported."""
     if settings.adapter == "lora" and settings.adapter_rank is None:
         raise InputError(
             "the rank of the LoRA adapter is not known",
@@ -205,13 +163,7 @@ def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
 
 
 def per_device(launch: Launch) -> tuple[int, int]:
-    """Split one optimizer step of one device into micro-steps of at most one group.
-
-    Returns
-    -------
-    batch, accumulation : int
-        Completions per micro-step, and micro-steps per optimizer step.
-    """
+    """Completions per micro-step (at most one group) and micro-steps per optimizer step."""
     share = launch.completions // launch.devices
     batch = _largest_divisor(share, launch.group_size)
     return batch, share // batch

@@ -39,22 +39,9 @@ NOT_A_TASK = {"", ".", "/", "train", "training", "data", "dataset", "datasets", 
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
-    """Settings of one loop from its config.
-
-    Parameters
-    ----------
-    settings : mapping of str to object
-        Flattened; sections (``training.group_size``) do not matter.
-
-    Returns
-    -------
-    derived : Derived
-
-    Notes
-    -----
-    ``rollout_batch_size`` and ``train_batch_size`` count completions (the assignment's handout);
-    one optimizer step is taken per ``train_batch_size``.
-    """
+    """Settings of one loop from its config."""
+    # ``rollout_batch_size`` and ``train_batch_size`` count completions (the assignment's handout);
+    # one optimizer step is taken per ``train_batch_size``.
     extractor = SettingsExtractor(
         {**{key.rpartition(".")[2]: settings[key] for key in settings}, **settings}
     )
@@ -84,17 +71,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
 
 
 def observe(table: Table) -> Derived:
-    """Settings of one loop from its rows, where one value stands in all that have any.
-
-    Parameters
-    ----------
-    table : Table
-        Rows of every kind, with the cells of ``IN_ROWS``.
-
-    Returns
-    -------
-    derived : Derived
-    """
+    """Settings of one loop from its rows, where one value stands in all that have any."""
     settings: dict[str, Any] = {}
     for key in IN_ROWS:
         column = table.column(key)

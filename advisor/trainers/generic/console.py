@@ -61,23 +61,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a console; lines of several may be mixed, told apart by their tags.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One console.
-    columns : Columns
-
-    Yields
-    ------
-    run : Logged
-
-    Raises
-    ------
-    InputError
-        No line logs a step with a reward.
-    """
+    """Read the runs of a console; lines of several may be mixed, told apart by their tags."""
     (log,) = logs
     console = _Console(log, columns)
     for line in log.lines(strict=False):

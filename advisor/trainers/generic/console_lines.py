@@ -101,16 +101,7 @@ class Step(NamedTuple):
 
 
 def parse_step(line: str) -> Step | None:
-    """A step with a reward or an evaluation, if the line logs one.
-
-    Parameters
-    ----------
-    line : str
-
-    Returns
-    -------
-    step : Step or None
-    """
+    """A step with a reward or an evaluation, if the line logs one."""
     if not HINT.search(line, 0, LONGEST):
         return None
     text = ANSI.sub("", line[:LONGEST])

@@ -31,17 +31,7 @@ def _series(*names: str) -> tuple[str, ...]:
 
 
 def unless_another(keys: Iterable[str]) -> str | None:
-    """Name of the hand-written loop, unless some keys are the marks of another trainer.
-
-    Parameters
-    ----------
-    keys : iterable of str
-        Keys of a log whose format does not tell the trainer.
-
-    Returns
-    -------
-    name : str or None
-    """
+    """Name of the hand-written loop, unless some keys are the marks of another trainer."""
     names = [name for key in keys for name in spellings(plain(key))]
     others = (other for other in key_tables() if other.name != NAME)
     return None if any(other.score(names) for other in others) else NAME

@@ -33,16 +33,7 @@ BOTH_CLIPS = ("clip_eps", "clip_epsilon", "eps_clip", "epsilon", "cliprange", "c
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
-    """Settings of a hand-written loop, beyond the names that many loops share.
-
-    Parameters
-    ----------
-    settings : mapping of str to object
-
-    Returns
-    -------
-    derived : Derived
-    """
+    """Settings of a hand-written loop, beyond the names that many loops share."""
     extractor = SettingsExtractor(settings)
     prompts = extractor.amount(*PROMPTS)
     if prompts is not None and prompts.value > 0:

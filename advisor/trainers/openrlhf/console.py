@@ -67,25 +67,7 @@ def _holds_row(line: str) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the one run of a console log.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One console log.
-    columns : Columns
-        Column map.
-
-    Yields
-    ------
-    logged : Logged
-        One row per batch of rollouts, and one per evaluation.
-
-    Raises
-    ------
-    InputError
-        The log holds no step.
-    """
+    """Read the one run of a console log."""
     (log,) = logs
     rows, episodes, batches = (TableBuilder(log.path, kept_keys(columns)) for _ in range(3))
     by_episode = Episodes(lambda line, step, cells: episodes.add(line, {STEP: step, **cells}))

@@ -32,7 +32,7 @@ import math
 
 from advisor.errors import InputError
 from advisor.trainers.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Launch
-from advisor.trainers.script import given, write_script
+from advisor.trainers.script import from_environment, write_script
 
 FILE_NAME = "openrlhf_grpo.sh"
 COMMAND = "python3 -m openrlhf.cli.train_ppo_ray"
@@ -43,23 +43,7 @@ ESTIMATORS = {"group": "group_norm", "none": "dr_grpo", "batch": "reinforce_base
 
 
 def render(launch: Launch, model: str | None) -> str:
-    """Write the flags as a script.
-
-    Parameters
-    ----------
-    launch : Launch
-    model : str or None
-        Its name or folder; without one the script asks for it.
-
-    Returns
-    -------
-    text : str
-
-    Raises
-    ------
-    InputError
-        OpenRLHF cannot be told a setting, or counts in units that it does not fill.
-    """
+    """Write the flags as a script."""
     launch.check_corrected("OpenRLHF")
     if launch.optimizer == "sgd":
         raise InputError(
@@ -68,9 +52,13 @@ def render(launch: Launch, model: str | None) -> str:
             advice="Choose adamw, or export to trl or verl",
         )
     variables = {
-        "MODEL": given(model, "MODEL", "the name or folder of a model"),
-        "PROMPT_DATA": given(None, "PROMPT_DATA", "the name or file of a dataset of prompts"),
-        "REWARD": given(None, "REWARD", "a Python file with reward_func or the URL of a server"),
+        "MODEL": from_environment(model, "MODEL", "the name or folder of a model"),
+        "PROMPT_DATA": from_environment(
+            None, "PROMPT_DATA", "the name or file of a dataset of prompts"
+        ),
+        "REWARD": from_environment(
+            None, "REWARD", "a Python file with reward_func or the URL of a server"
+        ),
     }
     if launch.settings.max_completion_length is not None:
         variables["MAX_PROMPT_TOKENS"] = '"${MAX_PROMPT_TOKENS:-1024}"'
@@ -79,18 +67,8 @@ def render(launch: Launch, model: str | None) -> str:
 
 
 def warmup_ratio(steps: int, warmup_steps: int) -> float:
-    """Share of the run that OpenRLHF turns back into a number of warm-up steps.
-
-    Parameters
-    ----------
-    steps, warmup_steps : int
-
-    Returns
-    -------
-    ratio : float
-        Such that ``ceil(steps * ratio)`` is ``warmup_steps``, which the plain quotient misses
-        where the product comes out a rounding error too large.
-    """
+    """Share of the run that OpenRLHF turns back into a number of warm-up steps."""
+    # The plain quotient misses it where ceil(steps * ratio) is a rounding error too large.
     ratio = warmup_steps / steps
     return ratio if math.ceil(steps * ratio) == warmup_steps else math.nextafter(ratio, 0.0)
 

@@ -15,21 +15,9 @@ LEAST_ROWS = 5
 
 
 def observe(table: Table) -> Derived:
-    """KL coefficient, where the rows show that there is no reference policy.
-
-    Parameters
-    ----------
-    table : Table
-
-    Returns
-    -------
-    derived : Derived
-
-    Notes
-    -----
-    Without a reference OpenRLHF logs a KL of exactly 0 (``make_experience`` and
-    ``training_step``); with one, rounding alone makes it differ from 0.
-    """
+    """KL coefficient, where the rows show that there is no reference policy."""
+    # Without a reference OpenRLHF logs a KL of exactly 0 (``make_experience`` and
+    # ``training_step``); with one, rounding alone makes it differ from 0.
     for key in KL_KEYS:
         values = table.column(key)
         values = values[np.isfinite(values)]

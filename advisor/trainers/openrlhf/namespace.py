@@ -16,18 +16,7 @@ DEEPEST = 8
 
 
 def parse_namespace(text: str) -> dict[str, Scalar]:
-    """Arguments of a printed namespace by dotted names, up to where it breaks off.
-
-    Parameters
-    ----------
-    text : str
-        Begins with ``Namespace(`` or ``namespace(``.
-
-    Returns
-    -------
-    arguments : dict of str to scalar
-        Lists and tuples stand as the text of their elements, ``"0.2, 0.28"``.
-    """
+    """Arguments of a printed namespace by dotted names, up to where it breaks off."""
     found: dict[str, Scalar] = {}
     opening = OPENING.match(text)
     if opening is None:

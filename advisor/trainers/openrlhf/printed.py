@@ -24,13 +24,7 @@ MOST_LINES = 400
 
 
 class Arguments:
-    """Collects arguments from the lines of a console.
-
-    Attributes
-    ----------
-    settings : dict of str to object
-        Under the trainer's own names; several values as text, ``"0.2 0.28"``.
-    """
+    """Collects arguments from the lines of a console."""
 
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {}

@@ -75,17 +75,7 @@ NUMBERS = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
-    """Settings of a run.
-
-    Parameters
-    ----------
-    settings : mapping of str to object
-        Arguments by name. W&B keeps those of newer versions as text, ``namespace(...)`` each.
-
-    Returns
-    -------
-    derived : Derived
-    """
+    """Settings of a run."""
     extractor = SettingsExtractor(_opened(settings))
     extractor.take("group_size", extractor.count(*GROUP_SIZE))
     _derive_batches(extractor)

@@ -24,22 +24,9 @@ def _both(*names: str, part: str) -> tuple[str, ...]:
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
-    """Settings of a prime-rl run.
-
-    Parameters
-    ----------
-    settings : mapping of str to object
-        Of ``rl.toml``, or of the trainer's and the orchestrator's own files, flattened.
-
-    Returns
-    -------
-    derived : Derived
-
-    Notes
-    -----
-    Sources: ``prime_rl/configs/orchestrator.py`` and ``trainer.py`` of August 2026, and their
-    ancestors back to July 2025 (``rollouts_per_example``, ``async_level``, ``mask_ratio_low``).
-    """
+    """Settings of a prime-rl run."""
+    # Sources: ``prime_rl/configs/orchestrator.py`` and ``trainer.py`` of August 2026, and their
+    # ancestors back to July 2025 (``rollouts_per_example``, ``async_level``, ``mask_ratio_low``).
     extractor = SettingsExtractor(settings)
     steps = _updates(extractor)
     group = extractor.count(

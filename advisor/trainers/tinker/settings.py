@@ -45,22 +45,9 @@ CONSTANTS = (
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
-    """Settings of a cookbook run.
-
-    Parameters
-    ----------
-    settings : mapping of str to object
-        Of ``config.json``, flattened; some dumps repeat keys with ``X_`` before them.
-
-    Returns
-    -------
-    derived : Derived
-
-    Notes
-    -----
-    One row of ``metrics.jsonl`` is one batch of rollouts, cut into ``num_substeps`` optimizer
-    steps, each sample used once (``tinker_cookbook/rl/train.py``, ``train_step``).
-    """
+    """Settings of a cookbook run."""
+    # One row of ``metrics.jsonl`` is one batch of rollouts, cut into ``num_substeps`` optimizer
+    # steps, each sample used once (``tinker_cookbook/rl/train.py``, ``train_step``).
     extractor = SettingsExtractor(_without_doubles(settings))
     substeps = _substeps(extractor)
     extractor.put("epochs_per_refresh", 1, "epochs_per_refresh 1 (tinker uses each sample once)")

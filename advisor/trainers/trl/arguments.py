@@ -75,14 +75,7 @@ NOTHING = ("", "None", "null")
 
 
 class ArgumentsExtractor(SettingsExtractor):
-    """Settings under the names of ``TrainingArguments``, whatever section they stand in.
-
-    Parameters
-    ----------
-    settings : mapping of str to object
-        Flattened with dots; text may be a number, a quoted text or an expression of the code that
-        set it, and an expression counts as not given.
-    """
+    """Settings under the names of ``TrainingArguments``, whatever section they stand in."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         values: dict[str, Any] = {}

@@ -9,14 +9,10 @@ PER_DEVICE = "per_device_train_batch_size"
 
 
 def set_prompts(extractor: ArgumentsExtractor) -> None:
-    """File the prompts per optimizer step.
-
-    Notes
-    -----
-    ``per_device_train_batch_size`` counts completions since TRL 0.15; in 0.14 it counted prompts.
-    Unsloth raises it to ``num_generations`` where a group would not fit: before 2025-11 the batch
-    of a device, since then the batch of a step. No setting tells the version.
-    """
+    """File the prompts per optimizer step."""
+    # ``per_device_train_batch_size`` counts completions since TRL 0.15; in 0.14 it counted prompts.
+    # Unsloth raises it to ``num_generations`` where a group would not fit: before 2025-11 the batch
+    # of a device, since then the batch of a step. No setting tells the version.
     group, counted = extractor.count("num_generations"), _completions(extractor)
     if group is None or counted is None:
         return

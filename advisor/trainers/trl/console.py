@@ -8,7 +8,6 @@ from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
-from advisor.logfiles.console_run import ConsoleRun, Plan
 from advisor.logfiles.console_text import find_in_console
 from advisor.logfiles.dict_lines import (
     SUMMARY_KEY,
@@ -23,6 +22,7 @@ from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.trl.console_run import ConsoleRun, Plan, logged_runs
 from advisor.trainers.trl.printed_settings import ConsoleSettings
 
 ROW = re.compile(rb"\{'[^{}\n]{0,8000}'reward':")
@@ -47,25 +47,7 @@ def _holds_row(line: str) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a console log.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One console log.
-    columns : Columns
-        Column map, empty as a rule.
-
-    Yields
-    ------
-    run : Logged
-        With a step where progress bars or the announced length tell more than the order of rows.
-
-    Raises
-    ------
-    InputError
-        No dict of a log event was printed.
-    """
+    """Read the runs of a console log."""
     (log,) = logs
 
     def lines() -> Iterator[tuple[int, str]]:
@@ -78,28 +60,13 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             path=log.path,
             advice="Give the console output of the trainer, or its trainer_state.json",
         )
-    told = [run for run in runs if run.rewards] or runs
-    for place, run in enumerate(told, start=1):
-        yield run.logged(str(place) if len(told) > 1 else None)
+    yield from logged_runs(runs)
 
 
 def read_console(
     lines: Callable[[], Iterator[tuple[int, str]]], path: Path, columns: Columns
 ) -> list[ConsoleRun]:
-    """Runs that were printed on a console.
-
-    Parameters
-    ----------
-    lines : callable () -> iterator of (int, str)
-        Gives the numbered lines from the first on, each time that it is called.
-    path, columns : Path, Columns
-        As in `read`.
-
-    Returns
-    -------
-    runs : list of ConsoleRun
-        Also those without rewards, as of fine-tuning before.
-    """
+    """Runs that were printed on a console."""
     runs = _Console(path, columns, {}).read(lines())
     plans = {place: plan for place, run in enumerate(runs) if (plan := run.revise()) is not None}
     if plans:

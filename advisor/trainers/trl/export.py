@@ -36,44 +36,13 @@ OPTIMIZERS = {"adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd"}
 
 
 def render(launch: Launch, model: str | None) -> str:
-    """Write the arguments as YAML, with the arithmetic in comments.
-
-    Parameters
-    ----------
-    launch : Launch
-    model : str or None
-        Only named in the command that the comments give: it is no argument of ``GRPOConfig``.
-
-    Returns
-    -------
-    text : str
-
-    Raises
-    ------
-    InputError
-        TRL cannot be told a setting.
-    """
+    """Write the arguments as YAML, with the arithmetic in comments."""
     body = yaml.safe_dump(arguments(launch), sort_keys=False)
     return "".join(f"# {line}".rstrip() + "\n" for line in _comments(launch, model)) + body
 
 
 def arguments(launch: Launch) -> dict[str, Any]:
-    """Arguments of ``GRPOConfig``.
-
-    Parameters
-    ----------
-    launch : Launch
-
-    Returns
-    -------
-    arguments : dict
-        For the launch's number of devices; nothing in them says how many those are.
-
-    Raises
-    ------
-    InputError
-        The samples are stale on arrival, or uncorrected.
-    """
+    """Arguments of ``GRPOConfig``."""
     launch.check_synchronous("TRL")
     launch.check_corrected("TRL")
     settings = launch.settings

@@ -42,17 +42,7 @@ UNCLIPPED = ("sapo", "vespo", "real")
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
-    """Settings of a run in the package's names.
-
-    Parameters
-    ----------
-    settings : mapping of str to object
-        As in `ArgumentsExtractor`.
-
-    Returns
-    -------
-    derived : Derived
-    """
+    """Settings of a run in the package's names."""
     extractor = ArgumentsExtractor(settings)
     _take_over(extractor)
     _set_logging_steps(extractor)

@@ -15,6 +15,7 @@ from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import TOO_LONG, parse_json
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.trl.console_run import logged_runs
 from advisor.trainers.trl.printed_settings import ConsoleSettings
 
 FRACTIONS = ("global_step/max_steps", "iteration")
@@ -56,25 +57,7 @@ def _holds_row(line: str) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a log of ms-swift.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One ``logging.jsonl`` or console log.
-    columns : Columns
-        Column map, empty as a rule.
-
-    Yields
-    ------
-    run : Logged
-        With the step under ``step``.
-
-    Raises
-    ------
-    InputError
-        No row tells its step, or a line of a JSONL file cannot be read.
-    """
+    """Read the runs of a log of ms-swift."""
     (log,) = logs
     printed = ConsoleSettings()
     notes: list[str] = []
@@ -87,7 +70,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             continue
         is_train = SUMMARY_KEY not in row.cells and ("loss" in row.cells or reward in row.cells)
         if not runs or (is_train and runs[-1].is_closed):
-            runs.append(_Run(log, columns, dict(printed.settings)))
+            runs.append(_Run(log, columns, dict(printed.settings), notes))
             printed.began()
         runs[-1].add(row, place, reward)
     if not runs:
@@ -96,15 +79,15 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             path=log.path,
             advice="Give the logging.jsonl of the output folder",
         )
-    told = [run for run in runs if run.rewards] or runs
-    for number, run in enumerate(told, start=1):
-        yield run.logged(str(number) if len(told) > 1 else None, notes)
+    yield from logged_runs(runs)
 
 
 class _Run:
-    def __init__(self, log: LogFile, columns: Columns, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, log: LogFile, columns: Columns, settings: dict[str, Any], notes: list[str]
+    ) -> None:
         self._builder = TableBuilder(log.path, kept_keys(columns))
-        self._settings = settings
+        self._settings, self._notes = settings, notes
         self._planned: int | None = None
         self._last: Mapping[str, Any] | None = None
         self._has_kl = False
@@ -127,7 +110,7 @@ class _Run:
         cells = {key: cell for key, cell in row.cells.items() if key not in FRACTIONS}
         self._builder.add(row.number, {**cells, "step": step}, is_cut=row.is_cut)
 
-    def logged(self, label: str | None, notes: Sequence[str]) -> Logged:
+    def logged(self, label: str | None) -> Logged:
         return Logged(
             self._builder.build(),
             label=label,
@@ -136,7 +119,7 @@ class _Run:
             # As in TRL, the KL term is computed and logged when its coefficient is not zero.
             facts={} if self._has_kl or not self.rewards else {"kl_coefficient": 0.0},
             planned_steps=self._planned,
-            warnings=tuple(notes),
+            warnings=tuple(self._notes),
         )
 
 

@@ -24,24 +24,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the one run of a trainer state.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One ``trainer_state.json``, of an output folder or of a checkpoint.
-    columns : Columns
-        Column map, empty as a rule.
-
-    Yields
-    ------
-    run : Logged
-
-    Raises
-    ------
-    InputError
-        The file holds no ``log_history`` with rows.
-    """
+    """Read the one run of a trainer state."""
     (log,) = logs
     builder = TableBuilder(log.path, kept_keys(columns))
     rows, state = json_list(log, "log_history")

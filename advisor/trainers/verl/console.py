@@ -69,25 +69,7 @@ def _has_row(raw: bytes) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read a console log: one run, or several attempts at it, in the order of the file.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One file: what a console showed, or W&B's ``output.log``.
-    columns : Columns
-        Keys that the user mapped are kept besides those that a framework uses.
-
-    Yields
-    ------
-    run : Logged
-        With the settings that verl prints as it starts.
-
-    Raises
-    ------
-    InputError
-        The file is no text, or holds no line of metrics.
-    """
+    """Read a console log: one run, or several attempts at it, in the order of the file."""
     (log,) = logs
     keeps_key = kept_keys(columns)
     builder = TableBuilder(log.path, lambda key: key in OBSERVED or keeps_key(key))

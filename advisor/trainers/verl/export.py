@@ -34,7 +34,7 @@ import shlex
 
 from advisor.errors import InputError
 from advisor.trainers.launch import LEFT_OUT, Launch
-from advisor.trainers.script import given, write_script
+from advisor.trainers.script import from_environment, write_script
 
 FILE_NAME = "verl_grpo.sh"
 COMMAND = "python3 -m verl.trainer.main_ppo"
@@ -48,23 +48,7 @@ ESTIMATORS = {"group": "grpo", "none": "grpo", "batch": "reinforce_plus_plus_bas
 
 
 def render(launch: Launch, model: str | None) -> str:
-    """Write the overrides as a script.
-
-    Parameters
-    ----------
-    launch : Launch
-    model : str or None
-        Its name or folder; without one the script asks for it.
-
-    Returns
-    -------
-    text : str
-
-    Raises
-    ------
-    InputError
-        verl cannot be told a setting, or counts in units that it does not fill.
-    """
+    """Write the overrides as a script."""
     launch.check_synchronous("verl")
     if launch.schedule not in ("constant", "cosine"):
         raise InputError(
@@ -73,9 +57,9 @@ def render(launch: Launch, model: str | None) -> str:
             advice="Choose one of those, or export to trl or openrlhf",
         )
     variables = {
-        "MODEL": given(model, "MODEL", "the name or folder of a model"),
-        "TRAIN_FILES": given(None, "TRAIN_FILES", "a parquet file of prompts"),
-        "VAL_FILES": given(None, "VAL_FILES", "a parquet file of held-out prompts"),
+        "MODEL": from_environment(model, "MODEL", "the name or folder of a model"),
+        "TRAIN_FILES": from_environment(None, "TRAIN_FILES", "a parquet file of prompts"),
+        "VAL_FILES": from_environment(None, "VAL_FILES", "a parquet file of held-out prompts"),
     }
     overrides = [*_batches(launch), *_optimizer(launch), *_loss(launch), *_machine(launch)]
     return write_script(_comments(launch), variables, COMMAND, overrides)

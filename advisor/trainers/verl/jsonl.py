@@ -49,24 +49,7 @@ def _is_row(row: Any, name: str) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the one run of a file.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One JSONL.
-    columns : Columns
-        Keys that the user mapped are kept besides those that a framework uses.
-
-    Yields
-    ------
-    run : Logged
-
-    Raises
-    ------
-    InputError
-        A line is no JSON object, or there is none.
-    """
+    """Read the one run of a file."""
     (log,) = logs
     keeps_key = kept_keys(columns)
     builder = TableBuilder(log.path, lambda key: key in OBSERVED or keeps_key(key))

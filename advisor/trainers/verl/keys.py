@@ -25,17 +25,7 @@ KL_TERMS = ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl", "actor/kl_p
 
 
 def observe(table: Table) -> Derived:
-    """KL coefficient and lag, where the rows show them.
-
-    Parameters
-    ----------
-    table : Table
-        Rows with the cells of ``OBSERVED``.
-
-    Returns
-    -------
-    derived : Derived
-    """
+    """KL coefficient and lag, where the rows show them."""
     facts: dict[str, object] = {}
     arithmetic: dict[str, str] = {}
     values = {key: table.column(key) for key in KL_COEFFICIENTS if table.has(key).any()}

@@ -78,11 +78,6 @@ class PrintedDict:
 
     All keys of one dictionary stand in one column. By it the lines of other processes, and
     warnings of the same, which fall between those of the dictionary, are told from them.
-
-    Parameters
-    ----------
-    first : Tagged
-        The line that begins it.
     """
 
     def __init__(self, first: Tagged) -> None:
@@ -171,15 +166,7 @@ def _value(text: str) -> Any:
 
 
 class PrintedYaml:
-    """Scalars of an indented YAML block, as EasyR1 prints its configuration and its metrics.
-
-    Parameters
-    ----------
-    tag : str
-        The process that prints it.
-    joint : str
-        What stands between the levels of a flattened key.
-    """
+    """Scalars of an indented YAML block, as EasyR1 prints its configuration and its metrics."""
 
     def __init__(self, tag: str, joint: str) -> None:
         self.tag = tag

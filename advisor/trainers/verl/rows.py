@@ -57,16 +57,7 @@ class Rows:
         self._yaml: PrintedYaml | None = None
 
     def start(self, line: Line, text: str, step: int, rest: str) -> None:
-        """Begin a row.
-
-        Parameters
-        ----------
-        line : Line
-            As it stands in the file.
-        text, rest : str
-            The line without colours, and what of it follows the step.
-        step : int
-        """
+        """Begin a row."""
         self._begin(line.number, step, is_block=not rest)
         if not rest:
             self._tag = untag(line.text).tag

@@ -23,17 +23,7 @@ BOTH_SIDES = 0.2
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
-    """Derive settings from a whole or partial verl configuration.
-
-    Parameters
-    ----------
-    settings : mapping of str to object
-        Flattened with dots; from a resolved configuration, a YAML or a list of overrides.
-
-    Returns
-    -------
-    derived : Derived
-    """
+    """Derive settings from a whole or partial verl configuration."""
     derivation = SettingsDerivation(settings)
     _take_over(derivation)
     put_batches(derivation)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from advisor.logfiles import limits
 from advisor.logfiles.dict_lines import SUMMARY_KEY, closing_cells
@@ -13,6 +13,15 @@ from advisor.logfiles.logged import Logged
 from advisor.logfiles.table import TableBuilder
 
 STEP = "step"
+
+
+class PrintedRun(Protocol):
+    """A run that was printed, with the number of its rewards."""
+
+    rewards: int
+
+    def logged(self, label: str | None) -> Logged:
+        """The run under its label."""
 
 
 class Plan(NamedTuple):
@@ -214,3 +223,10 @@ class ConsoleRun:
         if self.plan is not None or self.rows < 2 * limits.LEAST_REPEATED_ROWS:
             return 1
         return self._times if self._repeats == {self._times} else 1
+
+
+def logged_runs(runs: Sequence[PrintedRun]) -> Iterator[Logged]:
+    """Runs with rewards, else all of them, numbered where there are several."""
+    shown = [run for run in runs if run.rewards] or runs
+    for place, run in enumerate(shown, start=1):
+        yield run.logged(str(place) if len(shown) > 1 else None)
