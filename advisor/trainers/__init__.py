@@ -1,4 +1,4 @@
-"""One folder per trainer: what its keys mean, how its settings, logs and configurations read.
+"""One folder per trainer: keys, settings, log readers, export and names of settings.
 
 To add a trainer, write its folder with a `Trainer` and register it.
 """

@@ -1,4 +1,4 @@
-"""What the keys of one trainer mean: the form that every framework's table has."""
+"""Meaning of the keys that one trainer logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which key of a log holds what: as mapped by the user, else as its framework declares."""
+"""Which key of a log holds what: as the user mapped it, else as the trainer's table declares."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Keys:
     Attributes
     ----------
     framework : KeyTable
-        Whose declarations come first.
+        Table whose declarations were asked first.
     found : dict of str to str
         ``reward``, ``step`` and the names of ``SERIES`` -> key.
     evaluations : tuple of str
@@ -42,7 +42,7 @@ class Keys:
 
 
 def choose_framework(keys: Iterable[str], named: str | None) -> KeyTable:
-    """KeyTable that the format names, else the one that most keys are marks of."""
+    """Key table that the format names, else the one with most marks among the keys."""
     if named is not None:
         return next((f for f in key_tables() if f.name == named), COMMON_KEYS)
     bare = [name for key in keys for name in spellings(plain(key))]
@@ -92,7 +92,7 @@ def find_keys(
     columns: Columns,
     path: Path,
 ) -> Keys:
-    """Keys of everything that is read."""
+    """Keys of all that is read: reward, step, series, evaluations and parts of the reward."""
     found = {} if reward is None else {"reward": reward}
     for name in columns.keys:
         found[name] = _mapped(name, seen, columns, path)
@@ -126,7 +126,7 @@ def find_keys(
 
 
 def has_reward_key(seen: Iterable[str]) -> bool:
-    """Whether a name of the train reward that some framework declares is among the keys."""
+    """Whether a name of the train reward that some trainer declares is among the keys."""
     return any(name in _rewards() for key in seen for name in spellings(plain(key)))
 
 
@@ -136,10 +136,10 @@ def has_evaluation_key(seen: Iterable[str]) -> bool:
     return any(_evaluations([key], table) for key in keys for table in all_key_tables())
 
 
-def show_keys(keys: Iterable[str], wanted: str = "reward") -> str:
+def show_keys(keys: Iterable[str], sought: str = "reward") -> str:
     """At most eight keys for a message, the likeliest first."""
     listed = list(dict.fromkeys(keys))
-    close = difflib.get_close_matches(wanted, listed[:500], n=8, cutoff=0.4)
+    close = difflib.get_close_matches(sought, listed[:500], n=8, cutoff=0.4)
     ordered = list(dict.fromkeys([*close, *listed]))
     shown = [key if len(key) <= 40 else f"{key[:37]}..." for key in ordered[:8]]
     more = f" and {len(ordered) - 8} more" if len(ordered) > 8 else ""

@@ -1,4 +1,4 @@
-"""What every trainer must be told, checked to be complete and whole before a file is written."""
+"""Settings of one run in whole numbers, checked before a configuration is written."""
 
 from __future__ import annotations
 

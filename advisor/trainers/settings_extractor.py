@@ -25,7 +25,7 @@ class Setting(Generic[V]):
 
 
 class SettingsExtractor(Derived):
-    """A `Derived` on its way, and the settings from which it is derived.
+    """A `Derived` that is being filled, and the settings from which it is derived.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class SettingsExtractor(Derived):
         self.put(ours, setting.value, f"{ours} {shown} ({setting.name})")
 
     def derived(self) -> Derived:
-        """All that was derived."""
+        """What was derived so far, without the settings."""
         return Derived(self.facts, self.arithmetic, self.assumptions, self.warnings)
 
     def _first(self, kind: type[V], names: tuple[str, ...]) -> Setting[V] | None:

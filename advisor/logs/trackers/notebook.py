@@ -20,7 +20,7 @@ from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.registry import trainer_readers
 from advisor.trainers.trl.arguments import PLANNED
 from advisor.trainers.trl.console import read_console
-from advisor.trainers.trl.printed_settings import ConsoleSettings
+from advisor.trainers.trl.printed_settings import PrintedSettings
 from advisor.trainers.values import number
 
 REWARD = re.compile(
@@ -121,7 +121,7 @@ class _Outputs:
         shown = [t for t in tables if t.has_reward or self._reward in t.keys]
         if not shown:
             return self._from_console()
-        printed = ConsoleSettings()
+        printed = PrintedSettings()
         for _, line in self._lines():
             printed.feed(line)
         return [self._from_table(table, printed) for table in shown]
@@ -133,7 +133,7 @@ class _Outputs:
                 place += 1
                 yield place, line
 
-    def _from_table(self, table: ProgressTable, printed: ConsoleSettings) -> Logged:
+    def _from_table(self, table: ProgressTable, printed: PrintedSettings) -> Logged:
         builder = TableBuilder(self._log.path, kept_keys(self._columns))
         builder.seen(key for key in table.keys if key)
         for place, row in enumerate(table.rows, start=1):

@@ -1,4 +1,4 @@
-"""GRPO loops of Stanford's CS336 (assignment 5): several kinds of rows, told apart by ``type``."""
+"""Keys of CS336's GRPO loops, whose kinds of rows are told apart by ``type``."""
 
 from __future__ import annotations
 

@@ -50,9 +50,9 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         name in extractor.settings for name in ("epochs_per_rollout_batch", *OTHER_PASSES)
     )
     if "minibatches_per_refresh" in extractor.facts and not is_told:
-        said = "epochs_per_rollout_batch 1 (default of the assignment)"
-        extractor.put("epochs_per_refresh", 1, f"epochs_per_refresh 1: {said}")
-        extractor.assume(said)
+        assumption = "epochs_per_rollout_batch 1 (default of the assignment)"
+        extractor.put("epochs_per_refresh", 1, f"epochs_per_refresh 1: {assumption}")
+        extractor.assume(assumption)
     _derive_planned_steps(extractor)
     _derive_loss(extractor)
     extractor.take("learning_rate", extractor.amount("learning_rate", "lr"))

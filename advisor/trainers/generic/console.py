@@ -1,4 +1,4 @@
-"""Consoles of training loops of one's own: ``[tag] 12/100 | loss=-1.2 | reward=0.25``."""
+"""Consoles of hand-written training loops: ``[tag] 12/100 | loss=-1.2 | reward=0.25``."""
 
 from __future__ import annotations
 

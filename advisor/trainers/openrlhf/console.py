@@ -20,8 +20,8 @@ from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.kept_keys import kept_keys
-from advisor.trainers.openrlhf.bars import Bar, Batches, Episodes, find_bars
-from advisor.trainers.openrlhf.printed import Arguments
+from advisor.trainers.openrlhf.printed_arguments import PrintedArguments
+from advisor.trainers.openrlhf.progress_bars import Bar, Batches, Episodes, find_bars
 
 STEP = "global_step"
 """Key under which the count of rollouts is handed over."""
@@ -72,7 +72,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     rows, episodes, batches = (TableBuilder(log.path, kept_keys(columns)) for _ in range(3))
     by_episode = Episodes(lambda line, step, cells: episodes.add(line, {STEP: step, **cells}))
     by_batch = Batches(lambda line, step, cells: batches.add(line, {STEP: step, **cells}))
-    arguments = Arguments()
+    arguments = PrintedArguments()
     has_steps = False
     for number, text, is_long, *_ in log.lines(strict=False):
         arguments.feed(text)

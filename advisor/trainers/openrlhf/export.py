@@ -32,7 +32,7 @@ import math
 
 from advisor.errors import InputError
 from advisor.trainers.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Launch
-from advisor.trainers.script import from_environment, write_script
+from advisor.trainers.shell_script import from_environment, write_script
 
 FILE_NAME = "openrlhf_grpo.sh"
 COMMAND = "python3 -m openrlhf.cli.train_ppo_ray"

@@ -1,4 +1,4 @@
-"""OpenRLHF and its forks: W&B, TensorBoard and the console."""
+"""Keys of OpenRLHF and its forks in W&B, TensorBoard and on the console."""
 
 from __future__ import annotations
 

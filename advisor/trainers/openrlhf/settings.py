@@ -117,9 +117,9 @@ def _defaulted(
     found = extractor.count(*names)
     if found is not None:
         return str(found), found.value
-    said = f"{names[1]} {default} (OpenRLHF's default)"
-    extractor.assume(said)
-    return said, default
+    assumption = f"{names[1]} {default} (OpenRLHF's default)"
+    extractor.assume(assumption)
+    return assumption, default
 
 
 def _derive_batches(extractor: SettingsExtractor) -> None:

@@ -69,8 +69,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
 def _updates(extractor: SettingsExtractor) -> int:
     found = extractor.count("optim.step_per_rollout", "step_per_rollout")
     steps = found.value if found is not None else 1
-    said = f"{found.name} {steps}" if found is not None else "one optimizer step per batch"
-    extractor.put("minibatches_per_refresh", steps, f"minibatches_per_refresh {steps} ({said})")
+    reason = f"{found.name} {steps}" if found is not None else "one optimizer step per batch"
+    extractor.put("minibatches_per_refresh", steps, f"minibatches_per_refresh {steps} ({reason})")
     extractor.put("epochs_per_refresh", 1, "epochs_per_refresh 1 (prime-rl uses each sample once)")
     extractor.put("importance_ratio", True, "importance_ratio true (prime-rl always corrects)")
     extractor.assume(STRUCTURE)
@@ -83,9 +83,9 @@ def _derive_lag(extractor: SettingsExtractor) -> None:
         *names, *_both("max_async_level", "async_level", part="trainer"), least=0
     )
     if found is None:
-        said = "max_async_level 1 (prime-rl's default; hard-coded since May 2026)"
-        extractor.put("lag", 1.0, f"lag 1: {said}")
-        extractor.assume(said)
+        assumption = "max_async_level 1 (prime-rl's default; hard-coded since May 2026)"
+        extractor.put("lag", 1.0, f"lag 1: {assumption}")
+        extractor.assume(assumption)
         return
     extractor.put("lag", float(found.value), f"lag {found.value} ({found.name})")
     is_strict = extractor.is_on(*_both("strict_async_level", part="orchestrator"))
@@ -100,9 +100,9 @@ def _derive_optimizer(extractor: SettingsExtractor) -> None:
     if kind is not None and kind.value == "sgd":
         extractor.take("momentum", extractor.amount(*_both("optim.momentum", part="trainer")))
         if "momentum" not in extractor.facts:
-            said = "momentum 0.9 (prime-rl's default for SGD)"
-            extractor.put("momentum", 0.9, said)
-            extractor.assume(said)
+            assumption = "momentum 0.9 (prime-rl's default for SGD)"
+            extractor.put("momentum", 0.9, assumption)
+            extractor.assume(assumption)
     elif kind is None or kind.value == "adamw":
         extractor.take("momentum", extractor.amount(*_both("optim.betas1", part="trainer")))
 
@@ -148,5 +148,7 @@ def _derive_scaling(extractor: SettingsExtractor) -> None:
         return
     kind = extractor.text(*_both("algo.type", part="orchestrator"))
     if kind is None or kind.value in ("grpo", "echo"):
-        said = f"{kind.name} {kind.value}" if kind is not None else "prime-rl's default"
-        extractor.put("advantage_scaling", "none", f"advantage_scaling none ({said}: centred only)")
+        reason = f"{kind.name} {kind.value}" if kind is not None else "prime-rl's default"
+        extractor.put(
+            "advantage_scaling", "none", f"advantage_scaling none ({reason}: centred only)"
+        )

@@ -100,9 +100,9 @@ def _substeps(extractor: SettingsExtractor) -> int:
         line = f"minibatches_per_refresh {found.value} (num_substeps)"
         extractor.put("minibatches_per_refresh", found.value, line)
         return found.value
-    said = "num_substeps 1 (tinker-cookbook's default)"
-    extractor.put("minibatches_per_refresh", 1, f"minibatches_per_refresh 1: {said}")
-    extractor.assume(said)
+    assumption = "num_substeps 1 (tinker-cookbook's default)"
+    extractor.put("minibatches_per_refresh", 1, f"minibatches_per_refresh 1: {assumption}")
+    extractor.assume(assumption)
     return 1
 
 

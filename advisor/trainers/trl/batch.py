@@ -9,7 +9,7 @@ PER_DEVICE = "per_device_train_batch_size"
 
 
 def set_prompts(extractor: ArgumentsExtractor) -> None:
-    """File the prompts per optimizer step."""
+    """Derive prompts per optimizer step."""
     # ``per_device_train_batch_size`` counts completions since TRL 0.15; in 0.14 it counted prompts.
     # Unsloth raises it to ``num_generations`` where a group would not fit: before 2025-11 the batch
     # of a device, since then the batch of a step. No setting tells the version.
@@ -50,7 +50,7 @@ def set_prompts(extractor: ArgumentsExtractor) -> None:
 
 
 def set_refresh(extractor: ArgumentsExtractor) -> None:
-    """File mini-batches and passes per batch of rollouts, and the age of the samples."""
+    """Derive mini-batches and epochs per batch of rollouts, and the age of the samples."""
     passes = extractor.count("num_iterations")
     times = 1 if passes is None else int(passes.value)
     if passes is not None:

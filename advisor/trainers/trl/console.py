@@ -23,7 +23,7 @@ from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.trl.console_run import ConsoleRun, Plan, logged_runs
-from advisor.trainers.trl.printed_settings import ConsoleSettings
+from advisor.trainers.trl.printed_settings import PrintedSettings
 
 ROW = re.compile(rb"\{'[^{}\n]{0,8000}'reward':")
 
@@ -80,7 +80,7 @@ class _Console:
 
     def __init__(self, path: Path, columns: Columns, plans: Mapping[int, Plan]) -> None:
         self._path, self._columns, self._plans = path, columns, plans
-        self._printed = ConsoleSettings()
+        self._printed = PrintedSettings()
         self._begun = 0
         self._runs: list[ConsoleRun] = []
         self._bars: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""One run of a console log, filled row by row, and where its rows stand."""
+"""One run of a console log: its rows, and the optimizer step of each."""
 
 from __future__ import annotations
 
@@ -127,11 +127,11 @@ class ConsoleRun:
         """Add an evaluation, or the row that closes the run."""
         closes = SUMMARY_KEY in cells
         self.is_closed = self.is_closed or closes
-        told = closing_cells(cells) if closes else self._placed(cells)
-        self.builder.add(number, told, is_cut=is_cut)
+        placed = closing_cells(cells) if closes else self._placed(cells)
+        self.builder.add(number, placed, is_cut=is_cut)
 
     def revise(self) -> Plan | None:
-        """What a second reading must do otherwise; None where nothing."""
+        """How a second reading must place the rows; None where the first was right."""
         times = self._printed_times()
         if times > 1:
             self.rows //= times

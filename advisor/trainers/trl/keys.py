@@ -1,4 +1,4 @@
-"""TRL, and the trainers that keep its names: Unsloth and ms-swift."""
+"""Keys of TRL, and of the trainers that keep its names: Unsloth and ms-swift."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ DUMP = re.compile(
 """Configurations of the trainer; that of vLLM, printed too, has a seed and a model of its own."""
 
 
-class ConsoleSettings:
-    """Takes the lines of a console log and keeps what they set.
+class PrintedSettings:
+    """Collects settings from the lines of a console log.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
 
 
 def _take_over(extractor: ArgumentsExtractor) -> None:
-    """Settings whose value needs no arithmetic."""
+    """Derive settings whose value needs no arithmetic."""
     extractor.take("group_size", extractor.count("num_generations"))
     extractor.take("max_completion_length", extractor.count("max_completion_length"))
     extractor.take("planned_steps", extractor.count(PLANNED, "max_steps"))

@@ -16,7 +16,7 @@ from advisor.logfiles.parsing import TOO_LONG, parse_json
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.trl.console_run import logged_runs
-from advisor.trainers.trl.printed_settings import ConsoleSettings
+from advisor.trainers.trl.printed_settings import PrintedSettings
 
 FRACTIONS = ("global_step/max_steps", "iteration")
 """Keys of the step over the planned steps; the second is that of Megatron."""
@@ -59,7 +59,7 @@ def _holds_row(line: str) -> bool:
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a log of ms-swift."""
     (log,) = logs
-    printed = ConsoleSettings()
+    printed = PrintedSettings()
     notes: list[str] = []
     rows = _json_rows(log, notes) if log.suffix == ".jsonl" else _console_rows(log, printed)
     reward = columns.keys.get("reward", "reward")
@@ -167,7 +167,7 @@ def _too_long(line: Line, log: LogFile) -> InputError:
     )
 
 
-def _console_rows(log: LogFile, printed: ConsoleSettings) -> Iterator[_Row]:
+def _console_rows(log: LogFile, printed: PrintedSettings) -> Iterator[_Row]:
     for line in log.lines(strict=False):
         found = False
         for cells, is_cut in _rows_of(line.text):

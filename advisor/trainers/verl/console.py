@@ -13,8 +13,8 @@ from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.kept_keys import kept_keys
 from advisor.trainers.verl.keys import OBSERVED
-from advisor.trainers.verl.printed import ANSI, untag
-from advisor.trainers.verl.printed_settings import SettingsLog
+from advisor.trainers.verl.printed_config import ANSI, untag
+from advisor.trainers.verl.printed_settings import PrintedSettings
 from advisor.trainers.verl.rows import Rows
 
 SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
@@ -73,7 +73,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     (log,) = logs
     keeps_key = kept_keys(columns)
     builder = TableBuilder(log.path, lambda key: key in OBSERVED or keeps_key(key))
-    rows, printed = Rows(builder), SettingsLog()
+    rows, printed = Rows(builder), PrintedSettings()
     number = 0
     for line in log.lines(strict=False):
         number = line.number

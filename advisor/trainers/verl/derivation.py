@@ -94,7 +94,7 @@ class SettingsDerivation(SettingsExtractor):
         return any(name.startswith(prefixes) for name in self.settings)
 
     def call(self, name: str) -> str:
-        """Name under which the user knows a setting, without its path."""
+        """Name of a setting as the user wrote it, without its path."""
         return self._called.get(name, name).rpartition(".")[2]
 
     def number(self, name: str) -> float | None:
@@ -125,7 +125,7 @@ class SettingsDerivation(SettingsExtractor):
         return [entry for entry in bare if entry and "${" not in entry]
 
     def factor(self, name: str) -> tuple[float, str]:
-        """A number and how it reads in an arithmetic; verl's default where it is not stated."""
+        """A number and its text in the arithmetic; verl's default where it is not stated."""
         value = self.number(name)
         if value is not None:
             return value, f"{self.call(name)} {value:g}"

@@ -34,7 +34,7 @@ import shlex
 
 from advisor.errors import InputError
 from advisor.trainers.launch import LEFT_OUT, Launch
-from advisor.trainers.script import from_environment, write_script
+from advisor.trainers.shell_script import from_environment, write_script
 
 FILE_NAME = "verl_grpo.sh"
 COMMAND = "python3 -m verl.trainer.main_ppo"

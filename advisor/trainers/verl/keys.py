@@ -1,4 +1,4 @@
-"""verl and its forks: Logic-RL, verl-agent, rLLM, EasyR1."""
+"""Keys of verl and its forks: Logic-RL, verl-agent, rLLM, EasyR1."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.trainers.verl.printed import (
+from advisor.trainers.verl.printed_config import (
     DICT_START,
     LONGEST_LINE,
     LONGEST_VALUE,
@@ -25,7 +25,7 @@ GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
 """Settings of which a configuration has some; another dictionary may begin as one does."""
 
 
-class SettingsLog:
+class PrintedSettings:
     """Collects settings line by line: configurations, command lines, counts and sizes."""
 
     def __init__(self) -> None:
@@ -111,10 +111,10 @@ class SettingsLog:
             self._sizes.add(float(found.group(1)) * SCALES[found.group(2)])
 
     def _note_command(self, text: str) -> None:
-        given = {}
+        overrides = {}
         for match in OVERRIDE.finditer(text[:LONGEST_LINE]):
             value = match.group(2).strip("'\"")
             if "$" not in value and len(value) <= LONGEST_VALUE:
-                given[match.group(1)] = value
-        if given:
-            self._commands.append(given)
+                overrides[match.group(1)] = value
+        if overrides:
+            self._commands.append(overrides)

@@ -7,7 +7,13 @@ from typing import Any
 
 from advisor.logfiles.log_file import Line
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.verl.printed import LONGEST_LINE, REPEATED, PrintedYaml, plain_value, untag
+from advisor.trainers.verl.printed_config import (
+    LONGEST_LINE,
+    REPEATED,
+    PrintedYaml,
+    plain_value,
+    untag,
+)
 
 CUT_LENGTHS = (4095, 4096)
 """Characters of a line that W&B has cut, without and with its line end."""
@@ -16,7 +22,7 @@ PATIENCE = 40
 """Lines of other origin that may stand between two lines of one row."""
 
 RATES = ("actor/lr", "critic/lr")
-UNWANTED, WANTED, RATE, SMALL_RATE = 0, 1, 2, 3
+DROPPED, KEPT, RATE, SMALL_RATE = 0, 1, 2, 3
 
 IN_UNITS = "(1e-4)"
 """How verl up to 0.2 ended the key of a learning rate that it printed as a multiple of 0.0001."""
@@ -57,7 +63,7 @@ class Rows:
         self._yaml: PrintedYaml | None = None
 
     def start(self, line: Line, text: str, step: int, rest: str) -> None:
-        """Begin a row."""
+        """Begin a row at the step of a line, given without colours and after the step."""
         self._begin(line.number, step, is_block=not rest)
         if not rest:
             self._tag = untag(line.text).tag
@@ -147,7 +153,7 @@ class Rows:
             kind = kinds.get(key)
             if kind is None:
                 kind = self._kind(key, value)
-            if kind == UNWANTED:
+            if kind == DROPPED:
                 continue
             try:
                 number = float(number_text(value) if value[-1:] == ")" else value)
@@ -166,11 +172,11 @@ class Rows:
     def _kind(self, key: str, value: str) -> int:
         """What to do with the cells of a key met for the first time."""
         if not key or plain_value(number_text(value)) is NotImplemented:
-            return UNWANTED  # a torn pair, of which the key may be torn too
+            return DROPPED  # a torn pair, of which the key may be torn too
         self._builder.seen((key,))
-        kind = UNWANTED
+        kind = DROPPED
         if self._builder.wants(key):
-            kind = RATE if key in RATES else WANTED
+            kind = RATE if key in RATES else KEPT
         elif key.removesuffix(IN_UNITS) in RATES and self._builder.wants(RATES[0]):
             kind = SMALL_RATE
         self._kinds[key] = kind

@@ -7,8 +7,8 @@ from typing import Any
 
 from advisor.trainers.derived import Derived
 from advisor.trainers.values import literal
-from advisor.trainers.verl.clock import put_batches, put_lag, put_schedule
 from advisor.trainers.verl.derivation import ACTOR, OPTIM, SettingsDerivation, bare_name
+from advisor.trainers.verl.schedule import put_batches, put_lag, put_schedule
 
 SCALED_BY_GROUP = ("grpo", "grpo_vectorized", "grpo_passk")
 SCALED_BY_BATCH = ("reinforce_plus_plus", "reinforce_plus_plus_baseline", "gae")

@@ -1,4 +1,4 @@
-"""What one count of verl's step is worth: mini-batches, epochs, lag, warm-up and plan."""
+"""Batches, lag, warm-up and planned steps of verl, whose step counts batches of rollouts."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ MINI, BATCH, EPOCHS = f"{ACTOR}ppo_mini_batch_size", "data.train_batch_size", f"
 ASYNC = "async_training."
 
 
-class Clock(NamedTuple):
-    """The learning-rate schedule, which verl moves on once per call of its update.
+class UpdateCalls(NamedTuple):
+    """Calls of verl's update, at each of which the learning-rate schedule advances by one.
 
     Attributes
     ----------
-    tick : int
+    steps_per_call : int
         Optimizer steps of one call: those of a whole batch of rollouts in a synchronous trainer.
-    ticks : int or None
+    total : int or None
         Calls in the whole run, where they are known.
     how : str
-        Where ``ticks`` comes from.
+        Where ``total`` comes from.
     """
 
-    tick: int
-    ticks: int | None
+    steps_per_call: int
+    total: int | None
     how: str
 
 
@@ -115,15 +115,17 @@ def put_schedule(derivation: SettingsDerivation) -> None:
     floor = derivation.number(f"{OPTIM}min_lr_ratio")
     if floor and derivation.facts.get("schedule") == "cosine":
         derivation.assume(f"schedule: a cosine to 0, though min_lr_ratio is {floor:g}")
-    clock = _clock(derivation)
-    if clock is not None and clock.ticks is not None:
-        planned = clock.ticks * clock.tick
+    calls = _update_calls(derivation)
+    if calls is not None and calls.total is not None:
+        planned = calls.total * calls.steps_per_call
         if planned >= 1:
-            derivation.put("planned_steps", planned, _times(clock.how, clock.tick, planned))
-    _put_warmup(derivation, clock)
+            derivation.put(
+                "planned_steps", planned, _times(calls.how, calls.steps_per_call, planned)
+            )
+    _put_warmup(derivation, calls)
 
 
-def _clock(derivation: SettingsDerivation) -> Clock | None:
+def _update_calls(derivation: SettingsDerivation) -> UpdateCalls | None:
     interval = derivation.interval
     if interval is None:
         return None
@@ -132,13 +134,13 @@ def _clock(derivation: SettingsDerivation) -> Clock | None:
         required = derivation.whole(f"{ASYNC}require_batches") or 1
         samples = derivation.whole("rollout.total_rollout_steps")
         if samples is None:
-            return Clock(required * epochs, None, "")
+            return UpdateCalls(required * epochs, None, "")
         size = derivation.facts["prompts_per_step"] * minibatches
         rounds = int(samples / size)
         how = f"total_rollout_steps {samples} / {size:g} prompts per synchronisation = {rounds}"
         per_round = minibatches // required
         how += f" x {per_round} local updates"
-        return Clock(required * epochs, rounds * per_round, how)
+        return UpdateCalls(required * epochs, rounds * per_round, how)
     is_split = derivation.word("trainer.v1.trainer_mode") == "separate_async"
     total = derivation.whole("trainer.total_training_steps")
     how = f"{derivation.call('trainer.total_training_steps')} {total}"
@@ -148,31 +150,31 @@ def _clock(derivation: SettingsDerivation) -> Clock | None:
         # verl fills this one in as it starts, so the configuration in W&B has it.
         total = derivation.whole(f"{OPTIM}total_training_steps")
         how = f"{derivation.call(f'{OPTIM}total_training_steps')} {total}"
-    return Clock(epochs if is_split else interval, total, how)
+    return UpdateCalls(epochs if is_split else interval, total, how)
 
 
-def _times(how: str, tick: int, steps: int) -> str:
-    if tick == 1:
+def _times(how: str, steps_per_call: int, steps: int) -> str:
+    if steps_per_call == 1:
         return f"{how}, one optimizer step each"
-    return f"{how} x {tick} optimizer steps each = {steps}"
+    return f"{how} x {steps_per_call} optimizer steps each = {steps}"
 
 
-def _put_warmup(derivation: SettingsDerivation, clock: Clock | None) -> None:
+def _put_warmup(derivation: SettingsDerivation, calls: UpdateCalls | None) -> None:
     steps_name, ratio_name = f"{OPTIM}lr_warmup_steps", f"{OPTIM}lr_warmup_steps_ratio"
     steps = derivation.number(steps_name)
     if steps is None and derivation.number(ratio_name) is None:
         return
     if steps is not None and steps > 0:
-        if clock is not None:
-            warm = int(steps) * clock.tick
+        if calls is not None:
+            warm = int(steps) * calls.steps_per_call
             how = f"{derivation.call(steps_name)} {int(steps)}"
-            derivation.put("warmup_steps", warm, _times(how, clock.tick, warm))
+            derivation.put("warmup_steps", warm, _times(how, calls.steps_per_call, warm))
         return
     share, read = derivation.factor(ratio_name)
     if share == 0:
         derivation.put("warmup_steps", 0, f"warmup_steps 0 ({read})")
-    elif clock is not None and clock.ticks is not None and 0 < share <= 1:
-        count = int(share * clock.ticks)
-        warm = count * clock.tick
-        how = f"{read} x {clock.ticks} ({clock.how}) = {count}"
-        derivation.put("warmup_steps", warm, _times(how, clock.tick, warm))
+    elif calls is not None and calls.total is not None and 0 < share <= 1:
+        count = int(share * calls.total)
+        warm = count * calls.steps_per_call
+        how = f"{read} x {calls.total} ({calls.how}) = {count}"
+        derivation.put("warmup_steps", warm, _times(how, calls.steps_per_call, warm))

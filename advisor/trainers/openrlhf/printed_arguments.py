@@ -1,4 +1,4 @@
-"""Arguments that an OpenRLHF console shows: the command, the printed namespace, the bars."""
+"""PrintedArguments that an OpenRLHF console shows: the command, the printed namespace, the bars."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from advisor.logfiles.configs.literal import literal
-from advisor.trainers.openrlhf.bars import Bar
 from advisor.trainers.openrlhf.namespace import parse_namespace
+from advisor.trainers.openrlhf.progress_bars import Bar
 
 PROGRAM = re.compile(r"openrlhf\.cli\.train_ppo\w{0,20}")
 NAMESPACE = re.compile(r"[Nn]amespace\(")
@@ -23,7 +23,7 @@ MOST_LINES = 400
 """Lines over which a command may be written."""
 
 
-class Arguments:
+class PrintedArguments:
     """Collects arguments from the lines of a console."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Arguments:
 
 
 def parse_command(text: str) -> dict[str, Any]:
-    """Arguments of a command line, from behind the program's name."""
+    """PrintedArguments of a command line, from behind the program's name."""
     found: dict[str, Any] = {}
     name, values = "", []
     for word in (*WORD.findall(text.replace("\\\n", " ")), "|"):

@@ -1,4 +1,4 @@
-"""What verl prints in pieces: configurations over many lines, and metrics as indented YAML."""
+"""Configurations that verl prints over many lines, and metrics as indented YAML."""
 
 from __future__ import annotations
 
