@@ -66,7 +66,7 @@ def test_shift_is_counted_in_posterior_standard_deviations(base):
     spread = np.sqrt((own.var() + its.var()) / 2)
     assert line.apart == pytest.approx((its.mean() - own.mean()) / spread)
     assert line.one["mean"] == pytest.approx(own.mean())
-    assert [line.one["lower"], line.one["upper"]] == pytest.approx(np.quantile(own, [0.1, 0.9]))
+    assert [line.one["low"], line.one["high"]] == pytest.approx(np.quantile(own, [0.1, 0.9]))
     # What became certain has no common spread; it differs.
     moved = compare_studies(("a", "b"), base, other)
     assert "rate.learning_rate" in differing(moved, "Posterior")
@@ -269,7 +269,7 @@ def test_json_holds_everything(run, studies):
     assert tuple(sections) == EVERY
     line = next(x for x in sections["Posterior"] if x["name"] == "curvature_exponent")
     assert line.keys() == {"name", "one", "other", "differs", "apart", "note"}
-    assert line["one"].keys() == {"mean", "lower", "upper", "sd"}
+    assert line["one"].keys() == {"mean", "low", "high", "sd"}
     assert any(not line["differs"] for line in sections["Priors"])
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from advisor.advice.candidates import Lattice, default_lattice, largest_surviving_rate, within_reach
 from advisor.advice.cautions import cautions
 from advisor.advice.cost import CostModel, learn_cost
@@ -13,7 +11,7 @@ from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to
 from advisor.advice.limiting_factor import bound, shortfall, what_binds
 from advisor.advice.next_pilot import choose_pilot, is_first_contact
 from advisor.advice.objective import Budget, Objective
-from advisor.advice.recommendation import Interval, NextPilot, Recommendation
+from advisor.advice.recommendation import NextPilot, Recommendation
 from advisor.advice.scenario import base_settings
 from advisor.advice.search import SamplerName, search
 from advisor.advice.trade_offs import (
@@ -27,12 +25,13 @@ from advisor.advice.wording import SUPPORT
 from advisor.errors import CannotTellError, InputError
 from advisor.findings.design import informed_share
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.interval import interval_of
+from advisor.forecast.predictive import peak
 from advisor.forecast.target import largest_target
 from advisor.model.compat import Progress, silent
-from advisor.model.posterior import INTERVAL, Posterior
+from advisor.model.posterior import Posterior
 from advisor.model.presets import outside_evidence
 from advisor.run.settings import Settings
-from advisor.theory.arrays import FloatArray
 from advisor.trainers.registry import recipes as trainer_recipes
 
 Look = Callable[[Evaluator], tuple[Evaluation | None, Evaluation]]
@@ -223,8 +222,8 @@ def recommend(
         steps=last,
         level=level,
         measure="held-out reward" if forecaster.is_evaluated else "reward",
-        reward=_interval(curve[:, -1]),
-        peak=_interval(forecaster.peak(planned, last)),
+        reward=interval_of(curve[:, -1]),
+        peak=interval_of(peak(forecaster, planned, last)),
         stability=chosen.stability,
         cost=chosen.cost,
         cost_model=price,
@@ -315,14 +314,6 @@ def _goal(objective: Objective, at_end: Evaluator, look: Look) -> float:
     best, nearest = look(at_end)
     top = (best or nearest).reward
     return start + (objective.goal or 0.0) * (top - start)
-
-
-def _interval(draws: FloatArray) -> Interval:
-    return Interval(
-        mean=float(draws.mean()),
-        lower=float(np.quantile(draws, (1 - INTERVAL) / 2)),
-        upper=float(np.quantile(draws, (1 + INTERVAL) / 2)),
-    )
 
 
 def _cheapest_equal(

@@ -11,6 +11,7 @@ from advisor.advice.evaluate import Evaluator
 from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.recommendation import NextPilot
 from advisor.errors import CannotTellError
+from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import stability, stability_draws
 from advisor.model.posterior import Posterior
 from advisor.run.settings import Settings
@@ -35,7 +36,10 @@ MOST_PILOTS = 40
 MOST_CONFIGURATIONS = 80
 """Pilots weighed, and configurations among which the decision is made: the best by utility."""
 
-PILOTS_LUCK = 1
+ANOTHER_RUN = 3
+"""Sets the effects of a pilot itself apart from those of the run that is decided on."""
+
+ITS_RESULT = 1
 """Sets the random numbers of a pilot's result apart from those of a forecast with the same seed."""
 
 _FACTORS = ("minibatches_per_refresh", "epochs_per_refresh")
@@ -88,8 +92,8 @@ def choose_pilot(
     lengths = [steps] if steps else sorted({max(2, round(longest * s)) for s in LENGTHS})
     offered = list(lattice if candidates is None else candidates)
     # A pilot has a seed of its own, and so have its results.
-    rng = np.random.default_rng([seed, PILOTS_LUCK])
-    pilots = forecaster.with_other_luck(seed)
+    rng = np.random.default_rng([seed, ITS_RESULT])
+    pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
     floor = forecaster.outcome_bounds[0]
     known = evaluate.tried if len(evaluate.tried) >= MOST_CONFIGURATIONS else map(evaluate, lattice)
     decided = sorted(known, key=lambda e: -(e.reward - floor) * e.stability.probability)

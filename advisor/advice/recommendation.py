@@ -13,6 +13,7 @@ from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.wording import details_text, percent, summary_text
 from advisor.forecast.forecaster import Target
+from advisor.forecast.interval import Interval
 from advisor.forecast.stability import Stability
 from advisor.model.posterior import Provenance
 from advisor.run.settings import Settings
@@ -23,16 +24,6 @@ TITLES = {
     "infeasible": "No feasible configuration",
 }
 """What an answer is headed by."""
-
-
-class Interval(BaseModel):
-    """Mean and central 80 % interval of a posterior quantity."""
-
-    model_config = ConfigDict(frozen=True)
-
-    mean: float
-    lower: float
-    upper: float
 
 
 class Alternative(BaseModel):

@@ -10,9 +10,10 @@ from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.wording import SUPPORT
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.interval import interval_of
 from advisor.forecast.stability import stability
 from advisor.forecast.target import largest_target, pilots_of
-from advisor.model.posterior import INTERVAL, Posterior
+from advisor.model.posterior import Posterior
 from advisor.run.settings import Settings
 
 MOST = 1_000_000
@@ -124,7 +125,7 @@ def _row(
     forecaster: Forecaster, price: CostModel, settings: Settings, steps: int
 ) -> dict[str, object]:
     draws = forecaster.outcome(settings, [steps])[:, 0]
-    low, high = np.quantile(draws, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2])
+    reward = interval_of(draws)
     found = stability(forecaster, settings, steps)
     paid = price(settings, steps)
     return {
@@ -134,9 +135,9 @@ def _row(
         "epochs_per_refresh": settings.epochs_per_refresh,
         "refresh_interval": settings.refresh_interval,
         "steps": steps,
-        "reward": float(draws.mean()),
-        "reward_low": float(low),
-        "reward_high": float(high),
+        "reward": reward.mean,
+        "reward_low": reward.low,
+        "reward_high": reward.high,
         "p_stable": found.probability,
         "p_refresh": found.refresh,
         "p_tolerance": found.tolerance,

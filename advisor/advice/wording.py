@@ -90,7 +90,7 @@ def evidence_text(advice: Recommendation) -> str:
     )
     return "\n".join(
         [
-            f"Peak on the way: {peak.mean:.3f} [{peak.lower:.3f}, {peak.upper:.3f}]; runs wander "
+            f"Peak on the way: {peak.mean:.3f} [{peak.low:.3f}, {peak.high:.3f}]; runs wander "
             "round their curve, so the best checkpoint lies above the last.",
             f"How much is data, not prior: {told}.",
         ]
@@ -101,7 +101,7 @@ def _numbers(advice: Recommendation) -> list[str]:
     reward, stability = advice.reward, advice.stability
     return [
         f"{advice.measure.capitalize()} after {advice.steps} steps: {reward.mean:.3f}, 80 % "
-        f"interval [{reward.lower:.3f}, {reward.upper:.3f}] for one run, seed noise included.",
+        f"interval [{reward.low:.3f}, {reward.high:.3f}] for one run, seed noise included.",
         f"P(stable to step {advice.steps}) = {percent(stability.probability)} +- "
         f"{100 * stability.error:.1f} % (wanted: {percent(advice.level)}). Its parts: rollouts "
         f"refreshed often enough {percent(stability.refresh)}, learning rate tolerated "

@@ -12,8 +12,8 @@ from advisor.backtesting.leakage import refuse_learned
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.begun_run import continued_reward
 from advisor.forecast.fit import fit
+from advisor.forecast.predictive import begun_run_reward
 from advisor.model.compat import Progress, silent
 from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
@@ -147,7 +147,7 @@ def _forecasts(
             twins.append(case.seen.id)
             continue
         question = Question(cohort.name, case.seen.id, seen, None, cohort.bounds, case.target)
-        continued = continued_reward(
+        continued = begun_run_reward(
             posterior, place[case.seen.id], case.seen, case.steps, seed=number
         )
         mine.append(predict(ADVISOR, question, continued))

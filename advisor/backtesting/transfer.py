@@ -25,7 +25,7 @@ from advisor.backtesting.scores import Prediction, Question, predict
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Target
-from advisor.forecast.planned_run import planned_reward
+from advisor.forecast.predictive import new_run_reward
 from advisor.model.compat import Progress, silent
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
@@ -183,7 +183,7 @@ def _forecasts(
         target = Target(run.task or "task", run.model or "model", float(run.parameters or 0))
         settings = run.hyperparameters.completed()
         draws = {
-            ADVISOR: planned_reward(posterior, target, settings, case.steps, seed=number),
+            ADVISOR: new_run_reward(posterior, target, settings, case.steps, seed=number),
             "mean of the pilots": anywhere,
         }
         nearest = min(pilots, key=lambda pilot: _distance(pilot.seen, run))._replace(

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.findings.prior_groups import prior_groups
-from advisor.findings.spans import Span, span_of
-from advisor.forecast.begun_run import PilotForecaster
-from advisor.forecast.forecaster import SEARCH_DRAWS
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.interval import Interval, interval_of
 from advisor.model import equations as eq
 from advisor.model.cohort import clock_table
 from advisor.model.posterior import INTERVAL, Posterior, RunSummary
@@ -64,7 +63,7 @@ class Identified:
 
     Attributes
     ----------
-    span : Span
+    span : Interval
         Of the posterior, in the quantity's units.
     width, prior_width : float
         Of the central 80 % intervals of posterior and prior: of a plateau in reward ranges, of a
@@ -73,7 +72,7 @@ class Identified:
         Width from which it counts as unknown.
     """
 
-    span: Span
+    span: Interval
     width: float
     prior_width: float
     limit: float
@@ -95,7 +94,7 @@ class GroupGate:
         In reward units, at the reference configuration.
     timescale : Identified
         1 / stiffness, in optimizer steps, at the reference configuration.
-    slope : Span
+    slope : Interval
         Initial slope in reward units per optimizer step: stiffness x (plateau - start).
     bound : float
         Reward above which the plateau lies with 90 % probability.
@@ -108,7 +107,7 @@ class GroupGate:
     model: str
     plateau: Identified
     timescale: Identified
-    slope: Span
+    slope: Interval
     bound: float
     more: MoreSteps | None
 
@@ -178,13 +177,13 @@ def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
         stiffness = posterior.flat("stiffness")[:, index]
         start = posterior.flat("start")[:, index]
         level = Identified(
-            span_of(plateau),
+            interval_of(plateau),
             _width(plateau) / scale,
             _width(prior.plateau[:, index]) / scale,
             PLATEAU_WIDTH,
         )
         timescale = Identified(
-            span_of(1.0 / stiffness),
+            interval_of(1.0 / stiffness),
             _width(np.log(stiffness)),
             _width(np.log(prior.stiffness[:, index])),
             math.log(TIMESCALE_FACTOR),
@@ -197,8 +196,8 @@ def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
                 model,
                 level,
                 timescale,
-                span_of(stiffness * (plateau - start)),
-                level.span.lower,
+                interval_of(stiffness * (plateau - start)),
+                level.span.low,
                 _more_steps(posterior, task, model, window) if lacks else None,
             )
         )
@@ -222,7 +221,7 @@ def _more_steps(posterior: Posterior, task: str, model: str, window: float) -> M
 
 def _steps_until(posterior: Posterior, index: int, settings: Settings, left: float) -> FloatArray:
     """Steps at peak learning rate after which a pilot has that share of its way left."""
-    pilot = PilotForecaster(posterior, index, draws=SEARCH_DRAWS)
+    pilot = Forecaster.of_pilot(posterior, index)
     steady = settings.model_copy(update={"schedule": "constant", "warmup_steps": 0})
     steps = np.unique(np.geomspace(1, FARTHEST, 200).astype(int))
     reward = (pilot.reward(steady, steps) - posterior.meta.floor) / (
@@ -246,8 +245,8 @@ def _clock(posterior: Posterior, run: RunSummary, settings: Settings) -> float:
 
 
 def _width(draws: FloatArray) -> float:
-    span = span_of(draws)
-    return span.upper - span.lower
+    span = interval_of(draws)
+    return span.high - span.low
 
 
 def _rounded_up(steps: float) -> str:

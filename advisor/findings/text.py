@@ -7,7 +7,7 @@ import numpy as np
 from advisor.findings.design import SIZE, design_check
 from advisor.findings.gates import gate
 from advisor.findings.sensitivity import SENSITIVE, deciding_numbers, prior_sensitivity
-from advisor.findings.spans import span_of
+from advisor.forecast.interval import interval_of
 from advisor.model.equations import shifted_share
 from advisor.model.families import FAMILIES, SPECTRUM
 from advisor.model.posterior import INTERVAL, Posterior
@@ -81,7 +81,7 @@ def _evaluations(posterior: Posterior) -> list[str]:
     for index, (task, model) in enumerate(meta.groups):
         if meta.evaluated[index]:
             gain = posterior.draws["log_eval_gain"][..., index].ravel()
-            span = span_of(gain).exponential
+            span = interval_of(np.exp(gain))
             lines.append(
                 f"  {model} on {task}: the odds of the headroom gained are {span.written(2)} times "
                 "those of the train reward on held-out prompts; forecasts are of the latter."
@@ -107,7 +107,7 @@ def _luck(posterior: Posterior) -> str:
 
 def _exponents(posterior: Posterior) -> str:
     parts = [
-        f"{name} {span_of(posterior.flat(key)).written(2)}"
+        f"{name} {interval_of(posterior.flat(key)).written(2)}"
         for name, key in (
             ("curvature exponent", "curvature_exponent"),
             ("of learning rate", "rate.learning_rate"),

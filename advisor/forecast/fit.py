@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.begun_run import continued_reward
+from advisor.forecast.predictive import begun_run_reward
 from advisor.model.compat import Progress, silent
 from advisor.model.families import FAMILIES, SPECTRUM, Family
 from advisor.model.posterior import Posterior, mix
@@ -115,7 +115,7 @@ def _weights(
             if summary.collapse_step is None:
                 steps, target = rest[summary.id]
                 part = begun[summary.id]
-                forecast = continued_reward(posterior, index, part, steps, seed=index)
+                forecast = begun_run_reward(posterior, index, part, steps, seed=index)
                 draws.append(forecast)
                 targets.append(target)
         scores[family.name] = held_out_scores(draws, targets)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,18 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.forecast.laws import RunLaws, scored_steps
+from advisor.forecast.run_effect import RunEffect
 from advisor.model import equations as eq
 from advisor.model.cohort import Covariates, clock_table, planned_factors
-from advisor.model.fast.tables import WANDER_SHARE
 from advisor.model.posterior import Posterior
 from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""
-
-PEAK_POINTS = 41
-"""Steps at which a run's wander is simulated for its peak; it is correlated over half the run."""
 
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most .008."""
@@ -50,8 +47,8 @@ class Target:
 class Forecaster:
     """Posterior predictive of any configuration for one target.
 
-    Run-to-run (seed) noise is drawn once and reused, so that two configurations are compared under
-    the same luck.
+    The run's own effects are drawn once and reused, so that two configurations are compared under
+    the same seed noise.
 
     Parameters
     ----------
@@ -60,23 +57,44 @@ class Forecaster:
     draws : int
         Thinned evenly out of the posterior.
     seed : int
-        Of the seed noise and of a new model's own effects.
+        Of the run's own effects and of a new model's.
+    run_effect : RunEffect, optional
+        Where the run's own effects come from [default: ``RunEffect.fresh(seed)``].
+
+    Attributes
+    ----------
+    run_effect : ndarray of shape (3, ..., draws)
+        The run's own plateau, stiffness and shape, in standard deviations.
+    log_stiffness_ratio : ndarray of shape (draws,)
+        Log of the stiffest mode over the one that the reward shows.
     """
 
     def __init__(
-        self, posterior: Posterior, target: Target, *, draws: int = SEARCH_DRAWS, seed: int = 0
+        self,
+        posterior: Posterior,
+        target: Target,
+        *,
+        draws: int = SEARCH_DRAWS,
+        seed: int = 0,
+        run_effect: RunEffect | None = None,
     ) -> None:
         self.posterior = posterior
         self.target = target
+        self.draws = draws
+        self.seed = seed
+        effect = run_effect or RunEffect.fresh(seed)
         total = posterior.convergence.draws
-        self._keep = np.unique(np.linspace(0, total - 1, min(draws, total)).astype(int))
+        kept = np.unique(np.linspace(0, total - 1, min(draws, total)).astype(int))
+        # The first half of the stream is that of RunEffect.fresh with the same seed.
         rng = np.random.default_rng(seed)
-        size = self._keep.size
-        self._run_noise = rng.standard_normal((len(eq.RUN_OFFSETS), size))
-        self._new_model = rng.standard_normal((3, size))
-        self.log_stiffness_ratio = np.abs(
-            rng.standard_normal(size) * posterior.meta.priors.log_stiffness_ratio.sd
-        )
+        _, of_new_model = rng.standard_normal((2, 3, kept.size))
+        spread = posterior.meta.priors.log_stiffness_ratio.sd
+        ratio = np.abs(rng.standard_normal(kept.size) * spread)
+        index = np.arange(kept.size) if effect.draws is None else effect.draws
+        self._kept = kept[index]
+        self._of_new_model = of_new_model[:, index]
+        self.log_stiffness_ratio = ratio[index]
+        self.run_effect = effect.values(posterior, self._kept)
         if target.task not in posterior.meta.tasks:
             raise InputError(
                 f"no pilot trained task '{target.task}'",
@@ -84,16 +102,27 @@ class Forecaster:
                 advice=f"Choose one of {', '.join(posterior.meta.tasks)}, or pilot the task",
             )
 
-    def with_other_luck(self, seed: int) -> Forecaster:
-        """Return the same forecaster for a run of another seed: all but the run's own luck."""
-        other = copy(self)
-        rng = np.random.default_rng([seed, len(eq.RUN_OFFSETS)])
-        other._run_noise = rng.standard_normal(self._run_noise.shape)
-        return other
+    @classmethod
+    def of_pilot(cls, posterior: Posterior, index: int, *, draws: int = SEARCH_DRAWS) -> Forecaster:
+        """Forecaster of a pilot, with the effects that were fitted to it."""
+        run = posterior.meta.runs[index]
+        target = Target(run.task, run.model, run.parameters)
+        return cls(posterior, target, draws=draws, run_effect=RunEffect.of_pilot(index))
+
+    @property
+    def size(self) -> int:
+        """Number of draws in use."""
+        return int(self._kept.size)
+
+    def with_run_effect(self, run_effect: RunEffect) -> Forecaster:
+        """Return the same forecaster for another run: all else is drawn alike."""
+        return Forecaster(
+            self.posterior, self.target, draws=self.draws, seed=self.seed, run_effect=run_effect
+        )
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""
-        return np.asarray(self.posterior.flat(name)[self._keep])
+        return np.asarray(self.posterior.flat(name)[self._kept])
 
     @property
     def is_piloted(self) -> bool:
@@ -124,10 +153,10 @@ class Forecaster:
             ]
             start = self.draw("start_logit")[:, index]
         else:
-            offsets = [self._new_model[0], self._new_model[1]]
+            offsets = [self._of_new_model[0], self._of_new_model[1]]
             known = [i for i, of in enumerate(meta.task_of_group) if of == task]
             start = self.draw("start_logit")[:, known].mean(axis=1)
-            start = start + NEW_START_SPREAD * self._new_model[2]
+            start = start + NEW_START_SPREAD * self._of_new_model[2]
         if self.target.start_reward is not None:
             share = (self.target.start_reward - meta.floor) / (meta.ceiling - meta.floor)
             if not 0 < share < 1:
@@ -169,30 +198,34 @@ class Forecaster:
             np.log(known["epochs_per_refresh"]),
         )
 
-    def run(self, settings: Settings) -> eq.RunLevel:
-        """Start, plateau and stiffness per step of a run with its own seed, shape (draws,)."""
+    def laws_of(self, settings: Settings) -> RunLaws:
+        """What the laws give a run of a completed configuration, before its own effects."""
         x = self.covariates(settings)
-        return eq.run_level(
+        return RunLaws(
             self.population,
             self.group,
             self.laws["rate"] @ eq.rate_design(x),
             self.laws["depression"] @ eq.depression_design(x),
-            (self._run_noise[0], self._run_noise[1], self._run_noise[2]),
             self.draw("log_onset")[:, self._task],
-            float(settings.refresh_interval),
-            float(settings.importance_ratio),
+            self.draw("is_oscillator"),
+            self.uncorrected_share(settings),
+            settings,
         )
+
+    def run(self, settings: Settings) -> eq.RunLevel:
+        """Start, plateau and shape of the run's curve, each of shape (draws,)."""
+        return self.laws_of(settings).run(self.run_effect)
 
     def law_stiffness(self, settings: Settings) -> FloatArray:
         """Stiffness per step before clipping limits it, shape (draws,): stability turns on it."""
         rate = self.laws["rate"] @ eq.rate_design(self.covariates(settings))
-        noise = np.exp(self.population["log_run_rate_spread"]) * self._run_noise[1]
+        noise = np.exp(self.population["log_run_rate_spread"]) * self.run_effect[1]
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
         share = eq.uncorrected(self.population, float(settings.importance_ratio))
-        return np.broadcast_to(np.asarray(share, dtype=float), self._keep.shape)
+        return np.broadcast_to(np.asarray(share, dtype=float), self._kept.shape)
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.
@@ -209,26 +242,25 @@ class Forecaster:
         reward : ndarray of shape (draws, times)
             In reward units, without sampling noise and given that the run stays stable.
         """
+        return self.in_reward_units(self.scaled_reward(settings, steps))
+
+    def in_reward_units(self, level: FloatArray) -> FloatArray:
+        """Train reward that is this share of floor to ceiling."""
         meta = self.posterior.meta
-        scaled = self.scaled_reward(settings, steps)
-        return np.asarray(meta.floor + (meta.ceiling - meta.floor) * scaled)
+        return np.asarray(meta.floor + (meta.ceiling - meta.floor) * level)
 
     def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
-        run = self.run(settings)
         polynomial = eq.clock_polynomial(clock_table(settings, int(times.max()))[times])
-        exponent = self.population["rate.learning_rate"]
-        clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T
-        scaled = eq.expected_reward(
-            clock,
-            eq.RunLevel(*(value[:, None] for value in run)),
-            settings.momentum,
-            settings.mean_age,
-            self.uncorrected_share(settings)[:, None],
-            self.draw("is_oscillator")[:, None],
-        )
-        return np.asarray(scaled)
+        return self.laws_of(settings).reward(self.run_effect, polynomial)
+
+    def logged_level(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
+        """Expected reward that rows at one-based steps log, scaled, shape (draws, rows).
+
+        A row scores the policy of the latest refresh, so the curve climbs in stairs of K steps.
+        """
+        return self.scaled_reward(settings, scored_steps(settings, steps))
 
     @property
     def is_evaluated(self) -> bool:
@@ -259,48 +291,28 @@ class Forecaster:
         reward : ndarray of shape (draws, times)
             In units of the held-out reward, or of the train reward: as for :meth:`reward`.
         """
-        if not self.is_evaluated:
-            return self.reward(settings, steps)
-        meta = self.posterior.meta
-        group = meta.groups.index((self.target.task, self.target.model))
-        start = eq.sigmoid(self.draw("eval_start_logit")[:, group])[:, None]
-        gain = np.exp(self.draw("log_eval_gain")[:, group])[:, None]
-        level = eq.held_out(
-            self.scaled_reward(settings, steps), self.group.start[:, None], start, gain
-        )
-        return np.asarray(meta.eval_floor + (meta.eval_ceiling - meta.eval_floor) * level)
+        return self.outcome_of(self.scaled_reward(settings, steps))
 
-    def peak(self, settings: Settings, steps: int) -> FloatArray:
-        """Highest level on the way: the outcome's curve with the slow wander of a run round it.
-
-        Parameters
-        ----------
-        settings : Settings
-        steps : int
-            Planned optimizer steps.
-
-        Returns
-        -------
-        reward : ndarray of shape (draws,)
-            Never below the curve's own end; without the noise of single batches.
-        """
-        times = np.unique(np.linspace(0, steps, PEAK_POINTS).astype(int))
-        curve = self.outcome(settings, times)
+    def outcome_of(self, level: FloatArray) -> FloatArray:
+        """Outcome that belongs to a scaled train reward of shape (draws, times), in its units."""
         floor, ceiling = self.outcome_bounds
-        persistence = np.exp(-np.diff(times) / (WANDER_SHARE * max(steps, 1)))
-        fresh = np.random.default_rng(0).standard_normal(curve.shape)
-        wander = fresh.copy()
-        for at, kept in enumerate(persistence, start=1):
-            wander[:, at] = kept * wander[:, at - 1] + np.sqrt(1 - kept**2) * fresh[:, at]
-        misfit = np.exp(self.population["log_misfit"])[:, None] * (ceiling - floor)
-        swept = np.clip(curve + misfit * wander, floor, ceiling).max(axis=1)
-        return np.asarray(np.maximum(swept, curve[:, -1]))
+        if self.is_evaluated:
+            meta = self.posterior.meta
+            group = meta.groups.index((self.target.task, self.target.model))
+            start = eq.sigmoid(self.draw("eval_start_logit")[:, group])[:, None]
+            gain = np.exp(self.draw("log_eval_gain")[:, group])[:, None]
+            level = eq.held_out(level, self.group.start[:, None], start, gain)
+        return np.asarray(floor + (ceiling - floor) * level)
+
+    def hazard(self, settings: Settings) -> FloatArray:
+        """Collapse rate per optimizer step at peak learning rate, shape (draws,)."""
+        law = self.laws["hazard"] @ eq.hazard_design(self.covariates(settings))
+        return np.asarray(eq.hazard(law))
 
     def survival(self, settings: Settings, steps: int) -> FloatArray:
         """Probability of no collapse within ``steps``, given each draw, shape (draws,)."""
-        law = self.laws["hazard"] @ eq.hazard_design(self.covariates(settings))
         exposure = float(np.sum(planned_factors(settings, steps) ** 2))
-        return np.asarray(np.exp(-eq.hazard(law) * exposure))
+        return np.asarray(np.exp(-self.hazard(settings) * exposure))
 
 
 def _known(settings: Settings) -> dict[str, float]:

@@ -1,25 +1,50 @@
-"""Intervals of forecasts: one number, or a band along a run."""
+"""The one interval: what it is central to, how probable it is, and a band of it along a run."""
 
 from __future__ import annotations
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
+
+from advisor.model.posterior import INTERVAL
+from advisor.theory.arrays import FloatArray
 
 
 class Interval(BaseModel):
-    """Mean and central 80 % interval, in reward units."""
+    """Mean, median and central interval of a quantity, in its own units.
+
+    Attributes
+    ----------
+    mean, median : float
+    low, high : float
+        Ends of the central interval.
+    probability : float
+        That the interval holds.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     mean: float
+    median: float
     low: float
     high: float
+    probability: float = INTERVAL
+
+    def written(self, digits: int) -> str:
+        """Median and interval to so many significant digits."""
+        return f"{self.median:.{digits}g} [{self.low:.{digits}g}, {self.high:.{digits}g}]"
 
 
 class Band(BaseModel):
-    """Reward to come: mean and central 80 % interval at each of some optimizer steps.
+    """Mean and central interval of the reward at each of some optimizer steps, in reward units.
 
-    With the slow wander of the run, without the noise of single batches, given that it stays
-    stable.
+    Attributes
+    ----------
+    step : tuple of int
+    mean, low, high : tuple of float
+        With the slow AR(1) residual of the run, without the noise of single batches, given that it
+        stays stable.
+    probability : float
+        That the interval of one step holds.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -28,3 +53,34 @@ class Band(BaseModel):
     mean: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
+    probability: float = INTERVAL
+
+
+def ends_of(probability: float) -> tuple[float, float, float]:
+    """Low end, middle and high end of a central interval, as probabilities."""
+    return (1 - probability) / 2, 0.5, (1 + probability) / 2
+
+
+def central(draws: FloatArray, probability: float = INTERVAL) -> FloatArray:
+    """Low end, median and high end over the first axis of draws, shape (3, ...)."""
+    return np.asarray(np.quantile(draws, ends_of(probability), axis=0))
+
+
+def interval_of(draws: FloatArray, probability: float = INTERVAL) -> Interval:
+    """Interval of draws of shape (draws,)."""
+    low, median, high = central(draws, probability).tolist()
+    return Interval(
+        mean=float(draws.mean()), median=median, low=low, high=high, probability=probability
+    )
+
+
+def band_of(steps: FloatArray, draws: FloatArray, probability: float = INTERVAL) -> Band:
+    """Band along steps, from draws of shape (draws, steps)."""
+    low, _, high = central(draws, probability)
+    return Band(
+        step=tuple(int(step) for step in steps),
+        mean=tuple(draws.mean(axis=0).tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        probability=probability,
+    )

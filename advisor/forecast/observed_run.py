@@ -9,18 +9,18 @@ import numpy as np
 from advisor.diagnosis.collapse import Collapse
 from advisor.diagnosis.fall import find_final_fall
 from advisor.errors import InputError
+from advisor.forecast.laws import scored_steps
 from advisor.model.cohort import CLOCK_EXPONENTS, build_cohort, planned_factors
-from advisor.model.equations import clock_polynomial
-from advisor.model.fast.tables import WANDER_SHARE
+from advisor.model.equations import WANDER_SHARE, clock_polynomial
 from advisor.model.posterior import Meta
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
-from advisor.theory import cumulative_clock, policy_steps
+from advisor.theory import cumulative_clock
 from advisor.theory.arrays import FloatArray
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedRun:
     """Rows of one run as the likelihood sees them, and its clock up to the planned end.
 
     Attributes
@@ -36,7 +36,7 @@ class Seen:
     clock : ndarray of shape (bins, 4)
         Polynomial of the clock in the learning-rate exponent.
     correlation_steps : float
-        Correlation time of the wander, in optimizer steps.
+        Correlation time of the AR(1) residual, in optimizer steps.
     exposure, exposure_left : float
         Steps survived, and those to come, weighted by (rate / peak)^2.
     last, end : int
@@ -63,16 +63,11 @@ class Seen:
 
         A logged reward scores the policy of the latest refresh.
         """
-        scored = policy_steps(
-            np.asarray(steps, dtype=float),
-            self.settings.minibatches_per_refresh,
-            self.settings.epochs_per_refresh,
-            self.settings.lag,
-        )
+        scored = scored_steps(self.settings, steps)
         return np.asarray(self.ahead[np.minimum(scored.astype(int), self.end)])
 
 
-def see(run: PilotRun, meta: Meta, planned_steps: int) -> Seen:
+def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
     """Turn what a log shows so far into arrays.
 
     Parameters
@@ -86,7 +81,7 @@ def see(run: PilotRun, meta: Meta, planned_steps: int) -> Seen:
 
     Returns
     -------
-    seen : Seen
+    observed : ObservedRun
         Of a run that has fallen for good, only the part before the fall shapes the curve.
 
     Raises
@@ -112,7 +107,7 @@ def see(run: PilotRun, meta: Meta, planned_steps: int) -> Seen:
     end = max(planned_steps, last)
     factors = _factors(own, completed, end)
     table = np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
-    return Seen(
+    return ObservedRun(
         settings=completed,
         fall=fall,
         reward=cohort.reward,
@@ -138,9 +133,13 @@ def peak_rate(run: PilotRun) -> float | None:
     return max(given, float(logged.max()))
 
 
-def correlation(seen: Seen, steps: FloatArray, others: FloatArray) -> FloatArray:
-    """Correlation of the wander between steps, shape (steps, others) (`posterior.structure`)."""
-    return np.asarray(np.exp(-np.abs(steps[:, None] - others[None, :]) / seen.correlation_steps))
+def residual_correlation(
+    observed: ObservedRun, steps: FloatArray, others: FloatArray
+) -> FloatArray:
+    """Correlation of the AR(1) residual between steps, shape (steps, others)."""
+    return np.asarray(
+        np.exp(-np.abs(steps[:, None] - others[None, :]) / observed.correlation_steps)
+    )
 
 
 def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:

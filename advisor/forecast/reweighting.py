@@ -7,22 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.observed_run import Seen
-from advisor.forecast.run_effects import COPIES, Laws, Residuals, laws_of, own_effects, residuals_of
-from advisor.forecast.watched_run import RunForecaster
+from advisor.forecast.laplace import COPIES, Residuals, residuals_of, run_effects
+from advisor.forecast.laws import RunLaws
+from advisor.forecast.observed_run import ObservedRun
+from advisor.forecast.run_effect import RunEffect
+from advisor.forecast.stability import collapse_rate
 from advisor.model.compat import smoothed_weights
 from advisor.theory.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """Draws of all that is shared, luck of the run under each, and how much each pair counts.
+class ReweightedDraws:
+    """Population draws, effects of the run under each, and how much each pair counts.
 
     Attributes
     ----------
-    laws : Laws
+    laws : RunLaws
     residuals : Residuals
-    luck : ndarray of shape (3, copies, draws)
+    effect : ndarray of shape (3, copies, draws)
     weight : ndarray of shape (copies, draws)
         They sum to 1.
     log_marginal : ndarray of shape (draws,)
@@ -31,39 +33,39 @@ class Weighed:
         Of the weights of the draws.
     """
 
-    laws: Laws
+    laws: RunLaws
     residuals: Residuals
-    luck: FloatArray
+    effect: FloatArray
     weight: FloatArray
     log_marginal: FloatArray
     pareto_k: float
 
     def resampled(self, size: int) -> tuple[IntArray, FloatArray]:
-        """Index of draws, shape (size,), and their luck, shape (3, size): all count alike.
+        """Index of draws, shape (size,), and their effects, shape (3, size): all count alike.
 
         Systematic, from a fixed start: two steps of a log differ by what was logged, not by chance.
         """
         edges = np.cumsum(self.weight.ravel())
         places = np.searchsorted(edges, (np.arange(size) + 0.5) / size * edges[-1])
         copy, draw = np.unravel_index(np.minimum(places, edges.size - 1), self.weight.shape)
-        return draw.astype(np.int64), self.luck[:, copy, draw]
+        return draw.astype(np.int64), self.effect[:, copy, draw]
 
 
-def weigh(
+def reweighted(
     forecaster: Forecaster,
-    seen: Seen,
+    observed: ObservedRun,
     *,
     has_fallen: bool,
     seed: int,
     counted: FloatArray | float = 0.0,
-) -> Weighed:
+) -> ReweightedDraws:
     """Weigh the draws of a forecaster by the marginal likelihood of a run.
 
     Parameters
     ----------
     forecaster : Forecaster
         Of the run's task and model.
-    seen : Seen
+    observed : ObservedRun
     has_fallen : bool
         Whether the exposure ends in a collapse.
     seed : int
@@ -72,17 +74,19 @@ def weigh(
 
     Returns
     -------
-    weighed : Weighed
+    reweighted : ReweightedDraws
     """
-    laws = laws_of(forecaster, seen.settings)
-    residuals = residuals_of(laws, seen)
+    laws = forecaster.laws_of(observed.settings)
+    residuals = residuals_of(laws, observed)
     noise = np.random.default_rng(seed).standard_normal((3, COPIES // 2, laws.log_onset.size))
-    own = own_effects(laws, seen, residuals, noise)
-    rate = RunForecaster(forecaster, own.luck).collapse_rate(seen.settings)
-    log_ratio = own.log_ratio - rate * seen.exposure + has_fallen * np.log(rate)
+    effects = run_effects(laws, observed, residuals, noise)
+    own = forecaster.with_run_effect(RunEffect.given(effects.effect))
+    rate = collapse_rate(own, observed.settings)
+    log_ratio = effects.log_ratio - rate * observed.exposure + has_fallen * np.log(rate)
     top = log_ratio.max(axis=0)
     within = np.exp(log_ratio - top)
     total = within.sum(axis=0)
     log_marginal = top + np.log(total)
     shared, k = smoothed_weights(log_marginal - counted)
-    return Weighed(laws, residuals, own.luck, shared * within / total, log_marginal, k)
+    weight = shared * within / total
+    return ReweightedDraws(laws, residuals, effects.effect, weight, log_marginal, k)

@@ -12,11 +12,14 @@ from __future__ import annotations
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
+from advisor.model.equations import MOST_HAZARD
 from advisor.run.settings import Settings
 from advisor.theory import stiffness_limit, temperature
 from advisor.theory.arrays import FloatArray
+
+FALL = 1 / 3
+"""Share of its level that an unstable run has lost (`diagnosis.collapse`)."""
 
 SPREADS = 1.0
 """Standard deviations of the fluctuation that must fit into that share. At two, P(stable) was said
@@ -79,26 +82,55 @@ def rate_tolerated(forecaster: Forecaster, settings: Settings, steps: int) -> Fl
     return forecaster.survival(settings, steps)
 
 
-def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """Standard deviation of the reward's slow wander, shape (draws,), as a share of its range.
+def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
+    """Collapse rate per optimizer step at peak learning rate, shape (..., draws).
 
-    The pilots' own wander, scaled by the temperature ``eta / (P G)`` relative to their reference
+    Where the refresh map of a draw does not contract, a run dies as fast as any does: so a run that
+    lives on speaks against such draws.
+    """
+    contracts = refresh_contracts(forecaster, settings) > 0
+    return np.asarray(np.where(contracts, forecaster.hazard(settings), MOST_HAZARD))
+
+
+def rest_stable(
+    forecaster: Forecaster, settings: Settings, exposure: float, level: FloatArray
+) -> FloatArray:
+    """Probability of each draw that a run stays stable over the rest of its steps, shape (draws,).
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        With the effects of the run.
+    settings : Settings
+    exposure : float
+        Steps to come, weighted by (rate / peak)^2.
+    level : ndarray of shape (draws,)
+        Train reward at the end, as a share of floor to ceiling.
+    """
+    alive = np.exp(-collapse_rate(forecaster, settings) * exposure)
+    return np.asarray(alive * fluctuation_small(forecaster, settings, level))
+
+
+def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
+    """Standard deviation of the reward's slow residual, shape (draws,), as a share of its range.
+
+    The pilots' own residual, scaled by the temperature ``eta / (P G)`` relative to their reference
     and, towards the refresh limit k*, by ``1 / (1 - k / k*)``: at K steps of a held snapshot
     without momentum that is the exact inflation (theory section 6). Infinite beyond the limit. The
     fitted mode carries the reward's fluctuation, so no stiffness ratio enters.
     """
     reference = forecaster.posterior.meta.reference
-    heat = temperature(
+    relative = temperature(
         settings.learning_rate, settings.prompts_per_step, settings.group_size
     ) / temperature(reference.learning_rate, reference.prompts_per_step, reference.group_size)
     left = stiffness_left(forecaster, settings)
     with np.errstate(divide="ignore"):
         inflation = np.where(left < 1, 1 / np.maximum(1 - left, 0.0), np.inf)
-    return np.asarray(np.exp(forecaster.population["log_misfit"]) * np.sqrt(heat * inflation))
+    return np.asarray(np.exp(forecaster.population["log_misfit"]) * np.sqrt(relative * inflation))
 
 
 def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
-    """1 where the wander's standard deviation is less than a third of the level, else 0.
+    """1 where the residual's standard deviation is less than a third of the level, else 0.
 
     Judged where the definition judges, at the last step: of two horizons the longer may be the
     calmer, since the level rises on the way.
@@ -110,7 +142,7 @@ def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatAr
     level : ndarray of shape (draws,)
         Train reward of the curve at the horizon, as a share of floor to ceiling.
     """
-    return (SPREADS * fluctuation(forecaster, settings) < LOST_SHARE * level).astype(float)
+    return (SPREADS * fluctuation(forecaster, settings) < FALL * level).astype(float)
 
 
 def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stability:

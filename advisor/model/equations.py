@@ -75,6 +75,16 @@ LOG_LOSS_ENDS = (-30.0, 3.0)
 """Ends of log D: e^3 = 20 is far beyond a visible reward, and exp must not overflow."""
 
 
+DEGREES = 5.0
+"""Degrees of freedom of a run's residuals, which are jointly Student t, and of an evaluation's."""
+
+LEAST_VARIANCE = 1e-6
+"""Variance of a bin below which no noise is believed, in squared shares of the reward range."""
+
+WANDER_SHARE = 0.5
+"""Correlation time of a run's AR(1) residual over the steps that it logged."""
+
+
 def rate_design(x: Covariates) -> FloatArray:
     """Design matrix of the rate law, shape (..., 3)."""
     return _stack(x.log_rate, x.log_group, x.log_prompts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.observed_run import Seen, peak_rate
+from advisor.forecast.observed_run import ObservedRun, peak_rate
 from advisor.model.posterior import Meta
 from advisor.run.pilot_run import PilotRun
 
@@ -81,7 +81,7 @@ def _new_model(run: PilotRun, task: str) -> tuple[PilotRun, list[str]]:
     return run.with_updates(task=task), [note]
 
 
-def differences(run: PilotRun, seen: Seen, meta: Meta, *, is_fitted: bool) -> list[str]:
+def differences(run: PilotRun, observed: ObservedRun, meta: Meta, *, is_fitted: bool) -> list[str]:
     """What the reader of a forecast should know about this run."""
     notes = list(run.warnings)
     given = run.hyperparameters.learning_rate
@@ -90,7 +90,7 @@ def differences(run: PilotRun, seen: Seen, meta: Meta, *, is_fitted: bool) -> li
         notes.append(f"the log shows a learning rate of {highest:g}, the settings {given:g}")
     if not is_fitted and run.id in {pilot.id for pilot in meta.runs}:
         notes.append("a pilot has the same name: if it is this run, its rows count twice")
-    if seen.last >= seen.end:
+    if observed.last >= observed.end:
         notes.append("the planned steps are done")
     lost = int(np.sum(~np.isfinite(run.reward)))
     if lost:

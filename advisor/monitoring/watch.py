@@ -8,15 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.begun_run import AFTER_COLLAPSE_SPREAD, JEFFREYS
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.observed_run import Seen, see
-from advisor.forecast.rest_of_run import Ahead, look_ahead, surprise
-from advisor.forecast.reweighting import Weighed, weigh
-from advisor.forecast.summaries import band, held_out, interval, latest_mean, lost_rows
-from advisor.forecast.watched_run import RunForecaster
+from advisor.forecast.interval import band_of, interval_of
+from advisor.forecast.observed_run import ObservedRun, observe
+from advisor.forecast.predictive import (
+    RestOfRun,
+    level_of_fallen_run,
+    probability_as_low,
+    rest_of_run,
+)
+from advisor.forecast.reweighting import ReweightedDraws, reweighted
+from advisor.forecast.run_effect import RunEffect
+from advisor.forecast.stability import collapse_rate, rest_stable
 from advisor.model.compat import smoothed_weights
-from advisor.model.equations import sigmoid
 from advisor.model.posterior import Posterior
 from advisor.monitoring.naming import differences, named
 from advisor.monitoring.update import REFIT_ABOVE, Update
@@ -73,7 +77,7 @@ class Watch:
     draws : int
         Population draws that are weighted.
     seed : int
-        Of luck and wander.
+        Of the run's own effects and its residual.
     fitted : PilotRun, optional
         What the posterior has already seen of this run: only later rows count.
     """
@@ -148,56 +152,61 @@ class Watch:
             )
         meta = self.posterior.meta
         scale = meta.ceiling - meta.floor
-        seen = see(run, meta, planned)
-        notes += differences(run, seen, meta, is_fitted=self.fitted is not None)
+        observed = observe(run, meta, planned)
+        notes += differences(run, observed, meta, is_fitted=self.fitted is not None)
         base, fewer = self._base(run)
-        fall = seen.fall
-        weighed = self._weigh(base, seen, has_fallen=fall.unstable)
-        draw, luck = weighed.resampled(RESAMPLED)
-        forecaster = RunForecaster(base.forecaster, luck, draw)
-        ahead = look_ahead(weighed, seen, draw, luck, seed=self.seed)
-        latest = latest_mean(run, LATEST_ROWS)
+        fall = observed.fall
+        draws = self._reweighted(base, observed, has_fallen=fall.unstable)
+        draw, effect = draws.resampled(RESAMPLED)
+        forecaster = base.forecaster.with_run_effect(RunEffect.given(effect, draw))
+        rest = rest_of_run(draws, observed, draw, effect, seed=self.seed)
+        latest = _latest_mean(run)
         gentler = None
         if fall.unstable:
-            ahead = self._fallen(ahead, (latest - meta.floor) / scale, seen)
+            rest = self._fallen(rest, (latest - meta.floor) / scale, observed)
             p_stable = np.full(draw.size, 1 - STAYS_FALLEN)
         else:
-            end = ahead.curve[:, -1]
-            p_stable = forecaster.p_stable(seen.settings, seen.exposure_left, end)
+            end = rest.curve[:, -1]
+            p_stable = rest_stable(forecaster, observed.settings, observed.exposure_left, end)
             if p_stable.mean() < self.level:
-                gentler = self._gentler(forecaster, seen, ahead.curve[:, 0])
-        reward = meta.floor + scale * ahead.path
-        start = weighed.laws.taken(draw).group.start
-        gained, gain = ahead.curve[:, 0] - start, ahead.curve[:, -1] - start
+                gentler = self._gentler(forecaster, observed, rest.curve[:, 0])
+        reward = forecaster.in_reward_units(rest.path)
+        held_out = None
+        if forecaster.is_evaluated and not fall.unstable:
+            held_out = interval_of(forecaster.outcome_of(rest.curve[:, -1:])[:, 0])
+        start = forecaster.group.start
+        gained, gain = rest.curve[:, 0] - start, rest.curve[:, -1] - start
         return Update(
             run=run.id,
             task=str(run.task),
             model=str(run.model),
-            step=seen.last,
+            step=observed.last,
             planned_steps=planned,
             reward=latest,
             start=float(meta.floor + scale * start.mean()),
-            band=band(ahead.step, reward),
-            final=interval(reward[:, -1]),
-            final_eval=None if fall.unstable else held_out(forecaster, ahead.curve[:, -1]),
-            p_reach=self._p_reach(ahead, seen, forecaster, reward),
+            band=band_of(rest.step, reward),
+            final=interval_of(reward[:, -1]),
+            final_eval=held_out,
+            p_reach=self._p_reach(rest, observed, forecaster, reward),
             p_unstable=float(1 - p_stable.mean()),
             p_little_left=float(np.mean(gain - gained < LITTLE)),
             share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
             surprise=None if fall.unstable else self._surprise(fewer, run, planned),
-            lost_rows=lost_rows(run),
+            lost_rows=_lost_rows(run),
             fallen_since=fall.onset_step,
             gentler_rate=gentler,
-            pareto_k=weighed.pareto_k,
-            refit_due=not weighed.pareto_k <= REFIT_ABOVE,
+            pareto_k=draws.pareto_k,
+            refit_due=not draws.pareto_k <= REFIT_ABOVE,
             seconds=time.perf_counter() - started,
-            settings=seen.settings,
+            settings=observed.settings,
             notes=tuple(notes),
         )
 
-    def _weigh(self, base: _Base, seen: Seen, *, has_fallen: bool) -> Weighed:
-        return weigh(
-            base.forecaster, seen, has_fallen=has_fallen, seed=self.seed, counted=base.counted
+    def _reweighted(
+        self, base: _Base, observed: ObservedRun, *, has_fallen: bool
+    ) -> ReweightedDraws:
+        return reweighted(
+            base.forecaster, observed, has_fallen=has_fallen, seed=self.seed, counted=base.counted
         )
 
     def _base(self, run: PilotRun) -> tuple[_Base, _Base]:
@@ -217,9 +226,10 @@ class Watch:
         if self.fitted is None:
             return _Base(forecaster, 0.0)
         run, _ = named(self.fitted, self.posterior.meta)
-        seen = see(run, self.posterior.meta, int(run.step[-1]))
-        weighed = weigh(forecaster, seen, has_fallen=seen.fall.unstable, seed=self.seed)
-        return _Base(forecaster, weighed.log_marginal)
+        observed = observe(run, self.posterior.meta, int(run.step[-1]))
+        has_fallen = observed.fall.unstable
+        draws = reweighted(forecaster, observed, has_fallen=has_fallen, seed=self.seed)
+        return _Base(forecaster, draws.log_marginal)
 
     def _surprise(self, base: _Base, run: PilotRun, planned: int) -> float | None:
         """Probability of latest rows as low as they are, by the rows before."""
@@ -228,38 +238,52 @@ class Watch:
         if rows.size < LEAST_BEFORE + LATEST_ROWS:
             return None
         latest = rows[-LATEST_ROWS:]
-        seen = see(run.before(int(latest[0])), meta, planned)
-        weighed = self._weigh(base, seen, has_fallen=False)
+        observed = observe(run.before(int(latest[0])), meta, planned)
+        draws = self._reweighted(base, observed, has_fallen=False)
         mean = (run.reward[latest].mean() - meta.floor) / (meta.ceiling - meta.floor)
-        return surprise(weighed, seen, run.step[latest], float(mean))
+        return probability_as_low(draws, observed, run.step[latest], float(mean))
 
-    def _fallen(self, ahead: Ahead, level: float, seen: Seen) -> Ahead:
+    def _fallen(self, rest: RestOfRun, level: float, observed: ObservedRun) -> RestOfRun:
         """Paths of a run that has collapsed: where it stands, with a spread."""
         rng = np.random.default_rng(self.seed)
-        trials = LATEST_ROWS * seen.settings.prompts_per_step
-        trials *= seen.settings.group_size
-        share = (np.clip(level, 0, 1) * trials + JEFFREYS) / (trials + 2 * JEFFREYS)
-        spread = AFTER_COLLAPSE_SPREAD * rng.standard_normal(ahead.path.shape[0])
-        stands = sigmoid(np.log(share / (1 - share)) + spread)[:, None]
-        return Ahead(ahead.step, ahead.curve, np.broadcast_to(stands, ahead.path.shape))
+        settings, size = observed.settings, rest.path.shape[0]
+        stands = level_of_fallen_run(level, LATEST_ROWS, settings, size, rng)
+        path = np.broadcast_to(stands[:, None], rest.path.shape)
+        return RestOfRun(rest.step, rest.curve, path)
 
-    def _gentler(self, forecaster: RunForecaster, seen: Seen, level: FloatArray) -> float | None:
-        rate = seen.settings.learning_rate
+    def _gentler(
+        self, forecaster: Forecaster, observed: ObservedRun, level: FloatArray
+    ) -> float | None:
+        rate = observed.settings.learning_rate
         for share in GENTLER:
-            settings = seen.settings.model_copy(update={"learning_rate": share * rate})
-            if forecaster.p_stable(settings, seen.exposure_left, level).mean() >= self.level:
+            settings = observed.settings.model_copy(update={"learning_rate": share * rate})
+            stable = rest_stable(forecaster, settings, observed.exposure_left, level)
+            if stable.mean() >= self.level:
                 return share * rate
         return None
 
     def _p_reach(
-        self, ahead: Ahead, seen: Seen, forecaster: RunForecaster, reward: FloatArray
+        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, reward: FloatArray
     ) -> float | None:
         """Probability of reaching the target before the run ends or collapses."""
         if self.target_reward is None:
             return None
         reached = reward >= self.target_reward
-        first = ahead.step[reached.argmax(axis=1)]
-        share = (first - seen.last) / max(seen.end - seen.last, 1)
-        rate = forecaster.collapse_rate(seen.settings)
-        alive = np.exp(-rate * seen.exposure_left * share)
+        first = rest.step[reached.argmax(axis=1)]
+        share = (first - observed.last) / max(observed.end - observed.last, 1)
+        rate = collapse_rate(forecaster, observed.settings)
+        alive = np.exp(-rate * observed.exposure_left * share)
         return float(np.mean(reached.any(axis=1) * alive))
+
+
+def _latest_mean(run: PilotRun) -> float:
+    """Mean of the latest finite rewards."""
+    return float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
+
+
+def _lost_rows(run: PilotRun) -> int:
+    """Latest rows in a row without a finite reward; 0 where gaps as long are the log's habit."""
+    finite = np.flatnonzero(np.isfinite(run.reward))
+    usual = int(np.diff(finite).max()) - 1 if finite.size > 1 else 0
+    lost = run.reward.size - 1 - int(finite[-1])
+    return lost if lost > usual else 0

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 
-from advisor.model.posterior import INTERVAL, Meta
+from advisor.model.posterior import Meta
 from advisor.run.settings import Settings
-
-ENDS = ((1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2)
-"""Levels of the lower end, median and upper end of the interval that every figure shows."""
 
 
 def scientific(value: float) -> str:

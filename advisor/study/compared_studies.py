@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from advisor.advice import Recommendation
-from advisor.advice.recommendation import Interval
 from advisor.advice.wording import percent
+from advisor.forecast.interval import Interval, interval_of
 from advisor.model.posterior import INTERVAL, Posterior, RunSummary
 from advisor.model.priors.table import prior_entries
 from advisor.study.compared_lines import (
@@ -226,12 +224,11 @@ def _scalar(name: str, one: FloatArray | None, other: FloatArray | None, error: 
 def _interval(values: FloatArray | None) -> dict[str, float] | None:
     if values is None:
         return None
-    tail = (1 - INTERVAL) / 2
-    lower, upper = np.quantile(values, [tail, 1 - tail])
+    found = interval_of(values)
     return {
-        "mean": float(values.mean()),
-        "lower": float(lower),
-        "upper": float(upper),
+        "mean": found.mean,
+        "low": found.low,
+        "high": found.high,
         "sd": float(values.std()),
     }
 
@@ -239,7 +236,7 @@ def _interval(values: FloatArray | None) -> dict[str, float] | None:
 def _between(told: dict[str, float] | None) -> str:
     if told is None:
         return ABSENT
-    return f"{told['mean']:.3g} [{told['lower']:.3g}, {told['upper']:.3g}]"
+    return f"{told['mean']:.3g} [{told['low']:.3g}, {told['high']:.3g}]"
 
 
 def _reference(posterior: Posterior) -> str:
@@ -283,7 +280,7 @@ def _advice(one: Recommendation, other: Recommendation) -> list[Line]:
 
 def _outcome(name: str, one: Interval, other: Interval) -> Line:
     values = one.model_dump(), other.model_dump()
-    shown = tuple(f"{v['mean']:.3f} [{v['lower']:.3f}, {v['upper']:.3f}]" for v in values)
+    shown = tuple(f"{v['mean']:.3f} [{v['low']:.3f}, {v['high']:.3f}]" for v in values)
     gap = other.mean - one.mean
     return Line(name, *values, (shown[0], shown[1]), shown[0] != shown[1], f"{gap:+.3f}", gap)
 

@@ -60,8 +60,8 @@ def advised(rows: list[Trained], task: str, parameters: float, seed: int) -> dic
         "kind": found.kind,
         "p_stable": found.stability.probability,
         "reward": found.reward.mean,
-        "lower": found.reward.lower,
-        "upper": found.reward.upper,
+        "lower": found.reward.low,
+        "upper": found.reward.high,
         "seconds": time.perf_counter() - started,
     }
 

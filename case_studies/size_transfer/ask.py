@@ -67,7 +67,11 @@ def advised(
             "kind": found.kind,
             "learning_rate": found.settings.learning_rate,
             "p_stable": found.stability.probability,
-            "reward": found.reward.model_dump(),
+            "reward": {
+                "mean": found.reward.mean,
+                "lower": found.reward.low,
+                "upper": found.reward.high,
+            },
             "cautions": list(found.cautions),
             # Only what the reader of the text sees counts as a warning.
             "says_outside": found.outside is not None and found.outside in found.text,

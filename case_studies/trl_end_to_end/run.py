@@ -142,7 +142,8 @@ def main() -> None:
             train(folder / f"best{seed}", grpo(*best, steps), seed, [])
             for seed in range(2, 2 + seeds)
         ]
-    reward = advice.reward.model_dump()
+    own = advice.reward
+    reward = {"mean": own.mean, "lower": own.low, "upper": own.high}
     finals = [float(np.mean(rewards[-LATEST:])) for rewards in runs]
     best_finals = [float(np.mean(rewards[-LATEST:])) for rewards in others]
     inside = sum(reward["lower"] <= final <= reward["upper"] for final in finals)

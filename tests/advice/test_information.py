@@ -11,7 +11,9 @@ from scipy.stats import norm
 from synthetic import Plan, made_up
 
 from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice.next_pilot import ANOTHER_RUN
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import stability_draws
 
 TARGET = Target("sort", "tiny-s", 1e5)
@@ -151,7 +153,7 @@ def gain_of(posterior, pilot, steps=60):
     choices = [Plan(rate).completed for rate in np.geomspace(3e-5, 3e-3, 9)]
     utility = utilities(forecaster, choices, [STEPS] * len(choices))
     rng = np.random.default_rng(OWN)
-    pilots = forecaster.with_other_luck(OWN)
+    pilots = forecaster.with_run_effect(RunEffect.fresh((OWN, ANOTHER_RUN)))
     alive = stability_draws(pilots, pilot, steps)
     return information_gain(utility, shown(pilots, pilot, steps, alive, rng), rng)
 
@@ -185,7 +187,7 @@ def test_luck_of_a_pilot_is_not_that_of_the_full_run():
     forecaster = Forecaster(made_up(moved=wide, width=0.0, draws=1000), TARGET)
     settings = Plan(1e-3).completed
     for seed in (0, 1):  # also that of the forecast itself
-        pilots = forecaster.with_other_luck(seed)
+        pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
         run, pilot = (of.scaled_reward(settings, [60])[:, 0] for of in (forecaster, pilots))
         assert min(run.std(), pilot.std()) > 0.05
         assert abs(np.corrcoef(run, pilot)[0, 1]) < 4 / np.sqrt(2000)

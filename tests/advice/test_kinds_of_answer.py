@@ -36,7 +36,7 @@ def test_numbers_are_those_of_the_forecast(posterior, advice):
     curve = forecaster.outcome(advice.settings, np.arange(STEPS + 1))
     last = curve[:, -1]
     assert advice.reward.mean == pytest.approx(last.mean())
-    assert [advice.reward.lower, advice.reward.upper] == pytest.approx(
+    assert [advice.reward.low, advice.reward.high] == pytest.approx(
         np.quantile(last, [0.1, 0.9]).tolist()
     )
     average = curve.mean(axis=0)

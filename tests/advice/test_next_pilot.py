@@ -155,10 +155,10 @@ def test_saved_answer_is_asked_again_as_it_was(posterior):
 def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
     # Also where both were given the same seed.
     evaluate, lattice, offered = pilots(uncertain, {"learning_rate": 1e-4})
-    lucks = [*evaluate.forecaster._run_noise]
+    lucks = [*evaluate.forecaster.run_effect]
 
     def spied(forecaster, pilot, steps, stable, rng):
-        lucks.extend(forecaster._run_noise)
+        lucks.extend(forecaster.run_effect)
         lucks.append(copy.deepcopy(rng).standard_normal(lucks[0].size))
         return shown(forecaster, pilot, steps, stable, rng)
 

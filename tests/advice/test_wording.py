@@ -116,7 +116,7 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     assert f"learning rate tolerated {percent(chances.tolerance)}" in said.text
     assert f"fluctuation small {percent(chances.fluctuation)}." in said.text
     peak = numbers(r"Peak on the way: ([\d.]+) \[([\d.]+), ([\d.]+)\]", said.text)
-    assert peak == pytest.approx([said.peak.mean, said.peak.lower, said.peak.upper], abs=6e-4)
+    assert peak == pytest.approx([said.peak.mean, said.peak.low, said.peak.high], abs=6e-4)
     settings = said.settings
     rate, group, interval = numbers(
         r": learning rate (\S+), group size (\d+), refresh interval (\d+) \(", said.text

@@ -13,7 +13,7 @@ from advisor.backtesting import transfer
 from advisor.backtesting.transfer import ELSEWHERE
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.planned_run import planned_reward
+from advisor.forecast.predictive import new_run_reward
 from advisor.model.sampling import Sampling
 
 METHODS = [
@@ -188,7 +188,7 @@ NEVER = {"hazard.level": -60.0}
 
 def forecast(plan, posterior=None, target=TARGET, **options):
     posterior = posterior or moved_to()
-    return planned_reward(posterior, target, plan.completed, ASKED, **options)
+    return new_run_reward(posterior, target, plan.completed, ASKED, **options)
 
 
 def moved_to(population=NEVER):

@@ -117,8 +117,8 @@ def test_what_is_advised_has_the_numbers_of_the_advice(run, demo, said):
     (row,) = table(run, demo)
     near = {
         "reward": said.reward.mean,
-        "reward_low": said.reward.lower,
-        "reward_high": said.reward.upper,
+        "reward_low": said.reward.low,
+        "reward_high": said.reward.high,
         "p_stable": said.stability.probability,
         "p_refresh": said.stability.refresh,
         "p_tolerance": said.stability.tolerance,
@@ -167,7 +167,7 @@ def test_text_tells_what_json_tells(run, demo, said):
     assert line.split()[-1] == f"{row['gpu_hours']:.3g}"
     assert bool(below) != row["supported"]
     # Other settings give other numbers: it is not the advice that is told again.
-    assert row["reward"] < said.reward.lower
+    assert row["reward"] < said.reward.low
     assert row["p_stable"] < said.stability.probability - 0.05
 
 

@@ -12,9 +12,10 @@ import pytest
 from synthetic import PRESET, Plan, Truth, prior_means, simulate
 
 from advisor.advice import recommend
-from advisor.forecast.begun_run import continued_reward
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.predictive import begun_run_reward
+from advisor.forecast.run_effect import RunEffect
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
@@ -206,8 +207,8 @@ def test_collapsed_pilot_is_found_and_bounds_the_rate(posterior):
 
 def forecast(posterior, steps, *, luck=1.0):
     forecaster = Forecaster(posterior, Target("sort", "tiny-m", 8e5))
-    forecaster._run_noise *= luck
-    return forecaster.reward(UNSEEN.completed, steps)
+    own = forecaster.with_run_effect(RunEffect.given(luck * forecaster.run_effect))
+    return own.reward(UNSEEN.completed, steps)
 
 
 def test_forecast_of_a_configuration_that_was_not_run_covers_the_truth(posterior):
@@ -234,7 +235,7 @@ def test_forecast_of_a_pilot_that_goes_on_covers_what_it_came_to(posterior, whol
     missed, errors, still = [], [], []
     for index, (whole, seen) in enumerate(zip(whole_runs, runs, strict=True)):
         target = whole.reward[-steps.size :].mean()
-        found = continued_reward(posterior, index, seen, steps, seed=index)
+        found = begun_run_reward(posterior, index, seen, steps, seed=index)
         low, middle, high = np.quantile(found, [0.01, 0.5, 0.99])
         missed += [] if low <= target <= high else [index]
         if PLANS[index].collapse is not None:

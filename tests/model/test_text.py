@@ -10,7 +10,6 @@ from synthetic import PLANS, Plan, made_up
 
 from advisor.findings.design import design_check
 from advisor.findings.gates import gate
-from advisor.findings.spans import Span, span_of
 from advisor.findings.text import describe
 from advisor.model.families import FAMILIES
 from advisor.model.posterior import mix
@@ -24,13 +23,6 @@ def posterior():
 def told(posterior, **updates):
     """Text of a posterior whose meta is another's."""
     return describe(replace(posterior, meta=posterior.meta.model_copy(update=updates)))
-
-
-def test_span_is_the_median_and_the_central_interval():
-    span = span_of(np.arange(101.0))
-    assert span == pytest.approx((10, 50, 90))
-    assert Span(0.0123, 0.0456, 0.1).written(2) == "0.046 [0.012, 0.1]"
-    assert Span(-1.0, 0.0, 1.0).exponential == pytest.approx((np.exp(-1), 1, np.e))
 
 
 def test_text_opens_with_what_was_piloted(posterior):

@@ -8,15 +8,15 @@ from watched import PLAN
 
 from advisor.advice.cost import CostModel
 from advisor.diagnosis import Card, Diagnosis, diagnose
+from advisor.forecast.interval import Band, Interval
 from advisor.monitoring import Update, Watch, decide, look
-from advisor.monitoring.update import Band, Interval
 from advisor.run.settings import PartialSettings
 
 COST = CostModel(fixed=36.0, gpus=8, source="test")
 
 
 def update(**changed):
-    final = Interval(mean=0.8, low=0.75, high=0.85)
+    final = Interval(mean=0.8, median=0.8, low=0.75, high=0.85)
     given = {
         "run": "run",
         "task": "sort",

@@ -11,8 +11,7 @@ from watched import PLAN
 
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.observed_run import see
-from advisor.forecast.run_effects import laws_of
+from advisor.forecast.observed_run import observe
 from advisor.monitoring import Watch
 
 TARGET = Target("sort", "tiny-s", 1e5)
@@ -23,11 +22,11 @@ SEEN = 40
 def born(posterior, draw, seed):
     """A run that draw ``draw`` of the posterior makes: its laws, luck, wander and noise."""
     rng = np.random.default_rng(seed)
-    seen = see(PLAN.run(np.full(END, 0.5)), posterior.meta, END)
-    laws = laws_of(Forecaster(posterior, TARGET, draws=10**6), seen.settings)
+    observed = observe(PLAN.run(np.full(END, 0.5)), posterior.meta, END)
+    laws = Forecaster(posterior, TARGET, draws=10**6).laws_of(observed.settings)
     laws = laws.taken(np.array([draw]))
     steps = np.arange(1.0, END + 1)
-    mean = laws.reward(rng.standard_normal((3, 1)), seen.clock_at(steps))[0]
+    mean = laws.reward(rng.standard_normal((3, 1)), observed.clock_at(steps))[0]
     misfit = np.exp(laws.population["log_misfit"][0])
     # The model's wander has a memory of half the rows that were seen when it is judged.
     left = np.exp(-1 / (0.5 * SEEN))

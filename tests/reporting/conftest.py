@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from advisor.advice import Budget, CostModel, Objective, Recommendation
-from advisor.advice.recommendation import Alternative, Interval, NextPilot
+from advisor.advice.recommendation import Alternative, NextPilot
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.interval import interval_of
 from advisor.forecast.stability import stability
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
@@ -197,7 +198,6 @@ def make_advice(
     forecaster = Forecaster(posterior, target)
     chosen = settings(pilot).model_copy(update={"planned_steps": steps})
     last = forecaster.reward(chosen, steps)[:, 0]
-    low, high = np.quantile(last, [0.1, 0.9])
     recipes = [
         (name, chosen.model_copy(update=values)) for name, values in trainer_recipes().items()
     ]
@@ -223,8 +223,8 @@ def make_advice(
         steps=steps,
         level=level,
         measure="reward",
-        reward=Interval(mean=last.mean(), lower=low, upper=high),
-        peak=Interval(mean=last.mean(), lower=low, upper=high),
+        reward=interval_of(last),
+        peak=interval_of(last),
         stability=stability(forecaster, chosen, steps),
         steps_to_95=90.0,
         binding="P(stable)",

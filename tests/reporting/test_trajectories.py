@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from advisor.advice import Recommendation
-from advisor.forecast.fitted_run import fitted_curve
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.predictive import fitted_curve
+from advisor.forecast.run_effect import RunEffect
 from advisor.model.equations import RUN_OFFSETS
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_trajectories, trajectories_info
@@ -41,8 +42,9 @@ def test_the_fitted_curve_uses_the_luck_of_its_own_run(build: Build) -> None:
     for name in RUN_OFFSETS:
         posterior.draws[name][..., 1] = 0.0
     mine = fitted_curve(posterior, 1, [41])
-    forecaster = Forecaster(posterior, Target(run.task, run.model, run.parameters), draws=400)
-    forecaster._run_noise[:] = 0
+    target = Target(run.task, run.model, run.parameters)
+    none = RunEffect.given(np.zeros((len(RUN_OFFSETS), 400)))
+    forecaster = Forecaster(posterior, target, draws=400, run_effect=none)
     settings = run.settings
     np.testing.assert_allclose(mine, forecaster.reward(settings, [40]))
     for name in ("run_offset.plateau", "run_offset.stiffness"):
@@ -74,7 +76,7 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     forecast = info.panels[-1].forecast
     assert forecast is not None
     assert (forecast.step[0], forecast.step[-1]) == (0, advice.steps)
-    assert forecast.lower[-1] == pytest.approx(advice.reward.lower)
+    assert forecast.lower[-1] == pytest.approx(advice.reward.low)
     assert forecast.label == "lr 3e-4, G 8, K 8"
     assert "reward" in info.text
 

@@ -38,14 +38,8 @@ from advisor.model.fast.tables import (
 )
 from advisor.theory.spectrum import SMALLEST_MOMENTUM
 
-DEGREES = 5.0
-"""Degrees of freedom of a run's residuals, and of an evaluation's."""
-
 LEAST_GAP = 1e-9
 """Share below which what a cold plateau lacks is not told from nothing."""
-
-LEAST_VARIANCE = 1e-6
-"""Variance of a bin below which no noise is believed, in squared shares of the reward range."""
 
 _LEFT, _BY_K, _BY_SHARE, _BY_DISPERSION, _BY_ONSET, _BY_EXPONENT = range(6)
 _BY_MEAN, _SURPRISE, _VARIANCE, _BEFORE, _SAMPLING, _KEPT = range(6, 12)
@@ -54,6 +48,7 @@ _BY_MEAN, _SURPRISE, _VARIANCE, _BEFORE, _SAMPLING, _KEPT = range(6, 12)
 SERIES_RADIUS = 1e-3
 """|z| below which cosh(sqrt z) and sinh(sqrt z)/sqrt z are summed as series."""
 
+DEGREES, LEAST_VARIANCE = eq.DEGREES, eq.LEAST_VARIANCE
 _STALE_LIMIT = eq.STALE_LIMIT
 _LEAST_LOG_LOSS, _MOST_LOG_LOSS = eq.LOG_LOSS_ENDS
 _LEAST_LOG_HAZARD, _MOST_LOG_HAZARD = eq.LOG_HAZARD_ENDS

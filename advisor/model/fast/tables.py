@@ -13,9 +13,6 @@ from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
 from advisor.theory.arrays import FloatArray, IntArray
 
-WANDER_SHARE = 0.5
-"""Correlation time of the wander over the steps that a run logged."""
-
 LEVELS = (
     "headroom_logit",
     "log_slope",
@@ -169,6 +166,6 @@ def wander_persistence(cohort: Cohort) -> FloatArray:
     for run in np.unique(cohort.run_of_bin):
         bins = np.flatnonzero(cohort.run_of_bin == run)
         step = cohort.step[bins]
-        tau = WANDER_SHARE * max(float(step[-1]), 1.0)
+        tau = eq.WANDER_SHARE * max(float(step[-1]), 1.0)
         persistence[bins[1:]] = np.exp(-np.diff(step) / tau)
     return persistence

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from advisor.findings.design import informed_share
-from advisor.model.posterior import Posterior
+from advisor.forecast.interval import central, ends_of
+from advisor.model.posterior import INTERVAL, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import ENDS, share_text
+from advisor.reporting.names import share_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,8 +127,8 @@ def exponents_info(posterior: Posterior) -> Exponents:
     def row(key: str, label: str) -> Exponent:
         prior = getattr(posterior.meta.priors, key.replace(".", "_"))
         spread = NormalDist(prior.mean, prior.sd)
-        lower, median, upper = np.quantile(posterior.flat(key), ENDS)
-        below, middle, above = map(spread.inv_cdf, ENDS)
+        lower, median, upper = central(posterior.flat(key))
+        below, middle, above = map(spread.inv_cdf, ends_of(INTERVAL))
         return Exponent(
             key,
             label,

@@ -12,8 +12,9 @@ from advisor.backtesting.backtest import ADVISOR, check_shares, chosen_preset
 from advisor.backtesting.cases import Case, CohortCases, make_cases, nothing_to_ask
 from advisor.backtesting.scores import QUANTILES, Prediction, Question, predict, score
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.begun_run import continued_reward
 from advisor.forecast.fit import fit
+from advisor.forecast.interval import central
+from advisor.forecast.predictive import begun_run_reward
 from advisor.model.compat import Progress, silent
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
@@ -244,7 +245,7 @@ def _check(
     """Forecast one pilot; the seeds are those of a backtest."""
     question = Question(cohort.name, run.id, seen, None, cohort.bounds, case.target)
     final = predict(
-        ADVISOR, question, continued_reward(posterior, index, case.seen, case.steps, seed=number)
+        ADVISOR, question, begun_run_reward(posterior, index, case.seen, case.steps, seed=number)
     )
     known = np.isfinite(run.reward)
     later = run.step[known & (run.step > case.seen.step[-1])]
@@ -252,9 +253,7 @@ def _check(
     reward = dict(zip(run.step[known].tolist(), run.reward[known].tolist(), strict=True))
     quantiles = np.array(
         [
-            np.quantile(
-                continued_reward(posterior, index, case.seen, rows, seed=number), [0.1, 0.5, 0.9]
-            )
+            central(begun_run_reward(posterior, index, case.seen, rows, seed=number))
             for rows in windows
         ]
     )

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.findings.prior_groups import prior_groups
+from advisor.forecast.interval import central
 from advisor.model.compat import density
 from advisor.model.posterior import MIN_SIZES, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import ENDS, left_out_note, most_piloted, scientific, shorten
+from advisor.reporting.names import left_out_note, most_piloted, scientific, shorten
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -139,8 +140,8 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
 
 
 def _ridge(label: str, draws: FloatArray, prior: FloatArray, *, log: bool = False) -> Ridge:
-    lower, median, upper = np.quantile(draws, ENDS)
-    reach = np.quantile(prior, [(1 - PRIOR_REACH) / 2, (1 + PRIOR_REACH) / 2])
+    lower, median, upper = central(draws)
+    reach = central(prior, PRIOR_REACH)[[0, 2]]
     value, height = density(np.log10(draws) if log else draws)
     prior_value, prior_height = density(np.log10(prior) if log else prior, 512)
     return Ridge(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.forecast.fitted_run import fitted_curve
 from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.interval import central
+from advisor.forecast.predictive import fitted_curve
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import ENDS, left_out_note, most_piloted, settings_label, shorten
+from advisor.reporting.names import left_out_note, most_piloted, settings_label, shorten
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
     settings = run.settings
     last = run.steps if run.collapse_step is None else posterior.pilots["step"][mine].max()
     grid = _cycle_centers(float(last), settings.refresh_interval)
-    lower, median, upper = _band(fitted_curve(posterior, index, grid))
+    lower, median, upper = central(fitted_curve(posterior, index, grid))
     return RunCurve(
         label=settings_label(settings),
         learning_rate=settings.learning_rate,
@@ -212,13 +213,9 @@ def _cycle_centers(last: float, interval: int) -> FloatArray:
 def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
     grid = np.unique(np.linspace(0, recommendation.steps, CURVE_POINTS).astype(int))
     forecaster = Forecaster(posterior, recommendation.target)
-    lower, median, upper = _band(forecaster.reward(recommendation.settings, grid))
+    lower, median, upper = central(forecaster.reward(recommendation.settings, grid))
     label = settings_label(recommendation.settings)
     return Forecast(label, grid.astype(float), lower, median, upper)
-
-
-def _band(curves: FloatArray) -> FloatArray:
-    return np.asarray(np.quantile(curves, ENDS, axis=0))
 
 
 def draw_trajectories(info: Trajectories) -> Figure:

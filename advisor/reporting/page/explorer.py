@@ -114,7 +114,7 @@ def draw_columns(forecaster: Forecaster, base: Settings) -> dict[str, FloatArray
     population, group = forecaster.population, forecaster.group
     meta = forecaster.posterior.meta
     task = meta.tasks.index(forecaster.target.task)
-    plateau, rate, shape = forecaster._run_noise
+    plateau, rate, shape = forecaster.run_effect
     columns = {
         "start": group.start,
         "coldPlateau": group.cold_plateau,

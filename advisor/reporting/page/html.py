@@ -241,7 +241,7 @@ def _tiles(advice: Recommendation) -> list[dict[str, str]]:
         {
             "name": f"{advice.measure.capitalize()} after {advice.steps:,} steps",
             "value": f"{reward.mean:.3f}",
-            "note": f"80 % of runs: {reward.lower:.3f} to {reward.upper:.3f}",
+            "note": f"80 % of runs: {reward.low:.3f} to {reward.high:.3f}",
         },
         {
             "name": f"P(stable), wanted {percent(advice.level)}",

@@ -10,7 +10,8 @@ from scipy.stats import norm
 from scipy.stats import t as student
 from synthetic import PLANS, Plan, Truth, made_up, prior_means, rising
 
-from advisor.forecast.begun_run import AFTER_COLLAPSE_SPREAD, PilotForecaster, continued_reward
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward
 from advisor.model.equations import RUN_OFFSETS
 from advisor.theory import policy_steps
 
@@ -85,16 +86,16 @@ def expected(truth, plan, steps, luck=LUCK):
 def test_forecast_of_a_healthy_run_continues_its_curve(certain, truth, index):
     plan, steps = RUNS[index], np.arange(51, 61)
     lucky = with_luck(certain, index, LUCK)
-    found = continued_reward(lucky, index, seen_of(plan), steps)
+    found = begun_run_reward(lucky, index, seen_of(plan), steps)
     # A decaying schedule goes through a cubic clock (test_forecast allows it the same).
     near = {"rtol": 1e-9} if plan.schedule is None else {"rtol": 0, "atol": 3e-3}
     np.testing.assert_allclose(found, expected(truth, plan, steps).mean(), **near)
     # Another run's luck does not matter, its own does: all three kinds of it.
     other = with_luck(lucky, (index + 1) % len(RUNS), (3.0, 3.0, 3.0))
-    np.testing.assert_array_equal(continued_reward(other, index, seen_of(plan), steps), found)
+    np.testing.assert_array_equal(begun_run_reward(other, index, seen_of(plan), steps), found)
     for kind in range(3):
         luck = tuple(0.0 if kind == k else LUCK[k] for k in range(3))
-        moved = continued_reward(with_luck(certain, index, luck), index, seen_of(plan), steps)
+        moved = begun_run_reward(with_luck(certain, index, luck), index, seen_of(plan), steps)
         np.testing.assert_allclose(moved, expected(truth, plan, steps, luck).mean(), **near)
         assert abs(moved - found).min() > 6e-3
 
@@ -102,14 +103,14 @@ def test_forecast_of_a_healthy_run_continues_its_curve(certain, truth, index):
 def test_forecast_continues_beyond_the_planned_end(certain, truth):
     plan, lucky = RUNS[0], with_luck(certain, 0, LUCK)
     steps = [400, 500]
-    found = continued_reward(lucky, 0, seen_of(plan), steps)
+    found = begun_run_reward(lucky, 0, seen_of(plan), steps)
     np.testing.assert_allclose(found, expected(truth, plan, np.array(steps)).mean(), rtol=1e-9)
     assert found[0] > expected(truth, plan, np.array([60]))[0] + 0.05
 
 
 def test_forecast_of_one_step_is_that_step(certain, truth):
     lucky = with_luck(certain, 1, LUCK)
-    found = [continued_reward(lucky, 1, seen_of(RUNS[1]), step)[0] for step in (25, 32, 33)]
+    found = [begun_run_reward(lucky, 1, seen_of(RUNS[1]), step)[0] for step in (25, 32, 33)]
     wanted = expected(truth, RUNS[1], np.array([25, 32, 33]))
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
     # K = 8: steps 25 to 32 score one policy.
@@ -131,13 +132,13 @@ def test_spread_of_a_forecast_is_that_of_the_wander_and_of_finite_batches(noisy,
         moved["log_misfit"] = np.full_like(moved["log_misfit"], misfit)
         moved["log_noise_scale"] = np.full_like(moved["log_noise_scale"], scale)
         posterior = with_luck(replace(noisy, draws=moved), 0, LUCK)
-        found = continued_reward(posterior, 0, seen_of(plan), steps, draws=8000)
+        found = begun_run_reward(posterior, 0, seen_of(plan), steps, draws=8000)
         assert found.shape == (8000,)
         wanted = np.sqrt(np.exp(2 * misfit) + np.exp(2 * scale) * sampling)
         assert np.median(found) == pytest.approx(mean, abs=0.05 * wanted)
         assert interval(found) == pytest.approx(2 * student.ppf(0.9, 5) * wanted, rel=0.05)
     # Fewer rows asked for are a noisier mean.
-    one = continued_reward(posterior, 0, seen_of(plan), 60, draws=8000)
+    one = begun_run_reward(posterior, 0, seen_of(plan), 60, draws=8000)
     assert interval(one) > 1.5 * interval(found)
 
 
@@ -150,13 +151,13 @@ def test_forecast_is_in_reward_units_and_stays_within_them():
         plan = RUNS[index]
         curve = rising(60)
         curve[30:] = 0.3
-        one = continued_reward(unit, index, plan.run(curve), [61, 62], seed=3)
-        other = continued_reward(wide, index, plan.run(8 * curve - 2), [61, 62], seed=3)
+        one = begun_run_reward(unit, index, plan.run(curve), [61, 62], seed=3)
+        other = begun_run_reward(wide, index, plan.run(8 * curve - 2), [61, 62], seed=3)
         np.testing.assert_allclose(other, 8 * one - 2, rtol=1e-9)
         assert one.min() >= 0
         assert one.max() <= 1
     # A wander of the whole range, cut at both ends.
-    one = continued_reward(unit, 0, RUNS[0].run(curve), [61, 62])
+    one = begun_run_reward(unit, 0, RUNS[0].run(curve), [61, 62])
     assert (one.min(), one.max()) == (0, 1)
 
 
@@ -164,17 +165,17 @@ def test_forecast_is_in_reward_units_and_stays_within_them():
 def test_seed_decides_and_draws_are_thinned(noisy, index):
     curve = np.full(60, 0.3)
     run, steps = RUNS[index].run(curve), [60]
-    first = continued_reward(noisy, index, run, steps, draws=50, seed=1)
+    first = begun_run_reward(noisy, index, run, steps, draws=50, seed=1)
     assert first.shape == (50,)
-    again = continued_reward(noisy, index, run, steps, draws=50, seed=1)
+    again = begun_run_reward(noisy, index, run, steps, draws=50, seed=1)
     np.testing.assert_array_equal(first, again)
-    assert np.any(first != continued_reward(noisy, index, run, steps, draws=50, seed=2))
+    assert np.any(first != begun_run_reward(noisy, index, run, steps, draws=50, seed=2))
 
 
 def test_a_pilot_has_its_own_luck_in_place_of_a_seed(noisy):
-    forecaster = PilotForecaster(noisy, 3, draws=100)
+    forecaster = Forecaster.of_pilot(noisy, 3, draws=100)
     kept = np.unique(np.linspace(0, 7999, 100).astype(int))
-    for values, name in zip(forecaster._run_noise, RUN_OFFSETS, strict=True):
+    for values, name in zip(forecaster.run_effect, RUN_OFFSETS, strict=True):
         np.testing.assert_array_equal(values, noisy.flat(name)[kept, 3])
     assert (forecaster.target.model, forecaster.target.parameters) == ("tiny-m", 4e5)
 
@@ -196,32 +197,32 @@ def log_odds(values):
 @pytest.mark.parametrize("level", [0.1, 0.3, 0.5])
 def test_collapsed_run_stays_near_where_it_stands(noisy, level):
     # Many steps asked for: what is left is the spread of the run itself.
-    found = continued_reward(noisy, DEAD, dead_run(level), np.arange(100, 200), draws=8000)
+    found = begun_run_reward(noisy, DEAD, dead_run(level), np.arange(100, 200), draws=8000)
     odds = log_odds(found)
     assert np.median(odds) == pytest.approx(log_odds(level), abs=0.05)
-    wanted = 2 * norm.ppf(0.9) * AFTER_COLLAPSE_SPREAD
+    wanted = 2 * norm.ppf(0.9) * FALLEN_SPREAD
     assert interval(odds) == pytest.approx(wanted, rel=0.05)
 
 
 def test_collapsed_run_that_gets_nothing_right_may_stay_at_nothing(noisy):
-    found = continued_reward(noisy, DEAD, dead_run(0.0), np.arange(55, 61))
+    found = begun_run_reward(noisy, DEAD, dead_run(0.0), np.arange(55, 61))
     assert found.min() == 0.0
     assert 0.5 < np.mean(found == 0) < 0.95
     assert 0 < np.quantile(found, 0.99) < 0.05
     # The control: a tenth right never comes out as nothing at all.
-    assert continued_reward(noisy, DEAD, dead_run(0.1), np.arange(55, 61)).min() > 0
+    assert begun_run_reward(noisy, DEAD, dead_run(0.1), np.arange(55, 61)).min() > 0
 
 
 def test_nothing_right_in_few_completions_says_less(noisy):
     few = Plan(3e-3, 2, prompts=1.0, collapse=25)
     posterior = made_up([RUNS[0], RUNS[1], few], width=0.0, draws=4000)
-    found = continued_reward(posterior, 2, few.run(np.zeros(24)), np.arange(50, 60), draws=8000)
+    found = begun_run_reward(posterior, 2, few.run(np.zeros(24)), np.arange(50, 60), draws=8000)
     # Five rows of two completions: half a success in eleven trials.
-    odds = log_odds(0.5 / 11) + AFTER_COLLAPSE_SPREAD * norm.ppf((np.arange(1000) + 0.5) / 1000)
+    odds = log_odds(0.5 / 11) + FALLEN_SPREAD * norm.ppf((np.arange(1000) + 0.5) / 1000)
     assert np.mean(found) == pytest.approx(np.mean(1 / (1 + np.exp(-odds))), rel=0.05)
     # Twenty completions are asked for.
     np.testing.assert_allclose(20 * found, np.round(20 * found), atol=1e-9)
-    many = continued_reward(noisy, DEAD, dead_run(0.0), np.arange(50, 60))
+    many = begun_run_reward(noisy, DEAD, dead_run(0.0), np.arange(50, 60))
     assert np.mean(found) > 10 * np.mean(many)
 
 
@@ -229,37 +230,37 @@ def test_collapsed_run_is_judged_by_its_last_fifth(noisy):
     # 40 rows: eight count.
     plan, curve = RUNS[DEAD], np.full(40, 0.5)
     curve[-8:] = 0.1
-    low = continued_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
+    low = begun_run_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
     curve[:-8] = 0.9
     np.testing.assert_array_equal(
-        continued_reward(noisy, DEAD, plan.run(curve), [200], draws=8000), low
+        begun_run_reward(noisy, DEAD, plan.run(curve), [200], draws=8000), low
     )
     assert np.median(low) == pytest.approx(0.1, abs=0.02)
     curve[-8:-4] = 0.3
-    assert np.median(continued_reward(noisy, DEAD, plan.run(curve), [200])) > 0.15
+    assert np.median(begun_run_reward(noisy, DEAD, plan.run(curve), [200])) > 0.15
     # A reward that was lost is no reward of nothing.
     curve[-8:] = [0.1, np.nan] * 4
     curve[-16:-8] = 0.1
-    lost = continued_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
+    lost = begun_run_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
     assert np.median(lost) == pytest.approx(0.1, abs=0.02)
 
 
 def test_collapsed_run_does_not_hear_of_the_curve(noisy):
     run = dead_run(0.2)
-    found = continued_reward(noisy, DEAD, run, [200])
+    found = begun_run_reward(noisy, DEAD, run, [200])
     np.testing.assert_array_equal(
-        continued_reward(with_luck(noisy, DEAD, (3.0, 3.0, 3.0)), DEAD, run, [200]), found
+        begun_run_reward(with_luck(noisy, DEAD, (3.0, 3.0, 3.0)), DEAD, run, [200]), found
     )
 
 
 def test_forecast_changes_with_what_was_seen(noisy, certain):
     levels = [
-        np.median(continued_reward(noisy, DEAD, dead_run(level), [200])) for level in (0.05, 0.2)
+        np.median(begun_run_reward(noisy, DEAD, dead_run(level), [200])) for level in (0.05, 0.2)
     ]
     assert levels[1] > 2 * levels[0]
     # Of a healthy run what was seen is in the posterior.
     plateau = [
-        continued_reward(with_luck(certain, 0, (luck, 0.0, 0.0)), 0, seen_of(RUNS[0]), [200])[0]
+        begun_run_reward(with_luck(certain, 0, (luck, 0.0, 0.0)), 0, seen_of(RUNS[0]), [200])[0]
         for luck in (-2.0, 2.0)
     ]
     assert plateau[1] > plateau[0] + 0.1

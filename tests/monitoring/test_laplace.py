@@ -1,4 +1,4 @@
-"""What a run has of its own: the likelihood is the sampler's, the integral is right."""
+"""Run effects of each population draw: the likelihood is the sampler's, the integral is right."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from synthetic import PRESET, Plan, made_up
 
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.observed_run import see
-from advisor.forecast.run_effects import COPIES, laws_of, own_effects, residuals_of
+from advisor.forecast.laplace import COPIES, residuals_of, run_effects
+from advisor.forecast.observed_run import observe
 from advisor.model import equations as eq
 from advisor.model.cohort import build_cohort
 from advisor.model.families import FAMILIES
@@ -29,19 +29,21 @@ def logged(seed=1, rows=45):
 
 
 def parts(posterior, run):
-    seen = see(run, posterior.meta, PLAN.steps)
-    laws = laws_of(Forecaster(posterior, TARGET, draws=10**6), seen.settings)
-    return seen, laws, residuals_of(laws, seen)
+    observed = observe(run, posterior.meta, PLAN.steps)
+    laws = Forecaster(posterior, TARGET, draws=10**6).laws_of(observed.settings)
+    return observed, laws, residuals_of(laws, observed)
 
 
 @pytest.mark.parametrize("family", ["spectrum", "oscillator"])
 def test_the_likelihood_is_that_of_the_sampler(family):
     posterior = made_up([PLAN], draws=10, family=FAMILIES[family])
     run = logged()
-    seen, laws, residuals = parts(posterior, run)
+    observed, laws, residuals = parts(posterior, run)
     rng = np.random.default_rng(3)
     luck = rng.standard_normal((3, 20))
-    ours = residuals.log_likelihood(residuals.squares(seen.reward - laws.reward(luck, seen.clock)))
+    ours = residuals.log_likelihood(
+        residuals.squares(observed.reward - laws.reward(luck, observed.clock))
+    )
     cohort = build_cohort([run], {}, {})
     assert cohort.reference == posterior.meta.reference
     data = data_of(cohort, load_priors(PRESET), FAMILIES[family])
@@ -77,21 +79,23 @@ def test_the_likelihood_is_that_of_the_sampler(family):
 
 def test_laplace_with_importance_integrates_the_luck_out():
     posterior = made_up([PLAN], draws=5)
-    seen, laws, residuals = parts(posterior, logged())
+    observed, laws, residuals = parts(posterior, logged())
     rng = np.random.default_rng(0)
     many = 20000
     luck = rng.standard_normal((3, many, 10))
-    value = residuals.log_likelihood(residuals.squares(seen.reward - laws.reward(luck, seen.clock)))
+    value = residuals.log_likelihood(
+        residuals.squares(observed.reward - laws.reward(luck, observed.clock))
+    )
     brute = np.log(np.exp(value - value.max(axis=0)).mean(axis=0)) + value.max(axis=0)
     estimates = []
     for seed in range(20):
         noise = np.random.default_rng(seed).standard_normal((3, COPIES // 2, 10))
-        own = own_effects(laws, seen, residuals, noise)
-        estimates.append(np.exp(own.log_ratio - brute).mean(axis=0))
+        effects = run_effects(laws, observed, residuals, noise)
+        estimates.append(np.exp(effects.log_ratio - brute).mean(axis=0))
     np.testing.assert_allclose(np.mean(estimates, axis=0), 1.0, atol=0.12)
     # What the integral is not: the density at no luck at all.
     none = residuals.log_likelihood(
-        residuals.squares(seen.reward - laws.reward(np.zeros((3, 10)), seen.clock))
+        residuals.squares(observed.reward - laws.reward(np.zeros((3, 10)), observed.clock))
     )
     assert np.abs(np.exp(none - brute) - 1).max() > 0.25
 
@@ -109,9 +113,9 @@ def test_the_luck_follows_the_rows(kind):
     for luck in (-1.5, 0.0, 1.5):
         given = np.zeros((3, 100))
         given[kind] = luck
-        seen, laws, _ = parts(posterior, logged(rows=60))
-        curve = laws.reward(given, seen.clock_at(np.arange(1.0, 61.0)))[0]
-        seen, laws, residuals = parts(posterior, PLAN.run(curve))
-        found.append(own_effects(laws, seen, residuals, noise).luck[kind].mean())
+        observed, laws, _ = parts(posterior, logged(rows=60))
+        curve = laws.reward(given, observed.clock_at(np.arange(1.0, 61.0)))[0]
+        observed, laws, residuals = parts(posterior, PLAN.run(curve))
+        found.append(run_effects(laws, observed, residuals, noise).effect[kind].mean())
     assert found[0] < found[1] - 0.25
     assert found[2] > found[1] + 0.15

@@ -1,0 +1,98 @@
+"""From the laws to the curve of a run: the one place where they are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.model import equations as eq
+from advisor.run.settings import Settings
+from advisor.theory import policy_steps
+from advisor.theory.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class RunLaws:
+    """What the laws give a run under each draw, before its own effects.
+
+    Attributes
+    ----------
+    population : mapping of str to ndarray of shape (draws,)
+    group : GroupLevel
+    log_rate_factor, log_loss, log_onset, is_oscillator : ndarray of shape (draws,)
+    uncorrected : ndarray of shape (draws,)
+        Share of staleness that no importance ratio corrects.
+    settings : Settings
+        Completed.
+    """
+
+    population: Mapping[str, FloatArray]
+    group: eq.GroupLevel
+    log_rate_factor: FloatArray
+    log_loss: FloatArray
+    log_onset: FloatArray
+    is_oscillator: FloatArray
+    uncorrected: FloatArray
+    settings: Settings
+
+    def taken(self, index: IntArray) -> RunLaws:
+        """Return the laws of some of the draws."""
+        return RunLaws(
+            {name: values[index] for name, values in self.population.items()},
+            eq.GroupLevel(*(values[index] for values in self.group)),
+            self.log_rate_factor[index],
+            self.log_loss[index],
+            self.log_onset[index],
+            self.is_oscillator[index],
+            self.uncorrected[index],
+            self.settings,
+        )
+
+    def run(self, effect: FloatArray) -> eq.RunLevel:
+        """Start, plateau and shape of a run with effects of shape (3, ..., draws)."""
+        return eq.run_level(
+            self.population,
+            self.group,
+            self.log_rate_factor,
+            self.log_loss,
+            (effect[0], effect[1], effect[2]),
+            self.log_onset,
+            float(self.settings.refresh_interval),
+            float(self.settings.importance_ratio),
+        )
+
+    def reward(self, effect: FloatArray, polynomial: FloatArray) -> FloatArray:
+        """Curve of a run, as a share of floor to ceiling, shape (..., draws, times).
+
+        Parameters
+        ----------
+        effect : ndarray of shape (3, ..., draws)
+            The run's own plateau, stiffness and shape, in standard deviations.
+        polynomial : ndarray of shape (times, 4)
+            Of the clock (`equations.clock_polynomial`).
+        """
+        exponent = self.population["rate.learning_rate"]
+        clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T
+        return np.asarray(
+            eq.expected_reward(
+                clock,
+                eq.RunLevel(*(np.asarray(value)[..., None] for value in self.run(effect))),
+                self.settings.momentum,
+                self.settings.mean_age,
+                self.uncorrected[:, None],
+                self.is_oscillator[:, None],
+            )
+        )
+
+
+def scored_steps(settings: Settings, steps: npt.ArrayLike) -> FloatArray:
+    """Optimizer steps behind the policy that each logged row scores: that of the latest refresh."""
+    return policy_steps(
+        np.atleast_1d(np.asarray(steps, dtype=float)),
+        settings.minibatches_per_refresh,
+        settings.epochs_per_refresh,
+        settings.lag,
+    )

@@ -1,0 +1,393 @@
+"""What a run's log will show: its curve, its slow residual, the noise of its batches, a collapse.
+
+One rule for each of them, for a run that nobody has begun, one that has begun and one that has
+fallen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtr
+
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.laws import RunLaws
+from advisor.forecast.observed_run import ObservedRun, residual_correlation
+from advisor.forecast.reweighting import ReweightedDraws
+from advisor.model.equations import DEGREES, WANDER_SHARE, sigmoid
+from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import PilotRun
+from advisor.run.settings import Settings
+from advisor.theory.arrays import FloatArray, IntArray
+
+LEAST_CHANCE, MOST_CHANCE = 0.02, 0.98
+"""Ends of the chance of a right answer by which the noise of a batch is judged: never nothing."""
+
+FALLEN_SPREAD = 0.9
+"""Log-odds spread of a collapsed run's final reward round its latest one; of 28 tiny-transformer
+runs that had collapsed by step 50 of 200, three crept up again and none came back."""
+
+LATEST_SHARE = 0.2
+"""Share of the rows, at the end of a log, that tell where a collapsed run stands."""
+
+JEFFREYS = 0.5
+"""Successes added to what a collapsed run still gets right: none seen does not mean never."""
+
+KEPT_POWER = 4
+"""Power of a uniform number that tells which share of its start a run keeps when it collapses: of
+29 tiny-transformer runs half kept less than 0.05 of it, and the most 0.6."""
+
+PEAK_POINTS = 41
+"""Steps at which a run's residual is simulated for its peak; it is correlated over half the run."""
+
+REST_POINTS = 24
+"""Steps at which the rest of a run is simulated."""
+
+CURVE_DRAWS = 400
+"""Draws behind a fitted curve: a quantile of 80 % moves by less than a line's width."""
+
+
+def new_run_reward(
+    posterior: Posterior,
+    target: Target,
+    settings: Settings,
+    steps: npt.ArrayLike,
+    *,
+    seed: int = 0,
+) -> FloatArray:
+    """Mean logged reward over steps of a run that nobody has begun.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Fitted to other runs.
+    target : Target
+        Its task and model.
+    settings : Settings
+        Completed.
+    steps : array_like of shape (times,)
+        One-based optimizer steps of the rows whose mean is asked for.
+    seed : int
+        Of the run's own effects, of its collapse and of the noise.
+
+    Returns
+    -------
+    reward : ndarray of shape (draws,)
+        Predictive draws in reward units: with the effects of a fresh seed, the slow residual, the
+        noise of finite batches, and the chance that the run collapses before its end.
+    """
+    rng = np.random.default_rng(seed)
+    forecaster = Forecaster(posterior, target, seed=seed)
+    last, rows = int(np.max(steps)), np.size(steps)
+    settings = settings.or_planned_over(last)
+    stable = logged_mean(forecaster, settings, steps, rng)
+    fallen = _counted(level_if_it_falls(forecaster, rng), settings, rows, rng)
+    survives = rng.random(stable.size) < forecaster.survival(settings, last)
+    return forecaster.in_reward_units(np.where(survives, stable, fallen))
+
+
+def begun_run_reward(
+    posterior: Posterior,
+    index: int,
+    run: PilotRun,
+    steps: npt.ArrayLike,
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+) -> FloatArray:
+    """Mean logged reward of a pilot over steps that it has not reached yet.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Fitted to the run, among others.
+    index : int
+        Of the run in ``posterior.meta.runs``.
+    run : PilotRun
+        What was seen of it.
+    steps : array_like of shape (times,)
+        One-based optimizer steps of the rows whose mean is asked for.
+    draws : int
+        Thinned evenly out of the posterior.
+    seed : int
+        Of the residual and of the noise of batches.
+
+    Returns
+    -------
+    reward : ndarray of shape (draws,)
+        Predictive draws in reward units, with the run's slow residual and the noise of its finite
+        batches. Of a run that has collapsed it is where it stands, with a spread: none of the
+        curves holds any more.
+    """
+    meta, summary = posterior.meta, posterior.meta.runs[index]
+    rng = np.random.default_rng(seed)
+    forecaster = Forecaster.of_pilot(posterior, index, draws=draws)
+    settings = summary.settings
+    if summary.collapse_step is None:
+        planned = settings.or_planned_over(int(np.max(steps)))
+        return forecaster.in_reward_units(logged_mean(forecaster, planned, steps, rng))
+    rewards = run.reward[np.isfinite(run.reward)]
+    latest = rewards[-max(3, round(LATEST_SHARE * rewards.size)) :]
+    stands = float(np.mean((latest - meta.floor) / (meta.ceiling - meta.floor)))
+    level = level_of_fallen_run(stands, latest.size, settings, forecaster.size, rng)
+    return forecaster.in_reward_units(_counted(level, settings, np.size(steps), rng))
+
+
+def fitted_curve(
+    posterior: Posterior, run_index: int, steps: npt.ArrayLike, *, draws: int = CURVE_DRAWS
+) -> FloatArray:
+    """Curve that the posterior drew through one pilot, as its log should show it.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    run_index : int
+        Into ``posterior.meta.runs``.
+    steps : array_like of shape (times,)
+        One-based optimizer steps as logged.
+    draws : int
+        Thinned evenly out of the posterior.
+
+    Returns
+    -------
+    reward : ndarray of shape (draws, times)
+        In reward units, without residual and sampling noise.
+    """
+    run = posterior.meta.runs[run_index]
+    settings = run.settings.or_planned_over(int(run.steps))
+    forecaster = Forecaster.of_pilot(posterior, run_index, draws=draws)
+    return forecaster.in_reward_units(forecaster.logged_level(settings, steps))
+
+
+def logged_mean(
+    forecaster: Forecaster,
+    settings: Settings,
+    steps: npt.ArrayLike,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Mean of the rows that a stable run logs at some steps, shape (draws,), scaled to [0, 1].
+
+    Student t round the expected mean: residuals of a run are jointly so, and over a part of a run
+    that is short beside their memory they move as one.
+    """
+    expected = forecaster.logged_level(settings, steps).mean(axis=1)
+    prompts = settings.prompts_per_step * np.size(steps)
+    variance = _sampling_variance(forecaster.population, expected, settings, prompts)
+    variance = variance + np.exp(2 * forecaster.population["log_misfit"])
+    noise = rng.standard_t(DEGREES, size=expected.size)
+    return np.asarray(np.clip(expected + np.sqrt(variance) * noise, 0.0, 1.0))
+
+
+def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
+    """Highest level on the way: the outcome's curve with the slow residual of a run round it.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+    settings : Settings
+    steps : int
+        Planned optimizer steps.
+
+    Returns
+    -------
+    reward : ndarray of shape (draws,)
+        In units of the outcome, never below the curve's own end; without the noise of batches.
+    """
+    times = np.unique(np.linspace(0, steps, PEAK_POINTS).astype(int))
+    curve = forecaster.outcome(settings, times)
+    floor, ceiling = forecaster.outcome_bounds
+    fresh = np.random.default_rng(0).standard_normal(curve.shape)
+    memory = WANDER_SHARE * max(steps, 1)
+    residual = _residual_path(fresh[:, 0], times, memory, np.ones(fresh.shape[0]), fresh[:, 1:])
+    misfit = np.exp(forecaster.population["log_misfit"])[:, None] * (ceiling - floor)
+    swept = np.clip(curve + misfit * residual, floor, ceiling).max(axis=1)
+    return np.asarray(np.maximum(swept, curve[:, -1]))
+
+
+# A run that has begun, its draws weighted by its log ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class RestOfRun:
+    """Paths of a run from now to its end, as shares of floor to ceiling.
+
+    Attributes
+    ----------
+    step : ndarray of shape (points,)
+        Optimizer steps.
+    curve, path : ndarray of shape (draws, points)
+        Expected reward, without and with the run's slow residual.
+    """
+
+    step: FloatArray
+    curve: FloatArray
+    path: FloatArray
+
+
+def rest_of_run(
+    reweighted: ReweightedDraws,
+    observed: ObservedRun,
+    draw: IntArray,
+    effect: FloatArray,
+    *,
+    seed: int,
+) -> RestOfRun:
+    """Simulate the rest of a run, its residual taken up where the log left it.
+
+    Parameters
+    ----------
+    reweighted : ReweightedDraws
+    observed : ObservedRun
+    draw, effect
+        From :meth:`ReweightedDraws.resampled`.
+    seed : int
+        Of the residual to come.
+
+    Returns
+    -------
+    rest : RestOfRun
+    """
+    steps = np.unique(np.linspace(observed.last, observed.end, REST_POINTS).astype(int))
+    steps = steps.astype(float)
+    laws = reweighted.laws.taken(draw)
+    curve = laws.reward(effect, observed.clock_at(steps))
+    rng = np.random.default_rng(seed)
+    mean, variance, squares = _residual_state(
+        reweighted, laws, observed, draw, effect, float(observed.last)
+    )
+    rows = observed.reward.size
+    # Student t as a scale mixture: the rows say how far this run strays, and the rest strays alike.
+    scale = np.sqrt((DEGREES + squares) / rng.chisquare(DEGREES + rows, draw.size))
+    first = mean + scale * np.sqrt(variance) * rng.standard_normal(draw.size)
+    spread = scale * np.exp(laws.population["log_misfit"])
+    fresh = rng.standard_normal((draw.size, steps.size - 1))
+    residual = _residual_path(first, steps, observed.correlation_steps, spread, fresh)
+    return RestOfRun(steps, curve, np.clip(curve + residual, 0.0, 1.0))
+
+
+def probability_as_low(
+    reweighted: ReweightedDraws, observed: ObservedRun, steps: FloatArray, mean: float
+) -> float:
+    """Probability that the mean of later rows is as low as it was, by what was seen before.
+
+    Parameters
+    ----------
+    reweighted : ReweightedDraws
+        By the rows before.
+    observed : ObservedRun
+        The rows before.
+    steps : ndarray of shape (rows,)
+        Optimizer steps of the later rows.
+    mean : float
+        Their mean reward, as a share of floor to ceiling.
+
+    Returns
+    -------
+    probability : float
+    """
+    draw, effect = reweighted.resampled(reweighted.laws.log_onset.size)
+    laws = reweighted.laws.taken(draw)
+    expected = laws.reward(effect, observed.clock_at(steps)).mean(axis=1)
+    residual, variance, squares = _residual_state(
+        reweighted, laws, observed, draw, effect, float(steps.mean())
+    )
+    settings = observed.settings
+    # Rows of one batch of rollouts score the same completions.
+    batches = max(1.0, steps.size / settings.epochs_per_refresh)
+    prompts = settings.prompts_per_step * batches
+    variance = variance + _sampling_variance(laws.population, expected, settings, prompts)
+    freedom = DEGREES + observed.reward.size
+    scale = np.sqrt(variance * (DEGREES + squares) / freedom)
+    return float(stdtr(freedom, (mean - expected - residual) / scale).mean())
+
+
+# A run that falls, or has fallen -----------------------------------------------------------------
+
+
+def level_if_it_falls(forecaster: Forecaster, rng: np.random.Generator) -> FloatArray:
+    """Level at which a run ends that has yet to collapse, shape (draws,): a share of its start."""
+    start = forecaster.group.start
+    return np.asarray(start * rng.random(start.size) ** KEPT_POWER)
+
+
+def level_of_fallen_run(
+    level: float, rows: int, settings: Settings, size: int, rng: np.random.Generator
+) -> FloatArray:
+    """Level at which a run ends that has collapsed, shape (size,): where it stands, with a spread.
+
+    Parameters
+    ----------
+    level : float
+        Mean of its latest rows, as a share of floor to ceiling.
+    rows : int
+        How many they are.
+    settings : Settings
+        Completed.
+    size : int
+    rng : numpy.random.Generator
+    """
+    trials = _completions(settings) * rows
+    share = (np.clip(level, 0, 1) * trials + JEFFREYS) / (trials + 2 * JEFFREYS)
+    return np.asarray(
+        sigmoid(np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size))
+    )
+
+
+def _counted(
+    level: FloatArray, settings: Settings, rows: int, rng: np.random.Generator
+) -> FloatArray:
+    """Right answers among the completions of some rows: nothing at all is a common end."""
+    asked = max(1, round(_completions(settings) * rows))
+    return np.asarray(rng.binomial(asked, level) / asked)
+
+
+def _completions(settings: Settings) -> float:
+    return settings.prompts_per_step * settings.group_size
+
+
+def _sampling_variance(
+    population: Mapping[str, FloatArray],
+    level: FloatArray,
+    settings: Settings,
+    prompts: float,
+) -> FloatArray:
+    """Variance of a mean over so many prompts by their difficulty and by the completions drawn."""
+    chance = np.clip(level, LEAST_CHANCE, MOST_CHANCE)
+    chance = chance * (1 - chance)
+    within = sigmoid(population["within_log_odds"])
+    completions = prompts * settings.group_size
+    sampling = chance * (within / completions + (1 - within) / prompts)
+    return np.asarray(sampling * np.exp(2 * population["log_noise_scale"]))
+
+
+def _residual_path(
+    first: FloatArray, steps: npt.ArrayLike, memory: float, spread: FloatArray, fresh: FloatArray
+) -> FloatArray:
+    """AR(1) residual of a stationary spread along steps, shape (draws, steps), from its first."""
+    path = np.empty((first.size, np.size(steps)))
+    path[:, 0] = first
+    for at, kept in enumerate(np.exp(-np.diff(np.asarray(steps)) / memory)):
+        path[:, at + 1] = kept * path[:, at] + spread * np.sqrt(1 - kept**2) * fresh[:, at]
+    return path
+
+
+def _residual_state(
+    reweighted: ReweightedDraws,
+    laws: RunLaws,
+    observed: ObservedRun,
+    draw: IntArray,
+    effect: FloatArray,
+    step: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean and variance of the residual at a step given the rows, and their whitened squares."""
+    whitening = reweighted.residuals.whitening[draw]
+    left = observed.reward - laws.reward(effect, observed.clock)
+    white = np.matmul(whitening, left[..., None])[..., 0]
+    power = np.exp(2 * laws.population["log_misfit"])
+    lean = residual_correlation(observed, observed.step, np.array([step]))[:, 0]
+    pulled = power[:, None] * np.matmul(whitening, lean)
+    variance = np.maximum(power - (pulled**2).sum(axis=1), 0.0)
+    return (pulled * white).sum(axis=1), variance, (white**2).sum(axis=1)
