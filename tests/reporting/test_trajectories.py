@@ -43,8 +43,8 @@ def test_the_fitted_curve_uses_the_luck_of_its_own_run(build: Build) -> None:
         posterior.draws[name][..., 1] = 0.0
     mine = fitted_curve(posterior, 1, [41])
     target = Target(run.task, run.model, run.parameters)
-    none = RunEffect.given(np.zeros((len(RUN_OFFSETS), 400)))
-    forecaster = Forecaster(posterior, target, draws=400, run_effect=none)
+    forecaster = Forecaster(posterior, target, draws=400)
+    forecaster = forecaster.with_run_effect(RunEffect.given(np.zeros_like(forecaster.run_effect)))
     settings = run.settings
     np.testing.assert_allclose(mine, forecaster.reward(settings, [40]))
     for name in ("run_offset.plateau", "run_offset.stiffness"):
