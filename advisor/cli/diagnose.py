@@ -34,7 +34,7 @@ def diagnose(
     quiet: flags.Quiet = False,
     debug: flags.Debug = False,
 ) -> None:
-    """Tell reward hacking, dead advantages, lost entropy, instability and collapse apart.
+    """Tell reward hacking, degenerate advantages, lost entropy, instability and collapse apart.
 
     Ends with code 5 where a run fails. Needs no fit. With --quiet only the table is shown.
 

@@ -39,7 +39,7 @@ SOURCE = (
 NO_SPREAD = 1e-6
 
 EDGE = 1e-9
-"""Distance of the mean reward from its ends below which nothing is told of the mix."""
+"""Distance of the mean reward from its ends below which the mix is not estimated."""
 
 ALIKE = (-9.0, 12.0)
 """Log concentrations of the mix between which one is sought: nearly all or nothing, all alike."""
@@ -61,7 +61,7 @@ class Silent(NamedTuple):
         return ends(self.values)[1].mean
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The share as the beginning of a sentence."""
         return f"{100 * self.share:.0f} % of groups have equal rewards"
 
@@ -99,7 +99,7 @@ def advantage_degeneracy(run: PilotRun) -> Card:
             "Whether silent groups are all right or all wrong: log both shares (prime-rl and "
             "Tinker do).",
         ),
-        **(finding or Finding("PASS", f"{silent.said}.", silent.steps))._asdict(),
+        **(finding or Finding("PASS", f"{silent.summary}.", silent.steps))._asdict(),
     )
 
 
@@ -111,7 +111,7 @@ def _hopeless(run: PilotRun, silent: Silent) -> Finding | None:
         return None
     return Finding(
         "FAIL",
-        f"{silent.said} and the mean reward is {mean:.2f}: almost nothing is learned.",
+        f"{silent.summary} and the mean reward is {mean:.2f}: almost nothing is learned.",
         (since(silent.step, silent.values, SILENT_SURE), float(silent.step[-1])),
         f"Easier prompts, a shaped reward, or a larger {setting_name(run, 'group_size')}: "
         "nearly every group fails as a whole.",
@@ -126,7 +126,7 @@ def _solved(run: PilotRun, silent: Silent) -> Finding | None:
     is_many = silent.share >= SILENT_WARNING
     return Finding(
         "INFO" if is_many else "PASS",
-        f"{silent.said}, at a mean reward of {mean:.2f}: most prompts are solved.",
+        f"{silent.summary}, at a mean reward of {mean:.2f}: most prompts are solved.",
         silent.steps,
         "Harder prompts would teach more." if is_many else "",
     )
@@ -152,7 +152,7 @@ def _many_silent(run: PilotRun, silent: Silent) -> Finding | None:
     sizes = f"with {group} completions " if group else ""
     return Finding(
         "WARNING",
-        f"{silent.said} {sizes}and teach nothing; {why}.",
+        f"{silent.summary} {sizes}and teach nothing; {why}.",
         silent.steps,
         f"Filter solved and hopeless prompts, raise {setting_name(run, 'group_size')}"
         + (f", or raise {setting_name(run, 'temperature')}." if is_mixed else "."),

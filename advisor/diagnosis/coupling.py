@@ -23,16 +23,7 @@ MOST_WINDOWS = 50
 
 
 class Coupling(NamedTuple):
-    """Slope of held-out on train reward over one window.
-
-    Attributes
-    ----------
-    first_step, last_step : float
-    slope : float
-        Held-out gain per unit of train gain.
-    interval : tuple of float or None
-        95 %, by the jackknife; None where the window bounds no slope.
-    """
+    """Held-out gain per unit of train gain over one window; the 95 % interval may be unbounded."""
 
     first_step: float
     last_step: float
@@ -43,17 +34,10 @@ class Coupling(NamedTuple):
 def couplings(run: PilotRun) -> list[Coupling]:
     """Slopes over a window of half the evaluations that slides over the run, to its end.
 
-    Parameters
-    ----------
-    run : PilotRun
-
-    Returns
-    -------
-    couplings : list of Coupling
-        Empty where evaluations are few or one of the two never moves. Deming's regression: both
-        series are divided by their noise, taken from differences of neighbours over the whole run,
-        and the first principal axis of a window gives its slope. Train rewards are means around
-        the evaluations.
+    Empty where evaluations are few or one of the two never moves. Deming's regression: both series
+    are divided by their noise, taken from differences of neighbours over the whole run, and the
+    first principal axis of a window gives its slope. Train rewards are means around the
+    evaluations.
     """
     pairs = _paired(run)
     if pairs is None:

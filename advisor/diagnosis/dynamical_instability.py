@@ -38,17 +38,11 @@ def dynamical_instability(
     margin: npt.ArrayLike | None = None,
     damping: npt.ArrayLike | None = None,
 ) -> Card:
-    """Judge blow-ups, swings and importance weights; margin and damping where draws are given.
+    """Judge blow-ups, swings and importance weights; draws of a posterior where they are given.
 
-    Parameters
-    ----------
-    run : PilotRun
-    margin : array_like of shape (draws,), optional
-        Stiffness over the largest that the refresh schedule stands
-        (`advisor.forecast.margin.Margin`); above 1 the refresh map diverges.
-    damping : array_like of shape (draws,), optional
-        Damping ratio of the stiffest mode (`advisor.forecast.margin.Margin`); NaN where the
-        closed form does not hold.
+    Draws have shape (draws,) and are those of `advisor.forecast.margin.Margin`: ``margin`` is
+    stiffness over the largest that the refresh schedule stands, above 1 the refresh map diverges;
+    ``damping`` is the damping ratio of the stiffest mode, NaN where the closed form does not hold.
     """
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)

@@ -54,20 +54,11 @@ _FITTED = 4
 
 
 class Fall(NamedTuple):
-    """From one level to a lower one.
+    """From one level to a lower one, in reward units.
 
-    Attributes
-    ----------
-    onset_step : float
-        Logged step of the first row below the band in which the reward had been.
-    floor_step : float
-        Logged step at which the lower level is reached.
-    before, after : float
-        Levels in reward units.
-    error : float
-        Standard error of ``before - after``, inflated for autocorrelation.
-    freedom : float
-        Degrees of freedom behind it.
+    ``onset_step`` is the logged step of the first row below the band in which the reward had been,
+    ``floor_step`` that at which the lower level is reached. ``error`` is the standard error of
+    ``before - after``, inflated for autocorrelation, with ``freedom`` degrees of freedom.
     """
 
     onset_step: float
@@ -87,22 +78,10 @@ class Fall(NamedTuple):
 def find_fall(
     step: FloatArray, reward: FloatArray, before_row: int | None = None, floor: float = 0.0
 ) -> Fall | None:
-    """Fit a level, a ramp and a lower level to a reward series from its last good stretch on.
+    """Fit a level, a ramp and a lower level to finite rewards from their last good stretch on.
 
-    Parameters
-    ----------
-    step, reward : ndarray of shape (rows,)
-        Finite rewards.
-    before_row : int, optional
-        Row before which that stretch is sought [default: anywhere].
-    floor : float
-        Lowest possible reward.
-
-    Returns
-    -------
-    fall : Fall or None
-        None where too few rows follow that stretch. Least squares over onset and length
-        of the ramp, in units of the logged rows.
+    That stretch is sought before ``before_row`` where it is given. Least squares over onset and
+    length of the ramp, in units of the logged rows; None where too few rows follow the stretch.
     """
     step, reward, factor = _shortened(step, reward)
     window = window_rows(reward.size)
@@ -172,21 +151,9 @@ def _correlation(earlier: FloatArray, rest: FloatArray, window: int) -> float:
 def find_final_fall(
     step: FloatArray, reward: FloatArray, floor: float
 ) -> tuple[Collapse, Fall | None]:
-    """Verdict of the definition, beyond what noise does, and the fall that it rests on.
+    """Verdict of the definition beyond what noise does, and the fall that it rests on.
 
-    Parameters
-    ----------
-    step, reward : ndarray of shape (rows,)
-        Those that are not finite are left out.
-    floor : float
-        Lowest possible reward.
-
-    Returns
-    -------
-    verdict : Collapse
-        Stable where the fall is less than ``SURE`` standard errors.
-    fall : Fall or None
-        Also where it is not sure.
+    Stable where the fall is less than ``SURE`` standard errors; the fall is returned all the same.
     """
     kept = np.isfinite(reward)
     step, reward = step[kept], reward[kept]

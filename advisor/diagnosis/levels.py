@@ -28,13 +28,7 @@ ROUNDING = 1e-12
 
 
 class Level(NamedTuple):
-    """Mean of a stretch of a series.
-
-    Attributes
-    ----------
-    mean, error : float
-        Standard error, inflated for autocorrelation; infinite below ``LEAST_ROWS``.
-    """
+    """Mean of a stretch and its standard error, inflated for autocorrelation; infinite if short."""
 
     mean: float
     error: float
@@ -52,13 +46,7 @@ class Level(NamedTuple):
 
 
 def level(values: FloatArray) -> Level:
-    """Mean of values and its error.
-
-    Parameters
-    ----------
-    values : ndarray of shape (rows,)
-        Finite.
-    """
+    """Mean of finite values and its error."""
     if values.size < LEAST_ROWS:
         return Level(float(values.mean()) if values.size else np.nan, np.inf)
     error = float(values.std(ddof=1) / np.sqrt(values.size)) * inflation(values)
@@ -118,15 +106,7 @@ def series_of(run: PilotRun, name: str) -> tuple[FloatArray, FloatArray] | None:
 
 
 def since(step: FloatArray, values: FloatArray, limit: float, *, below: bool = False) -> float:
-    """Step from which a running mean stays beyond a limit to the end; the last step if never.
-
-    Parameters
-    ----------
-    step, values : ndarray of shape (rows,)
-    limit : float
-    below : bool
-        Beyond means below.
-    """
+    """Step from which a running mean stays above a limit, or below it; the last step if never."""
     width = max(LEAST_ROWS, values.size // 20)
     means = trailing_mean(values, width)
     back = np.flatnonzero(means > limit if below else means < limit)

@@ -19,15 +19,7 @@ RARE = 1e-4
 
 
 class Oscillation(NamedTuple):
-    """A spectral peak.
-
-    Attributes
-    ----------
-    period : float
-        Logged steps.
-    chance : float
-        That autoregressive noise has a peak so high at any frequency looked at.
-    """
+    """A spectral peak: period in logged steps, chance of one so high in autoregressive noise."""
 
     period: float
     chance: float
@@ -36,17 +28,9 @@ class Oscillation(NamedTuple):
 def find_oscillation(step: FloatArray, reward: FloatArray) -> Oscillation | None:
     """Highest peak of the periodogram over the spectrum of first-order autoregressive noise.
 
-    Parameters
-    ----------
-    step, reward : ndarray of shape (rows,)
-        Evenly spaced rows; gaps are closed.
-
-    Returns
-    -------
-    oscillation : Oscillation or None
-        None where there are too few rows or no peak is rarer than ``RARE``. The trend is taken
-        off by a wide running mean. A peak is compared with the mean of the other frequencies but
-        its neighbours, into which it leaks; in noise that ratio follows an F distribution.
+    Rows are taken as evenly spaced, gaps closed, the trend taken off by a wide running mean. A peak
+    is compared with the mean of the other frequencies but its neighbours, into which it leaks; in
+    noise that ratio follows an F distribution. None where no peak is rarer than ``RARE``.
     """
     kept = np.isfinite(reward)
     values, times = reward[kept], step[kept]

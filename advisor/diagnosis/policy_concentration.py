@@ -36,18 +36,11 @@ MOST_NATS, MOST_REWARD = 30.0, 1e9
 class Choice(NamedTuple):
     """How much choice a policy has left by one series.
 
-    Attributes
-    ----------
-    said : str
-        From where to where it went.
-    unit : str
-    step, values : ndarray of shape (rows,)
-        Above what no choice at all would leave.
-    first, last : Level
-        Of ``values``: the first tenth and the last fifth.
+    ``values`` of shape (rows,) lie above what no choice at all would leave; ``first`` and ``last``
+    are the levels of their first tenth and last fifth.
     """
 
-    said: str
+    summary: str
     unit: str
     step: FloatArray
     values: FloatArray
@@ -105,7 +98,7 @@ def policy_concentration(run: PilotRun) -> Card:
         threshold=LEFT_WARNING,
         source=SOURCE,
         witnesses=(
-            *(choice.said for choice in choices if choice is not least),
+            *(choice.summary for choice in choices if choice is not least),
             *(() if logged is None else _law(run)),
         ),
         unknown=() if answers is not None else (unknown,),
@@ -115,7 +108,7 @@ def policy_concentration(run: PilotRun) -> Card:
 
 def _finding(run: PilotRun, least: Choice) -> Finding:
     """How far the choice has gone, and whether the reward could still use it."""
-    step, left, said = least.step, least.left, least.said
+    step, left, summary = least.step, least.left, least.summary
     is_lost = least.is_lower and left <= LEFT_WARNING
     limit = LEFT_WARNING * least.first.mean
     begins = since(step, least.values, limit, below=True) if is_lost else float(step[0])
@@ -126,18 +119,18 @@ def _finding(run: PilotRun, least: Choice) -> Finding:
     )
     is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
     if is_lost and left <= LEFT_FAIL and not is_solved and (_stalled(run) or has_collapsed(run)):
-        headline = f"{said} while the reward stands still short of its ceiling."
+        headline = f"{summary} while the reward stands still short of its ceiling."
         return Finding("FAIL", headline, steps, change)
     if is_lost and not is_solved:
-        return Finding("WARNING", f"{said}.", steps, change)
-    return Finding("INFO" if least.is_lower and left <= LEFT_INFO else "PASS", f"{said}.", steps)
+        return Finding("WARNING", f"{summary}.", steps, change)
+    return Finding("INFO" if least.is_lower and left <= LEFT_INFO else "PASS", f"{summary}.", steps)
 
 
 def _entropy(step: FloatArray, values: FloatArray) -> Choice:
     first, last = ends(values, 0.1)[0], ends(values)[1]
-    said = f"Entropy went from {first.mean:.3g} to {last.mean:.3g} nats"
+    summary = f"Entropy went from {first.mean:.3g} to {last.mean:.3g} nats"
     unit = "entropy at the end over that at the start"
-    return Choice(said, unit, step, values, first, last)
+    return Choice(summary, unit, step, values, first, last)
 
 
 def _distinct(run: PilotRun) -> Choice | None:
@@ -151,11 +144,11 @@ def _distinct(run: PilotRun) -> Choice | None:
     least = 1.0 if first.mean > 1 else 1 / (run.hyperparameters.group_size or np.inf)
     if first.mean <= least or last.mean < least - MOST_BELOW:
         return None
-    said = f"Distinct answers per group went from {first.mean:.3g} to {last.mean:.3g}"
+    summary = f"Distinct answers per group went from {first.mean:.3g} to {last.mean:.3g}"
     unit = "distinct answers at the end over those at the start, beyond the first"
     above = values - least
     ends_above = (first._replace(mean=first.mean - least), last._replace(mean=last.mean - least))
-    return Choice(said, unit, step, above, *ends_above)
+    return Choice(summary, unit, step, above, *ends_above)
 
 
 def _stalled(run: PilotRun) -> bool:

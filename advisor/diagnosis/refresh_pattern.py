@@ -21,20 +21,14 @@ MOST_GAPS = 1.2
 """Steps over rows above which steps are not logged one by one."""
 
 RARE = 1e-4
-"""Chance of the pattern in noise above which nothing is said."""
+"""Chance of the pattern in noise above which nothing is reported."""
 
 
 class Drift(NamedTuple):
-    """A series that grows or shrinks along each refresh.
+    """A series that grows or shrinks along each refresh of K steps.
 
-    Attributes
-    ----------
-    interval : int
-        K, optimizer steps.
-    first, last : float
-        Level at the first and at the last position, on a straight line.
-    chance : float
-        That noise shows such a mean slope.
+    Levels at the first and last position lie on a straight line; ``chance`` is that of such a mean
+    slope in noise.
     """
 
     interval: int
@@ -46,19 +40,9 @@ class Drift(NamedTuple):
 def find_drift(run: PilotRun, name: str) -> Drift | None:
     """Growth of a series along the refresh, beyond noise.
 
-    Parameters
-    ----------
-    run : PilotRun
-    name : str
-        A per-row series.
-
-    Returns
-    -------
-    drift : Drift or None
-        None where K is 1 or unknown, steps are not logged one by one, fewer than ``FEWEST_CYCLES``
-        whole refreshes are there, or it neither grows nor shrinks along them. Each refresh gives
-        one slope, so that correlation within it does no harm; a trend from refresh to refresh is
-        taken off.
+    None where K is 1 or unknown, steps are not logged one by one, or fewer than ``FEWEST_CYCLES``
+    whole refreshes are there. Each refresh gives one slope, so that correlation within it does no
+    harm; a trend from refresh to refresh is taken off.
     """
     interval = run.hyperparameters.refresh_interval or 1
     values = run.series.get(name)
@@ -96,16 +80,9 @@ def find_drift(run: PilotRun, name: str) -> Drift | None:
 def alternation(run: PilotRun) -> float | None:
     """Chance that noise alternates from refresh to refresh as the reward does.
 
-    Parameters
-    ----------
-    run : PilotRun
-
-    Returns
-    -------
-    chance : float or None
-        None where it is above ``RARE`` or refreshes are few. From the differences between means of
-        neighbouring refreshes and of those two apart, which a trend or slow wander makes the larger
-        ones.
+    None where it is above ``RARE`` or refreshes are few. From the differences between means of
+    neighbouring refreshes and of those two apart, which a trend or slow wander makes the larger
+    ones.
     """
     interval = (run.hyperparameters.refresh_interval or 1) if run.step_unit == "optimizer" else 1
     kept = np.isfinite(run.reward)

@@ -22,7 +22,7 @@ TITLE = "Reward hacking"
 FEWEST_EVALUATIONS = 6
 
 MANY = 20
-"""Values from which the correlation of neighbours can be told; fewer lie far apart."""
+"""Values from which the correlation of neighbours can be estimated; fewer lie far apart."""
 
 UP = 3.0
 """Standard errors by which the train reward must rise."""
@@ -44,14 +44,7 @@ SOURCE = "ours: train reward up by 3 standard errors, held-out reward or meant p
 class Parting(NamedTuple):
     """A series that falls while the train reward does not.
 
-    Attributes
-    ----------
-    name : str
-    fall : Fall
-    floor : float
-        Its lowest possible value.
-    healthy_until : float
-        Last step of the series before the fall began.
+    ``floor`` is its lowest possible value, ``healthy_until`` its last step before the fall.
     """
 
     name: str
@@ -268,12 +261,12 @@ def _is_meant(name: str) -> bool:
 
 
 def _witnesses(run: PilotRun) -> tuple[str, ...]:
-    said = []
+    lines = []
     for name in ("kl", "completion_length"):
         series = series_of(run, name)
         if series is None:
             continue
         first, last = ends(series[1])
         if difference(last, first) > UP and last.mean > 1.5 * abs(first.mean):
-            said.append(f"{name.replace('_', ' ')} {first.mean:.3g} -> {last.mean:.3g}")
-    return tuple(said)
+            lines.append(f"{name.replace('_', ' ')} {first.mean:.3g} -> {last.mean:.3g}")
+    return tuple(lines)

@@ -15,11 +15,11 @@ TREND_ROWS = 3
 """The trend taken off is a running mean over one in so many rows."""
 
 LEAST_RISE = 0.5
-"""Correlation with time below which neither variance nor autocorrelation is said to rise."""
+"""Correlation with time below which neither variance nor autocorrelation counts as rising."""
 
 SURROGATES = 999
 RARE = 0.005
-"""Share of surrogates that rise as much, above which nothing is said."""
+"""Share of surrogates that rise as much, above which nothing is reported."""
 
 MOST_CORRELATION = 0.95
 
@@ -27,12 +27,8 @@ MOST_CORRELATION = 0.95
 class Slowing(NamedTuple):
     """Variance and autocorrelation that rise together.
 
-    Attributes
-    ----------
-    variance, autocorrelation : float
-        Correlation of each, in a window of half the series, with time.
-    chance : float
-        Share of surrogates in which the lesser of the two is as high.
+    Each as its correlation, in a window of half the series, with time; ``chance`` is the share of
+    surrogates in which the lesser of the two is as high.
     """
 
     variance: float
@@ -43,18 +39,11 @@ class Slowing(NamedTuple):
 def find_slowing(values: FloatArray) -> Slowing | None:
     """Rise of variance and lag-one autocorrelation beyond what stationary noise shows.
 
-    Parameters
-    ----------
-    values : ndarray of shape (rows,)
-        Finite, evenly spaced, before any fall.
-
-    Returns
-    -------
-    slowing : Slowing or None
-        None where rows are few or surrogates (first-order autoregressive noise of the same length
-        and correlation, detrended alike, seed fixed) rise as much more often than ``RARE``.
-        Near the refresh limit theory expects it (section 6, arXiv:2606.30789); a reward that moves
-        towards one half or a batch that shrinks also raises the variance, but not its persistence.
+    Values are finite, evenly spaced, and lie before any fall. None where surrogates (first-order
+    autoregressive noise of the same length and correlation, detrended alike, seed fixed) rise as
+    much more often than ``RARE``. Near the refresh limit theory expects it (section 6,
+    arXiv:2606.30789); a reward that moves towards one half or a batch that shrinks also raises the
+    variance, but not its persistence.
     """
     if values.size < FEWEST_ROWS:
         return None

@@ -44,7 +44,7 @@ def card_lines(card: Card) -> list[str]:
 
 
 def as_markdown(found: Sequence[Diagnosis]) -> str:
-    """Diagnoses as Markdown: a table, then the cards of every run that is not healthy."""
+    """Diagnoses as Markdown: a table, then the cards of every run with a warning or a failure."""
     rows = ["| run | verdict | collapse at step | says |", "|---|---|---|---|"]
     for one in found:
         step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"

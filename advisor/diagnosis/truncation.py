@@ -46,7 +46,7 @@ def truncation(run: PilotRun) -> Card:
         "steps": steps_above(step, values, last, SHARE_WARNING),
         "witnesses": (f"{first.mean:.2f} at the start",),
     }
-    said = f"{100 * last.mean:.0f} % of completions end at the limit"
+    summary = f"{100 * last.mean:.0f} % of completions end at the limit"
     change = (
         f"Raise {setting_name(run, 'max_completion_length')}, mask cut completions in the loss, or "
         "reward ending in time."
@@ -58,12 +58,12 @@ def truncation(run: PilotRun) -> Card:
         and has_collapsed(run)
     ):
         return Card(
-            **common, status="FAIL", headline=f"{said}, and the reward fell.", change=change
+            **common, status="FAIL", headline=f"{summary}, and the reward fell.", change=change
         )
     if last.mean >= SHARE_WARNING:
-        return Card(**common, status="WARNING", headline=f"{said}.", change=change)
+        return Card(**common, status="WARNING", headline=f"{summary}.", change=change)
     status = "INFO" if last.mean >= SHARE_INFO else "PASS"
-    return Card(**common, status=status, headline=f"{said}.")
+    return Card(**common, status=status, headline=f"{summary}.")
 
 
 def _share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:

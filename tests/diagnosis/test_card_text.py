@@ -71,10 +71,10 @@ def test_control_characters_do_not_reach_a_terminal():
 
 
 def test_markdown_lists_runs_and_what_is_wrong():
-    sick = make(falling(ROWS, 30) + 0.02 * noise(1, ROWS)).with_updates(id="sick")
-    text = as_markdown([diagnose(make(rising(ROWS))), diagnose(sick)])
+    failing = make(falling(ROWS, 30) + 0.02 * noise(1, ROWS)).with_updates(id="failing")
+    text = as_markdown([diagnose(make(rising(ROWS))), diagnose(failing)])
     assert "| folder/run | PASS |  | nothing wrong |" in text
-    assert re.search(r"\| sick \| FAIL \| 3\d \| Collapse: ", text)
+    assert re.search(r"\| failing \| FAIL \| 3\d \| Collapse: ", text)
     assert text.count("\n## ") == 1
     assert "**FAIL Collapse: " in text
     assert "- change: Resume from a checkpoint" in text

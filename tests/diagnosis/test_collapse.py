@@ -164,11 +164,11 @@ def test_verdict_is_that_of_the_definition_row_by_row(curve, floor):
 @LADDER
 @given(curve=CURVES)
 def test_healthy_part_ends_before_the_window_that_first_looked_low(curve):
-    dead = np.concatenate([curve + 0.5, np.zeros(30)])
-    verdict = judge(dead)
+    lost = np.concatenate([curve + 0.5, np.zeros(30)])
+    verdict = judge(lost)
     assert verdict.unstable
     assert 1 <= verdict.healthy_until < verdict.onset_step
-    assert verdict.onset_step - verdict.healthy_until == window_of(dead.size)
+    assert verdict.onset_step - verdict.healthy_until == window_of(lost.size)
 
 
 def test_trailing_mean_worked_out_by_hand():

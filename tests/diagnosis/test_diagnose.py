@@ -84,9 +84,9 @@ def test_collapse_step_is_that_of_the_card():
 
 @pytest.mark.parametrize("rows", range(10))
 def test_nine_rows_fail_nothing(rows):
-    dead = {name: np.ones(rows) for name in ("silent_group_share", "truncated_share")}
+    silent = {name: np.ones(rows) for name in ("silent_group_share", "truncated_share")}
     for reward in (np.zeros(rows), falling(rows, 5), rising(rows)[::-1]):
-        assert diagnose(make(reward, **dead)).verdict != "FAIL"
+        assert diagnose(make(reward, **silent)).verdict != "FAIL"
 
 
 # Anything a log may hold -----------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_a_hundred_thousand_rows_take_no_time():
 # What must not matter --------------------------------------------------------------------------
 
 
-def sick(kind, seed):
+def made_up(kind, seed):
     """A run of one kind with every series that some card reads."""
     reward = {
         "healthy": rising(ROWS),
@@ -208,7 +208,7 @@ def statuses(run):
     shift=st.floats(-10, 10),
 )
 def test_units_of_the_reward_do_not_matter(kind, seed, scale, shift):
-    run = sick(kind, seed)
+    run = made_up(kind, seed)
     moved = run.with_updates(
         series={
             **run.series,
@@ -225,7 +225,7 @@ def test_units_of_the_reward_do_not_matter(kind, seed, scale, shift):
 @FEW
 @given(kind=KINDS, seed=st.integers(0, 99), where=st.sets(st.integers(0, ROWS), max_size=30))
 def test_rows_that_hold_nothing_do_not_matter(kind, seed, where):
-    run = sick(kind, seed)
+    run = made_up(kind, seed)
     at = sorted(where)
     steps = np.insert(run.step, at, [row + 0.5 for row in at])
     series = {name: np.insert(values, at, np.nan) for name, values in run.series.items()}
@@ -238,7 +238,7 @@ def test_rows_that_hold_nothing_do_not_matter(kind, seed, where):
 @FEW
 @given(kind=KINDS, seed=st.integers(0, 99), every=st.sampled_from([5, 1000]))
 def test_steps_with_gaps_move_the_onset_and_nothing_else(kind, seed, every):
-    run = sick(kind, seed)
+    run = made_up(kind, seed)
     spread = run.with_updates(step=every * run.step, eval_step=every * run.eval_step)
     found, plain = diagnose(spread), diagnose(run)
     assert statuses(spread) == statuses(run)
@@ -251,7 +251,7 @@ def test_steps_with_gaps_move_the_onset_and_nothing_else(kind, seed, every):
 def test_those_kinds_differ(kind):
     """The invariances above compare verdicts that are not all the same."""
     wanted = {"healthy": "WARNING", "collapse": "FAIL", "flat": "FAIL", "hacked": "FAIL"}
-    assert all(diagnose(sick(kind, seed)).verdict == wanted[kind] for seed in range(0, 50, 10))
+    assert all(diagnose(made_up(kind, seed)).verdict == wanted[kind] for seed in range(0, 50, 10))
 
 
 # Noise -----------------------------------------------------------------------------------------

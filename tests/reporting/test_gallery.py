@@ -89,12 +89,12 @@ def test_every_figure_says_what_it_shows(
     assert spec.caption.endswith(".")
 
 
-def test_one_pilot_and_nothing_alive_can_be_drawn(
+def test_one_pilot_and_nothing_stable_can_be_drawn(
     build: Build, advise: Build, tmp_path: Path
 ) -> None:
     for label, pilots in {
         "one": [Pilot(2e-4)],
-        "dead": [Pilot(2e-4, collapse=1.0), Pilot(3e-4, collapse=2.0, steps=9)],
+        "collapsed": [Pilot(2e-4, collapse=1.0), Pilot(3e-4, collapse=2.0, steps=9)],
     }.items():
         posterior = build(pilots)
         advice = advise(posterior, Pilot(1e-5), kind="infeasible", steps=1)

@@ -86,8 +86,8 @@ def test_a_collapsed_run_ends_at_its_onset(posterior: Posterior) -> None:
     collapsed = info.panels[0].runs[2]
     assert collapsed.end == (7.0, 0.05)
     assert collapsed.grid[-1] == collapsed.step[-1] <= 7.0
-    alive = info.panels[0].runs[0]
-    assert alive.end == (60.0, alive.median[-1])
+    stable = info.panels[0].runs[0]
+    assert stable.end == (60.0, stable.median[-1])
     assert "1 collapsed" in info.text
 
 

@@ -31,15 +31,7 @@ PER_TASK = ("headroom_logit", "log_slope", "log_onset")
 
 @dataclass(frozen=True)
 class Mixed:
-    """One parameter.
-
-    Attributes
-    ----------
-    name : str
-    draws : ndarray of shape (chains, draws)
-    rhat, ess : float
-        Rank-normalised split R-hat and bulk effective sample size.
-    """
+    """One parameter: draws of shape (chains, draws), rank-normalised split R-hat, bulk ESS."""
 
     name: str
     draws: FloatArray
@@ -49,16 +41,9 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The whole figure.
+    """The whole figure: the worst parameters, largest R-hat first, out of how many.
 
-    Attributes
-    ----------
-    worst : tuple of Mixed
-        Largest R-hat first.
-    parameters : int
-        How many were looked at.
-    overall : Convergence
-        Of the sampler's own coordinates: what the gate judges.
+    ``overall`` is of the sampler's own coordinates, which the gate judges.
     """
 
     worst: tuple[Mixed, ...]

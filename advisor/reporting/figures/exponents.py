@@ -62,19 +62,10 @@ THEORY: dict[str, tuple[tuple[float, str], ...]] = {
 
 @dataclass(frozen=True)
 class Exponent:
-    """One exponent.
+    """One exponent: central 80 % intervals of posterior and prior, and the theory's values.
 
-    Attributes
-    ----------
-    key, label : str
-        Name among the draws, and what is raised to the exponent.
-    lower, median, upper : float
-        Central 80 % interval of the posterior.
-    prior_lower, prior_median, prior_upper : float
-        That of the prior.
-    informed : float
-        Share of the prior's variance that the pilots removed; below 0 where they widened it.
-    theory : tuple of (float, str)
+    ``key`` names it among the draws, ``label`` what is raised to it. ``informed`` is the share of
+    the prior's variance that the pilots removed, below 0 where they widened it.
     """
 
     key: str
@@ -110,8 +101,8 @@ class Exponents:
         """What the figure shows, for those who do not see it."""
         parts = ["Exponents with central 80 % intervals, against their priors."]
         for title, rows in self.laws:
-            told = "; ".join(f"{row.label} {row.span}, {row.learned} learned" for row in rows)
-            parts.append(f"{title} {told}.")
+            listed = "; ".join(f"{row.label} {row.span}, {row.learned} learned" for row in rows)
+            parts.append(f"{title} {listed}.")
         return " ".join(parts)
 
     @property

@@ -46,22 +46,9 @@ LOW, HIGH = QUANTILES.index(0.1), QUANTILES.index(0.9)
 class Checked:
     """One pilot: what was seen, what was forecast, and what came.
 
-    Attributes
-    ----------
-    run, label : str
-        Name, and its settings as ``lr 3e-4, G 8, K 2``.
-    seen_step, seen_reward : ndarray of shape (bins,)
-        Means of what the fit saw.
-    step : ndarray of shape (windows,)
-        Middles of the windows after that, in optimizer steps.
-    observed, lower, median, upper : ndarray of shape (windows,)
-        Mean reward that came, and median and central 80 % of its forecast.
-    last_seen : float
-        Optimizer step at which the fit stopped to see.
-    has_collapsed : bool
-        Whether it had collapsed by then.
-    final : Prediction
-        Of the mean over the last tenth of its steps, as `advisor backtest` judges it.
+    Arrays of what the fit saw have shape (bins,), others (windows,); ``step`` holds the middles of
+    the windows in optimizer steps, ``lower`` to ``upper`` is the central 80 % of the mean reward.
+    ``final`` is of the mean over the last tenth of its steps, as `advisor backtest` judges it.
     """
 
     run: str
@@ -80,18 +67,10 @@ class Checked:
 
 @dataclass(frozen=True)
 class ForecastCheck:
-    """The whole figure.
+    """The whole figure: pilots by their error in the final level, the largest last.
 
-    Attributes
-    ----------
-    checked : tuple of Checked
-        All pilots that could be asked about, the largest error of the final level last.
-    seen : float
-        Share of each that was seen.
-    bounds : (float, float)
-        Least floor and largest ceiling of the reward.
-    left_out, failed : tuple of str
-        Pilots that could not be asked about and why; cohorts whose fit did not converge.
+    ``bounds`` are the least floor and the largest ceiling of the reward; ``left_out`` says which
+    pilots could not be asked about and why, ``failed`` which cohorts' fit did not converge.
     """
 
     checked: tuple[Checked, ...]

@@ -31,18 +31,10 @@ WIDE = 24
 
 @dataclass(frozen=True)
 class Named:
-    """A configuration with names: those of all roles that it plays.
+    """A configuration with the names of all roles that it plays.
 
-    Attributes
-    ----------
-    names : tuple of str
-    settings : str
-        What the advice chooses, as ``lr 3e-4, G 8, K 2``.
-    kind : {"advised", "pilot", "alternative", "recipe"}
-    cost : float
-        In the figure's unit.
-    reward, probability : float
-        Expected reward at its last step given a stable run; P(stable).
+    ``kind`` is "advised", "pilot", "alternative" or "recipe"; ``cost`` in the figure's unit,
+    ``reward`` expected at the last step of a stable run.
     """
 
     names: tuple[str, ...]
@@ -65,20 +57,9 @@ class Named:
 class Frontier:
     """The whole figure.
 
-    Attributes
-    ----------
-    cost, reward, probability : ndarray of shape (points,)
-        Configurations that none beats in reward, price and P(stable) together.
-    named : tuple of Named
-        The advised one first.
-    best_cost, best_reward : ndarray of shape (corners,)
-        The most reward for its price among those stable enough; both ascending.
-    level : float
-        P(stable) wanted.
-    unit : {"GPU-hours", "generated completions"}
-    measure : {"reward", "held-out reward"}
-    floor, ceiling : float
-        Range of the measure.
+    Arrays of shape (points,) are configurations that none beats in reward, price and P(stable)
+    together. ``best_cost`` and ``best_reward`` are the corners of the most reward for its price
+    among those stable enough, both ascending. ``unit`` is "GPU-hours" or "generated completions".
     """
 
     cost: FloatArray

@@ -31,17 +31,10 @@ PRIOR_REACH = 0.9
 
 @dataclass(frozen=True)
 class Ridge:
-    """Posterior and prior density of one quantity.
+    """Posterior and prior density of one quantity, per unit of the axis (per decade on a log one).
 
-    Attributes
-    ----------
-    label : str
-    value, height, prior_value, prior_height : ndarray of shape (points,)
-        Grids, and densities per unit of the axis (per decade on a log axis).
-    lower, median, upper : float
-        Central 80 % interval of the posterior.
-    prior_lower, prior_upper : float
-        Central 90 % interval of the prior.
+    ``lower`` to ``upper`` is the central 80 % of the posterior, ``prior_lower`` to
+    ``prior_upper`` the central 90 % of the prior.
     """
 
     label: str
@@ -65,20 +58,10 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Posteriors:
-    """The whole figure; one ridge per (task, model), and the exponent.
+    """The whole figure; one ridge per (task, model), and the exponent of the model size.
 
-    Attributes
-    ----------
-    plateau, stiffness : tuple of Ridge
-        In reward units; per optimizer step, at the reference configuration.
-    curvature : Ridge
-        Exponent c of the model size in the stiffness.
-    sizes : int
-        Distinct model sizes among the pilots.
-    reference : str
-        Configuration at which plateau and stiffness are stated.
-    left_out : int
-        (task, model) pairs that are not drawn.
+    Plateaus are in reward units, stiffness per optimizer step, both at ``reference``; ``sizes``
+    counts the distinct model sizes, ``left_out`` the (task, model) pairs that are not drawn.
     """
 
     plateau: tuple[Ridge, ...]

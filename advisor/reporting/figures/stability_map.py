@@ -41,18 +41,7 @@ SAME_GROUP = 2**0.5
 
 @dataclass(frozen=True)
 class Mark:
-    """A named point of the map.
-
-    Attributes
-    ----------
-    name : str
-    learning_rate : float
-    interval : int
-        K, optimizer steps per refresh.
-    group_size : int
-    panel : int
-        Panel with the nearest group size.
-    """
+    """A named point: K in optimizer steps, and the panel with the nearest group size."""
 
     name: str
     learning_rate: float
@@ -65,31 +54,11 @@ class Mark:
 class StabilityMap:
     """The whole figure.
 
-    Attributes
-    ----------
-    learning_rate : ndarray of shape (rates,)
-    interval : ndarray of shape (intervals,)
-        K, optimizer steps per refresh, at the advised epochs.
-    group_size : ndarray of shape (panels,)
-    probability : ndarray of shape (panels, intervals, rates)
-        P(stable) by the planned step.
-    level : float
-        P(stable) wanted.
-    limit : ndarray of shape (panels, intervals)
-        Learning rate at which P(stable) first falls below the level; NaN where it is below
-        everywhere, the last rate where it never falls.
-    steps, epochs : int
-        Horizon in optimizer steps; passes over one batch of rollouts.
-    advised, next_pilot : Mark or None
-    recipes : tuple of Mark
-    pilot_rate, pilot_interval : ndarray of shape (pilots,)
-        Of every pilot, of whatever model and task: all of them inform the map.
-    pilot_panel : ndarray of shape (pilots,)
-        Panel of each pilot; -1 where none has its group size.
-    pilot_collapsed, pilot_of_target : ndarray of shape (pilots,), bool
-        Whether it collapsed, and whether it trained the target's model on the target's task.
-    other_groups : tuple of int
-        Group sizes offered that have no panel.
+    ``probability`` has shape (panels, intervals, rates): P(stable) by the planned step. ``limit``
+    is the learning rate at which it first falls below ``level``; NaN where it is below everywhere,
+    the last rate where it never falls. Pilots are those of every model and task, since all inform
+    the map; their panel is -1 where none has their group size. ``other_groups`` are offered
+    without a panel.
     """
 
     learning_rate: FloatArray

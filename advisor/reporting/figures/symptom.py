@@ -65,17 +65,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Symptom:
-    """What one card rests on.
-
-    Attributes
-    ----------
-    run : str
-    card : Card
-    panels : tuple of tuple of Trace
-        Series that share an axis.
-    collapse_step : float or None
-    step_unit : str
-    """
+    """What one card rests on: the series of each panel, and where the run collapsed."""
 
     run: str
     card: Card

@@ -35,18 +35,8 @@ CURVE_POINTS = 240
 class RunCurve:
     """One pilot: binned rewards, and median and central 80 % band of its fitted curve.
 
-    Attributes
-    ----------
-    label : str
-    learning_rate : float
-    step, reward : ndarray of shape (bins,)
-        Optimizer steps as logged; reward units.
-    grid, lower, median, upper : ndarray of shape (points,)
-        Logged steps; what a row logged there should show, in reward units.
-    collapse_step : float or None
-        Onset; the curve ends before it, with the last bin that shaped it.
-    last_reward : float
-        Mean reward of the last rows, in reward units.
+    ``grid`` holds logged steps, the band what a row logged there should show. A curve ends before
+    the onset of a collapse, with the last bin that shaped it.
     """
 
     label: str
@@ -91,16 +81,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Trajectories:
-    """The whole figure.
-
-    Attributes
-    ----------
-    panels : tuple of Panel
-    left_out : int
-        (task, model) pairs without a panel.
-    floor, ceiling : float
-        Bounds of the reward, in its own units.
-    """
+    """The whole figure: panels, (task, model) pairs without one, bounds of the reward."""
 
     panels: tuple[Panel, ...]
     left_out: int

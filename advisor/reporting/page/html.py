@@ -97,7 +97,7 @@ def write_report(
     Notes
     -----
     Names and texts are escaped, figures are images (an image cannot run a script), and the page
-    forbids itself everything but inline style, images and its own script, told by its hash.
+    forbids itself everything but inline style, images and its own script, identified by its hash.
     """
     out = Path(path)
     out.parent.mkdir(parents=True, exist_ok=True)
