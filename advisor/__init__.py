@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from advisor.findings.text import describe
     from advisor.forecast.fit import fit
     from advisor.forecast.forecaster import Forecaster, Target
-    from advisor.logs.demo import demo_folder
-    from advisor.logs.read import read_runs
-    from advisor.logs.survey import survey
+    from advisor.logs import demo_folder, inspect, read_runs
     from advisor.model.posterior import Posterior
     from advisor.model.priors import Priors, load_priors, preset_names
     from advisor.model.sampling import Sampling
@@ -58,18 +56,18 @@ _HOME = {
     "Target": "advisor.forecast.forecaster",
     "Watch": "advisor.monitoring",
     "describe": "advisor.findings.text",
-    "demo_folder": "advisor.logs.demo",
+    "demo_folder": "advisor.logs",
     "draw_all": "advisor.reporting",
     "export_config": "advisor.trainers.export",
     "find_collapse": "advisor.diagnosis",
     "fit": "advisor.forecast.fit",
+    "inspect": "advisor.logs",
     "learn_priors": "advisor.findings.learned_priors",
     "load_priors": "advisor.model.priors",
     "load_study": "advisor.study.study",
     "preset_names": "advisor.model.priors",
-    "read_runs": "advisor.logs.read",
+    "read_runs": "advisor.logs",
     "recommend": "advisor.advice",
-    "survey": "advisor.logs.survey",
     "watch_run": "advisor.monitoring",
     "what_if": "advisor.advice",
     "write_report": "advisor.reporting",
@@ -101,13 +99,13 @@ __all__ = [
     "export_config",
     "find_collapse",
     "fit",
+    "inspect",
     "learn_priors",
     "load_priors",
     "load_study",
     "preset_names",
     "read_runs",
     "recommend",
-    "survey",
     "watch_run",
     "what_if",
     "write_report",

@@ -12,8 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from advisor.logs.demo import demo_folder
-from advisor.logs.read import read_runs
+from advisor.logs import demo_folder, read_runs
 from advisor.reporting import drawings, forecast_check_info
 from advisor.reporting.figures import forecast_check
 from advisor.study.study import load_study

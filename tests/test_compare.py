@@ -15,7 +15,7 @@ from synthetic import PLANS, Plan, made_up, rising
 import advisor.reporting
 from advisor.advice import recommend
 from advisor.cli.app import main
-from advisor.logs.demo import demo_folder
+from advisor.logs import demo_folder
 from advisor.model.storage import META
 from advisor.study.compare import compare
 from advisor.study.compared_lines import exact, rounded, told

@@ -122,7 +122,7 @@ def run_advise(
     from advisor.diagnosis import diagnose
     from advisor.forecast.fit import fit
     from advisor.forecast.target import largest_target
-    from advisor.logs.read import read_runs
+    from advisor.logs import read_runs
     from advisor.study.study import write_study
 
     request, price = request or {}, price or {}

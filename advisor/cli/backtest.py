@@ -45,7 +45,7 @@ def backtest(
     from advisor.backtesting.text import show
     from advisor.cli.terminal import Reporter, output
     from advisor.errors import InputError
-    from advisor.logs.read import read_runs
+    from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
 
     shares = seen or [0.25]

@@ -20,7 +20,7 @@ def demo(
     [bold]Example[/]: advisor demo --out my-first-study
     """
     from advisor.cli.advise import run_advise
-    from advisor.logs.demo import demo_folder
+    from advisor.logs import demo_folder
     from advisor.model.sampling import Sampling
 
     run_advise(

@@ -44,9 +44,9 @@ def diagnose(
     from advisor.cli.terminal import output
     from advisor.diagnosis.text import as_json as to_json
     from advisor.diagnosis.text import as_markdown
-    from advisor.logs.survey import survey
+    from advisor.logs import inspect
 
-    found = survey(logs, **flags.stated(sidecar, settings, column))
+    found = inspect(logs, **flags.stated(sidecar, settings, column))
     require_runs(
         found, logs, "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
     )

@@ -29,7 +29,7 @@ def fit(
     from advisor.cli.terminal import Reporter
     from advisor.findings.text import describe
     from advisor.forecast.fit import fit as fit_runs
-    from advisor.logs.read import read_runs
+    from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
 
     with Reporter(quiet=quiet) as progress:

@@ -233,7 +233,7 @@ PresetOut = Annotated[Path, Option(help="Preset to write, ending in .toml.")]
 def stated(
     sidecar: Path | None, settings: list[str] | None, columns: list[str] | None
 ) -> dict[str, Any]:
-    """Keywords of ``read_runs`` and ``survey`` for what the user states beside the logs."""
+    """Keywords of ``read_runs`` and ``inspect`` for what the user states beside the logs."""
     return {
         "sidecar": sidecar,
         "overrides": pairs(settings, "--set"),

@@ -11,7 +11,7 @@ import typer
 from advisor.cli import flags
 
 if TYPE_CHECKING:
-    from advisor.logs.survey import Survey
+    from advisor.logs import Inspection
 
 
 def inspect(
@@ -31,11 +31,11 @@ def inspect(
     [bold]Example[/]: advisor inspect runs/ --explain
     """
     from advisor.cli.terminal import output
-    from advisor.logs.inspection import as_json as to_json
-    from advisor.logs.inspection import explain, show
-    from advisor.logs.survey import survey
+    from advisor.logs import as_json as to_json
+    from advisor.logs import explain, show
+    from advisor.logs import inspect as inspect_logs
 
-    found = survey(logs, **flags.stated(sidecar, settings, column))
+    found = inspect_logs(logs, **flags.stated(sidecar, settings, column))
     if as_json:
         typer.echo(to_json(found))
     else:
@@ -46,10 +46,10 @@ def inspect(
     require_runs(found, logs)
 
 
-def require_runs(found: Survey, logs: Sequence[Path], why: str = "") -> None:
+def require_runs(found: Inspection, logs: Sequence[Path], why: str = "") -> None:
     """Raise an ``InputError`` where no run was found."""
     from advisor.errors import InputError
-    from advisor.logs.survey import known_formats
+    from advisor.logs import known_formats
 
     if not found.runs:
         raise InputError(

@@ -112,7 +112,7 @@ def check_forecasts(
 ) -> Drawn:
     """Fit the first half of a study's pilots and draw what became of the forecasts."""
     from advisor.cli.terminal import Reporter
-    from advisor.logs.read import read_runs
+    from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
     from advisor.reporting.figures import forecast_check
 

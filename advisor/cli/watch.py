@@ -68,7 +68,7 @@ class Forecast:
         self, posterior: Path, pilots: list[Path], gpus: int, asked: dict[str, Any]
     ) -> None:
         from advisor.cli.terminal import noted
-        from advisor.logs.read import read_runs
+        from advisor.logs import read_runs
         from advisor.monitoring import Watch
         from advisor.monitoring.loading import load_posterior
         from advisor.monitoring.refit import Refitter

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from advisor.logfiles import limits
 
@@ -27,6 +27,13 @@ BAR = re.compile(
 
 SUMMARY_KEY = "train_runtime"
 """Key of the row that closes a run."""
+
+OF_SUMMARY = ("train_", "total_flos", "epoch", "step")
+"""Beginnings of that row's own keys.
+
+TRL adds to it the metrics that no other row has taken: the mean reward of fewer steps than a row
+averages.
+"""
 
 
 COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm", "reward_std", "kl"})
@@ -109,16 +116,6 @@ def is_event(cells: dict[str, str]) -> bool:
 def is_evaluation(cells: dict[str, str]) -> bool:
     """Whether a dict is what a trainer logs of an evaluation."""
     return any(key.startswith("eval_") and is_number(value) for key, value in cells.items())
-
-
-def closing_cells(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells of the row that closes a run, without what was left over of steps after the last row.
-
-    TRL adds to that row the metrics that no other row has taken: the mean reward of fewer steps
-    than a row averages.
-    """
-    own = ("train_", "total_flos", "epoch", "step")
-    return {key: value for key, value in cells.items() if key.startswith(own)}
 
 
 def _cells(body: str) -> dict[str, str]:

@@ -161,6 +161,9 @@ MOST_JSON_RUNS = 2_000
 MOST_JSON_SETTINGS = 500
 """Settings that are inherited from the objects around a run."""
 
+JSON_ROWS_AT_ONCE = 64
+"""Rows of a list that are handed over at once: few, for one may be large."""
+
 # Trackers.
 
 ROWS_BEFORE_A_COUNTER_IS_CHOSEN = 200

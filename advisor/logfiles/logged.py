@@ -30,7 +30,7 @@ class Logged:
     settings : mapping of str to object
         Settings that stand in the log itself, under the trainer's own names, flattened with dots.
     facts : mapping of str to object
-        Settings in the package's names (``advisor.logs.settings.setting_keys.KEYS``).
+        Settings in the package's names (``advisor.logs.settings.stated_settings.KEYS``).
     logging_steps, planned_steps : int or None
         Optimizer steps per row and of the whole run, where the log states or implies them.
     assumptions, warnings : tuple of str
@@ -46,10 +46,6 @@ class Logged:
     planned_steps: int | None = None
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-def _alone(log: LogFile) -> Path:
-    return log.path
 
 
 class Claim(IntEnum):
@@ -81,7 +77,7 @@ class Reader(NamedTuple):
         what the file holds.
     read : callable (sequence of LogFile, Columns) -> iterable of Logged
         Raises nothing but `InputError`.
-    group : callable (LogFile) -> Path
+    group : callable (LogFile) -> Path, optional
         Files of one group are one log and are read together; by default each is its own.
     suffixes : frozenset of str
         File endings that the reader tries when the user named a file and no reader claims it;
@@ -93,6 +89,6 @@ class Reader(NamedTuple):
     name: str
     claims: Callable[[LogFile], bool]
     read: Callable[[Sequence[LogFile], Columns], Iterable[Logged]]
-    group: Callable[[LogFile], Path] = _alone
+    group: Callable[[LogFile], Path] | None = None
     suffixes: frozenset[str] = frozenset()
     claim: Claim = Claim.FILE

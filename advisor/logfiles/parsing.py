@@ -124,10 +124,11 @@ def json_list(log: LogFile, key: str | None) -> tuple[Iterator[Row], dict[str, A
         The file holds no such list, or an entry is no object.
     """
     around: dict[str, Any] = {}
-    return _list_rows(log, key, around), around
+    return itertools.chain.from_iterable(_list_rows(log, key, around)), around
 
 
-def _list_rows(log: LogFile, key: str | None, around: dict[str, Any]) -> Iterator[Row]:
+def _list_rows(log: LogFile, key: str | None, around: dict[str, Any]) -> Iterator[list[Row]]:
+    """Rows of a list, some at a time."""
     opening = re.compile(r"^\s*\[" if key is None else rf'"{re.escape(key)}"\s*:\s*\[')
     source = _Text(log)
     found = opening.search(source.text)
@@ -144,6 +145,7 @@ def _list_rows(log: LogFile, key: str | None, around: dict[str, Any]) -> Iterato
     before = source.text[: found.end()]
     source.drop(found.end())
     number = 0
+    rows: list[Row] = []
     while True:
         source.drop(SPACE.match(source.text).end())  # type: ignore[union-attr]
         if source.text.startswith("]"):
@@ -162,7 +164,11 @@ def _list_rows(log: LogFile, key: str | None, around: dict[str, Any]) -> Iterato
                 key=key,
                 advice="Give a list of objects, one per logged row",
             )
-        yield Row(number, entry)
+        rows.append(Row(number, entry))
+        if len(rows) == limits.JSON_ROWS_AT_ONCE:
+            yield rows
+            rows = []
+    yield rows
     while source.more():
         pass
     rest = parse_json(before + source.text, log.path)

@@ -1,1 +1,19 @@
-"""Log files to pilot runs: `read_runs` and `inspect`."""
+"""Log files to pilot runs. This face is all that the rest of the package imports of the wing."""
+
+from __future__ import annotations
+
+from advisor.logs.demo import demo_folder
+from advisor.logs.inspection import as_json, explain, show
+from advisor.logs.read import Inspection, inspect, read_runs
+from advisor.logs.readers import known_formats
+
+__all__ = [
+    "Inspection",
+    "as_json",
+    "demo_folder",
+    "explain",
+    "inspect",
+    "known_formats",
+    "read_runs",
+    "show",
+]

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from advisor.logfiles import limits
 from advisor.logfiles.find import Unread
-from advisor.logs.survey import Survey
+from advisor.logs.read import Inspection
 from advisor.run.needs import WHY, advice_for, needs
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
@@ -34,12 +34,12 @@ def ends(values: FloatArray) -> tuple[float, float] | None:
     return float(finite[:share].mean()), float(finite[-share:].mean())
 
 
-def as_json(survey: Survey) -> str:
-    """A survey as JSON.
+def as_json(inspection: Inspection) -> str:
+    """An inspection as JSON.
 
     Parameters
     ----------
-    survey : Survey
+    inspection : Inspection
 
     Returns
     -------
@@ -48,8 +48,8 @@ def as_json(survey: Survey) -> str:
         missing numbers are null.
     """
     document = {
-        "runs": [_run(run) for run in survey.runs],
-        "unread": [{"path": str(path), "reason": reason} for path, reason in survey.unread],
+        "runs": [_run(run) for run in inspection.runs],
+        "unread": [{"path": str(path), "reason": reason} for path, reason in inspection.unread],
     }
     return json.dumps(document, indent=1, allow_nan=False)
 
@@ -89,10 +89,10 @@ def _run(run: PilotRun) -> dict[str, Any]:
     }
 
 
-def show(survey: Survey, console: Console, *, quiet: bool = False) -> None:
+def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> None:
     """Print the runs and, unless quiet, what they lack and what was not read."""
-    copies = sum(run.copy_of is not None for run in survey.runs)
-    title = f"{len(survey.runs)} runs" + (f", {copies} of them copies" if copies else "")
+    copies = sum(run.copy_of is not None for run in inspection.runs)
+    title = f"{len(inspection.runs)} runs" + (f", {copies} of them copies" if copies else "")
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
     for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
         is_number = name in ("size", "G", "lr", "K", "steps", "reward")
@@ -102,14 +102,14 @@ def show(survey: Survey, console: Console, *, quiet: bool = False) -> None:
             overflow="fold",
             no_wrap=is_number,
         )
-    for run in survey.runs:
+    for run in inspection.runs:
         table.add_row(*(Text(cell) for cell in _cells(run)))
-    if survey.runs:
+    if inspection.runs:
         console.print(table)
     if quiet:
         return
-    _show_needs(survey.runs, console)
-    _show_unread(survey.unread, console)
+    _show_needs(inspection.runs, console)
+    _show_unread(inspection.unread, console)
 
 
 def _cells(run: PilotRun) -> list[str]:
@@ -176,22 +176,22 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
 
 
 def _show_unread(unread: Sequence[Unread], console: Console) -> None:
-    told = [item for item in unread if item.reason not in NO_LOG]
-    if told:
-        console.print(Text(f"\nNot read ({len(told)}):"))
-    for path, reason in told[: limits.MOST_UNREAD_SHOWN]:
+    shown = [item for item in unread if item.reason not in NO_LOG]
+    if shown:
+        console.print(Text(f"\nNot read ({len(shown)}):"))
+    for path, reason in shown[: limits.MOST_UNREAD_SHOWN]:
         console.print(Text(f"  {path}: {reason}"), soft_wrap=True)
-    if len(told) > limits.MOST_UNREAD_SHOWN:
-        more = len(told) - limits.MOST_UNREAD_SHOWN
+    if len(shown) > limits.MOST_UNREAD_SHOWN:
+        more = len(shown) - limits.MOST_UNREAD_SHOWN
         console.print(Text(f"  ... and {more} more; --json lists all"))
-    others = len(unread) - len(told)
+    others = len(unread) - len(shown)
     if others:
         console.print(Text(f"{others} other files hold no log (configs, code, weights, ...)."))
 
 
-def explain(survey: Survey, console: Console) -> None:
+def explain(inspection: Inspection, console: Console) -> None:
     """Print for each run which keys were read and how each setting was reached."""
-    for run in survey.runs:
+    for run in inspection.runs:
         console.print(Text(f"\n{run.id}", style="bold"), Text(f"({run.path})"), soft_wrap=True)
         framework = f", keys of {run.framework}" if run.framework else ""
         _block(console, "Format", [f"{run.format}{framework}"])

@@ -13,8 +13,8 @@ import numpy as np
 from advisor.logfiles.find import LogCandidate
 from advisor.logfiles.logged import Reader
 from advisor.logs.rows.raw_run import RawRun
-from advisor.logs.settings.stated_settings import StatedSettings
 from advisor.logs.trackers import wandb_store
+from advisor.trainers import Derived
 
 CONSOLE = wandb_store.CONSOLE[-1]
 CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
@@ -26,7 +26,7 @@ class LocatedRun(NamedTuple):
     candidate: LogCandidate
     reader: Reader
     raw: RawRun
-    stated: StatedSettings
+    stated: Derived
 
 
 class Place(NamedTuple):

@@ -1,17 +1,46 @@
-"""Paths become pilot runs."""
+"""Files and folders become pilot runs: strictly, or with a list of what cannot be read."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.logs.survey import Surveyor, known_formats
+from advisor.logfiles.columns import parse_columns
+from advisor.logfiles.configs import settings_beside
+from advisor.logfiles.find import LogCandidate, Unread, find_files
+from advisor.logfiles.logged import Reader
+from advisor.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
+from advisor.logs.readers import choose_reader, is_settings, known_formats, why_no_log
+from advisor.logs.rows.assemble import assemble
+from advisor.logs.settings.merge import merge_run
+from advisor.logs.settings.sidecar_index import SidecarIndex
+from advisor.logs.settings.stated_settings import check_settings, stated_settings
+from advisor.logs.trackers import wandb_store
+from advisor.run.copies import mark_copies
 from advisor.run.pilot_run import PilotRun
+from advisor.trainers.keys import choose_framework
 
 PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What files and folders hold.
+
+    Attributes
+    ----------
+    runs : list of PilotRun
+        Sorted by path, with unique ids; copies of a run are there and say so.
+    unread : list of Unread
+        Files that gave no run, and why.
+    """
+
+    runs: list[PilotRun]
+    unread: list[Unread]
 
 
 def read_runs(
@@ -45,16 +74,11 @@ def read_runs(
     Raises
     ------
     InputError
-        A log, sidecar entry or override is wrong, or no log was found. `advisor.survey` lists
+        A log, sidecar entry or override is wrong, or no log was found. `advisor.inspect` lists
         what cannot be read instead.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not given or not all(os.fspath(path) for path in given):
-        raise InputError("no path was given", advice="Give at least one pilot log or a folder")
-    reading = Surveyor(
-        None if sidecar is None else Path(sidecar), overrides, columns, is_strict=True
-    )
-    found = reading.survey([Path(path) for path in given])
+    given = _paths(paths)
+    found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
     if not found.runs:
         shown = ", ".join(path.name for path, _ in found.unread[:5])
         raise InputError(
@@ -63,3 +87,192 @@ def read_runs(
             advice=f"Give a folder or file that holds one of: {known_formats()}",
         )
     return found.runs
+
+
+def inspect(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    sidecar: PathLike | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Inspection:
+    """Look through files and folders for runs, noting what cannot be read.
+
+    Parameters
+    ----------
+    paths, sidecar, overrides, columns
+        As in `read_runs`.
+
+    Returns
+    -------
+    inspection : Inspection
+        The runs, and the files that gave none with the reason.
+
+    Raises
+    ------
+    InputError
+        A path does not exist, or a sidecar, override or column map is wrong. A log that is wrong is
+        listed instead.
+    """
+    return LogSearch(sidecar, overrides, columns, is_strict=False).run(_paths(paths))
+
+
+def _paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given or not all(os.fspath(path) for path in given):
+        raise InputError("no path was given", advice="Give at least one pilot log or a folder")
+    return [Path(path) for path in given]
+
+
+class LogSearch:
+    """Reads all runs below some paths; strictly, or noting what cannot be read."""
+
+    def __init__(
+        self,
+        sidecar: PathLike | None,
+        overrides: Mapping[str, Any] | None,
+        columns: Mapping[str, str] | None,
+        *,
+        is_strict: bool,
+    ) -> None:
+        self.flags = check_settings(overrides or {})
+        self.columns = parse_columns(columns) if columns else None
+        self.sidecars = SidecarIndex(None if sidecar is None else Path(sidecar))
+        self.is_strict = is_strict
+        self.unread: list[Unread] = []
+
+    def run(self, paths: Sequence[Path]) -> Inspection:
+        """Read all runs below the paths."""
+        files = find_files(paths, None if self.is_strict else self.unread)
+        groups = self._groups(files)
+        counts = _runs_below(groups)
+        located_runs: list[LocatedRun] = []
+        for (reader, _), members in groups.items():
+            try:
+                located_runs += self._read(reader, members, counts)
+            except InputError as error:
+                self._leave_out(members[0].path, error)
+        for candidate in files:
+            is_alone = not (located_runs and self.sidecars.is_used(candidate.path))
+            if candidate.is_named and self.sidecars.is_sidecar(candidate.path) and is_alone:
+                raise is_settings(candidate.path)
+        runs = self._merge(located_runs)
+        if self.is_strict:
+            self.sidecars.refuse_unmatched(files, [run.id for run in runs])
+        runs = mark_copies(runs) if len(runs) > 1 else runs
+        return Inspection(runs, sorted(self.unread))
+
+    def _leave_out(self, path: Path, error: InputError) -> None:
+        if self.is_strict:
+            raise error
+        place = "" if error.row is None else f"row {error.row}: "
+        self.unread.append(Unread(path, f"{place}{error.problem}"))
+
+    def _groups(
+        self, files: Sequence[LogCandidate]
+    ) -> dict[tuple[Reader, Path], list[LogCandidate]]:
+        """Logs by who reads them and which belong together."""
+        groups: dict[tuple[Reader, Path], list[LogCandidate]] = {}
+        for candidate in files:
+            if self.sidecars.is_sidecar(candidate.path):
+                self.unread.append(Unread(candidate.path, "settings of the runs (sidecar)"))
+                continue
+            try:
+                columns = self.columns or self.sidecars.columns_of(candidate)
+                is_named = candidate.is_named or self.sidecars.names(candidate)
+                reader = choose_reader(candidate, columns, is_named=is_named)
+            except InputError as error:
+                self._leave_out(candidate.path, error)
+                continue
+            if reader is None:
+                self.unread.append(Unread(candidate.path, why_no_log(candidate)))
+            else:
+                groups.setdefault((reader, _group(reader, candidate)), []).append(candidate)
+        return groups
+
+    def _read(
+        self, reader: Reader, members: Sequence[LogCandidate], counts: Mapping[Path, int]
+    ) -> list[LocatedRun]:
+        candidate = members[0]
+        columns = self.columns or self.sidecars.columns_of(candidate)
+        given = self.sidecars.settings_of(candidate) | self.flags
+        known = {key: setting.value for key, setting in given.items()}
+        logs = [member.log for member in members]
+        sources = settings_beside(
+            candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
+        )
+        located_runs = []
+        for logged in reader.read(logs, columns):
+            framework = choose_framework(logged.table.keys, logged.framework)
+            stated = stated_settings(logged, sources, framework, candidate.path)
+            known_here = {**stated.facts, **known}
+            located_runs += [
+                LocatedRun(candidate, reader, raw, stated)
+                for raw in assemble(logged, framework, candidate.path, columns, known_here)
+            ]
+        return located_runs
+
+    def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
+        folded = fold_checkpoints(located_runs)
+        places = {_place(located): None for located, _ in folded}
+        names = dict(zip(places, name_places(list(places)), strict=True))
+        runs: dict[str, PilotRun] = {}
+        for located, shorter in folded:
+            try:
+                name = names[_place(located)]
+                run = self._merge_one(located, shorter, name, runs)
+                if run.id in runs:
+                    raise InputError(
+                        f"two runs have the id '{run.id}'; the other is in {runs[run.id].path}",
+                        path=located.candidate.path,
+                        key="id",
+                        advice="Give each run another id",
+                    )
+            except InputError as error:
+                self._leave_out(located.candidate.path, error)
+            else:
+                runs[run.id] = run
+        return list(runs.values())
+
+    def _merge_one(
+        self,
+        located: LocatedRun,
+        shorter: Sequence[LocatedRun],
+        run_id: str,
+        taken: Mapping[str, PilotRun],
+    ) -> PilotRun:
+        raw = located.raw
+        if raw.label is not None:
+            # Two files may use one name; within a file that is a mistake.
+            twin = taken.get(raw.label)
+            is_own = raw.has_own_id and (twin is None or twin.path == str(raw.path))
+            run_id = raw.label if is_own else f"{run_id}:{raw.label}"
+        others = [short.candidate.path for short in shorter]
+        settings, run_id = self.sidecars.for_run(located.candidate, raw, run_id, others)
+        return merge_run(located, run_id, {**settings, **self.flags})
+
+
+def _group(reader: Reader, candidate: LogCandidate) -> Path:
+    """What the files of one log have in common: their folder, say, or each file itself."""
+    return candidate.path if reader.group is None else reader.group(candidate.log)
+
+
+def _place(located: LocatedRun) -> Place:
+    group = _group(located.reader, located.candidate)
+    is_folder = group != located.candidate.path
+    return Place(group if is_folder else located.candidate.path, located.candidate.root, is_folder)
+
+
+def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) -> dict[Path, int]:
+    """How many logs each folder holds, at every depth."""
+    counts: dict[Path, int] = {}
+    # The checkpoints of a run are one, and so are W&B's file and its console.
+    heads = {family(members[0].path): members[0] for members in groups.values()}
+    stores = [own[0] for (reader, _), own in groups.items() if reader is wandb_store.READER]
+    consoles = {wandb_store.console_of(store.whole_path) for store in stores}
+    for candidate in heads.values():
+        if candidate.whole_path in consoles:
+            continue
+        for folder in candidate.whole_path.parents:
+            counts[folder] = counts.get(folder, 0) + 1
+    return counts

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import RateContradictionError
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.run.pilot_run import PilotRun
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.logs.survey import known_formats, survey
+from advisor.logs import inspect, known_formats
 from advisor.run.pilot_run import PilotRun
 from advisor.study.compared_lines import Comparison
 from advisor.study.compared_runs import compare_runs
@@ -86,7 +86,7 @@ def _only_run(
     overrides: Mapping[str, Any] | None,
     columns: Mapping[str, str] | None,
 ) -> PilotRun:
-    found = survey([path], sidecar=sidecar, overrides=overrides, columns=columns)
+    found = inspect([path], sidecar=sidecar, overrides=overrides, columns=columns)
     runs = [run for run in found.runs if run.copy_of is None]
     if not runs:
         why = "; ".join(f"{item.path.name}: {item.reason}" for item in found.unread[:3])

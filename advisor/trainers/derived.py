@@ -13,7 +13,7 @@ class Derived:
     Attributes
     ----------
     facts : dict of str to object
-        By ``advisor.logs.settings.setting_keys.KEYS``.
+        By ``advisor.logs.settings.stated_settings.KEYS``.
     arithmetic : dict of str to str
         How each fact was derived: ``"train_batch_size 1024 / ppo_mini_batch_size 256 = 4"``.
     assumptions : tuple of str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from advisor.logfiles.table import Table
@@ -111,17 +111,24 @@ class KeyTable:
         return _union((*map(re.escape, names), *self.evaluations, self.parts))
 
 
+@lru_cache(maxsize=65536)
 def plain(key: str) -> str:
     """Lower case and without the blanks that notebook tables put round slashes."""
     return key.strip().lower().replace(" / ", "/")
 
 
+@lru_cache(maxsize=65536)
 def spellings(key: str) -> tuple[str, ...]:
     """A plain key, and what it is without the prefixes that it has."""
     found = [key]
     while prefix := next((p for p in PREFIXES if found[-1].startswith(p)), None):
         found.append(found[-1].removeprefix(prefix))
     return tuple(found)
+
+
+def any_reads(tables: Iterable[KeyTable], names: Iterable[str]) -> bool:
+    """Whether some table uses the cells of a key with one of these names."""
+    return any(table.reads(name) for name in names for table in tables)
 
 
 def _union(patterns: Iterable[str]) -> re.Pattern[str]:

@@ -1,19 +1,28 @@
-"""Which key of a log holds what: as the user mapped it, else as the trainer's table declares."""
+"""Which key of a log holds what: as the user mapped it, else as declared; which cells are kept."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
-from advisor.trainers.common_keys import COMMON_KEYS, UNSURE_STEPS
-from advisor.trainers.key_table import KeyTable, plain, spellings
+from advisor.run.pilot_run import SERIES
+from advisor.trainers.common_keys import (
+    COMMON_KEYS,
+    COMPONENT_STD,
+    KIND_KEYS,
+    RUN_KEYS,
+    UNSURE_STEPS,
+)
+from advisor.trainers.key_table import KeyTable, any_reads, plain, spellings
 from advisor.trainers.registry import all_key_tables, cached, key_tables
+
+ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,22 @@ class Keys:
     evaluations: tuple[str, ...]
     parts: dict[str, str]
     refused: dict[str, str]
+
+
+def kept_keys(columns: Columns) -> Callable[[str], bool]:
+    """Whether a reader keeps the cells of a key: those that a trainer uses or the user mapped."""
+    mapped = {*columns.keys.values(), *columns.filter, *columns.eval_filter}
+    return lambda key: key in mapped or _is_used(key)
+
+
+@cached
+def _is_used(key: str) -> bool:
+    names = spellings(plain(key))
+    return (
+        not ALWAYS_KEPT.isdisjoint(names)
+        or any(map(COMPONENT_STD.fullmatch, names))
+        or any_reads(all_key_tables(), names)
+    )
 
 
 def choose_framework(keys: Iterable[str], named: str | None) -> KeyTable:

@@ -17,8 +17,7 @@ from typing import Any
 from advisor.backtesting.cases import make_cases
 from advisor.errors import NotConvergedError
 from advisor.forecast.fit import fit
-from advisor.logs.demo import demo_folder
-from advisor.logs.read import read_runs
+from advisor.logs import demo_folder, read_runs
 from advisor.model.compat import versions
 from advisor.model.sampling import Sampling
 from advisor.run.pilot_run import PilotRun

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.run.pilot_run import PilotRun
 
 HERE = Path(__file__).resolve().parent

@@ -23,7 +23,7 @@ from advisor.diagnosis import MODES, Diagnosis, diagnose
 from advisor.diagnosis.collapse import find_collapse
 from advisor.diagnosis.collapse_card import floor_of, judged_series
 from advisor.diagnosis.fall import SURE, find_final_fall
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.run.pilot_run import PilotRun
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ import numpy as np
 
 from advisor.backtesting.cases import bounds_of
 from advisor.diagnosis import diagnose
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.run.needs import needs
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 

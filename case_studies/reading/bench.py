@@ -27,9 +27,9 @@ CHILD = """
 import json, resource, sys, time
 from pathlib import Path
 started = time.perf_counter()
-from advisor.runs.survey import survey
+from advisor.logs import inspect
 ready = time.perf_counter()
-found = survey([Path(sys.argv[1])])
+found = inspect([Path(sys.argv[1])])
 done = time.perf_counter()
 print(json.dumps({
     "runs": len(found.runs),

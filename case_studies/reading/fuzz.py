@@ -106,15 +106,14 @@ def pack(name: str, data: bytes, chance: random.Random) -> tuple[str, bytes]:
 
 
 def try_once(files: list[tuple[str, bytes]], folder: Path) -> str:
-    """Survey a folder with these files; the outcome in a word."""
-    from advisor.logs.inspection import as_json
-    from advisor.logs.survey import survey
+    """Inspect a folder with these files; the outcome in a word."""
+    from advisor.logs import as_json, inspect
 
     for name, data in files:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    found = survey([folder])
+    found = inspect([folder])
     json.loads(as_json(found))
     return "runs" if found.runs else "refused" if found.unread else "nothing"
 

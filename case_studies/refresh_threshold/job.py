@@ -10,7 +10,7 @@ from typing import Any
 
 from config import GrpoConfig
 
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.run.pilot_run import PilotRun
 
 CACHE = Path(__file__).resolve().parent / ".cache"

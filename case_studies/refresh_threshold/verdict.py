@@ -15,7 +15,7 @@ from plan import Setup
 from advisor.diagnosis import diagnose
 from advisor.forecast.fit import fit
 from advisor.forecast.margin import refresh_margin
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import Sampling
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.diagnosis import find_collapse
 from advisor.forecast.forecaster import Target
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray

@@ -23,8 +23,7 @@ sys.path.insert(0, str(HERE))
 from failures import CAUSE, FAILURES, STEPS, config_of, train_one  # noqa: E402
 
 from advisor.forecast.fit import fit  # noqa: E402
-from advisor.logs.demo import demo_folder  # noqa: E402
-from advisor.logs.read import read_runs  # noqa: E402
+from advisor.logs import demo_folder, read_runs  # noqa: E402
 from advisor.model.posterior import Posterior  # noqa: E402
 from advisor.monitoring import Watch, look  # noqa: E402
 from advisor.run.pilot_run import PilotRun  # noqa: E402

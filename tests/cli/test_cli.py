@@ -13,7 +13,7 @@ from synthetic import made_up
 import advisor.forecast.fit
 import advisor.reporting
 from advisor.cli.app import main
-from advisor.logs.demo import demo_folder
+from advisor.logs import demo_folder
 
 SIDECAR = """
 [defaults]

@@ -15,14 +15,13 @@ import typer
 
 import advisor.cli.installation
 import advisor.forecast.fit
-import advisor.logs.read
-import advisor.logs.survey
+import advisor.logs
 import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.loading
 import advisor.study.study
 from advisor.cli.app import app, main
-from advisor.logs.demo import demo_folder
+from advisor.logs import demo_folder
 
 LOG = str(demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json")
 ADVISOR = str(Path(sys.executable).with_name("advisor"))
@@ -77,11 +76,11 @@ def test_every_command_has_an_example_that_parses(words):
 
 BROKEN = {
     ("demo",): (advisor.forecast.fit, "fit", ["--out", "OUT"]),
-    ("inspect",): (advisor.logs.survey, "survey", [LOG]),
-    ("diagnose",): (advisor.logs.survey, "survey", [LOG]),
+    ("inspect",): (advisor.logs, "inspect", [LOG]),
+    ("diagnose",): (advisor.logs, "inspect", [LOG]),
     ("fit",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),
     ("advise",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),
-    ("backtest",): (advisor.logs.read, "read_runs", [LOG]),
+    ("backtest",): (advisor.logs, "read_runs", [LOG]),
     ("what-if",): (advisor.study.study, "load_study", ["STUDY"]),
     ("next-pilot",): (advisor.study.study, "load_study", ["STUDY"]),
     ("export",): (advisor.study.study, "load_study", ["STUDY", "--to", "trl"]),
@@ -148,7 +147,7 @@ def test_interruption_is_no_traceback(monkeypatch, capsys):
     def interrupted(*given, **also):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(advisor.logs.survey, "survey", interrupted)
+    monkeypatch.setattr(advisor.logs, "inspect", interrupted)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", LOG])
     assert stopped.value.code == 130

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from advisor.errors import InputError
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 
 TABLE = "step,reward\n1,0.1\n2,0.2\n3,0.3\n"
 GOOD = {"log_history": [{"step": 1, "reward": 0.5}]}

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.model.cohort import build_cohort
 from advisor.run.settings import PartialSettings, Settings
 

@@ -14,7 +14,7 @@ import shutil
 import numpy as np
 import pytest
 
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.run.needs import needs
 
 RUNS = 192

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.logs.settings.inferred import infer_schedule
 from advisor.theory import schedule_factors
 

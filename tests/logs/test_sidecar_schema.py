@@ -11,9 +11,9 @@ from jsonschema import Draft7Validator
 from advisor.errors import InputError
 from advisor.logfiles.columns import OPTIONS
 from advisor.logfiles.log_file import on_disk
-from advisor.logs.settings.setting_keys import KEYS
 from advisor.logs.settings.sidecar import PLACES, read_sidecar
 from advisor.logs.settings.sidecar_schema import as_json, sidecar_schema
+from advisor.logs.settings.stated_settings import KEYS
 from advisor.run.pilot_run import SERIES
 
 ROOT = Path(__file__).parents[2]

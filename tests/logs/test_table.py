@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.model.cohort import build_cohort
 from advisor.run.needs import needs
 from advisor.run.settings import PartialSettings

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.logs.read import read_runs
+from advisor.logs import read_runs
 from advisor.run.pilot_run import SERIES
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.logfiles.table import Table, TableBuilder
-from advisor.logs.settings.setting_keys import check_settings
+from advisor.logs.settings.stated_settings import check_settings
 from advisor.trainers.cs336 import keys as cs336
 
 KEY_TABLE = cs336.KEY_TABLE

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.logs.settings.setting_keys import check_settings
+from advisor.logs.settings.stated_settings import check_settings
 from advisor.trainers import KeyTable, Trainer, register, unregister
 from advisor.trainers.generic import keys as own_loop
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.logs.settings.setting_keys import check_settings
+from advisor.logs.settings.stated_settings import check_settings
 from advisor.trainers.prime_rl import keys as prime_rl
 from advisor.trainers.prime_rl.settings import STRUCTURE
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.logs.settings.setting_keys import check_settings
+from advisor.logs.settings.stated_settings import check_settings
 from advisor.trainers.tinker import keys as tinker
 from advisor.trainers.tinker.settings import CONSTANTS
 

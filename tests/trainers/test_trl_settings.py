@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.logs.settings.setting_keys import KEYS, check_settings
+from advisor.logs.settings.stated_settings import KEYS, check_settings
 from advisor.run.pilot_run import SERIES
 from advisor.trainers import plain, spellings
 from advisor.trainers.derived import Derived

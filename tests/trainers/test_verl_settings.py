@@ -11,7 +11,7 @@ import yaml
 
 from advisor.logfiles.configs.literal import parse_overrides
 from advisor.logfiles.table import Table, TableBuilder
-from advisor.logs.settings.setting_keys import KEYS, check_settings
+from advisor.logs.settings.stated_settings import KEYS, check_settings
 from advisor.run.settings import PartialSettings
 from advisor.trainers.derived import Derived
 from advisor.trainers.verl.derivation import bare_name

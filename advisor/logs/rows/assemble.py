@@ -13,14 +13,19 @@ from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.table import Table
-from advisor.logs.rows.counter import row_window
-from advisor.logs.rows.micro_rows import join_rows
 from advisor.logs.rows.raw_run import RawRun
-from advisor.logs.rows.row_kinds import Chosen, choose_kinds, refuse_episodes, refuse_kinds
-from advisor.logs.rows.segments import Segment, are_results, split_by_name, split_restarts
-from advisor.logs.rows.series import read_rewards, read_series
-from advisor.logs.rows.spread import is_batch_spread
-from advisor.logs.rows.steps import Placed, place_rows, read_counts, unit_of
+from advisor.logs.rows.row_kinds import (
+    RowKinds,
+    Segment,
+    are_results,
+    refuse_episodes,
+    refuse_kinds,
+    row_kinds,
+    split_by_name,
+    split_restarts,
+)
+from advisor.logs.rows.series import is_batch_spread, join_rows, read_rewards, read_series
+from advisor.logs.rows.steps import Placed, place_rows, read_counts, row_window, unit_of
 from advisor.run.pilot_run import SERIES, Missing
 from advisor.theory.arrays import BoolArray, FloatArray
 from advisor.trainers import KeyTable, plain, spellings
@@ -58,9 +63,9 @@ def assemble(
     runs = []
     for named in split_by_name(logged.table):
         observed = framework.observe(named.table)
-        told = {**observed.facts, **known}
-        for segment in _attempts(named, logged, framework, columns, told, path):
-            reader = _Assembly(logged, segment, framework, columns, told, path)
+        settings = {**observed.facts, **known}
+        for segment in _attempts(named, logged, framework, columns, settings, path):
+            reader = _Assembly(logged, segment, framework, columns, settings, path)
             run = reader.run()
             runs.append(
                 dataclasses.replace(run, facts=observed.facts, derivations=observed.arithmetic)
@@ -78,8 +83,8 @@ def _attempts(
 ) -> list[Segment]:
     """Split one named run where its counter starts anew."""
     table = named.table
-    chosen = choose_kinds(table, framework, columns, path)
-    reward, train = _train_rows(table, chosen, framework, columns, path)
+    kinds = row_kinds(table, framework, columns, path)
+    reward, train = _train_rows(table, kinds, framework, columns, path)
     if reward is None or not train.any():
         return [named]
     rows = table.take(train)
@@ -107,16 +112,16 @@ def _join(name: str | None, place: str | None) -> str | None:
 
 
 def _train_rows(
-    table: Table, chosen: Chosen, framework: KeyTable, columns: Columns, path: Path
+    table: Table, kinds: RowKinds, framework: KeyTable, columns: Columns, path: Path
 ) -> tuple[str | None, BoolArray]:
     """Key of the reward, and the rows that hold one."""
-    rows = table.take(chosen.train)
+    rows = table.take(kinds.train)
     key = reward_key(rows.keys, rows.filled_keys, framework, columns, path)
     if key is None:
         return None, np.zeros(len(table), dtype=bool)
     holds = table.has(key)
     holds[list(table.text(key))] = True
-    return key, holds & chosen.train
+    return key, holds & kinds.train
 
 
 class _Assembly:
@@ -134,16 +139,14 @@ class _Assembly:
         self.logged, self.segment, self.framework = logged, segment, framework
         self.columns, self.known, self.path = columns, known, path
         self.table = segment.table
-        self.chosen = choose_kinds(self.table, framework, columns, path)
+        self.kinds = row_kinds(self.table, framework, columns, path)
 
     def run(self) -> RawRun:
-        reward, holds = _train_rows(
-            self.table, self.chosen, self.framework, self.columns, self.path
-        )
+        reward, holds = _train_rows(self.table, self.kinds, self.framework, self.columns, self.path)
         if not holds.any():
             return self._evaluations_only(reward)
         train = self.table.take(holds)
-        refuse_kinds(train, self.chosen, self.columns, self.path)
+        refuse_kinds(train, self.kinds, self.columns, self.path)
         refuse_episodes(train, self.columns, self.path)
         keys = find_keys(
             train.filled_keys,
@@ -202,7 +205,7 @@ class _Assembly:
             window=placed.window,
             assumptions=(
                 *self.logged.assumptions,
-                *self.chosen.assumptions,
+                *self.kinds.assumptions,
                 *placed.assumptions,
                 *((joined,) if joined is not None else ()),
                 *_averaged(keys),
@@ -224,7 +227,7 @@ class _Assembly:
         A loop that writes one row per batch of rollouts and one per update keeps gradient norm,
         clip share and entropy in the latter.
         """
-        evaluate = self.chosen.evaluate
+        evaluate = self.kinds.evaluate
         kept = holds if evaluate.all() else holds | evaluate
         if step_key is None or kept.all():
             return {}
@@ -257,7 +260,7 @@ class _Assembly:
         return self.segment.has_own_id and self.logged.label is None
 
     def _evaluations_only(self, reward: str | None) -> RawRun:
-        seen, table = self.table.keys, self.table
+        table = self.table
         keys = find_keys(
             (),
             table.filled_keys,
@@ -277,7 +280,7 @@ class _Assembly:
                 advice="Log the mean reward of each step, or name its key in a column map",
             )
         if not eval_step.size:
-            raise no_reward(seen, self.framework, self.path)
+            raise no_reward(table.keys, self.framework, self.path)
         return RawRun(
             path=self.path,
             step=np.zeros(0),
@@ -298,9 +301,9 @@ class _Assembly:
         self, keys: Keys, holds: BoolArray, placed: Placed
     ) -> tuple[FloatArray, FloatArray]:
         """Steps and held-out rewards; an evaluation comes after all steps of its refresh."""
-        rows = self.table.take(self.chosen.evaluate)
+        rows = self.table.take(self.kinds.evaluate)
         names: Sequence[str] = keys.evaluations
-        if not names and not self.chosen.evaluate.all() and "reward" in keys.found:
+        if not names and not self.kinds.evaluate.all() and "reward" in keys.found:
             names = [keys.found["reward"]]
         if not names or not len(rows):
             return np.zeros(0), np.zeros(0)
@@ -315,7 +318,7 @@ class _Assembly:
             step = rows.column(step_key) * placed.stretch
         else:
             # Without a step an evaluation stands after the train rows above it.
-            above = np.cumsum(holds)[np.flatnonzero(self.chosen.evaluate)]
+            above = np.cumsum(holds)[np.flatnonzero(self.kinds.evaluate)]
             step = above.astype(float) * placed.stretch
         chosen &= np.isfinite(step)
         by_step = dict(zip(step[chosen].tolist(), reward[chosen].tolist(), strict=True))
@@ -331,7 +334,7 @@ class _Assembly:
         step, rate = placed.step, series["learning_rate"]
         step_key, rate_key = keys.found.get("step"), keys.found.get("learning_rate")
         if step_key is not None and rate_key is not None:
-            rows = self.table.take(self.chosen.train)
+            rows = self.table.take(self.kinds.train)
             count, rates = rows.column(step_key), rows.column(rate_key)
             there = np.isfinite(count) & np.isfinite(rates)
             last = dict(zip(count[there].tolist(), rates[there].tolist(), strict=True))

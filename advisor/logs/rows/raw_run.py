@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,3 +74,22 @@ class RawRun:
     def is_eval_only(self) -> bool:
         """Whether there is no train reward."""
         return "reward" not in self.series
+
+    def on_optimizer_steps(self, interval: int) -> RawRun:
+        """Put a run whose steps count refreshes of K = ``interval`` steps on optimizer steps.
+
+        Row n of a log that counts refreshes stands at optimizer step n K, the last of that refresh,
+        and averages K steps: its reward is the mean over all mini-batches of the refresh. Steps
+        (n - 1) K + 1 to n K all use the rollouts of the policy at (n - 1) K
+        (`dynamics.policy_steps`).
+        """
+        planned = self.planned_steps
+        return dataclasses.replace(
+            self,
+            step=self.step * interval,
+            eval_step=self.eval_step * interval,
+            step_unit="optimizer",
+            window=self.window * interval,
+            rate_step=self.rate_step * interval,
+            planned_steps=None if planned is None else planned * interval,
+        )

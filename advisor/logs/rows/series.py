@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.logfiles.table import Table
+from advisor.logfiles import limits
+from advisor.logfiles.table import Column, Table
 from advisor.run.pilot_run import SERIES, Missing
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.theory.arrays import FloatArray, IntArray
+from advisor.trainers import plain, spellings
+from advisor.trainers.common_keys import COMPONENT_STD
+
+OF_A_SAMPLE = frozenset(
+    {
+        *("prompt", "prompts", "question", "completion", "completions", "response", "responses"),
+        *("messages", "output", "answer", "generated_text", "text"),
+    }
+)
+"""Keys of the rows of single samples, of which a log may hold some and not others."""
 
 
 def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
@@ -32,55 +44,115 @@ def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
             advice="Name the key of the mean reward in a column map",
         )
     reward = table.column(key)
-    refuse_not_finite(reward, table.numbers.tolist(), path, key)
-    return reward
-
-
-def refuse_not_finite(reward: FloatArray, numbers: Sequence[int], path: Path, key: str) -> None:
-    """Raise where more than half of the rewards are NaN or infinite."""
     bad = ~np.isfinite(reward)
     if 2 * bad.sum() > reward.size:
         raise InputError(
             f"{bad.sum()} of {reward.size} rewards are NaN or infinite, the first one here",
             path=path,
-            row=numbers[int(np.argmax(bad))],
+            row=int(table.numbers[int(np.argmax(bad))]),
             key=key,
             advice="Mend the reward function: without rewards a run teaches nothing",
         )
+    return reward
 
 
 def read_series(
     table: Table, reward: FloatArray, keys: Mapping[str, str]
 ) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
-    """Every series of the rows, and why others are absent or have holes."""
+    """Every series of the rows, and why others are absent or have holes; infinite cells become NaN.
+
+    The reward is always there: who reads a run need not ask for it.
+    """
     series: dict[str, FloatArray] = {}
     missing: dict[str, Missing] = {}
     for name in SERIES:
         key = keys.get(name)
+        if key is None and name != "reward":
+            missing[name] = "not logged"
+            continue
         values = reward if name == "reward" else table.column(key)
-        add_series(series, missing, name, values, ~table.has(key), table.cut)
+        written = np.isfinite(values)
+        if not written.all():
+            absent = ~table.has(key)
+            if not absent.any():
+                missing[name] = "not finite"
+            elif written.any() and np.all(table.cut[absent]):
+                missing[name] = "cut"
+            else:
+                missing[name] = "not logged"
+        if written.any() or name == "reward":
+            series[name] = np.where(written, values, np.nan)
     return series, missing
 
 
-def add_series(
-    series: dict[str, FloatArray],
-    missing: dict[str, Missing],
-    name: str,
-    values: FloatArray,
-    absent: BoolArray,
-    cut: BoolArray,
-) -> None:
-    """File a series, or why it is absent or has holes. Infinite cells become NaN.
+def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
+    """Average the rows of each step where every step has equally many, and say so.
 
-    The reward is always filed: who reads a run need not ask for it.
+    A loop that logs inside of its gradient accumulation writes a row per micro-batch; the reward of
+    the step is their mean.
     """
-    written = np.isfinite(values)
-    if not written.all():
-        if not absent.any():
-            missing[name] = "not finite"
-        elif written.any() and np.all(cut[absent]):
-            missing[name] = "cut"
-        else:
-            missing[name] = "not logged"
-    if written.any() or name == "reward":
-        series[name] = np.where(written, values, np.nan)
+    if key is None or OF_A_SAMPLE & {name.lower() for name in table.keys}:
+        return table, None
+    count = table.column(key)
+    if not np.isfinite(count).all():
+        return table, None
+    starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
+    sizes = np.diff(np.append(starts, count.size))
+    each = int(sizes[0]) if sizes.size else 0
+    is_even = bool(np.all(sizes[:-1] == each)) and 0 < int(sizes[-1]) <= each
+    if each < 2 or sizes.size < limits.LEAST_EVEN_STEPS or not is_even:
+        return table, None
+    if np.any(np.diff(count[starts]) <= 0):
+        return table, None
+    whole = starts if int(sizes[-1]) == each else starts[:-1]
+    place = np.arange(whole.size * each) // each
+    rest = "" if whole.size == starts.size else "; the last step lacks some of its rows, left out"
+    return (
+        _averaged(table, place, whole),
+        f"each step has {each} rows (micro-batches or prompts), which were averaged{rest}",
+    )
+
+
+def _averaged(table: Table, place: IntArray, starts: IntArray) -> Table:
+    columns = {}
+    for key in table.keys:
+        values = table.column(key)[: place.size]
+        there = np.isfinite(values)
+        number = np.bincount(place[there], minlength=starts.size)
+        total = np.bincount(place[there], values[there], minlength=starts.size)
+        filled = np.flatnonzero(number)
+        means: FloatArray = total[filled] / number[filled]
+        words = table.text(key)
+        text = {row: words[int(at)] for row, at in enumerate(starts) if int(at) in words}
+        columns[key] = Column(filled, means, text)
+    return Table(table.numbers[starts], columns, table.cut[starts])
+
+
+def is_batch_spread(table: Table, keys: Mapping[str, str], known: Mapping[str, Any]) -> bool:
+    """Tell TRL's newer ``reward_std`` (over the batch) from the older (mean within groups).
+
+    True where a row proves it. TRL 0.27 changed the meaning and kept the key, and no log states
+    its version: either every group is silent and the spread is not zero, or the spread equals that
+    of the only reward function, which TRL takes over the batch. With one prompt per step both
+    spreads agree.
+    """
+    spread = table.column(keys["reward_std_within_group"])
+    if "silent_group_share" in keys:
+        silent = table.column(keys["silent_group_share"])
+        if np.any((silent >= 1) & (spread > 1e-6)):
+            return True
+    if known.get("prompts_per_step") == 1:
+        return False
+    components = [
+        key
+        for key in table.keys
+        if any(COMPONENT_STD.fullmatch(name) for name in spellings(plain(key)))
+    ]
+    if len(components) != 1:
+        return False
+    component = table.column(components[0])
+    both = np.isfinite(spread) & np.isfinite(component)
+    # One row, or rows without any spread, may agree by chance.
+    if both.sum() < 2 or not np.any(spread[both] > 0):
+        return False
+    return bool(np.allclose(spread[both], component[both], rtol=1e-3, atol=1e-6))

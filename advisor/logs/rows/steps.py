@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,7 @@ from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.table import Table
-from advisor.logs.rows.counter import row_window, settle
-from advisor.logs.rows.raw_run import RawRun
-from advisor.run.pilot_run import StepUnit
+from advisor.run.pilot_run import LEAST_REWARDS, StepUnit
 from advisor.theory.arrays import FloatArray
 from advisor.trainers import KeyTable, plain, spellings
 from advisor.trainers.common_keys import UNSURE_STEPS
@@ -114,7 +111,7 @@ def place_rows(
     assumptions: list[str] = []
     count = read_counts(table, key, path)
     window, remark = row_window(np.unique(count), logging_steps)
-    kept, warnings = settle(count, table, path, key)
+    kept, warnings = keep_increasing(count, table, path, key)
     if is_refresh and logging_steps is None:
         window, remark = 1, None  # rows some refreshes apart still average one each
     if remark is not None and logging_steps is None:
@@ -135,37 +132,6 @@ def place_rows(
         window,
         tuple(assumptions),
         tuple(warnings),
-    )
-
-
-def on_optimizer_steps(run: RawRun, interval: int) -> RawRun:
-    """A run whose steps count refreshes, on the axis of optimizer steps.
-
-    Parameters
-    ----------
-    run : RawRun
-    interval : int
-        K, optimizer steps per batch of rollouts.
-
-    Returns
-    -------
-    run : RawRun
-
-    Notes
-    -----
-    Row n of a log that counts refreshes stands at optimizer step n K, the last of that refresh,
-    and averages K steps: its reward is the mean over all mini-batches of the refresh. Steps
-    (n - 1) K + 1 to n K all use the rollouts of the policy at (n - 1) K (`dynamics.policy_steps`).
-    """
-    planned = run.planned_steps
-    return dataclasses.replace(
-        run,
-        step=run.step * interval,
-        eval_step=run.eval_step * interval,
-        step_unit="optimizer",
-        window=run.window * interval,
-        rate_step=run.rate_step * interval,
-        planned_steps=None if planned is None else planned * interval,
     )
 
 
@@ -214,3 +180,90 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
 
 def _shown(cell: float | str | None) -> str:
     return f"{cell:g}" if isinstance(cell, float) else repr(cell)[:40]
+
+
+def keep_increasing(
+    step: FloatArray, table: Table, path: Path, key: str
+) -> tuple[list[int], list[str]]:
+    """Which rows to keep so that the step increases strictly.
+
+    A repeated step is a resumed run: the later row replaces the earlier one, and what the first
+    attempt logged beyond the resumed checkpoint is dropped with it.
+
+    Parameters
+    ----------
+    step : ndarray of shape (rows,)
+    table : Table
+        The rows, for their place in the file.
+    path, key : Path, str
+        For messages.
+
+    Returns
+    -------
+    kept : list of int
+        Indices into ``step``.
+    warnings : list of str
+
+    Raises
+    ------
+    InputError
+        Many steps have several rows, or hardly a row would stay.
+    """
+    if step.size > 2 and np.all(np.diff(step) < 0):
+        return list(range(step.size))[::-1], ["rows stood in descending order and were reversed"]
+    repeated = int(np.sum(np.diff(step) == 0))
+    if repeated > max(2, step.size // 4) or 2 * repeated >= max(2, step.size):
+        raise InputError(
+            f"{repeated} of {step.size} rows repeat the step of the row before",
+            path=path,
+            row=int(table.numbers[int(np.argmax(np.diff(step) == 0)) + 1]),
+            key=key,
+            advice='Choose one kind of row in a column map: filter = "type=..."',
+        )
+    if np.all(np.diff(step) > 0):
+        return list(range(step.size)), []
+    kept: list[int] = []
+    warnings: list[str] = []
+    for index, value in enumerate(step):
+        dropped = []
+        while kept and step[kept[-1]] >= value:
+            dropped.append(kept.pop())
+        if dropped:
+            first, last = step[dropped[-1]], step[dropped[0]]
+            which = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
+            warnings.append(f"{which} logged twice (a resumed run); the later rows were kept")
+        kept.append(index)
+    if len(kept) < LEAST_REWARDS <= step.size:
+        raise InputError(
+            f"{step.size - len(kept)} of {step.size} rows stand at steps that are logged again "
+            "further down",
+            path=path,
+            row=int(table.numbers[int(np.argmax(np.diff(step) < 0)) + 1]),
+            key=key,
+            advice="Split the file where another run starts, the first time here",
+        )
+    return kept, _few(warnings)
+
+
+def _few(warnings: list[str]) -> list[str]:
+    more = len(warnings) - 3
+    return warnings if more <= 0 else [*warnings[:3], f"... and {more} times more"]
+
+
+def row_window(step: FloatArray, stated: int | None) -> tuple[int, str | None]:
+    """Optimizer steps that one row averages, and a remark where that is not what was stated.
+
+    Rows at 5, 10, 15 (also after one at 1) average windows of five; rows at 1, 6, 11 or 0, 5, 10
+    are single steps.
+    """
+    if step.size < 2:
+        return stated or 1, None
+    gap = int(np.median(np.diff(step)[1 if step.size > 2 else 0 :]))
+    if stated is not None:
+        if step.size > 2 and 0 < gap < stated:
+            # transformers keeps the default of 500 in the file of a run that logs by epoch
+            return gap, f"logging_steps = {stated} in the log, but rows stand {gap} steps apart"
+        return stated, None
+    if gap > 1 and step[0] > 0 and step[1] % gap == 0:
+        return gap, f"logging_steps = {gap} assumed (rows stand at multiples of {gap})"
+    return 1, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast
 
@@ -13,6 +13,7 @@ from advisor.logfiles import limits
 from advisor.logs.rows.raw_run import RawRun
 from advisor.logs.settings.fingerprints import least_count, shared_ratio
 from advisor.theory.arrays import FloatArray, IntArray
+from advisor.trainers import Derived
 
 MOST_MISFIT = 0.02
 """Largest misfit, as a share of the peak, at which a schedule is said to be recognised."""
@@ -228,18 +229,9 @@ def group_size_of(completions: Guess | None, groups: Guess | None) -> Guess | No
     return Guess(size, f"{why}: {completions.why}; {groups.why}")
 
 
-@dataclass
-class Guessed:
-    """Guesses for what is unknown, and what the metrics say against what is known."""
-
-    facts: dict[str, float] = field(default_factory=dict)
-    arithmetic: dict[str, str] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-
-def guess(raw: RawRun, known: Mapping[str, Any]) -> Guessed:
+def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
     """Guess settings from the metrics of a run; those that are known are compared."""
-    guessed = Guessed()
+    guessed = Derived()
     if raw.is_eval_only:
         return guessed
     series = raw.series
@@ -290,7 +282,7 @@ def _prompts(
 
 
 def _settle(
-    guessed: Guessed, known: Mapping[str, Any], key: str, found: Guess | None, tolerance: float
+    guessed: Derived, known: Mapping[str, Any], key: str, found: Guess | None, tolerance: float
 ) -> None:
     if found is None:
         return
@@ -299,4 +291,4 @@ def _settle(
         guessed.facts[key], guessed.arithmetic[key] = found.value, found.why
     elif abs(found.value - stated) > tolerance * max(abs(stated), abs(found.value)):
         line = f"{key} = {stated:g} is used; the metrics look like {found.value:g} ({found.why})"
-        guessed.warnings = (*guessed.warnings, line)
+        guessed.warn(line)

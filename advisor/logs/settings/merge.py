@@ -11,12 +11,11 @@ from pydantic import ValidationError
 from advisor.errors import InputError, RateContradictionError
 from advisor.logs.located_run import LocatedRun
 from advisor.logs.rows.raw_run import RawRun
-from advisor.logs.rows.steps import on_optimizer_steps
 from advisor.logs.settings.inferred import Rates, guess, read_rates
-from advisor.logs.settings.setting_keys import Setting, check_settings
-from advisor.logs.settings.stated_settings import StatedSettings, place_row
+from advisor.logs.settings.stated_settings import Setting, check_settings, place_row
 from advisor.run.pilot_run import LEAST_REWARDS, Missing, PilotRun, parameters_from_name
 from advisor.run.settings import PartialSettings
+from advisor.trainers import Derived
 
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
@@ -52,7 +51,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     _refuse_short(raw, run_id)
     interval = _interval(raw.facts, located.stated.facts, {k: s.value for k, s in settings.items()})
     if raw.step_unit == "refresh" and interval is not None:
-        raw = on_optimizer_steps(raw, interval)
+        raw = raw.on_optimizer_steps(interval)
     rates = read_rates(raw.rate_step, raw.rate, raw.planned_steps)
     if raw.step_unit != "optimizer":
         rates = rates.without_lengths()
@@ -169,7 +168,7 @@ def _weigh(
 
 def _derivations(
     raw: RawRun,
-    stated: StatedSettings,
+    stated: Derived,
     values: Mapping[str, Any],
     settings: Mapping[str, Setting],
     used: Mapping[str, Any],

@@ -15,7 +15,7 @@ from typing import Any
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns, nearest, parse_columns
 from advisor.logfiles.log_file import LogFile
-from advisor.logs.settings.setting_keys import KEYS, Setting, check_settings
+from advisor.logs.settings.stated_settings import KEYS, Setting, check_settings
 
 NAMES = ("pilots.toml", "pilots.csv")
 TABLES: dict[str, type] = {"defaults": dict, "columns": dict, "run": list}

@@ -10,8 +10,8 @@ from advisor.logfiles.columns import Columns, nearest
 from advisor.logfiles.find import LogCandidate
 from advisor.logfiles.log_file import LogFile, on_disk
 from advisor.logs.rows.raw_run import RawRun
-from advisor.logs.settings.setting_keys import Setting
 from advisor.logs.settings.sidecar import NAMES, Entry, Sidecar, read_sidecar
+from advisor.logs.settings.stated_settings import Setting
 
 
 class SidecarIndex:

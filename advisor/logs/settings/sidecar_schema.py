@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.logfiles.columns import OPTIONS, STEP_UNITS
-from advisor.logs.settings.setting_keys import RUN_KEYS, TEXTS, WHOLE_FROM
+from advisor.logs.settings.stated_settings import RUN_KEYS, TEXTS, WHOLE_FROM
 from advisor.run.pilot_run import SERIES
 from advisor.run.settings import PartialSettings
 

@@ -1,68 +1,161 @@
-"""Settings from inside a log and from files beside it, in the package's names."""
+"""Settings that a user, a log or a config file states, in the package's names, each checked."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from advisor.errors import InputError
+from advisor.logfiles.columns import nearest
 from advisor.logfiles.configs import ConfigSource
 from advisor.logfiles.logged import Logged
 from advisor.logs.rows.raw_run import RawRun
-from advisor.logs.settings.setting_keys import check_settings
+from advisor.run.pilot_run import parameters_from_name
+from advisor.run.settings import PartialSettings
 from advisor.trainers import Derived, KeyTable, common_keys, key_tables
 from advisor.trainers.values import literal
 
 OF_ADAM = ("adam_beta1", "beta1")
 
+TEXTS = {
+    "model": "Name of the base model; runs of one name pool.",
+    "task": "Name of the task; runs of one name pool.",
+}
+WHOLE_FROM = {"seed": 0, "logging_steps": 1, "refresh_interval": 1}
+"""Whole numbers, and the least that each may be."""
 
-@dataclass(frozen=True)
-class StatedSettings:
-    """Settings of one run that its log or the files beside it state.
+RUN_KEYS = {
+    **TEXTS,
+    "parameters": "All parameters of the base model: a number, or text such as '7B'.",
+    "seed": "Seed of the run.",
+    "reward_floor": "Lowest reward that a completion can have.",
+    "reward_ceiling": "Highest reward that a completion can have.",
+    "logging_steps": "Optimizer steps that one row of the log averages.",
+    "refresh_interval": "Optimizer steps per batch of rollouts, K: mini-batches times epochs.",
+}
+"""Keys beside the settings -> what they mean."""
 
-    Attributes
-    ----------
-    facts : dict of str to object
-        By ``advisor.logs.settings.setting_keys.KEYS``, each allowed.
-    arithmetic : dict of str to str
-        Where each comes from.
-    assumptions, warnings : tuple of str
+KEYS = (*PartialSettings.model_fields, *RUN_KEYS)
+"""Every key that a sidecar entry or an override may set."""
+
+
+class Setting(NamedTuple):
+    """A value and where it was set; no path means a flag."""
+
+    value: Any
+    path: Path | None = None
+    row: int | None = None
+
+    @property
+    def where(self) -> str:
+        """For a message: the place that set it."""
+        if self.path is None:
+            return "the flag or override"
+        return str(self.path) if self.row is None else f"{self.path} (row {self.row})"
+
+
+def check_settings(
+    given: Mapping[str, Any], *, path: Path | None = None, row: int | None = None
+) -> dict[str, Setting]:
+    """Settings whose names and values are allowed; anything else raises `InputError`.
+
+    Numbers may stand as text (a CSV); ``None`` counts as not given. ``path`` and ``row`` say where
+    they stand; neither for flags.
     """
+    settings = {}
+    for key, value in given.items():
+        if key not in KEYS:
+            raise InputError(
+                "this key is not one that the package reads",
+                path=path,
+                row=row,
+                key=key,
+                advice=nearest(key, KEYS),
+            )
+        if value is not None:
+            settings[key] = Setting(_check(key, value, path, row), path, row)
+    return settings
 
-    facts: dict[str, Any] = field(default_factory=dict)
-    arithmetic: dict[str, str] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+
+def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
+    try:
+        if key in PartialSettings.model_fields:
+            if isinstance(value, bool) and key != "importance_ratio":
+                raise ValueError("a switch, where a value is needed")
+            return getattr(PartialSettings.model_validate({key: value}), key)
+        return _run_value(key, value)
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Input ")
+    except (ValueError, OverflowError, TypeError) as error:
+        why = str(error)
+    raise InputError(
+        f"{value!r} is not allowed: {why}",
+        path=path,
+        row=row,
+        key=key,
+        advice=f"Correct '{key}', or remove it where it is not known",
+    ) from None
 
 
-def settings_of(
-    logged: Logged, sources: Sequence[ConfigSource], framework: KeyTable, path: Path
-) -> StatedSettings:
-    """Settings of a run from its own log and from what lies beside it.
+def _run_value(key: str, value: Any) -> Any:
+    if key in TEXTS:
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError("should be text")
+        return value.strip()
+    if isinstance(value, bool):
+        raise ValueError("should be a number")
+    if key == "parameters" and isinstance(value, str):
+        named = parameters_from_name(value.strip())
+        value = named if named is not None else value
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("should be finite")
+    if key in ("reward_floor", "reward_ceiling"):
+        return number
+    if key == "parameters":
+        if number <= 0:
+            raise ValueError("should be greater than 0")
+        return number
+    least = WHOLE_FROM[key]
+    if number != int(number) or number < least:
+        raise ValueError(f"should be a whole number of at least {least}")
+    return int(number)
 
-    Parameters
-    ----------
-    logged : Logged
-        Its own settings come before those of other files.
-    sources : sequence of ConfigSource
-        Nearest first.
-    framework : KeyTable
-        Of the log's keys; settings may be another's where the log is a plain table.
-    path : Path
-        The log, for messages.
 
-    Returns
-    -------
-    stated : StatedSettings
+def stated_settings(
+    logged: Logged, sources: Sequence[ConfigSource], trainer_keys: KeyTable, path: Path
+) -> Derived:
+    """Settings of a run from its own log, and from the config files beside it, nearest first.
 
-    Raises
-    ------
-    InputError
-        A setting that the log itself states in the package's names is not allowed.
+    The log's own come before those of files, and may be another trainer's than its keys where the
+    log is a plain table. A setting in the package's names that is not allowed raises `InputError`.
     """
     check_settings(logged.facts, path=path, row=place_row(logged))
+    merged, warnings = _merged(logged, sources)
+    derived = _derived(merged, trainer_keys)
+    names = [source.path.name for source in sources if source.settings]
+    where = f" [{', '.join(names)}]" if names else " [the log]"
+    facts: dict[str, Any] = {}
+    arithmetic: dict[str, str] = {}
+    for key, value in derived.facts.items():
+        try:
+            check_settings({key: value}, path=path)
+        except InputError as error:
+            warnings.append(f"{key} = {value!r} was left out: {error.problem}")
+            continue
+        facts[key] = value
+        arithmetic[key] = derived.arithmetic.get(key, f"{key} {value}") + where
+    facts |= logged.facts
+    arithmetic |= {key: f"{key} {value} [the log]" for key, value in logged.facts.items()}
+    return Derived(facts, arithmetic, derived.assumptions, (*warnings, *derived.warnings))
+
+
+def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, Any], list[str]]:
+    """Settings under the trainer's own names, and what contradicts them."""
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
     warnings = [source.note for source in sources if source.note]
@@ -77,35 +170,26 @@ def settings_of(
                 warnings.append(
                     f"{key} = {merged[key]} in {origin[key]} is used; {name} says {value}"
                 )
-    own, is_known = _framework_of(merged, framework)
-    derived = own.derive(merged)
+    return merged, warnings
+
+
+def _derived(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derived:
+    """Settings in the package's names."""
+    if not merged:
+        return trainer_keys.derive({})  # what a trainer does whatever is set
+    trainer_keys, is_known = _trainer_of(merged, trainer_keys)
+    derived = trainer_keys.derive(merged)
     # Deep in a known trainer's settings a common name may mean another thing.
     plain = {key: value for key, value in merged.items() if not (is_known and "." in key)}
     if derived.facts.get("optimizer") == "sgd":
         # Trainers list Adam's decay whatever the optimizer is.
         plain = {key: plain[key] for key in plain if key.rpartition(".")[2] not in OF_ADAM}
     common = common_keys.derive(plain)
-    derived = Derived(
-        common.facts | derived.facts, common.arithmetic | derived.arithmetic, derived.assumptions
-    )
-    facts, arithmetic = {}, {}
-    for key, value in derived.facts.items():
-        try:
-            check_settings({key: value}, path=path)
-        except InputError as error:
-            warnings.append(f"{key} = {value!r} was left out: {error.problem}")
-            continue
-        facts[key], arithmetic[key] = value, derived.arithmetic.get(key, f"{key} {value}")
-    used = [source.path.name for source in sources if source.settings]
-    where = f" [{', '.join(used)}]" if used else " [the log]"
-    return StatedSettings(
-        {**facts, **logged.facts},
-        {
-            **{key: line + where for key, line in arithmetic.items()},
-            **{key: f"{key} {value} [the log]" for key, value in logged.facts.items()},
-        },
+    return Derived(
+        common.facts | derived.facts,
+        common.arithmetic | derived.arithmetic,
         derived.assumptions,
-        tuple(warnings),
+        derived.warnings,
     )
 
 
@@ -116,8 +200,8 @@ def place_row(run: Logged | RawRun) -> int | None:
     return int(label) if is_place else None
 
 
-def _framework_of(settings: Mapping[str, Any], framework: KeyTable) -> tuple[KeyTable, bool]:
-    """KeyTable whose settings these are, and whether they bear its marks.
+def _trainer_of(settings: Mapping[str, Any], keys: KeyTable) -> tuple[KeyTable, bool]:
+    """Keys of the trainer whose settings these are, and whether they bear its marks.
 
     The one with most marks, the log's own among equals.
     """
@@ -129,5 +213,5 @@ def _framework_of(settings: Mapping[str, Any], framework: KeyTable) -> tuple[Key
             for mark in candidate.setting_marks
         )
 
-    best = max((framework, *key_tables()), key=marks)
-    return (best, True) if marks(best) else (framework, False)
+    best = max((keys, *key_tables()), key=marks)
+    return (best, True) if marks(best) else (keys, False)

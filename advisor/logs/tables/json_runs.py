@@ -19,8 +19,7 @@ from advisor.logfiles.table import TableBuilder
 from advisor.logs.tables.json_lists import AS_EVALUATION, NAMES, STEPS, Course, Finder
 from advisor.trainers import plain
 from advisor.trainers.generic import keys as own_loop
-from advisor.trainers.kept_keys import kept_keys
-from advisor.trainers.keys import has_evaluation_key, has_reward_key, show_keys
+from advisor.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, show_keys
 
 CONFIGS = frozenset(
     {

@@ -15,7 +15,7 @@ from advisor.logfiles.parquet_file import open_columnar, open_stream, read_foote
 from advisor.logs.trackers import trackio_parquet
 from advisor.logs.trackers.tracker import COUNTERS, Counts, TrackedRuns, is_counter
 from advisor.trainers import all_key_tables
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 
 SUFFIXES = (".parquet", ".pq")
 PART = re.compile(r"\d{1,6}")

@@ -17,8 +17,7 @@ from advisor.logfiles.parsing import Row, cell_number, json_rows, to_number
 from advisor.logfiles.table import TableBuilder
 from advisor.run.settings import PartialSettings
 from advisor.trainers.common_keys import COMMON_KEYS
-from advisor.trainers.kept_keys import kept_keys
-from advisor.trainers.keys import no_reward, reward_key
+from advisor.trainers.keys import kept_keys, no_reward, reward_key
 
 LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')
 

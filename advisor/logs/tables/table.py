@@ -11,8 +11,7 @@ from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import fill_from_csv, json_list, json_rows, parse_json
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
-from advisor.trainers.keys import has_evaluation_key, has_reward_key, show_keys
+from advisor.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, show_keys
 
 DELIMITED = frozenset({".csv", ".tsv"})
 LINES = frozenset({".jsonl", ".ndjson"})

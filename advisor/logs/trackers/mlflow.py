@@ -18,7 +18,7 @@ from advisor.logfiles.log_file import LogFile, on_disk
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.table import Table, TableBuilder
 from advisor.theory.arrays import FloatArray, IntArray
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 
 FOLDER = "metrics"
 META = "meta.yaml"

@@ -16,7 +16,7 @@ from advisor.logfiles.notebook_code import NotebookCode
 from advisor.logfiles.notebook_table import ProgressTable, find_tables
 from advisor.logfiles.parsing import parse_json
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 from advisor.trainers.registry import trainer_readers
 from advisor.trainers.trl.arguments import PLANNED
 from advisor.trainers.trl.console import read_console

@@ -23,10 +23,10 @@ from advisor.logfiles.event_values import Cells, Tags
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.table import Column, Table
-from advisor.logs.rows.segments import ABORTED
+from advisor.logs.rows.row_kinds import ABORTED
 from advisor.run.pilot_run import LEAST_REWARDS
 from advisor.theory.arrays import IntArray
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 
 STEP = "step"
 """Key under which the step of an event is handed over."""

@@ -17,7 +17,7 @@ from advisor.logfiles.parsing import cell_number
 from advisor.logfiles.table import Table, TableBuilder
 from advisor.trainers import key_tables, plain, spellings
 from advisor.trainers.common_keys import COMMON_KEYS, UNSURE_STEPS
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 from advisor.trainers.registry import cached
 
 COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", "global_step")

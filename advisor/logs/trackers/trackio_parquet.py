@@ -22,7 +22,7 @@ from advisor.logs.trackers.tracker import (
     run_name,
 )
 from advisor.logs.trackers.trackio import COUNTS, OF_TRACKIO, tell_apart
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 
 NEEDED = ("run_name", "timestamp", "step")
 OWN = frozenset(

@@ -19,7 +19,7 @@ from advisor.trainers.generic.console_lines import (
     parse_settings,
     parse_step,
 )
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 
 SUFFIXES = frozenset({".log", ".txt", ".out", ".err"})
 SEARCHED = 8 << 20

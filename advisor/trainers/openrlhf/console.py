@@ -19,7 +19,7 @@ from advisor.logfiles.dict_lines import find_dicts
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 from advisor.trainers.openrlhf.printed_arguments import PrintedArguments
 from advisor.trainers.openrlhf.progress_bars import Bar, Batches, Episodes, find_bars
 

@@ -21,7 +21,7 @@ from advisor.logfiles.dict_lines import (
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 from advisor.trainers.trl.console_run import ConsoleRun, Plan, logged_runs
 from advisor.trainers.trl.printed_settings import PrintedSettings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from advisor.logfiles import limits
-from advisor.logfiles.dict_lines import SUMMARY_KEY, closing_cells
+from advisor.logfiles.dict_lines import OF_SUMMARY, SUMMARY_KEY
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.table import TableBuilder
 
@@ -127,8 +127,8 @@ class ConsoleRun:
         """Add an evaluation, or the row that closes the run."""
         closes = SUMMARY_KEY in cells
         self.is_closed = self.is_closed or closes
-        placed = closing_cells(cells) if closes else self._placed(cells)
-        self.builder.add(number, placed, is_cut=is_cut)
+        kept = {key: cell for key, cell in cells.items() if key.startswith(OF_SUMMARY)}
+        self.builder.add(number, kept if closes else self._placed(cells), is_cut=is_cut)
 
     def revise(self) -> Plan | None:
         """How a second reading must place the rows; None where the first was right."""

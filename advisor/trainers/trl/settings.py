@@ -43,6 +43,8 @@ UNCLIPPED = ("sapo", "vespo", "real")
 
 def derive(settings: Mapping[str, Any]) -> Derived:
     """Settings of a run in the package's names."""
+    if not settings:
+        return Derived()
     extractor = ArgumentsExtractor(settings)
     _take_over(extractor)
     _set_logging_steps(extractor)

@@ -14,7 +14,7 @@ from advisor.logfiles.log_file import Line, LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import TOO_LONG, parse_json
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 from advisor.trainers.trl.console_run import logged_runs
 from advisor.trainers.trl.printed_settings import PrintedSettings
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
-from advisor.logfiles.dict_lines import SUMMARY_KEY, closing_cells
+from advisor.logfiles.dict_lines import OF_SUMMARY, SUMMARY_KEY
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.parsing import cell_number, json_list
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 
 NAME = "trainer_state.json"
 
@@ -31,7 +31,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     has_kl = False
     for number, cells in rows:
         has_kl = has_kl or "kl" in cells
-        builder.add(number, closing_cells(cells) if SUMMARY_KEY in cells else cells)
+        if SUMMARY_KEY in cells:
+            cells = {key: cell for key, cell in cells.items() if key.startswith(OF_SUMMARY)}
+        builder.add(number, cells)
     if not len(builder):
         raise InputError(
             "the run logged no row yet",

@@ -11,7 +11,7 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import UTF16_MARKS, Line, LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 from advisor.trainers.verl.keys import OBSERVED
 from advisor.trainers.verl.printed_config import ANSI, untag
 from advisor.trainers.verl.printed_settings import PrintedSettings

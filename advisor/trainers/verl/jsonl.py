@@ -12,7 +12,7 @@ from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import Row, json_rows
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 from advisor.trainers.verl.keys import OBSERVED
 
 EASYR1_NAME = "experiment_log.jsonl"

@@ -15,8 +15,7 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import on_disk
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.wandb_records import BLOCK, MARK
-from advisor.logs.read import read_runs
-from advisor.logs.survey import survey
+from advisor.logs import inspect, read_runs
 from advisor.logs.trackers import wandb_store
 from advisor.testing.reader_conformance import ReaderConformance
 
@@ -182,7 +181,7 @@ def test_the_console_of_a_run_is_no_second_run(tmp_path: Path) -> None:
     saved(folder, framed([start, *verl_rows([0.1, 0.2, 0.3, 0.4])]))
     saved(folder / "files", console([0.1, 0.2, 0.4], [1, 2, 4]), "output.log")
     saved(folder / "files", b"wandb_version: 1\nseed:\n  value: 7\n", "config.yaml")
-    (run,) = survey([tmp_path]).runs
+    (run,) = inspect([tmp_path]).runs
     assert run.reward.tolist() == [0.1, 0.2, 0.3, 0.4]
     assert not any("lies beside" in warning for warning in run.warnings)
 
@@ -192,6 +191,6 @@ def test_the_console_goes_on_where_the_file_stops(tmp_path: Path) -> None:
     start = message(17, message(4, config(SETTINGS)))
     saved(folder, framed([start, *verl_rows([0.1, 0.2])]))
     saved(folder / "files", console([0.1, 0.2, 0.3, 0.4], [1, 2, 3, 4]), "output.log")
-    (run,) = survey([tmp_path]).runs
+    (run,) = inspect([tmp_path]).runs
     assert run.path.endswith("output.log")
     assert run.hyperparameters.group_size == 16

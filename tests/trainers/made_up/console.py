@@ -10,7 +10,7 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
-from advisor.trainers.kept_keys import kept_keys
+from advisor.trainers.keys import kept_keys
 
 PAIR = re.compile(r"(\w+)=(\S+)")
 

@@ -1,0 +1,22 @@
+"""One log passes few rooms, and goes from one to the next rarely."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+WALK = Path(__file__).parent / "walk_of_a_log.py"
+
+MOST_MODULES, MOST_SWITCHES = 25, 250
+
+
+def test_one_log_passes_few_modules():
+    # A fresh process: caches that other tests filled would hide calls.
+    run = subprocess.run([sys.executable, str(WALK)], capture_output=True, text=True, check=True)
+    walk = json.loads(run.stdout)
+    assert (walk["runs"], walk["rows"]) == (1, 60)
+    assert {"logs/read.py", "logfiles/table.py", "run/pilot_run.py"} <= set(walk["calls_by_module"])
+    assert walk["modules"] <= MOST_MODULES, walk["calls_by_module"]
+    assert walk["switches"] <= MOST_SWITCHES, walk["switches_by_pair"]
