@@ -60,7 +60,7 @@ def by_definition(reward, floor):
 
 def test_collapse_worked_out_by_hand():
     verdict = judge([0.6] * 20 + [0.0] * 20)
-    # Window 5: two rows of five at zero leave .36, below two thirds of .6.
+    # Window 5: two rows of five at zero leave 0.36, below two thirds of 0.6.
     assert isinstance(verdict, Collapse)
     assert (verdict.unstable, verdict.onset_step, verdict.healthy_until) == (True, 22.0, 17.0)
     assert (verdict.best, verdict.last) == pytest.approx((0.6, 0.0))
@@ -217,8 +217,8 @@ def flagged(curve, rng, runs, completions=64):
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_healthy_noisy_runs_are_never_flagged(name):
-    # 0 of 400 runs, for each of five curves: the rate is below .75 % with 95 % confidence
-    # (3 / 400), and below .15 % over all of them.
+    # 0 of 400 runs, for each of five curves: the rate is below 0.75 % with 95 % confidence
+    # (3 / 400), and below 0.15 % over all of them.
     rng = np.random.default_rng([41, list(HEALTHY).index(name)])
     assert flagged(HEALTHY[name], rng, 400) == 0
 

@@ -61,11 +61,11 @@ def test_difference_turns_its_sign(one, other):
 def test_correlation_widens():
     white, dull = noise(1, 4000), noise(1, 4000, 0.6)
     assert inflation(white) == pytest.approx(1, abs=0.05)
-    assert inflation(dull) == pytest.approx(2, abs=0.15)  # sqrt(1.6 / .4)
+    assert inflation(dull) == pytest.approx(2, abs=0.15)  # sqrt(1.6 / 0.4)
     assert lag_one(dull) == pytest.approx(0.6, abs=0.05)
     assert (lag_one(np.full(9, 0.1)), inflation(np.full(9, 0.1))) == (0.0, 1.0)
     assert widening(-0.5) == 1.0
-    assert widening(5.0) == pytest.approx(np.sqrt(19))  # capped at .9
+    assert widening(5.0) == pytest.approx(np.sqrt(19))  # capped at 0.9
 
 
 @pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.91), (0.6, 0.86)])
@@ -96,7 +96,7 @@ def test_series_are_their_finite_values():
 def test_since_when():
     step = np.arange(1.0, 41)
     rose = np.where(step > 20, 1.0, 0.0)
-    # Means over 4 rows: the first that stays above .5 starts at step 19 (0, 0, 1, 1 is at .5).
+    # Means over 4 rows: the first that stays above 0.5 starts at step 19 (0, 0, 1, 1 is at 0.5).
     assert since(step, rose, 0.5) == 19
     assert since(step, 1 - rose, 0.4, below=True) == 20
     assert since(step, np.zeros(40), 0.5) == 40

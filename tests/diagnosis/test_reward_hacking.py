@@ -92,7 +92,7 @@ def test_what_never_moves_is_stuck():
 
 
 def test_a_loss_is_counted_from_the_floor():
-    assert reward_hacking(hacked(reward_floor=-2.0)).status == "WARNING"  # .5 of 2.7
+    assert reward_hacking(hacked(reward_floor=-2.0)).status == "WARNING"  # 0.5 of 2.7
     moved = hacked()
     moved = make(moved.reward - 5, evals=moved.eval_reward - 5, reward_floor=-5.0)
     assert reward_hacking(moved).status == "FAIL"

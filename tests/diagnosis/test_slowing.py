@@ -11,7 +11,7 @@ from advisor.diagnosis.slowing import RARE, find_slowing
 
 
 def slowing(seed, rows=400):
-    """Autoregressive noise whose correlation goes from .1 to .97."""
+    """Autoregressive noise whose correlation goes from 0.1 to 0.97."""
     rng, level, out = np.random.default_rng(seed), 0.0, np.zeros(rows)
     for row in range(rows):
         level = (0.1 + 0.87 * row / rows) * level + 0.03 * rng.normal()

@@ -166,8 +166,8 @@ def _choices(recommendation: Recommendation) -> dict[str, list[float]]:
     }
 
 
-def _with(values: Sequence[float], own: float | None) -> list[float]:
-    return sorted({*values, own or values[0]})
+def _with(values: Sequence[float], own: float) -> list[float]:
+    return sorted({*values, own})
 
 
 def _limits(base: Settings, choices: dict[str, list[float]]) -> dict[str, Any]:

@@ -272,8 +272,8 @@ def _sliders(choices: dict[str, list[float]], advice: Recommendation) -> list[di
             "name": name,
             "label": SLIDERS[name],
             "last": len(values) - 1,
-            "at": values.index(own[name] or values[0]),
-            "shown": f"{own[name] or values[0]:.3g}",
+            "at": values.index(own[name]),
+            "shown": f"{own[name]:.3g}",
         }
         for name, values in choices.items()
     ]
