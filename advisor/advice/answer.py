@@ -26,7 +26,7 @@ from advisor.errors import CannotTellError, InputError
 from advisor.findings.design import informed_share
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
-from advisor.forecast.predictive import peak
+from advisor.forecast.predictive import final_reward, peak
 from advisor.forecast.target import largest_target
 from advisor.model.compat import Progress, silent
 from advisor.model.posterior import Posterior
@@ -222,7 +222,9 @@ def recommend(
         steps=last,
         level=level,
         measure="held-out reward" if forecaster.is_evaluated else "reward",
-        reward=interval_of(curve[:, -1]),
+        reward=interval_of(
+            final_reward(forecaster, planned, last), mean=float(curve[:, -1].mean())
+        ),
         peak=interval_of(peak(forecaster, planned, last)),
         stability=chosen.stability,
         cost=chosen.cost,

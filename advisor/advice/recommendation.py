@@ -97,7 +97,10 @@ class Recommendation(BaseModel):
     measure : {"reward", "held-out reward"}
         What is forecast: held-out where the pilots of the target logged evaluations.
     reward : Interval
-        At the last step given a stable run, seed noise included, in units of the measure.
+        Of a run that stays stable, in units of the measure: the mean is the posterior mean at the
+        last step, which was maximised; the interval is that of the mean over the last tenth of one
+        run, with its seed noise, its slow residual and the noise of its batches
+        (`predictive.final_reward`).
     peak : Interval
         Highest level that the run passes on the way, its slow wander included.
     stability : Stability

@@ -101,7 +101,8 @@ def _numbers(advice: Recommendation) -> list[str]:
     reward, stability = advice.reward, advice.stability
     return [
         f"{advice.measure.capitalize()} after {advice.steps} steps: {reward.mean:.3f}, 80 % "
-        f"interval [{reward.low:.3f}, {reward.high:.3f}] for one run, seed noise included.",
+        f"interval [{reward.low:.3f}, {reward.high:.3f}] for one run: the mean of its last "
+        "tenth, with its seed noise and slow wander.",
         f"P(stable to step {advice.steps}) = {percent(stability.probability)} +- "
         f"{100 * stability.error:.1f} % (wanted: {percent(advice.level)}). Its parts: rollouts "
         f"refreshed often enough {percent(stability.refresh)}, learning rate tolerated "

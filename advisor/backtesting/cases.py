@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.forecast.predictive import FINAL_SHARE
 from advisor.run.needs import needs
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.theory.arrays import FloatArray
@@ -20,9 +21,6 @@ COHORT = 10
 
 FEWEST = 4
 """Runs from which those of one task and model are a cohort of their own."""
-
-TARGET_SHARE = 0.1
-"""Share of a run, at its end, whose mean reward is asked for."""
 
 LEAST_ROWS = 20
 """Rows of a run from which its end can be told apart from its beginning."""
@@ -142,7 +140,7 @@ def nothing_to_ask(left_out: Sequence[str]) -> InputError:
 
 def cut(run: PilotRun, seen: float) -> Case:
     """Cut one run."""
-    asked = run.step > (1 - TARGET_SHARE) * run.step[-1]
+    asked = run.step > (1 - FINAL_SHARE) * run.step[-1]
     return Case(run.first_part(seen), run.step[asked], float(np.nanmean(run.reward[asked])))
 
 
@@ -188,7 +186,7 @@ def _unusable(run: PilotRun, least_steps: float) -> str:
     known = np.isfinite(run.reward)
     if int(known.sum()) < LEAST_ROWS:
         return f"only {int(known.sum())} rows"
-    if not known[run.step > (1 - TARGET_SHARE) * run.step[-1]].any():
+    if not known[run.step > (1 - FINAL_SHARE) * run.step[-1]].any():
         return "no reward in its last tenth"
     return ""
 

@@ -20,6 +20,9 @@ from advisor.theory.arrays import FloatArray
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""
 
+RESIDUAL = 2
+"""Sets the residuals of a forecast apart from its other random numbers."""
+
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most .008."""
 
@@ -108,6 +111,12 @@ class Forecaster:
         run = posterior.meta.runs[index]
         target = Target(run.task, run.model, run.parameters)
         return cls(posterior, target, draws=draws, run_effect=RunEffect.of_pilot(index))
+
+    @cached_property
+    def residual(self) -> FloatArray:
+        """Student t residual of each draw in its standard form, shape (draws,)."""
+        rng = np.random.default_rng((self.seed, RESIDUAL))
+        return rng.standard_t(eq.DEGREES, size=self.size)
 
     @property
     def size(self) -> int:

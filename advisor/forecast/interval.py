@@ -66,12 +66,13 @@ def central(draws: FloatArray, probability: float = INTERVAL) -> FloatArray:
     return np.asarray(np.quantile(draws, ends_of(probability), axis=0))
 
 
-def interval_of(draws: FloatArray, probability: float = INTERVAL) -> Interval:
-    """Interval of draws of shape (draws,)."""
+def interval_of(
+    draws: FloatArray, probability: float = INTERVAL, *, mean: float | None = None
+) -> Interval:
+    """Interval of draws of shape (draws,); ``mean`` is a point forecast in place of theirs."""
     low, median, high = central(draws, probability).tolist()
-    return Interval(
-        mean=float(draws.mean()), median=median, low=low, high=high, probability=probability
-    )
+    point = float(draws.mean()) if mean is None else mean
+    return Interval(mean=point, median=median, low=low, high=high, probability=probability)
 
 
 def band_of(steps: FloatArray, draws: FloatArray, probability: float = INTERVAL) -> Band:

@@ -23,6 +23,12 @@ from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray, IntArray
 
+FINAL_SHARE = 0.1
+"""Share of a run, at its end, whose mean reward is forecast and judged."""
+
+FINAL_POINTS = 5
+"""Steps of that share at which a planned run's curve is asked; within it a curve hardly bends."""
+
 LEAST_CHANCE, MOST_CHANCE = 0.02, 0.98
 """Ends of the chance of a right answer by which the noise of a batch is judged: never nothing."""
 
@@ -83,7 +89,8 @@ def new_run_reward(
     forecaster = Forecaster(posterior, target, seed=seed)
     last, rows = int(np.max(steps)), np.size(steps)
     settings = settings.or_planned_over(last)
-    stable = logged_mean(forecaster, settings, steps, rng)
+    noise = rng.standard_t(DEGREES, size=forecaster.size)
+    stable = logged_mean(forecaster, settings, steps, rows, noise)
     fallen = _counted(level_if_it_falls(forecaster, rng), settings, rows, rng)
     survives = rng.random(stable.size) < forecaster.survival(settings, last)
     return forecaster.in_reward_units(np.where(survives, stable, fallen))
@@ -128,7 +135,9 @@ def begun_run_reward(
     settings = summary.settings
     if summary.collapse_step is None:
         planned = settings.or_planned_over(int(np.max(steps)))
-        return forecaster.in_reward_units(logged_mean(forecaster, planned, steps, rng))
+        noise = rng.standard_t(DEGREES, size=forecaster.size)
+        mean = logged_mean(forecaster, planned, steps, np.size(steps), noise)
+        return forecaster.in_reward_units(mean)
     rewards = run.reward[np.isfinite(run.reward)]
     latest = rewards[-max(3, round(LATEST_SHARE * rewards.size)) :]
     stands = float(np.mean((latest - meta.floor) / (meta.ceiling - meta.floor)))
@@ -162,23 +171,69 @@ def fitted_curve(
     return forecaster.in_reward_units(forecaster.logged_level(settings, steps))
 
 
+def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
+    """Mean reward over the last tenth of a run that stays stable: what a backtest judges.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+    settings : Settings
+    steps : int
+        Planned optimizer steps.
+
+    Returns
+    -------
+    reward : ndarray of shape (draws,)
+        Predictive draws in units of the outcome: with the run's own effects and its slow residual,
+        and the noise of its batches, or that of an evaluation where the outcome is held out.
+    """
+    times = final_steps(steps)
+    rows = max(1, round(FINAL_SHARE * steps))
+    floor, ceiling = forecaster.outcome_bounds
+    if not forecaster.is_evaluated:
+        mean = logged_mean(forecaster, settings, times, rows, forecaster.residual)
+    else:
+        expected = forecaster.outcome(settings, times).mean(axis=1)
+        variance = np.exp(2 * forecaster.population["log_eval_noise"])
+        scaled = (expected - floor) / (ceiling - floor)
+        mean = _noisy(forecaster, scaled, variance, forecaster.residual)
+    return np.asarray(floor + (ceiling - floor) * mean)
+
+
+def final_steps(steps: int) -> IntArray:
+    """Optimizer steps that stand for the last tenth of a run."""
+    first = int((1 - FINAL_SHARE) * steps) + 1
+    return np.unique(np.linspace(min(first, steps), steps, FINAL_POINTS).round().astype(np.int64))
+
+
+def outcome_paths(forecaster: Forecaster, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
+    """Outcome of a stable run with its slow residual, without the noise of batches.
+
+    Of shape (draws, times); for the interval of each step by itself, since the residual of a draw
+    is the same at all of them.
+    """
+    floor, ceiling = forecaster.outcome_bounds
+    misfit = np.exp(forecaster.population["log_misfit"]) * (ceiling - floor)
+    residual = (misfit * forecaster.residual)[:, None]
+    return np.clip(forecaster.outcome(settings, steps) + residual, floor, ceiling)
+
+
 def logged_mean(
     forecaster: Forecaster,
     settings: Settings,
     steps: npt.ArrayLike,
-    rng: np.random.Generator,
+    rows: int,
+    noise: FloatArray,
 ) -> FloatArray:
-    """Mean of the rows that a stable run logs at some steps, shape (draws,), scaled to [0, 1].
+    """Mean of the rows that a stable run logs round some steps, shape (draws,), scaled to [0, 1].
 
-    Student t round the expected mean: residuals of a run are jointly so, and over a part of a run
-    that is short beside their memory they move as one.
+    Student t round the expected mean, by ``noise`` in its standard form: residuals of a run are
+    jointly so, and over a part of a run that is short beside their memory they move as one.
     """
     expected = forecaster.logged_level(settings, steps).mean(axis=1)
-    prompts = settings.prompts_per_step * np.size(steps)
+    prompts = settings.prompts_per_step * rows
     variance = _sampling_variance(forecaster.population, expected, settings, prompts)
-    variance = variance + np.exp(2 * forecaster.population["log_misfit"])
-    noise = rng.standard_t(DEGREES, size=expected.size)
-    return np.asarray(np.clip(expected + np.sqrt(variance) * noise, 0.0, 1.0))
+    return _noisy(forecaster, expected, variance, noise)
 
 
 def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
@@ -268,6 +323,38 @@ def rest_of_run(
     return RestOfRun(steps, curve, np.clip(curve + residual, 0.0, 1.0))
 
 
+def final_of_rest(
+    rest: RestOfRun,
+    observed: ObservedRun,
+    forecaster: Forecaster,
+    logged: FloatArray,
+    *,
+    seed: int,
+) -> FloatArray:
+    """Mean reward over the last tenth of a run that goes on, shape (draws,), scaled to [0, 1].
+
+    Parameters
+    ----------
+    rest : RestOfRun
+    observed : ObservedRun
+    forecaster : Forecaster
+        Of the same draws.
+    logged : ndarray of shape (rows,)
+        Scaled rewards that the last tenth has logged already, which count as they are.
+    seed : int
+        Of the noise of the batches to come.
+    """
+    length = FINAL_SHARE * observed.end
+    to_come = rest.path[:, rest.step > observed.end - length].mean(axis=1)
+    left = min(observed.end - observed.last, length)
+    prompts = observed.settings.prompts_per_step * max(left, 1.0)
+    variance = _sampling_variance(forecaster.population, to_come, observed.settings, prompts)
+    fresh = np.random.default_rng((seed, 1)).standard_normal(forecaster.size)
+    to_come = np.clip(to_come + np.sqrt(variance) * fresh, 0.0, 1.0)
+    share = left / length if logged.size else 1.0
+    return np.asarray(share * to_come + (1 - share) * (logged.mean() if logged.size else 0.0))
+
+
 def probability_as_low(
     reweighted: ReweightedDraws, observed: ObservedRun, steps: FloatArray, mean: float
 ) -> float:
@@ -334,6 +421,14 @@ def level_of_fallen_run(
     return np.asarray(
         sigmoid(np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size))
     )
+
+
+def _noisy(
+    forecaster: Forecaster, expected: FloatArray, variance: FloatArray, noise: FloatArray
+) -> FloatArray:
+    """Expected means with their noise and the slow residual, within [0, 1]."""
+    variance = variance + np.exp(2 * forecaster.population["log_misfit"])
+    return np.asarray(np.clip(expected + np.sqrt(variance) * noise, 0.0, 1.0))
 
 
 def _counted(

@@ -25,7 +25,8 @@ class Update(BaseModel):
     band : Band
         From now to the end.
     final : Interval
-        Logged reward at the end, given that the run stays stable.
+        Mean reward over the last tenth of the run, as a backtest judges it, given that it stays
+        stable.
     final_eval : Interval or None
         Held-out reward at the end, where pilots of this model were evaluated.
     p_reach : float or None

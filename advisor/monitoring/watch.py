@@ -9,10 +9,12 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.interval import band_of, interval_of
+from advisor.forecast.interval import Interval, band_of, interval_of
 from advisor.forecast.observed_run import ObservedRun, observe
 from advisor.forecast.predictive import (
+    FINAL_SHARE,
     RestOfRun,
+    final_of_rest,
     level_of_fallen_run,
     probability_as_low,
     rest_of_run,
@@ -185,7 +187,7 @@ class Watch:
             reward=latest,
             start=float(meta.floor + scale * start.mean()),
             band=band_of(rest.step, reward),
-            final=interval_of(reward[:, -1]),
+            final=self._final(rest, observed, forecaster, run),
             final_eval=held_out,
             p_reach=self._p_reach(rest, observed, forecaster, reward),
             p_unstable=float(1 - p_stable.mean()),
@@ -250,6 +252,16 @@ class Watch:
         stands = level_of_fallen_run(level, LATEST_ROWS, settings, size, rng)
         path = np.broadcast_to(stands[:, None], rest.path.shape)
         return RestOfRun(rest.step, rest.curve, path)
+
+    def _final(
+        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, run: PilotRun
+    ) -> Interval:
+        """Mean reward over the run's last tenth, of which some may be logged already."""
+        meta = self.posterior.meta
+        rows = (run.step > (1 - FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
+        logged = (run.reward[rows] - meta.floor) / (meta.ceiling - meta.floor)
+        final = final_of_rest(rest, observed, forecaster, logged, seed=self.seed)
+        return interval_of(forecaster.in_reward_units(final))
 
     def _gentler(
         self, forecaster: Forecaster, observed: ObservedRun, level: FloatArray

@@ -15,6 +15,7 @@ from advisor.advice.limiting_factor import NOTICED
 from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
 from advisor.trainers.registry import recipes as trainer_recipes
 
@@ -37,7 +38,7 @@ def test_numbers_are_those_of_the_forecast(posterior, advice):
     last = curve[:, -1]
     assert advice.reward.mean == pytest.approx(last.mean())
     assert [advice.reward.low, advice.reward.high] == pytest.approx(
-        np.quantile(last, [0.1, 0.9]).tolist()
+        np.quantile(final_reward(forecaster, advice.settings, STEPS), [0.1, 0.9]).tolist()
     )
     average = curve.mean(axis=0)
     share = (np.interp(advice.steps_to_95, np.arange(STEPS + 1), average) - average[0]) / (

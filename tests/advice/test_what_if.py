@@ -14,6 +14,7 @@ from advisor.advice.evaluate import Evaluator
 from advisor.advice.scenario import base_settings
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
 from advisor.forecast.target import largest_target
 
@@ -45,7 +46,7 @@ def test_numbers_are_those_of_the_search(posterior, forecaster):
         assert row["p_error"] == found.stability.error
         assert row["completions"] == found.cost.completions
         assert row["refresh_interval"] == settings.refresh_interval
-        draws = forecaster.outcome(evaluate.planned(settings), [STEPS])[:, 0]
+        draws = final_reward(forecaster, evaluate.planned(settings), STEPS)
         assert [row["reward_low"], row["reward_high"]] == pytest.approx(
             np.quantile(draws, [0.1, 0.9]).tolist()
         )

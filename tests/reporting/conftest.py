@@ -14,6 +14,7 @@ from advisor.advice import Budget, CostModel, Objective, Recommendation
 from advisor.advice.recommendation import Alternative, NextPilot
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
+from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
@@ -223,7 +224,7 @@ def make_advice(
         steps=steps,
         level=level,
         measure="reward",
-        reward=interval_of(last),
+        reward=interval_of(final_reward(forecaster, chosen, steps), mean=float(last.mean())),
         peak=interval_of(last),
         stability=stability(forecaster, chosen, steps),
         steps_to_95=90.0,

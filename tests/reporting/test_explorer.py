@@ -16,6 +16,8 @@ import pytest
 import advisor.reporting.page
 from advisor.advice import CostModel, Recommendation
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.interval import interval_of
+from advisor.forecast.predictive import final_reward, outcome_paths
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting.page.explorer import DRAWS, explorer_data, page_forecaster
@@ -59,13 +61,14 @@ def by_package(
     plan = advice.settings.model_copy(update=changed)
     steps = asked["planned_steps"]
     draws = forecaster.outcome(plan, [steps])[:, 0]
+    final = interval_of(final_reward(forecaster, plan, steps))
     found, paid = stability(forecaster, plan, steps), advice.cost_model(plan, steps)
     curve = forecaster.outcome(plan, asked["times"])
-    low, high = np.quantile(draws, [0.1, 0.9])
+    paths = outcome_paths(forecaster, plan, asked["times"])
     return {
         "reward": draws.mean(),
-        "rewardLow": low,
-        "rewardHigh": high,
+        "rewardLow": final.low,
+        "rewardHigh": final.high,
         "stable": found.probability,
         "error": found.error,
         "refresh": found.refresh,
@@ -74,9 +77,9 @@ def by_package(
         "completions": paid.completions,
         "gpuHours": paid.gpu_hours,
         "curve": [
-            {"step": step, "mean": own.mean(), "low": np.quantile(own, 0.1),
-             "high": np.quantile(own, 0.9)}
-            for step, own in zip(asked["times"], curve.T, strict=True)
+            {"step": step, "mean": own.mean(), "low": np.quantile(path, 0.1),
+             "high": np.quantile(path, 0.9)}
+            for step, own, path in zip(asked["times"], curve.T, paths.T, strict=True)
         ],
     }  # fmt: skip
 

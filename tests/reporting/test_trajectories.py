@@ -76,7 +76,10 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     forecast = info.panels[-1].forecast
     assert forecast is not None
     assert (forecast.step[0], forecast.step[-1]) == (0, advice.steps)
-    assert forecast.lower[-1] == pytest.approx(advice.reward.low)
+    # The answer's interval, but for the noise of batches and the bend of the last tenth.
+    assert forecast.lower[-1] == pytest.approx(advice.reward.low, abs=0.03)
+    curve = Forecaster(posterior, advice.target).outcome(advice.settings, [advice.steps])
+    assert forecast.lower[-1] < np.quantile(curve, 0.1) - 0.003
     assert forecast.label == "lr 3e-4, G 8, K 8"
     assert "reward" in info.text
 

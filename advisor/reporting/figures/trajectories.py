@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import central
-from advisor.forecast.predictive import fitted_curve
+from advisor.forecast.predictive import fitted_curve, outcome_paths
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
@@ -194,7 +194,7 @@ def _cycle_centers(last: float, interval: int) -> FloatArray:
 def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
     grid = np.unique(np.linspace(0, recommendation.steps, CURVE_POINTS).astype(int))
     forecaster = Forecaster(posterior, recommendation.target)
-    lower, median, upper = central(forecaster.reward(recommendation.settings, grid))
+    lower, median, upper = central(outcome_paths(forecaster, recommendation.settings, grid))
     label = settings_label(recommendation.settings)
     return Forecast(label, grid.astype(float), lower, median, upper)
 

@@ -14,6 +14,7 @@ from advisor.advice.candidates import RATE_REACH
 from advisor.advice.wording import SUPPORT
 from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.predictive import FINAL_POINTS, FINAL_SHARE, LEAST_CHANCE, MOST_CHANCE
 from advisor.forecast.stability import SPREADS
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS
@@ -98,6 +99,9 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             "spreads": SPREADS,
             "jump": refresh_limit.JUMP,
             "interval": INTERVAL,
+            "finalShare": FINAL_SHARE,
+            "finalPoints": FINAL_POINTS,
+            "chanceEnds": (LEAST_CHANCE, MOST_CHANCE),
             "supported": SUPPORT * meta.longest,
         },
         "choices": choices,
@@ -132,6 +136,10 @@ def draw_columns(forecaster: Forecaster, base: Settings) -> dict[str, FloatArray
         "isOscillator": forecaster.draw("is_oscillator"),
         "stiffnessRatio": np.exp(forecaster.log_stiffness_ratio),
         "misfit": np.exp(population["log_misfit"]),
+        "residual": forecaster.residual,
+        "within": eq.sigmoid(population["within_log_odds"]),
+        "noiseScale": np.exp(population["log_noise_scale"]),
+        "evalNoise": np.exp(population["log_eval_noise"]),
     }
     for law, terms in eq.LAWS.items():
         for index, term in enumerate(terms):

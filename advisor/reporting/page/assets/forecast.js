@@ -194,6 +194,48 @@ const Forecast = (() => {
     return sorted[low] + (sorted[high] - sorted[low]) * (place - low);
   }
 
+  // Noise round a mean of the last tenth (forecast.predictive.final_reward), in units of the outcome.
+  function noisy(model, settings, mean, i) {
+    const c = model.columns, b = model.bounds, ends = model.constants.chanceEnds;
+    const floor = b.isEvaluated ? b.evalFloor : b.floor;
+    const range = (b.isEvaluated ? b.evalCeiling : b.ceiling) - floor;
+    const expected = (mean - floor) / range;
+    let variance;
+    if (b.isEvaluated) variance = c.evalNoise[i] ** 2;
+    else {
+      const rows = Math.max(1, roundHalfEven(model.constants.finalShare * settings.planned_steps));
+      const prompts = model.base.prompts_per_step * rows, chance = clip(expected, ends);
+      variance = chance * (1 - chance) * c.noiseScale[i] ** 2 *
+        (c.within[i] / (prompts * settings.group_size) + (1 - c.within[i]) / prompts);
+    }
+    const spread = Math.sqrt(variance + c.misfit[i] ** 2);
+    return floor + range * clip(expected + spread * c.residual[i], [0, 1]);
+  }
+
+  // Outcome with the slow residual of the run (forecast.predictive.outcome_paths).
+  function wandering(model, value, i) {
+    const b = model.bounds;
+    const [floor, ceiling] = b.isEvaluated ? [b.evalFloor, b.evalCeiling] : [b.floor, b.ceiling];
+    return clip(value + model.columns.misfit[i] * (ceiling - floor) * model.columns.residual[i], [floor, ceiling]);
+  }
+
+  function roundHalfEven(value) {
+    const whole = Math.floor(value), part = value - whole;
+    if (part !== 0.5) return Math.round(value);
+    return whole % 2 ? whole + 1 : whole;
+  }
+
+  // Steps of the last tenth, and those behind the policies that their rows score.
+  function finalSteps(model, settings) {
+    const { finalShare, finalPoints } = model.constants, last = settings.planned_steps;
+    const first = Math.min(Math.trunc((1 - finalShare) * last) + 1, last);
+    const interval = settings.minibatches_per_refresh * settings.epochs_per_refresh;
+    const steps = Array.from({ length: finalPoints }, (_, at) =>
+      roundHalfEven(first + ((last - first) * at) / (finalPoints - 1)));
+    return [...new Set(steps)].map((step) => model.bounds.isEvaluated ? step :
+      Math.trunc(Math.max(Math.floor((step - 1) / interval) * interval - settings.lag, 0)));
+  }
+
   function summary(values) {
     return { mean: values.reduce((a, b) => a + b, 0) / values.length, sorted: values.sort((a, b) => a - b) };
   }
@@ -215,7 +257,8 @@ const Forecast = (() => {
     const steps = settings.planned_steps;
     const base = { ...model.base, planned_steps: steps };
     const rates = factors(base, steps);
-    const asked = [...new Set([...times, steps])];
+    const final = finalSteps(model, settings);
+    const asked = [...new Set([...times, ...final, steps])];
     const polynomials = clockPolynomials(model, rates, asked);
     const last = polynomials[asked.indexOf(steps)];
     const all = runs(model, settings);
@@ -223,11 +266,14 @@ const Forecast = (() => {
     const b = model.reference;
     const heat = (settings.learning_rate / (model.base.prompts_per_step * settings.group_size)) /
       (b.learning_rate / (b.prompts_per_step * b.group_size));
-    const rewards = [];
+    const rewards = [], ends = [];
     let joint = 0, square = 0, refresh = 0, tolerance = 0, calm = 0;
     all.forEach((run, i) => {
       const scaled = scaledReward(model, run, last, i);
       rewards.push(outcome(model, scaled, i));
+      const tenth = final.map((time) =>
+        outcome(model, scaledReward(model, run, polynomials[asked.indexOf(time)], i), i));
+      ends.push(noisy(model, settings, tenth.reduce((a, b) => a + b, 0) / tenth.length, i));
       const contracts = run.left * model.columns.stiffnessRatio[i] < 1 ? 1 : 0;
       const survives = Math.exp(-run.hazard * exposure);
       const inflation = run.left < 1 ? 1 / (1 - run.left) : Infinity;
@@ -239,16 +285,18 @@ const Forecast = (() => {
     });
     const n = model.draws, mean = joint / n;
     const tail = (1 - model.constants.interval) / 2;
-    const end = summary(rewards);
+    const end = summary(rewards), lasts = summary(ends);
     const curve = times.map((time) => {
       const polynomial = polynomials[asked.indexOf(time)];
-      const found = summary(all.map((run, i) => outcome(model, scaledReward(model, run, polynomial, i), i)));
-      return { step: time, mean: found.mean, low: quantile(found.sorted, tail), high: quantile(found.sorted, 1 - tail) };
+      const curve = all.map((run, i) => outcome(model, scaledReward(model, run, polynomial, i), i));
+      const found = summary(curve.map((value, i) => wandering(model, value, i)));
+      const mean = curve.reduce((a, b) => a + b, 0) / curve.length;
+      return { step: time, mean, low: quantile(found.sorted, tail), high: quantile(found.sorted, 1 - tail) };
     });
     return {
       reward: end.mean,
-      rewardLow: quantile(end.sorted, tail),
-      rewardHigh: quantile(end.sorted, 1 - tail),
+      rewardLow: quantile(lasts.sorted, tail),
+      rewardHigh: quantile(lasts.sorted, 1 - tail),
       stable: mean,
       error: Math.sqrt(Math.max(square / n - mean * mean, 0) / n),
       refresh: refresh / n,
