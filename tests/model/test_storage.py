@@ -12,6 +12,7 @@ from synthetic import PLANS, PRESET, Plan, cohort_of_plans, made_up, raw_draws, 
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
 from advisor.model import compat as _compat
+from advisor.forecast.fit import fit
 from advisor.model import equations as eq
 from advisor.model.fast.density import expand_callback, pack
 from advisor.model.fast.sampler_coordinates import place
@@ -26,7 +27,6 @@ from advisor.model.sampling import (
     RHAT_LIMIT,
     Sampling,
     cohort_of,
-    fit,
 )
 from advisor.model.storage import META
 
