@@ -92,7 +92,7 @@ def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 
 HEADROOM_LOGIT, LOG_SLOPE = 1.2, -2.6
 
 
-KNOWN_SIZES = {"curvature_exponent": 0.0, "depression.size": 0.5, "hazard.size": 0.5}
+KNOWN_SIZES = {"curvature_exponent": 0.0, "plateau_loss.size": 0.5, "hazard.size": 0.5}
 """Size laws of pilots on several sizes, each known within one half; a prior alone knows less."""
 
 
@@ -162,7 +162,7 @@ class Truth:
             self.population,
             self.group(plan),
             self.law("rate", plan),
-            self.law("depression", plan),
+            self.law("plateau_loss", plan),
             (luck[0], luck[1], luck[2]),
             self.log_onset,
             interval,
@@ -228,7 +228,7 @@ def wandering(steps: int, rng: np.random.Generator) -> Any:
 
 # Made-up posteriors ----------------------------------------------------------------------------
 
-PILOTED = {"depression.level": -4.0, "hazard.level": -7.6}
+PILOTED = {"plateau_loss.level": -4.0, "hazard.level": -7.6}
 """Levels at the reference that pilots show of which one in five collapsed, at ten times its rate.
 A prior that knows no pilots expects neither loss nor collapse where so little is learned per step.
 """

@@ -223,7 +223,7 @@ def stationary_variance(
     Notes
     -----
     The logged reward shows ``R'^2`` times this; the mean reward is lower by
-    :func:`mean_depression`. Both scales are learned apart.
+    :func:`mean_plateau_loss`. Both scales are learned apart.
     """
     heat = temperature(learning_rate, prompts_per_step, group_size, sample_variance)
     return (
@@ -242,7 +242,7 @@ def held_inflation(stiffness: Any, interval: Any) -> Any:
     return (2 - stiffness) / (2 - interval * stiffness)
 
 
-def mean_depression(reward_curvature: Any, variance: Any) -> Any:
+def mean_plateau_loss(reward_curvature: Any, variance: Any) -> Any:
     """Mean reward lost to a fluctuation: ``|R''| Var(u) / 2``."""
     return abs(reward_curvature) * variance / 2
 

@@ -46,7 +46,7 @@ WORTH_A_PILOT = 0.005
 DECIDING = (
     "rate.learning_rate",
     "rate.group_size",
-    "depression.learning_rate",
+    "plateau_loss.learning_rate",
     "hazard.learning_rate",
     "curvature_exponent",
 )

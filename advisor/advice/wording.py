@@ -17,7 +17,7 @@ SUPPORT = 3.0
 INFORMED = {
     "rate.learning_rate": "speed by learning rate",
     "rate.group_size": "speed by group size",
-    "depression.learning_rate": "plateau loss by learning rate",
+    "plateau_loss.learning_rate": "plateau loss by learning rate",
     "hazard.learning_rate": "collapse by learning rate",
     "curvature_exponent": "speed by model size",
 }

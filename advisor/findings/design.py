@@ -139,8 +139,8 @@ def informed_share(posterior: Posterior) -> dict[str, float]:
     Returns
     -------
     share : dict of str to float
-        ``1 - (posterior sd / prior sd)^2`` for every ``rate.*``, ``depression.*``, ``hazard.*`` and
-        ``curvature_exponent``: near 0 where the posterior repeats the prior, near 1 where the
+        ``1 - (posterior sd / prior sd)^2`` for every ``rate.*``, ``plateau_loss.*``,
+        ``hazard.*`` and ``curvature_exponent``: near 0 where the posterior repeats the prior, near 1 where the
         pilots decide, below 0 where the draws spread wider than the prior.
 
     Notes

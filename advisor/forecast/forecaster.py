@@ -214,7 +214,12 @@ class Forecaster:
             self.population,
             self.group,
             self.laws["rate"] @ eq.rate_design(x),
-            self.laws["depression"] @ eq.depression_design(x),
+<<<<<<< HEAD
+            self.laws["plateau_loss"] @ eq.plateau_loss_design(x),
+=======
+            self.laws["plateau_loss"] @ eq.plateau_loss_design(x),
+            (self._run_noise[0], self._run_noise[1], self._run_noise[2]),
+>>>>>>> d11280b (Plateau loss is called so everywhere: plateau_loss was a second name for it)
             self.draw("log_onset")[:, self._task],
             self.draw("is_oscillator"),
             self.uncorrected_share(settings),

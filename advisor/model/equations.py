@@ -21,13 +21,13 @@ from advisor.theory.arrays import FloatArray, namespace
 RATE_TERMS = ("learning_rate", "group_size", "prompts_per_step")
 """Exponents of the rate law ``log k = log k_ref + a_eta log eta + a_G log G + a_P log P``."""
 
-DEPRESSION_TERMS = ("level", "learning_rate", "batch", "refresh_interval", "size")
+PLATEAU_LOSS_TERMS = ("level", "learning_rate", "batch", "refresh_interval", "size")
 """Terms of log D, the relative plateau loss from temperature: plateau = cold plateau x exp(-D)."""
 
 HAZARD_TERMS = ("level", "learning_rate", "batch", "minibatches", "epochs", "size")
 """Terms of the log collapse rate per optimizer step at peak learning rate."""
 
-LAWS = {"rate": RATE_TERMS, "depression": DEPRESSION_TERMS, "hazard": HAZARD_TERMS}
+LAWS = {"rate": RATE_TERMS, "plateau_loss": PLATEAU_LOSS_TERMS, "hazard": HAZARD_TERMS}
 """The three linear laws and their terms, in the order in which they are sampled."""
 
 SCALARS = (
@@ -90,7 +90,7 @@ def rate_design(x: Covariates) -> FloatArray:
     return _stack(x.log_rate, x.log_group, x.log_prompts)
 
 
-def depression_design(x: Covariates) -> FloatArray:
+def plateau_loss_design(x: Covariates) -> FloatArray:
     """Design matrix of the plateau loss, shape (..., 5); temperature falls with the batch P G."""
     return _stack(
         1.0,
@@ -182,7 +182,7 @@ def at_reference(population: Mapping[str, Any], log_stiffness: Any) -> dict[str,
     Parameters
     ----------
     population : mapping of str to array_like
-        Its ``depression.level`` is log D where the stiffness is ``ANCHOR_STIFFNESS``, its
+        Its ``plateau_loss.level`` is log D where the stiffness is ``ANCHOR_STIFFNESS``, its
         ``hazard.level`` the log collapse rate per step where D is 1: neither knows
         in which units or how boldly the pilots chose their learning rates.
     log_stiffness : array_like
@@ -194,18 +194,18 @@ def at_reference(population: Mapping[str, Any], log_stiffness: Any) -> dict[str,
         With both levels at the pilots' reference configuration, as the laws use them.
     """
     above = log_stiffness - np.log(ANCHOR_STIFFNESS)
-    loss = population["depression.level"] + population["depression.learning_rate"] * above
+    loss = population["plateau_loss.level"] + population["plateau_loss.learning_rate"] * above
     hazard = population["hazard.level"] + HAZARD_PER_LOSS * loss
-    return {**population, "depression.level": loss, "hazard.level": hazard}
+    return {**population, "plateau_loss.level": loss, "hazard.level": hazard}
 
 
 def at_anchor(population: Mapping[str, Any], log_stiffness: Any) -> dict[str, Any]:
     """Undo :func:`at_reference`: levels as the priors speak of them."""
     above = log_stiffness - np.log(ANCHOR_STIFFNESS)
-    loss = population["depression.level"]
+    loss = population["plateau_loss.level"]
     hazard = population["hazard.level"] - HAZARD_PER_LOSS * loss
-    anchored = loss - population["depression.learning_rate"] * above
-    return {**population, "depression.level": anchored, "hazard.level": hazard}
+    anchored = loss - population["plateau_loss.learning_rate"] * above
+    return {**population, "plateau_loss.level": anchored, "hazard.level": hazard}
 
 
 class GroupLevel(NamedTuple):
@@ -282,7 +282,7 @@ def reference_plateau(population: Mapping[str, Any], group: GroupLevel, log_para
     plateau : array_like
         Cold plateau less what temperature takes of it, in scaled reward units.
     """
-    log_loss = population["depression.level"] + population["depression.size"] * log_parameters
+    log_loss = population["plateau_loss.level"] + population["plateau_loss.size"] * log_parameters
     return group.cold_plateau * np.exp(-np.exp(np.clip(log_loss, *LOG_LOSS_ENDS)))
 
 
@@ -307,7 +307,7 @@ def run_level(
     log_rate_factor : array_like
         Rate law relative to the reference: ``rate_design @ rate``.
     log_loss : array_like
-        log D: ``depression_design @ depression``.
+        log D: ``plateau_loss_design @ plateau_loss``.
     offsets : tuple of array_like
         The run's own plateau, stiffness and shape, standard normal.
     log_onset : array_like

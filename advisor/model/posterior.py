@@ -169,10 +169,10 @@ class Posterior:
         Levels of plateau loss and collapse are kept at the pilots' reference; priors speak of them
         at anchors that do not depend on the pilots (`equations.at_reference`).
         """
-        anchored = ("depression.level", "hazard.level")
+        anchored = ("plateau_loss.level", "hazard.level")
         if name not in anchored:
             return self.flat(name)
-        population = {key: self.flat(key) for key in (*anchored, "depression.learning_rate")}
+        population = {key: self.flat(key) for key in (*anchored, "plateau_loss.learning_rate")}
         stiffness = eq.task_log_stiffness(self.flat("headroom_logit"), self.flat("log_slope"))
         return np.asarray(eq.at_anchor(population, stiffness)[name])
 

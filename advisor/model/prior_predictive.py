@@ -130,7 +130,7 @@ def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> Pri
         population,
         group,
         np.zeros(draws),
-        population["depression.level"],
+        population["plateau_loss.level"],
         (luck[0], luck[1], luck[2]),
         log_onset,
         float(INTERVAL),

@@ -70,9 +70,9 @@ def _anchored(population: Any, task_level: Any, seen: Mapping[str, Any]) -> Any:
     See `equations.at_reference`.
     """
     names = eq.population_names()
-    loss, hazard = names.index("depression.level"), names.index("hazard.level")
+    loss, hazard = names.index("plateau_loss.level"), names.index("hazard.level")
     stiffness = (task_level[1] + pt.softplus(-task_level[0])).mean()
-    by_rate = population[names.index("depression.learning_rate")]
+    by_rate = population[names.index("plateau_loss.learning_rate")]
     shifts = {
         loss: by_rate * (stiffness - np.log(eq.ANCHOR_STIFFNESS)),
         hazard: eq.HAZARD_PER_LOSS * population[loss],

@@ -40,6 +40,87 @@ def temperature(
     return learning_rate * sample_variance / (prompts_per_step * group_size)
 
 
+<<<<<<< HEAD
+=======
+def stationary_variance(
+    learning_rate: Any,
+    curvature: Any,
+    momentum: Any,
+    prompts_per_step: Any,
+    group_size: Any,
+    sample_variance: Any = 1.0,
+) -> Any:
+    """Stationary variance of the mode coordinate on policy, exact for the discrete recursion.
+
+    Parameters
+    ----------
+    learning_rate, curvature : array_like
+        eta and h; their product is the stiffness k per step.
+    momentum : array_like
+        In [0, 1), EMA form.
+    prompts_per_step, group_size : array_like
+        P and G.
+    sample_variance : array_like
+        Per-sample gradient variance s_g^2.
+
+    Returns
+    -------
+    variance : array_like
+        ``eta s_g^2 (1 + mu) / (P G h (2 (1 + mu) - eta (1 - mu) h))``; diverges at the on-policy
+        limit ``k (1 - mu) = 2 (1 + mu)``.
+
+    Notes
+    -----
+    The logged reward shows ``R'^2`` times this; the mean reward is lower by
+    :func:`mean_plateau_loss`. Both scales are learned apart.
+    """
+    heat = temperature(learning_rate, prompts_per_step, group_size, sample_variance)
+    return (
+        heat
+        * (1 + momentum)
+        / (curvature * (2 * (1 + momentum) - learning_rate * (1 - momentum) * curvature))
+    )
+
+
+def held_inflation(stiffness: Any, interval: Any) -> Any:
+    """Variance relative to K = 1 when the snapshot is held K steps, without momentum.
+
+    ``(2 - k) / (2 - K k)``: doubles half-way to the threshold ``K k = 2`` and diverges there, which
+    makes rising variance (and autocorrelation) the early warning.
+    """
+    return (2 - stiffness) / (2 - interval * stiffness)
+
+
+def mean_plateau_loss(reward_curvature: Any, variance: Any) -> Any:
+    """Mean reward lost to a fluctuation: ``|R''| Var(u) / 2``."""
+    return abs(reward_curvature) * variance / 2
+
+
+def reward_noise_variance(
+    within: Any, between: Any, group_size: Any, prompts_per_step: Any, rows: Any = 1
+) -> Any:
+    """Variance of a logged mean reward around the policy's expected reward, fresh prompts.
+
+    Parameters
+    ----------
+    within : array_like
+        E[p (1 - p)], mean variance of one completion's reward given its prompt.
+    between : array_like
+        Var(p) over prompts: a floor that G does not move.
+    group_size, prompts_per_step : array_like
+        G, and the prompts P behind one row.
+    rows : array_like
+        Rows (or ``logging_steps``) averaged into the value.
+
+    Returns
+    -------
+    variance : array_like
+        ``(within / G + between) / (P rows)``.
+    """
+    return (within / group_size + between) / (prompts_per_step * rows)
+
+
+>>>>>>> d11280b (Plateau loss is called so everywhere: plateau_loss was a second name for it)
 @dataclass(frozen=True)
 class PromptDifficulty:
     """Beta-distributed pass rate over prompts.

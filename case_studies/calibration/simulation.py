@@ -297,7 +297,7 @@ def curves(
         tall,
         level,
         _law(shared, "rate", eq.rate_design(x)),
-        _law(shared, "depression", eq.depression_design(x)),
+        _law(shared, "plateau_loss", eq.plateau_loss_design(x)),
         (luck[:, 0], luck[:, 1], luck[:, 2]),
         parameters["task_level"][:, 2, task],
         cohort.minibatches * cohort.epochs,

@@ -94,7 +94,7 @@ def learned(
 
     tasks = len(cohort.tasks)
     stiffness = eq.task_log_stiffness(draw("headroom_logit", tasks), draw("log_slope", tasks))
-    names = ("depression.level", "depression.learning_rate", "hazard.level")
+    names = ("plateau_loss.level", "plateau_loss.learning_rate", "hazard.level")
     population = {name: draw(name.replace(".", "_")) for name in names}
     level = eq.at_reference(population, stiffness)["hazard.level"]
     others = [getattr(prior, f"hazard_{term}") for term in eq.HAZARD_TERMS[1:]]

@@ -124,7 +124,7 @@ def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():
 
 def test_advice_does_not_pay_for_a_group_that_gains_nothing():
     # Where the group size does nothing, the smallest on offer must win.
-    useless = {"rate.group_size": 0.0, "depression.batch": 0.0, "hazard.batch": 0.0}
+    useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
     found = recommend(made_up(moved=useless), seed=1, weigh_pilots=False)
     assert found.settings.group_size == 4
     paying = recommend(made_up(moved={"rate.group_size": 0.5}), seed=1, weigh_pilots=False)

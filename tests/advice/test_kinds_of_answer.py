@@ -125,7 +125,7 @@ def test_binding_configuration_is_better_and_less_stable(posterior, advice):
 
 def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
     # A rate that the task hardly tolerates to lie far above what the reward gains from.
-    mild = made_up(moved={"hazard.level": -20.0, "depression.level": 0.5, "rate.group_size": 0.0})
+    mild = made_up(moved={"hazard.level": -20.0, "plateau_loss.level": 0.5, "rate.group_size": 0.0})
     found = recommend(mild, weigh_pilots=False, trials=1000)
     assert found.stability.probability > 0.99
     evaluate, lattice = decision(mild)

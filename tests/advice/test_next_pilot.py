@@ -77,7 +77,7 @@ def test_pilot_that_tells_is_chosen_over_one_that_cannot_move(uncertain):
 
 def test_cheaper_of_two_that_tell_alike_is_chosen():
     # Group sizes do nothing, so that the noise of a batch goes with its prompts alone.
-    useless = {"rate.group_size": 0.0, "depression.batch": 0.0, "hazard.batch": 0.0}
+    useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
     evaluate, lattice, (wide, narrow) = pilots(
         made_up(width=0.6, moved=useless),
         {"learning_rate": 5e-4, "group_size": 64},

@@ -214,10 +214,10 @@ def bold_and_narrow(width):
     """
     loss = np.random.default_rng(3).normal(0.0, width, (2, 200))
     posterior = made_up(
-        moved={"depression.level": -2.2, "hazard.level": -20.0, "log_run_plateau_spread": -3.0},
+        moved={"plateau_loss.level": -2.2, "hazard.level": -20.0, "log_run_plateau_spread": -3.0},
         width=0.02,
     )
-    uncertain = with_draws(posterior, depression__learning_rate=loss)
+    uncertain = with_draws(posterior, plateau_loss__learning_rate=loss)
     reference = posterior.meta.reference.learning_rate
     base = base_settings(posterior, decision(posterior)[0].forecaster.target)
     narrow = changed(base, learning_rate=reference)

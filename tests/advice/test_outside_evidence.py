@@ -125,7 +125,7 @@ def test_advice_inside_the_evidence_is_neither(posterior, advice):
     assert "Outside the evidence" not in advice.text
     assert not any("learning rates stop" in line for line in advice.assumptions)
     # The control: what was asked for beyond the cap is then on offer, and advised.
-    bold = made_up(moved={"hazard.level": -20.0, "depression.level": -20.0, "log_misfit": -9.0})
+    bold = made_up(moved={"hazard.level": -20.0, "plateau_loss.level": -20.0, "log_misfit": -9.0})
     rates = (1e-4, 1e-3, 3e-3, 1e-2)
     inside = recommend(bold, learning_rates=rates, trials=40, weigh_pilots=False)
     assert inside.settings.learning_rate == 1e-2

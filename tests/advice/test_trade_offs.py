@@ -169,7 +169,7 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
 @pytest.mark.parametrize(("factor", "is_named"), [(0.79, True), (0.81, False)])
 def test_terms_of_the_faster_one(posterior, factor, is_named):
     # The same curve at steps that take less time: half as many prompts, which do nothing here.
-    still = made_up(moved={"rate.prompts_per_step": 0.0, "depression.batch": 0.0})
+    still = made_up(moved={"rate.prompts_per_step": 0.0, "plateau_loss.batch": 0.0})
     evaluate, lattice = decision(still, cost=CostModel(fixed=0.0, generated=1.0, source="made up"))
     settings = next(s for s in lattice if s.learning_rate > 3e-4)
     chosen = evaluate(settings)
@@ -191,8 +191,8 @@ def test_nothing_is_faster_where_training_gains_nothing():
     # So hot that every plateau lies below the start.
     lost = made_up(
         moved={
-            "depression.level": 6.0,
-            "depression.learning_rate": 0.0,
+            "plateau_loss.level": 6.0,
+            "plateau_loss.learning_rate": 0.0,
             "hazard.level": -20.0,
             "log_misfit": -9.0,
         }
@@ -218,7 +218,7 @@ def test_nothing_is_named_where_nothing_else_was_tried(posterior):
 
 def test_alternatives_keep_to_the_choices():
     # Group sizes do nothing, so a pilot's own, which is not on offer, would be cheaper.
-    useless = {"rate.group_size": 0.0, "depression.batch": 0.0, "hazard.batch": 0.0}
+    useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
     found = recommend(made_up(moved=useless), group_sizes=(32, 64))
     assert found.settings.group_size == 32
     for other in found.alternatives:

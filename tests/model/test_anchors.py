@@ -30,7 +30,7 @@ from advisor.model.fast.tables import data_of, shape_of  # noqa: E402
 from advisor.model.priors import load_priors, preset_names  # noqa: E402
 from advisor.model.sampling import cohort_of  # noqa: E402
 
-ANCHORED = ("depression.level", "hazard.level")
+ANCHORED = ("plateau_loss.level", "hazard.level")
 NAMES = eq.population_names()
 
 
@@ -143,8 +143,8 @@ def test_prior_draws_have_the_moments_of_the_preset_at_the_anchors(preset, name)
         prior = getattr(priors, parameter.replace(".", "_"))
         assert np.abs(off(here[parameter], prior)).max() > 20
         assert np.corrcoef(here[parameter], stiffness)[0, 1] > 0.2
-    elsewhere = eq.at_anchor(here, stiffness + np.log(2))["depression.level"]
-    assert off(elsewhere, priors.depression_level)[0] < -5
+    elsewhere = eq.at_anchor(here, stiffness + np.log(2))["plateau_loss.level"]
+    assert off(elsewhere, priors.plateau_loss_level)[0] < -5
 
 
 def test_posterior_tells_its_draws_as_the_priors_speak_of_them():

@@ -20,7 +20,7 @@ STILL = {"log_headroom_spread": -30.0, "log_model_spread": -30.0}
 MINE = {
     "rate.learning_rate": 0.8,
     "curvature_exponent": 0.3,
-    "depression.level": -2.0,
+    "plateau_loss.level": -2.0,
     "log_run_plateau_spread": -1.0,
     "log_run_rate_spread": -1.2,
     "log_run_shape_spread": -0.6,

@@ -191,7 +191,7 @@ def test_coordinates_of_the_sampler_have_a_way_back(name):
         there = sampled(vector, block)
         np.testing.assert_allclose(natural(there, block), vector, rtol=1e-12, atol=1e-12)
         # Two move: what a cold run lacks at its plateau, as a sum and as a balance.
-        loss = eq.population_names().index("depression.level")
+        loss = eq.population_names().index("plateau_loss.level")
         task = np.bincount(cohort.task_of_group[cohort.group_of_run]).argmax()
         headroom = len(eq.population_names()) + task
         moved = np.flatnonzero(there != vector)
@@ -217,7 +217,7 @@ def test_way_back_holds_where_one_part_is_nothing(balance):
     cohort, data, family = case("two tasks")
     block = pack(data, shape_of(cohort))
     vector = flat(random_point(cohort, np.random.default_rng(94), family))
-    loss = eq.population_names().index("depression.level")
+    loss = eq.population_names().index("plateau_loss.level")
     vector[loss] = balance
     there = sampled(vector, block)
     assert np.all(np.isfinite(there))

@@ -29,7 +29,7 @@ def logit(share):
 def test_designs_worked_out_by_hand():
     one = Covariates(1.0, 2.0, 3.0, 5.0, 7.0, 11.0)
     np.testing.assert_array_equal(eq.rate_design(one), [1, 2, 3])
-    np.testing.assert_array_equal(eq.depression_design(one), [1, 1, -5, 18, 5])
+    np.testing.assert_array_equal(eq.plateau_loss_design(one), [1, 1, -5, 18, 5])
     np.testing.assert_array_equal(eq.hazard_design(one), [1, 1, -5, 7, 11, 5])
 
 
@@ -45,7 +45,7 @@ def test_designs_have_one_column_per_term_and_broadcast():
 def test_at_the_reference_only_the_level_of_a_law_counts():
     here = Covariates(*[0.0] * 6)
     assert not eq.rate_design(here).any()
-    for design in (eq.depression_design(here), eq.hazard_design(here)):
+    for design in (eq.plateau_loss_design(here), eq.hazard_design(here)):
         assert design.tolist() == [1.0, *[0.0] * (design.size - 1)]
 
 
@@ -187,7 +187,7 @@ def test_hazard_saturates_without_overflow():
 # Anchors ---------------------------------------------------------------------------------------
 
 ANY = st.floats(-50, 50)
-SPOKEN = {"depression.level": -5.0, "depression.learning_rate": 1.5, "hazard.level": -6.0}
+SPOKEN = {"plateau_loss.level": -5.0, "plateau_loss.learning_rate": 1.5, "hazard.level": -6.0}
 
 
 @LADDER
@@ -195,8 +195,8 @@ SPOKEN = {"depression.level": -5.0, "depression.learning_rate": 1.5, "hazard.lev
 def test_levels_have_a_way_back_to_their_anchors(loss, by_rate, hazard, other, log_stiffness):
     population = {
         "rate.learning_rate": other,
-        "depression.level": loss,
-        "depression.learning_rate": by_rate,
+        "plateau_loss.level": loss,
+        "plateau_loss.learning_rate": by_rate,
         "hazard.level": hazard,
     }
     there = eq.at_reference(population, log_stiffness)
@@ -205,7 +205,7 @@ def test_levels_have_a_way_back_to_their_anchors(loss, by_rate, hazard, other, l
     assert back == pytest.approx(population, rel=1e-9, abs=1e-9)
     forth = eq.at_reference(eq.at_anchor(population, log_stiffness), log_stiffness)
     assert forth == pytest.approx(population, rel=1e-9, abs=1e-9)
-    kept = ("rate.learning_rate", "depression.learning_rate")
+    kept = ("rate.learning_rate", "plateau_loss.learning_rate")
     assert [there[name] for name in kept] == [population[name] for name in kept]
 
 
@@ -218,17 +218,17 @@ def test_levels_have_a_way_back_for_many_draws_at_once():
     assert tuple(there) == tuple(back) == names
     for name in names:
         np.testing.assert_allclose(back[name], population[name], rtol=1e-12, atol=1e-12)
-        is_level = name in ("depression.level", "hazard.level")
+        is_level = name in ("plateau_loss.level", "hazard.level")
         assert np.all((there[name] == population[name]) != is_level)
 
 
 def test_levels_at_the_reference_worked_out_by_hand():
     # Twice as stiff as the anchor: the loss is 2^1.5 times as large, the rate that to the 1.3.
     there = eq.at_reference(SPOKEN, np.log(0.1))
-    assert np.exp(there["depression.level"]) == pytest.approx(np.exp(-5) * 2**1.5)
+    assert np.exp(there["plateau_loss.level"]) == pytest.approx(np.exp(-5) * 2**1.5)
     assert np.exp(there["hazard.level"]) == pytest.approx(np.exp(-6) * (np.exp(-5) * 2**1.5) ** 1.3)
     # At the anchors nothing moves.
-    hot = SPOKEN | {"depression.level": 0.0}
+    hot = SPOKEN | {"plateau_loss.level": 0.0}
     assert eq.at_reference(hot, np.log(0.05)) == hot
 
 
@@ -259,8 +259,8 @@ def test_anchored_levels_do_not_know_which_learning_rates_were_piloted(
 
     def spoken(moved, exponent=1.0, by_hazard=eq.HAZARD_PER_LOSS * by_rate):
         here = {
-            "depression.level": loss + by_rate * moved,
-            "depression.learning_rate": by_rate,
+            "plateau_loss.level": loss + by_rate * moved,
+            "plateau_loss.learning_rate": by_rate,
             "hazard.level": -4.0 + by_hazard * moved,
         }
         return eq.at_anchor(here, log_stiffness + exponent * moved)
@@ -271,7 +271,7 @@ def test_anchored_levels_do_not_know_which_learning_rates_were_piloted(
     assert spoken(log_factor) == pytest.approx(here, abs=1e-9)
     steep = spoken(log_factor, by_hazard=eq.HAZARD_PER_LOSS * by_rate + 0.5)
     assert steep["hazard.level"] - here["hazard.level"] == pytest.approx(0.5 * log_factor, abs=1e-9)
-    blunt = spoken(log_factor, exponent=0.75)["depression.level"] - here["depression.level"]
+    blunt = spoken(log_factor, exponent=0.75)["plateau_loss.level"] - here["plateau_loss.level"]
     assert blunt == pytest.approx(0.25 * by_rate * log_factor, abs=1e-9)
 
 
@@ -309,12 +309,12 @@ def test_slope_at_the_start_is_what_is_sampled():
 
 
 def test_plateau_at_the_reference_is_that_of_a_run_there_without_luck():
-    population = POPULATION | {"depression.level": -2.0, "depression.size": 0.3}
+    population = POPULATION | {"plateau_loss.level": -2.0, "plateau_loss.size": 0.3}
     group = eq.GroupLevel(0.2, 0.8, np.log(0.02))
     here = eq.reference_plateau(population, group, np.log(2.0))
     assert here == pytest.approx(0.8 * np.exp(-np.exp(-2.0) * 2**0.3))
     x = Covariates(0.0, 0.0, 0.0, np.log(2.0), 0.0, 0.0)
-    loss = eq.depression_design(x) @ [-2.0, 9.0, 9.0, 9.0, 0.3]
+    loss = eq.plateau_loss_design(x) @ [-2.0, 9.0, 9.0, 9.0, 0.3]
     run = eq.run_level(POPULATION, group, 0.0, loss, (0.0, 0.0, 0.0), 0.0, 1.0, 1.0)
     assert here == pytest.approx(run.plateau)
 

@@ -31,7 +31,7 @@ MINE = {
     "curvature_exponent": 0.3,
     "uncorrected_log_odds": 0.5,
     "hazard.level": -7.2,
-    "depression.level": -2.0,
+    "plateau_loss.level": -2.0,
 }
 LEVELS = {"headroom_logit": 0.7, "log_slope": -3.5, "start_logit": -1.2}
 SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
@@ -161,7 +161,7 @@ def lucky(**moved):
 
 
 def test_seed_noise_widens_a_forecast_by_its_own_size():
-    _, run = lucky(log_run_plateau_spread=np.log(0.2), **{"depression.level": -30.0})
+    _, run = lucky(log_run_plateau_spread=np.log(0.2), **{"plateau_loss.level": -30.0})
     assert np.std(np.log(run.plateau / (1 - run.plateau))) == pytest.approx(0.2, rel=0.06)
     assert max(np.ptp(np.log(run.stiffness)), np.ptp(np.log(run.dispersion))) < 1e-9
     _, run = lucky(log_run_rate_spread=np.log(0.2))
@@ -170,7 +170,7 @@ def test_seed_noise_widens_a_forecast_by_its_own_size():
 
 
 def test_loss_and_shape_of_a_new_run_spread_by_their_own_size():
-    group, run = lucky(log_run_loss_spread=np.log(0.5), **{"depression.level": -1.0})
+    group, run = lucky(log_run_loss_spread=np.log(0.5), **{"plateau_loss.level": -1.0})
     loss = -np.log(run.plateau / group.cold_plateau)
     assert np.std(np.log(loss)) == pytest.approx(0.5, rel=0.06)
     assert max(np.ptp(np.log(run.stiffness)), np.ptp(np.log(run.dispersion))) < 1e-9
@@ -184,7 +184,7 @@ def test_kinds_of_luck_are_drawn_apart():
     unit = dict.fromkeys(
         ("log_run_plateau_spread", "log_run_rate_spread", "log_run_shape_spread"), np.log(0.1)
     )
-    _, run = lucky(**unit, **{"depression.level": -30.0})
+    _, run = lucky(**unit, **{"plateau_loss.level": -30.0})
     parts = [np.log(run.plateau / (1 - run.plateau)), np.log(run.stiffness), np.log(run.dispersion)]
     correlation = np.corrcoef(parts)
     assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 0.1

@@ -19,7 +19,7 @@ STILL = {
     f"log_{name}_spread": -30.0
     for name in ("headroom", "model", "run_rate", "run_plateau", "run_shape", "run_loss")
 }
-ONE_MODE = {**STILL, "log_dispersion": -9.0, "log_onset": 0.0, "depression.level": -30.0}
+ONE_MODE = {**STILL, "log_dispersion": -9.0, "log_onset": 0.0, "plateau_loss.level": -30.0}
 """A single exponential without luck or loss."""
 
 PILOT = Plan(momentum=0.0)
@@ -29,7 +29,7 @@ def normal(mean, sd):
     return NormalPrior(mean=mean, sd=sd, source="made up for a test")
 
 
-WIDE = {"headroom_logit": normal(0.0, 2.0), "depression_level": normal(-30.0, 0.1)}
+WIDE = {"headroom_logit": normal(0.0, 2.0), "plateau_loss_level": normal(-30.0, 0.1)}
 
 
 def posed(posterior, priors=None, **draws):
@@ -89,7 +89,7 @@ def test_timescale_is_refused_from_its_limit_on(share):
 
 NO_SPREAD = {
     **{f"log_{name}_spread": normal(-30.0, 0.1) for name in ("headroom", "model")},
-    "depression_level": normal(-30.0, 0.1),
+    "plateau_loss_level": normal(-30.0, 0.1),
 }
 
 
@@ -122,7 +122,7 @@ def test_prior_widths_are_those_of_the_preset():
         "headroom_logit": normal(0.3, 0.8),
         "log_slope": normal(-3.0, 4.0),
         # However stiff, without loss.
-        "depression_learning_rate": normal(0.0, 1e-9),
+        "plateau_loss_learning_rate": normal(0.0, 1e-9),
         **NO_SPREAD,
     }
     found = gated(priors=plain, draws=10000)
@@ -139,11 +139,11 @@ def test_prior_width_of_a_plateau_holds_the_loss_that_goes_with_its_stiffness():
         "headroom_logit": normal(0.3, 1e-9),
         "log_slope": normal(-3.0, 0.5),
         **NO_SPREAD,
-        "depression_level": normal(-1.0, 1e-9),
+        "plateau_loss_level": normal(-1.0, 1e-9),
     }
 
     def width(by_rate):
-        priors = {**known, "depression_learning_rate": normal(by_rate, 1e-9)}
+        priors = {**known, "plateau_loss_learning_rate": normal(by_rate, 1e-9)}
         return gated(priors=priors, draws=10000).plateau.prior_width
 
     start, headroom = 1 / (1 + np.exp(1.4)), 1 / (1 + np.exp(-0.3))

@@ -71,7 +71,7 @@ def bases(cohort, point):
         x.log_parameters,
     )
     rate = eq.rate_design(x) @ laws["rate"]
-    loss = eq.depression_design(x) @ laws["depression"]
+    loss = eq.plateau_loss_design(x) @ laws["plateau_loss"]
     hazard = eq.hazard_design(x) @ laws["hazard"]
     hazard = hazard - np.log1p(np.exp(hazard) / eq.MOST_HAZARD)
     cold = np.log(level.cold_plateau / (1 - level.cold_plateau))
@@ -337,7 +337,7 @@ def test_gradient_adds_to_what_is_there():
 
 def test_loss_beyond_its_cap_has_no_slope():
     cohort, data, point = case("one run")
-    level = eq.population_names().index("depression.level")
+    level = eq.population_names().index("plateau_loss.level")
     for value, capped in ((-1.0, False), (9.0, True), (-40.0, True)):
         point["population"][level] = value
         found, slope = kernel(data, point)

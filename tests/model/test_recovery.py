@@ -75,8 +75,8 @@ TRUTH = Truth(
     log_run_shape_spread=-3.0,
     log_run_loss_spread=-3.0,
     log_misfit=-4.0,
-    depression__level=-3.5,
-    depression__learning_rate=1.5,
+    plateau_loss__level=-3.5,
+    plateau_loss__learning_rate=1.5,
 )
 
 

@@ -135,10 +135,10 @@ def spoken_of(posterior):
         - np.log(1 / (1 + np.exp(-posterior.flat("headroom_logit")[:, task])))
         for task in (0, 1)
     )
-    heat = posterior.flat("depression.learning_rate") * ((one + two) / 2 - np.log(0.05))
-    loss = posterior.flat("depression.level")
+    heat = posterior.flat("plateau_loss.learning_rate") * ((one + two) / 2 - np.log(0.05))
+    loss = posterior.flat("plateau_loss.level")
     hazard = posterior.flat("hazard.level") - 1.3 * loss
-    return {"depression.level": loss - heat, "hazard.level": hazard}
+    return {"plateau_loss.level": loss - heat, "hazard.level": hazard}
 
 
 def test_log_prior_counts_every_scaled_prior_once_and_no_offset():

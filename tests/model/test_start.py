@@ -56,7 +56,7 @@ def test_start_is_near_what_the_curves_show(name):
 @pytest.mark.parametrize("headroom", [1.2, 2.0])
 def test_start_of_noiseless_curves_is_nearer(headroom):
     """Without plateau loss, which a start takes for headroom that is not there."""
-    steps, cold = np.arange(60), TRUTH.moved(depression__level=-30.0)
+    steps, cold = np.arange(60), TRUTH.moved(plateau_loss__level=-30.0)
     truth = replace(cold, headroom_logit=headroom)
     runs = [p.run(truth.reward(p, steps), str(i)) for i, p in enumerate(SCENARIOS["one group"])]
     points = start_points(cohort_of(runs), PRIORS)

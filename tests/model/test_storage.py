@@ -11,8 +11,8 @@ from synthetic import PLANS, PRESET, Plan, cohort_of_plans, made_up, raw_draws, 
 
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
-from advisor.model import compat as _compat
 from advisor.forecast.fit import fit
+from advisor.model import compat as _compat
 from advisor.model import equations as eq
 from advisor.model.fast.density import expand_callback, pack
 from advisor.model.fast.sampler_coordinates import place
@@ -173,7 +173,7 @@ def test_levels_are_in_reward_units(bounds):
     # What temperature takes, at the reference, given back.
     sizes = np.log(np.array(posterior.meta.group_parameters) / posterior.meta.reference.parameters)
     level, by_size = (
-        posterior.draws[f"depression.{term}"][..., None] for term in ("level", "size")
+        posterior.draws[f"plateau_loss.{term}"][..., None] for term in ("level", "size")
     )
     loss = np.exp(np.minimum(level + by_size * sizes, 3.0))
     cold = (posterior.draws["plateau"] - low) / (high - low) * np.exp(loss)

@@ -49,7 +49,7 @@ def test_runs_stand_in_their_table():
         np.testing.assert_array_equal(table[:, column], getattr(cohort, name))
     x = cohort.covariates
     np.testing.assert_array_equal(table[:, columns.RUN_LOG_PARAMETERS], x.log_parameters)
-    laws = np.split(table, [columns.RUN_RATE, columns.RUN_DEPRESSION, columns.RUN_HAZARD], axis=1)
+    laws = np.split(table, [columns.RUN_RATE, columns.RUN_PLATEAU_LOSS, columns.RUN_HAZARD], axis=1)
     for found, law in zip(laws[1:], eq.LAWS, strict=True):
         np.testing.assert_array_equal(found, getattr(eq, f"{law}_design")(x))
     # No run is placed yet.

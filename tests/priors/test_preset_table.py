@@ -45,7 +45,7 @@ def test_every_entry_is_a_row_whose_interval_holds_what_it_should(name):
         ("log_slope", "exp"),
         ("log_stiffness_ratio", "exp"),
         ("hazard_level", "exp"),
-        ("depression_level", "exp"),
+        ("plateau_loss_level", "exp"),
         ("hazard_learning_rate", "as is"),
         ("curvature_exponent", "as is"),
     ],

@@ -51,7 +51,7 @@ def test_the_start_has_the_quantiles_of_its_entry(name):
 
 
 def test_the_plateau_has_the_quantiles_of_headroom_where_nothing_else_speaks():
-    fixed = {"start_logit": (-20.0, 1e-9), "depression_level": (-20.0, 1e-9)}
+    fixed = {"start_logit": (-20.0, 1e-9), "plateau_loss_level": (-20.0, 1e-9)}
     fixed |= dict.fromkeys(("log_headroom_spread", "log_run_plateau_spread"), (-20.0, 1e-9))
     priors = changed(headroom_logit=(0.3, 0.9), **fixed)
     found = prior_predictive(priors, draws=20_000)
@@ -64,14 +64,14 @@ def test_the_plateau_has_the_quantiles_of_headroom_where_nothing_else_speaks():
 def moving(stiffness, **moments):
     """A preset whose task has one stiffness per step, known as is how fast the loss grows."""
     slope = np.log(stiffness) - np.log1p(np.exp(-1.5))
-    known = {"headroom_logit": 1.5, "log_slope": slope, "depression_learning_rate": 1.8}
+    known = {"headroom_logit": 1.5, "log_slope": slope, "plateau_loss_learning_rate": 1.8}
     return changed(**{name: (mean, 1e-9) for name, mean in known.items()}, **moments)
 
 
 @pytest.mark.parametrize("faster", [0.5, 1.0, 2.0])
 def test_the_loss_lowers_the_plateau(faster):
     cold, hot = (
-        prior_predictive(moving(0.05 * faster, depression_level=(level, 0.1)))
+        prior_predictive(moving(0.05 * faster, plateau_loss_level=(level, 0.1)))
         for level in (-8.0, -0.7)
     )
     np.testing.assert_array_equal(cold.start, hot.start)
@@ -105,7 +105,7 @@ def test_a_faster_preset_gets_there_sooner():
 @pytest.mark.parametrize("loss", [0.1, 1.0, 3.0])
 def test_collapses_follow_the_hazard(rate, loss):
     """Known where a run loses a plateau loss of 1, and larger the more it loses."""
-    levels = {"hazard_level": (np.log(rate), 1e-9), "depression_level": (np.log(loss), 1e-9)}
+    levels = {"hazard_level": (np.log(rate), 1e-9), "plateau_loss_level": (np.log(loss), 1e-9)}
     found = prior_predictive(moving(0.05, **levels))
     hazard = rate * loss**1.3
     hazard = hazard / (1 + hazard / 0.1)

@@ -21,7 +21,7 @@ def rows(posterior: Posterior) -> dict[str, Any]:
 
 
 def test_every_exponent_has_a_row(posterior: Posterior) -> None:
-    levels = {"depression.level", "hazard.level"}
+    levels = {"plateau_loss.level", "hazard.level"}
     terms = {f"{law}.{term}" for law, own in eq.LAWS.items() for term in own}
     assert set(rows(posterior)) == {*terms, "curvature_exponent"} - levels
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from theory_oracles import (
     held_inflation,
-    mean_depression,
+    mean_plateau_loss,
     reward_noise_variance,
     stationary_variance,
 )
@@ -92,12 +92,12 @@ def test_fluctuation_diverges_at_the_on_policy_limit(momentum):
     assert nearer / near == pytest.approx(10, rel=1e-3)
 
 
-def test_temperature_and_mean_depression_by_hand():
+def test_temperature_and_mean_plateau_loss_by_hand():
     assert temperature(0.02, 8, 4, 1.6) == pytest.approx(0.001)
-    assert mean_depression(-3.0, 0.02) == mean_depression(3.0, 0.02) == pytest.approx(0.03)
+    assert mean_plateau_loss(-3.0, 0.02) == mean_plateau_loss(3.0, 0.02) == pytest.approx(0.03)
     sample = np.random.default_rng(5).normal(0, 0.1, 400_000)
     lost = 0.7 - (0.7 - 3.0 * sample**2 / 2).mean()
-    assert lost == pytest.approx(mean_depression(-3.0, 0.01), rel=0.02)
+    assert lost == pytest.approx(mean_plateau_loss(-3.0, 0.01), rel=0.02)
 
 
 @LADDER

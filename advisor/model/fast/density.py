@@ -23,8 +23,8 @@ from advisor.theory.arrays import FloatArray
 
 _HEADER = 9
 _LEVELS = len(LEVELS)
-_LOSS_LEVEL = population_names().index("depression.level")
-_LOSS_BY_RATE = population_names().index("depression.learning_rate")
+_LOSS_LEVEL = population_names().index("plateau_loss.level")
+_LOSS_BY_RATE = population_names().index("plateau_loss.learning_rate")
 _HAZARD_LEVEL = population_names().index("hazard.level")
 _LOG_ANCHOR = float(np.log(ANCHOR_STIFFNESS))
 _TASK_TERMS = 3

@@ -26,7 +26,6 @@ from advisor.model.fast.tables import (
     RUN_CLIPPED,
     RUN_COLLAPSED,
     RUN_CORRECTED,
-    RUN_DEPRESSION,
     RUN_EXPOSURE,
     RUN_HAZARD,
     RUN_INTERVAL,
@@ -34,6 +33,7 @@ from advisor.model.fast.tables import (
     RUN_MEAN_AGE,
     RUN_MOMENTUM,
     RUN_PLACES,
+    RUN_PLATEAU_LOSS,
     RUN_RATE,
 )
 from advisor.theory.spectrum import SMALLEST_MOMENTUM
@@ -54,8 +54,8 @@ _LEAST_LOG_LOSS, _MOST_LOG_LOSS = eq.LOG_LOSS_ENDS
 _LEAST_LOG_HAZARD, _MOST_LOG_HAZARD = eq.LOG_HAZARD_ENDS
 _MOST_HAZARD = eq.MOST_HAZARD
 _NAMES = eq.population_names()
-_RATE, _DEPRESSION, _HAZARD = (_NAMES.index(f"{law}.{eq.LAWS[law][0]}") for law in eq.LAWS)
-_RATES, _DEPRESSIONS, _HAZARDS = (len(terms) for terms in eq.LAWS.values())
+_RATE, _PLATEAU_LOSS, _HAZARD = (_NAMES.index(f"{law}.{eq.LAWS[law][0]}") for law in eq.LAWS)
+_RATES, _PLATEAU_LOSSES, _HAZARDS = (len(terms) for terms in eq.LAWS.values())
 _CURVATURE = _NAMES.index("curvature_exponent")
 _DISPERSION = _NAMES.index("log_dispersion")
 _LIMIT = _NAMES.index("log_progress_limit")
@@ -216,8 +216,8 @@ def _law_base(
 def _loss_base(population: Any, row: Any) -> Any:
     """Log plateau loss that the law gives a run."""
     base = 0.0
-    for i in range(_DEPRESSIONS):
-        base += population[_DEPRESSION + i] * row[RUN_DEPRESSION + i]
+    for i in range(_PLATEAU_LOSSES):
+        base += population[_PLATEAU_LOSS + i] * row[RUN_PLATEAU_LOSS + i]
     return base
 
 
@@ -575,8 +575,8 @@ def log_likelihood(
         a_loss -= a_luck * row[RUN_PLACES + 1]
         if 1 - cold > LEAST_GAP:
             a_cold -= a_luck * row[RUN_PLACES] / (cold * (1 - cold))
-        for i in range(_DEPRESSIONS):
-            d_population[_DEPRESSION + i] += a_loss * row[RUN_DEPRESSION + i]
+        for i in range(_PLATEAU_LOSSES):
+            d_population[_PLATEAU_LOSS + i] += a_loss * row[RUN_PLATEAU_LOSS + i]
         a_start += a_cold * (1 - headroom)
         d_start[group] += a_start * start * (1 - start)
         a_headroom = (a_cold * (1 - start) * headroom - a_law) * (1 - headroom)

@@ -208,8 +208,8 @@ def _bases(data: Mapping[str, Any], shape: Shape, point: FloatArray) -> tuple[_B
         values["group_offset"][1, group],
         table[:, columns.RUN_LOG_PARAMETERS],
     )
-    rate = table[:, columns.RUN_RATE : columns.RUN_DEPRESSION] @ laws["rate"]
-    loss = table[:, columns.RUN_DEPRESSION : columns.RUN_HAZARD] @ laws["depression"]
+    rate = table[:, columns.RUN_RATE : columns.RUN_PLATEAU_LOSS] @ laws["rate"]
+    loss = table[:, columns.RUN_PLATEAU_LOSS : columns.RUN_HAZARD] @ laws["plateau_loss"]
     cold = np.clip(level.cold_plateau, LEAST_GAP, 1 - LEAST_GAP)
     bases = _Bases(
         np.log(cold / (1 - cold)),

@@ -33,8 +33,8 @@ RUN_COLLAPSED = 6
 RUN_EXPOSURE = 7
 RUN_PLACES = 8
 RUN_RATE = RUN_PLACES + 3 * len(eq.RUN_OFFSETS)
-RUN_DEPRESSION = RUN_RATE + len(eq.RATE_TERMS)
-RUN_HAZARD = RUN_DEPRESSION + len(eq.DEPRESSION_TERMS)
+RUN_PLATEAU_LOSS = RUN_RATE + len(eq.RATE_TERMS)
+RUN_HAZARD = RUN_PLATEAU_LOSS + len(eq.PLATEAU_LOSS_TERMS)
 RUN_COLUMNS = RUN_HAZARD + len(eq.HAZARD_TERMS)
 """Columns of the table of runs; the designs of the laws start at theirs, and so do three numbers
 for each offset by which it is placed (`mode.place`)."""
@@ -124,8 +124,8 @@ def _runs(cohort: Cohort) -> FloatArray:
     table[:, RUN_MEAN_AGE] = cohort.mean_age
     table[:, RUN_COLLAPSED] = cohort.collapsed
     table[:, RUN_EXPOSURE] = cohort.exposure
-    table[:, RUN_RATE:RUN_DEPRESSION] = eq.rate_design(x)
-    table[:, RUN_DEPRESSION:RUN_HAZARD] = eq.depression_design(x)
+    table[:, RUN_RATE:RUN_PLATEAU_LOSS] = eq.rate_design(x)
+    table[:, RUN_PLATEAU_LOSS:RUN_HAZARD] = eq.plateau_loss_design(x)
     table[:, RUN_HAZARD:] = eq.hazard_design(x)
     return table
 

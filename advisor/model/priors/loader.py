@@ -69,11 +69,11 @@ class Priors(BaseModel):
     rate_learning_rate: NormalPrior
     rate_group_size: NormalPrior
     rate_prompts_per_step: NormalPrior
-    depression_level: NormalPrior
-    depression_learning_rate: NormalPrior
-    depression_batch: NormalPrior
-    depression_refresh_interval: NormalPrior
-    depression_size: NormalPrior
+    plateau_loss_level: NormalPrior
+    plateau_loss_learning_rate: NormalPrior
+    plateau_loss_batch: NormalPrior
+    plateau_loss_refresh_interval: NormalPrior
+    plateau_loss_size: NormalPrior
     hazard_level: NormalPrior
     hazard_learning_rate: NormalPrior
     hazard_batch: NormalPrior

@@ -13,7 +13,7 @@ from advisor.model.priors.loader import HalfNormalPrior, NormalPrior, Priors
 INTERVAL = 0.8
 """Probability of the central interval of an entry."""
 
-LOG_LEVELS = ("depression_level", "hazard_level")
+LOG_LEVELS = ("plateau_loss_level", "hazard_level")
 """Levels of the laws, which are linear in logs although their names do not say so."""
 
 

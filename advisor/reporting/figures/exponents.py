@@ -28,13 +28,13 @@ LAWS: dict[str, tuple[str, dict[str, str]]] = {
             "curvature_exponent": "model size",
         },
     ),
-    "depression": (
+    "plateau_loss": (
         "Plateau loss D: exponent of",
         {
-            "depression.learning_rate": "learning rate",
-            "depression.batch": "1 / completions per step",
-            "depression.refresh_interval": "refresh interval",
-            "depression.size": "model size",
+            "plateau_loss.learning_rate": "learning rate",
+            "plateau_loss.batch": "1 / completions per step",
+            "plateau_loss.refresh_interval": "refresh interval",
+            "plateau_loss.size": "model size",
         },
     ),
     "hazard": (
@@ -54,8 +54,8 @@ THEORY: dict[str, tuple[tuple[float, str], ...]] = {
     "rate.learning_rate": ((1.0, "SGD"),),
     "rate.group_size": ((0.0, "invariance"), (0.5, "AdamW in noise")),
     "rate.prompts_per_step": ((0.0, "invariance"), (0.5, "AdamW in noise")),
-    "depression.learning_rate": ((1.0, "temperature"),),
-    "depression.batch": ((0.5, "AdamW in noise"), (1.0, "SGD")),
+    "plateau_loss.learning_rate": ((1.0, "temperature"),),
+    "plateau_loss.batch": ((0.5, "AdamW in noise"), (1.0, "SGD")),
 }
 """Where the theory (sections 5 and 6) has a value: that, and what it holds for."""
 
