@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from synthetic import KNOWN_SIZES, PRESET, Plan, Truth, simulate
 
-from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.families import SPECTRUM
 from advisor.model.fast.tables import RUN_PLACES, data_of, shape_of, shapes_of
+from advisor.model.parameters import POPULATION
 from advisor.model.priors import load_priors
 from advisor.model.sampling import cohort_of
 
@@ -81,7 +81,7 @@ def random_point(cohort: Cohort, rng: np.random.Generator, family: Any = SPECTRU
     data = data_of(cohort, PRIORS, family)
     mean, spread = data["prior_mean"].copy(), data["prior_sd"].copy()
     for term, value in KNOWN_SIZES.items():
-        at = eq.population_names().index(term)
+        at = POPULATION.index(term)
         mean[at], spread[at] = value, 0.5
     level, sd = data["level_mean"], data["level_sd"]
     centre = {

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from advisor._version import VERSION
-from advisor.findings.learned_priors import GROUP_LEVELS, TASK_LEVELS
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
+from advisor.model.parameters import GROUP_LEVELS, POPULATION, TASK_LEVELS
 from advisor.model.posterior import SCHEMA, Convergence, Meta, Posterior, Provenance, RunSummary
 from advisor.model.priors import Priors, load_priors
 from advisor.run.settings import PartialSettings
@@ -22,7 +22,7 @@ CHAINS, DRAWS = 2, 500
 
 def parameters() -> dict[str, str]:
     """Parameters that a study can teach, by the name of their entry."""
-    names = (*eq.population_names(), *TASK_LEVELS, *GROUP_LEVELS)
+    names = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS)
     return {name.replace(".", "_"): name for name in names}
 
 

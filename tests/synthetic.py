@@ -11,6 +11,7 @@ import numpy as np
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Covariates, Reference, build_cohort
 from advisor.model.families import SPECTRUM, Family
+from advisor.model.parameters import LAWS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors, load_priors
 from advisor.run.pilot_run import PilotRun
@@ -104,7 +105,7 @@ def prior_means(
     But for the size laws: few models stand a hundred times the size as the prior expects.
     """
     priors = load_priors(PRESET)
-    means = {name: getattr(priors, name.replace(".", "_")).mean for name in eq.population_names()}
+    means = {name: getattr(priors, name.replace(".", "_")).mean for name in POPULATION}
     means |= KNOWN_SIZES
     stiffness = eq.task_log_stiffness(np.array([headroom_logit]), np.array([log_slope]))
     return {name: float(mean) for name, mean in eq.at_reference(means, stiffness).items()}
@@ -139,7 +140,7 @@ class Truth:
 
     def law(self, name: str, plan: Plan) -> float:
         design = getattr(eq, f"{name}_design")(self.covariates(plan))
-        return float(design @ [self.population[f"{name}.{term}"] for term in eq.LAWS[name]])
+        return float(design @ [self.population[f"{name}.{term}"] for term in LAWS[name]])
 
     def group(self, plan: Plan) -> eq.GroupLevel:
         return eq.group_level(
@@ -193,7 +194,7 @@ def simulate(truth: Truth, plan: Plan, rng: np.random.Generator, name: str = "ru
 
     A run collapses at ``plan.collapse``: its policy loses everything within six steps.
     """
-    luck = rng.standard_normal(len(eq.RUN_OFFSETS))
+    luck = rng.standard_normal(len(RUN_EFFECTS))
     interval = plan.minibatches * plan.epochs
     rows = np.arange(1, plan.steps + 1)
     behind = policy_steps(rows, plan.minibatches, plan.epochs, plan.lag or 0)
@@ -324,9 +325,9 @@ def raw_draws(
     groups, runs = len(cohort.groups), len(cohort.runs)
     levels = around(["headroom_logit", "log_slope", "log_onset"], len(cohort.tasks))
     tests = around(["eval_start_logit", "log_eval_gain"], groups)
-    population = around(eq.population_names())
+    population = around(POPULATION)
     if is_prior:
-        anchored = dict(zip(eq.population_names(), np.moveaxis(population, -1, 0), strict=True))
+        anchored = dict(zip(POPULATION, np.moveaxis(population, -1, 0), strict=True))
         stiffness = eq.task_log_stiffness(levels[..., 0], levels[..., 1])
         population = np.stack(list(eq.at_reference(anchored, stiffness).values()), axis=-1)
     return {
@@ -335,5 +336,5 @@ def raw_draws(
         "start_logit": around(["start_logit"], groups)[..., 0],
         "eval_level": np.swapaxes(tests, 2, 3),
         "group_offset": width * rng.standard_normal((2, draws, 2, groups)),
-        "run_offset": width * rng.standard_normal((2, draws, len(eq.RUN_OFFSETS), runs)),
+        "run_offset": width * rng.standard_normal((2, draws, len(RUN_EFFECTS), runs)),
     }

@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from advisor.model import equations as eq
+from advisor.model.parameters import LAWS
 from advisor.model.posterior import MIN_SIZES, Meta, Posterior, RunSummary
 from advisor.theory.arrays import FloatArray, IntArray
 
@@ -140,14 +140,14 @@ def informed_share(posterior: Posterior) -> dict[str, float]:
     -------
     share : dict of str to float
         ``1 - (posterior sd / prior sd)^2`` for every ``rate.*``, ``plateau_loss.*``,
-        ``hazard.*`` and ``curvature_exponent``: near 0 where the posterior repeats the prior, near 1 where the
-        pilots decide, below 0 where the draws spread wider than the prior.
+        ``hazard.*`` and ``curvature_exponent``: near 0 where the posterior repeats the prior,
+        near 1 where the pilots decide, below 0 where the draws spread wider than the prior.
 
     Notes
     -----
     Posterior contraction (Betancourt, arXiv:1803.08393).
     """
-    terms = [f"{law}.{term}" for law, terms in eq.LAWS.items() for term in terms]
+    terms = [f"{law}.{term}" for law, terms in LAWS.items() for term in terms]
     return {
         name: 1.0 - float(np.std(posterior.as_in_priors(name))) ** 2 / prior.sd**2
         for name in (*terms, "curvature_exponent")

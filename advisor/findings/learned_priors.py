@@ -23,17 +23,11 @@ from advisor.findings.meta_analysis import (
     new_study,
     without_prior,
 )
-from advisor.model import equations as eq
+from advisor.model.parameters import GROUP_LEVELS, POPULATION, TASK_LEVELS
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors, load_priors, preset_names
 from advisor.model.priors.loader import NormalPrior
 from advisor.model.priors.table import prior_entries
-
-TASK_LEVELS = ("headroom_logit", "log_slope", "log_onset")
-"""Entries that each task has of its own."""
-
-GROUP_LEVELS = ("start_logit", "eval_start_logit", "log_eval_gain")
-"""Entries that each model on a task has of its own."""
 
 HASH = 8
 """Characters of a data hash that a source names."""
@@ -133,7 +127,7 @@ def _base(posteriors: Sequence[Posterior], base: Priors | str | None) -> Priors:
 
 def _estimates(posteriors: Sequence[Posterior], entry: str) -> Estimates | None:
     """Estimates of one entry, or None where no posterior says anything about it."""
-    parameter = {name.replace(".", "_"): name for name in eq.population_names()}.get(entry, entry)
+    parameter = {name.replace(".", "_"): name for name in POPULATION}.get(entry, entry)
     values, errors, units, sources = [], [], [], []
     for index, posterior in enumerate(posteriors):
         if parameter not in posterior.draws:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.model import equations as eq
+from advisor.model.parameters import POPULATION
 from advisor.model.posterior import Meta
 from advisor.theory.arrays import FloatArray
 
@@ -50,7 +51,7 @@ def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -
         prior = getattr(meta.priors, entry)
         return np.asarray(prior.mean + prior.sd * rng.standard_normal((size, *shape)))
 
-    population = {name: draw(name.replace(".", "_"), 1) for name in eq.population_names()}
+    population = {name: draw(name.replace(".", "_"), 1) for name in POPULATION}
     log_parameters = np.log(np.array(meta.group_parameters) / meta.reference.parameters)
     headroom, slope = (
         draw("headroom_logit", len(meta.tasks)),

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from advisor.model import equations as eq
-from advisor.model.fast.tables import LEVELS
+from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.posterior import Posterior
 from advisor.theory.arrays import FloatArray
 
@@ -47,7 +46,7 @@ def deciding_numbers(posterior: Posterior) -> dict[str, FloatArray]:
         quantities[f"stiffness [{task} / {model}]"] = np.log(posterior.flat("stiffness")[:, index])
     quantities["curvature exponent"] = posterior.flat("curvature_exponent")
     for law in ("rate", "hazard"):
-        for term in eq.LAWS[law]:
+        for term in LAWS[law]:
             name = f"{law} {term}" if term == "level" else f"{law} exponent of {term}"
             quantities[name] = posterior.flat(f"{law}.{term}")
     return quantities
@@ -110,7 +109,7 @@ def sensitive_lines(sensitivity: Mapping[str, float]) -> tuple[str, ...]:
 def log_prior(posterior: Posterior) -> FloatArray:
     """Log density of the scaled priors at each draw, up to a constant, shape (draws,)."""
     total = np.zeros(posterior.flat(LEVELS[0]).shape[0])
-    for name in (*eq.population_names(), *LEVELS):
+    for name in (*POPULATION, *LEVELS):
         prior = getattr(posterior.meta.priors, name.replace(".", "_"))
         values = posterior.as_in_priors(name).reshape(total.size, -1)
         total -= 0.5 * (((values - prior.mean) / prior.sd) ** 2).sum(axis=1)

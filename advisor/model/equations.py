@@ -18,39 +18,6 @@ from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
 from advisor.theory import Oscillator, decay, spectrum_decay
 from advisor.theory.arrays import FloatArray, namespace
 
-RATE_TERMS = ("learning_rate", "group_size", "prompts_per_step")
-"""Exponents of the rate law ``log k = log k_ref + a_eta log eta + a_G log G + a_P log P``."""
-
-PLATEAU_LOSS_TERMS = ("level", "learning_rate", "batch", "refresh_interval", "size")
-"""Terms of log D, the relative plateau loss from temperature: plateau = cold plateau x exp(-D)."""
-
-HAZARD_TERMS = ("level", "learning_rate", "batch", "minibatches", "epochs", "size")
-"""Terms of the log collapse rate per optimizer step at peak learning rate."""
-
-LAWS = {"rate": RATE_TERMS, "plateau_loss": PLATEAU_LOSS_TERMS, "hazard": HAZARD_TERMS}
-"""The three linear laws and their terms, in the order in which they are sampled."""
-
-SCALARS = (
-    "log_dispersion",
-    "curvature_exponent",
-    "log_progress_limit",
-    "log_noise_scale",
-    "log_misfit",
-    "log_eval_noise",
-    "log_headroom_spread",
-    "log_model_spread",
-    "log_run_rate_spread",
-    "log_run_plateau_spread",
-    "log_run_shape_spread",
-    "log_run_loss_spread",
-    "uncorrected_log_odds",
-    "within_log_odds",
-)
-"""What all runs share besides the laws; spreads are standard deviations, as natural logs."""
-
-RUN_OFFSETS = ("run_offset.plateau", "run_offset.stiffness", "run_offset.shape")
-"""What a run has of its own: seed noise on plateau and rate, and the shape of its curve."""
-
 STALE_LIMIT = 0.9
 """Largest s k A fed to the closed form: beyond it the damping would change sign."""
 
@@ -135,12 +102,6 @@ def clock_polynomial(table: FloatArray) -> FloatArray:
         ``S(a) = polynomial @ (1, a, a^2, a^3)``; exact for a constant schedule.
     """
     return np.asarray(table @ _NODES)
-
-
-def population_names() -> tuple[str, ...]:
-    """Every population parameter, in the order of the vector that is sampled."""
-    laws = tuple(f"{law}.{term}" for law, terms in LAWS.items() for term in terms)
-    return laws + SCALARS
 
 
 def hazard(log_law: Any) -> Any:

@@ -18,7 +18,7 @@ from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.families import Family
-from advisor.model.fast.tables import LEVELS
+from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.stacking import mixed
 from advisor.model.storage import read_netcdf, write_netcdf
@@ -189,7 +189,7 @@ class Posterior:
             for name in ("plateau", "stiffness"):
                 rows.append((f"{name} [{task} / {model}]", self.flat(name)[:, index]))
         rows.append(("curvature exponent", self.flat("curvature_exponent")))
-        rows += [(f"rate exponent of {term}", self.flat(f"rate.{term}")) for term in eq.RATE_TERMS]
+        rows += [(f"rate exponent of {term}", self.flat(f"rate.{term}")) for term in LAWS["rate"]]
         frame = pd.DataFrame(
             {
                 "mean": [values.mean() for _, values in rows],
@@ -294,7 +294,7 @@ def _dims() -> dict[str, tuple[str, ...]]:
             ),
             ("group",),
         ),
-        **dict.fromkeys(eq.RUN_OFFSETS, ("run",)),
+        **dict.fromkeys(RUN_EFFECTS, ("run",)),
     }
 
 
@@ -326,7 +326,7 @@ def make_posterior(
     seed : int
         Of the sampler.
     """
-    names = eq.population_names()
+    names = POPULATION
     draws = {name: raw["population"][:, :, i] for i, name in enumerate(names)}
     for name, values in zip(LEVELS[:3], np.moveaxis(raw["task_level"], 2, 0), strict=True):
         draws[name] = values
@@ -336,7 +336,7 @@ def make_posterior(
     draws["group_offset.headroom"], draws["group_offset.stiffness"] = np.moveaxis(
         raw["group_offset"], 2, 0
     )
-    for name, values in zip(eq.RUN_OFFSETS, np.moveaxis(raw["run_offset"], 2, 0), strict=True):
+    for name, values in zip(RUN_EFFECTS, np.moveaxis(raw["run_offset"], 2, 0), strict=True):
         draws[name] = values
     groups = eq.group_level(
         {name: draws[name][..., None] for name in names},

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.model import equations as eq
+from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
 from advisor.theory.arrays import FloatArray
@@ -111,7 +112,7 @@ def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> Pri
         prior: NormalPrior = getattr(priors, name)
         return np.asarray(prior.mean + prior.sd * rng.standard_normal(draws))
 
-    population = {name: draw(name.replace(".", "_")) for name in eq.population_names()}
+    population = {name: draw(name.replace(".", "_")) for name in POPULATION}
     log_onset = draw("log_onset")
     headroom, slope = draw("headroom_logit"), draw("log_slope")
     stiffness = eq.task_log_stiffness(headroom[:, None], slope[:, None])
@@ -125,7 +126,7 @@ def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> Pri
         rng.standard_normal(draws),
         0.0,
     )
-    luck = rng.standard_normal((len(eq.RUN_OFFSETS), draws))
+    luck = rng.standard_normal((len(RUN_EFFECTS), draws))
     run = eq.run_level(
         population,
         group,

@@ -18,7 +18,8 @@ import pytensor.tensor as pt
 
 from advisor.model import equations as eq
 from advisor.model.fast.operation import log_likelihood
-from advisor.model.fast.tables import LEVELS, Shape
+from advisor.model.fast.tables import Shape
+from advisor.model.parameters import LEVELS, POPULATION, RUN_EFFECTS
 
 
 def build_model(shape: Shape, data: Mapping[str, Any]) -> pm.Model:
@@ -37,14 +38,14 @@ def build_model(shape: Shape, data: Mapping[str, Any]) -> pm.Model:
         Named dims ``population_term``, ``task``, ``group`` (task, model), ``run``.
     """
     coords = {
-        "population_term": list(eq.population_names()),
+        "population_term": list(POPULATION),
         "task": range(shape.tasks),
         "group": range(shape.groups),
         "run": range(shape.runs),
         "task_term": LEVELS[:3],
         "eval_term": LEVELS[4:],
         "group_term": ["headroom", "stiffness"],
-        "run_term": list(eq.RUN_OFFSETS),
+        "run_term": list(RUN_EFFECTS),
     }
     with pm.Model(coords=coords) as model:
         seen = {name: pm.Data(name, values) for name, values in data.items()}
@@ -69,7 +70,7 @@ def _anchored(population: Any, task_level: Any, seen: Mapping[str, Any]) -> Any:
 
     See `equations.at_reference`.
     """
-    names = eq.population_names()
+    names = POPULATION
     loss, hazard = names.index("plateau_loss.level"), names.index("hazard.level")
     stiffness = (task_level[1] + pt.softplus(-task_level[0])).mean()
     by_rate = population[names.index("plateau_loss.learning_rate")]

@@ -15,7 +15,8 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, clock_table
 from advisor.model.families import Family
 from advisor.model.fast.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
-from advisor.model.fast.tables import LEVELS, data_of, shape_of, shapes_of, wander_persistence
+from advisor.model.fast.tables import data_of, shape_of, shapes_of, wander_persistence
+from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.sampling import cohort_of
 from advisor.run.pilot_run import PilotRun
@@ -236,12 +237,12 @@ def _evaluations(
 
 def _shared(parameters: Draws) -> dict[str, FloatArray]:
     """Population parameters by name, each of shape (draws,)."""
-    return dict(zip(eq.population_names(), parameters["population"].T, strict=True))
+    return dict(zip(POPULATION, parameters["population"].T, strict=True))
 
 
 def _law(shared: dict[str, FloatArray], law: str, matrix: FloatArray) -> FloatArray:
     """Value of a law for each run, shape (draws, runs)."""
-    terms = np.stack([shared[f"{law}.{term}"] for term in eq.LAWS[law]], axis=1)
+    terms = np.stack([shared[f"{law}.{term}"] for term in LAWS[law]], axis=1)
     return np.asarray(terms @ matrix.T)
 
 
@@ -345,7 +346,7 @@ def quantities(
     for group, (_, model) in enumerate(cohort.groups):
         out[f"plateau [{model}]"] = levels.cold_plateau[:, group]
         out[f"stiffness [{model}]"] = levels.log_stiffness[:, group]
-    for row, name in enumerate(eq.RUN_OFFSETS):
+    for row, name in enumerate(RUN_EFFECTS):
         out[name.replace("run_offset", "luck")] = parameters["run_offset"][:, row, WATCHED]
     out["log hazard of a run"] = log_hazard(cohort, parameters)[:, WATCHED]
     late = clock_table(cohort.settings[WATCHED], 2 * STEPS)[-1:]

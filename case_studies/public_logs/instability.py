@@ -15,6 +15,7 @@ from sources import Labelled
 
 from advisor.model import equations as eq
 from advisor.model.cohort import Covariates, Reference, planned_factors
+from advisor.model.parameters import LAWS
 from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import cohort_of
@@ -97,7 +98,7 @@ def learned(
     names = ("plateau_loss.level", "plateau_loss.learning_rate", "hazard.level")
     population = {name: draw(name.replace(".", "_")) for name in names}
     level = eq.at_reference(population, stiffness)["hazard.level"]
-    others = [getattr(prior, f"hazard_{term}") for term in eq.HAZARD_TERMS[1:]]
+    others = [getattr(prior, f"hazard_{term}") for term in LAWS["hazard"][1:]]
     mean = np.array([level.mean(), *(one.mean for one in others)])
     sd = np.array([level.std(), *(one.sd for one in others)])
     design = eq.hazard_design(cohort.covariates)

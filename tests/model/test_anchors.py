@@ -27,11 +27,12 @@ from advisor.model.fast.density import pack, sampled  # noqa: E402
 from advisor.model.fast.kernel import log_likelihood  # noqa: E402
 from advisor.model.fast.sampler_coordinates import density_of  # noqa: E402
 from advisor.model.fast.tables import data_of, shape_of  # noqa: E402
+from advisor.model.parameters import POPULATION  # noqa: E402
 from advisor.model.priors import load_priors, preset_names  # noqa: E402
 from advisor.model.sampling import cohort_of  # noqa: E402
 
 ANCHORED = ("plateau_loss.level", "hazard.level")
-NAMES = eq.population_names()
+NAMES = POPULATION
 
 
 def density(cohort, point, data=None):

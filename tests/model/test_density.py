@@ -33,7 +33,8 @@ from advisor.model.fast.density import (
 from advisor.model.fast.kernel import luck_of_runs
 from advisor.model.fast.sampler_coordinates import density_of
 from advisor.model.fast.start import start_points
-from advisor.model.fast.tables import LEVELS, data_of, shape_of, shapes_of
+from advisor.model.fast.tables import data_of, shape_of, shapes_of
+from advisor.model.parameters import LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import load_priors
 
 CASES = {
@@ -147,8 +148,8 @@ def test_model_names_its_dims_and_variables_as_the_draws_are_named():
     assert {name: tuple(model.named_vars_to_dims[name]) for name in dims} == dims
     assert [variable.name for variable in model.free_RVs] == list(dims)
     assert list(shapes_of(shape_of(cohort))) == list(dims)
-    assert tuple(model.coords["population_term"]) == eq.population_names()
-    assert tuple(model.coords["run_term"]) == eq.RUN_OFFSETS
+    assert tuple(model.coords["population_term"]) == POPULATION
+    assert tuple(model.coords["run_term"]) == RUN_EFFECTS
     levels = (*model.coords["task_term"], "start_logit", *model.coords["eval_term"])
     assert levels == LEVELS
     sizes = tuple(len(model.coords[name]) for name in ("task", "group", "run"))
@@ -191,9 +192,9 @@ def test_coordinates_of_the_sampler_have_a_way_back(name):
         there = sampled(vector, block)
         np.testing.assert_allclose(natural(there, block), vector, rtol=1e-12, atol=1e-12)
         # Two move: what a cold run lacks at its plateau, as a sum and as a balance.
-        loss = eq.population_names().index("plateau_loss.level")
+        loss = POPULATION.index("plateau_loss.level")
         task = np.bincount(cohort.task_of_group[cohort.group_of_run]).argmax()
-        headroom = len(eq.population_names()) + task
+        headroom = len(POPULATION) + task
         moved = np.flatnonzero(there != vector)
         assert sorted(moved) == sorted((loss, headroom))
         lacking = np.exp(-vector[headroom]) + np.exp(vector[loss])
@@ -217,7 +218,7 @@ def test_way_back_holds_where_one_part_is_nothing(balance):
     cohort, data, family = case("two tasks")
     block = pack(data, shape_of(cohort))
     vector = flat(random_point(cohort, np.random.default_rng(94), family))
-    loss = eq.population_names().index("plateau_loss.level")
+    loss = POPULATION.index("plateau_loss.level")
     vector[loss] = balance
     there = sampled(vector, block)
     assert np.all(np.isfinite(there))
@@ -324,7 +325,7 @@ def test_density_is_finite_far_from_the_prior_means(preset, reach, family):
         # Where the priors speak of the levels, and as if they spoke of those at the reference.
         point = unflat(vector, cohort)
         stiffness = eq.task_log_stiffness(*point["task_level"][:2])
-        spoken = dict(zip(eq.population_names(), point["population"], strict=True))
+        spoken = dict(zip(POPULATION, point["population"], strict=True))
         point["population"] = np.array(list(eq.at_reference(spoken, stiffness).values()))
         widest = max(widest, np.ptp(flat(point) - vector))
         for place in (vector, flat(point)):
@@ -374,7 +375,7 @@ def test_point_without_a_finite_density_is_refused(broken):
     block = pack(data, shape_of(cohort))
     vector = flat(random_point(cohort, np.random.default_rng(90), family))
     assert through_c(block, vector)[0] == 0
-    for index in (eq.population_names().index("log_noise_scale"), vector.size - 1):
+    for index in (POPULATION.index("log_noise_scale"), vector.size - 1):
         if broken == 1e4 and index == vector.size - 1:
             continue  # far away, but a number
         moved = vector.copy()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
+from advisor.model.parameters import LAWS
 from advisor.theory import coefficients, cumulative_clock, schedule_factors, trajectory
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=100)
@@ -35,11 +36,11 @@ def test_designs_worked_out_by_hand():
 
 def test_designs_have_one_column_per_term_and_broadcast():
     many = Covariates(np.arange(4.0), 0.0, np.ones(4), 2.0, 0.0, np.zeros(4))
-    for law, terms in eq.LAWS.items():
+    for law, terms in LAWS.items():
         design = getattr(eq, f"{law}_design")(many)
         assert design.shape == (4, len(terms))
         np.testing.assert_array_equal(design[:, terms.index("learning_rate")], np.arange(4))
-    assert len(set(eq.population_names())) == 14 + len(eq.SCALARS)
+    assert len(set(POPULATION)) == 14 + len(SCALARS)
 
 
 def test_at_the_reference_only_the_level_of_a_law_counts():
@@ -211,7 +212,7 @@ def test_levels_have_a_way_back_to_their_anchors(loss, by_rate, hazard, other, l
 
 def test_levels_have_a_way_back_for_many_draws_at_once():
     rng = np.random.default_rng(95)
-    names, stiffness = eq.population_names(), rng.normal(-4, 2, 500)
+    names, stiffness = POPULATION, rng.normal(-4, 2, 500)
     population = {name: rng.normal(0, 3, 500) for name in names}
     there = eq.at_reference(population, stiffness)
     back = eq.at_anchor(there, stiffness)

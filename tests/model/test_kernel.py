@@ -25,6 +25,7 @@ from advisor.model.families import FAMILIES, SPECTRUM
 from advisor.model.fast.density import log_density, pack, sampled
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 from advisor.model.fast.tables import RUN_PLACES, data_of, shape_of
+from advisor.model.parameters import LAWS, POPULATION
 from advisor.theory.oscillator import Oscillator, coefficients, damping_ratio, trajectory
 
 OSCILLATOR = FAMILIES["oscillator"]
@@ -57,8 +58,8 @@ def case(name, family=SPECTRUM, *, placed=False, seed=0):
 
 def bases(cohort, point):
     """What the laws give each run, on the scale of each kind of its luck, and its group."""
-    p = dict(zip(eq.population_names(), point["population"], strict=True))
-    laws = {law: np.array([p[f"{law}.{term}"] for term in eq.LAWS[law]]) for law in eq.LAWS}
+    p = dict(zip(POPULATION, point["population"], strict=True))
+    laws = {law: np.array([p[f"{law}.{term}"] for term in LAWS[law]]) for law in LAWS}
     x, group = cohort.covariates, cohort.group_of_run
     task = cohort.task_of_group[group]
     level = eq.group_level(
@@ -337,7 +338,7 @@ def test_gradient_adds_to_what_is_there():
 
 def test_loss_beyond_its_cap_has_no_slope():
     cohort, data, point = case("one run")
-    level = eq.population_names().index("plateau_loss.level")
+    level = POPULATION.index("plateau_loss.level")
     for value, capped in ((-1.0, False), (9.0, True), (-40.0, True)):
         point["population"][level] = value
         found, slope = kernel(data, point)
@@ -349,7 +350,7 @@ def test_loss_beyond_its_cap_has_no_slope():
 def test_hazard_has_its_slope_near_and_beyond_the_most(name):
     """From a hundredth of the most to where the law is cut off lest it overflow."""
     cohort, data, point = case(name)
-    here = [eq.population_names().index(f"hazard.{term}") for term in eq.HAZARD_TERMS]
+    here = [POPULATION.index(f"hazard.{term}") for term in LAWS["hazard"]]
     level, most = here[0], np.log(eq.MOST_HAZARD)
     slopes = []
     for law in (most - 5, most - 1, most, most + 1, most + 5, 20.0, 49.99, 50.0, 50.01, 80.0):
@@ -374,7 +375,7 @@ def test_hazard_has_its_slope_near_and_beyond_the_most(name):
 @pytest.mark.parametrize("law", [-1e4, 1e4])
 def test_hazard_far_out_stays_finite(law):
     _, data, point = case("all there is")
-    level = eq.population_names().index("hazard.level")
+    level = POPULATION.index("hazard.level")
     point["population"][level] = law
     found, slope = kernel(data, point)
     assert np.isfinite(found)

@@ -10,7 +10,6 @@ from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
 from scipy.special import expit
 from synthetic import Plan
 
-from advisor.model import equations as eq
 from advisor.model.families import FAMILIES
 from advisor.model.fast.density import log_density, natural, pack, sampled
 from advisor.model.fast.kernel import luck_of_runs
@@ -24,10 +23,11 @@ from advisor.model.fast.sampler_coordinates import (
 )
 from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
+from advisor.model.parameters import POPULATION
 from advisor.model.sampling import cohort_of
 
 NAMES = ("population", "task_level", "start_logit", "group_offset", "run_offset")
-HELD = [eq.population_names().index(name) for name in SPREADS]
+HELD = [POPULATION.index(name) for name in SPREADS]
 
 
 @cache
@@ -76,7 +76,7 @@ def test_nothing_free_pulls_at_the_mode(name):
 
 
 def test_spreads_are_held_and_all_of_them():
-    names = eq.population_names()
+    names = POPULATION
     assert {names[index] for index in HELD} == {
         name for name in names if "spread" in name or name in ("log_misfit", "log_noise_scale")
     }

@@ -9,9 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.model import equations as eq
 from advisor.model.families import FAMILIES
-from advisor.model.fast.start import population_names
+from advisor.model.parameters import POPULATION
 from advisor.model.priors import Priors, load_priors, preset_names
 from advisor.model.priors.loader import HalfNormalPrior, NormalPrior, _folder
 
@@ -60,8 +59,8 @@ def test_preset_loads_and_states_a_source_for_every_number(name):
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_parameter_that_is_sampled_has_a_prior(name):
     priors = load_priors(name)
-    assert population_names() == eq.population_names()
-    for parameter in (*eq.population_names(), "headroom_logit", "log_slope", "start_logit"):
+    assert POPULATION == POPULATION
+    for parameter in (*POPULATION, "headroom_logit", "log_slope", "start_logit"):
         assert isinstance(getattr(priors, parameter.replace(".", "_")), NormalPrior)
 
 

@@ -19,6 +19,7 @@ from advisor.forecast.run_effect import RunEffect
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
+from advisor.model.parameters import LAWS
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT, Sampling
 
@@ -136,7 +137,7 @@ def misses(posterior, truth):
         found[f"stiffness {model}"] = miss(posterior.flat("stiffness")[:, index], stiffness)
         start = truth.start_logit[model]
         found[f"start {model}"] = miss(posterior.flat("start_logit")[:, index], start)
-    for term in eq.RATE_TERMS:
+    for term in LAWS["rate"]:
         name = f"rate.{term}"
         found[name] = miss(posterior.flat(name), truth.population[name])
     for name in ("curvature_exponent", "log_dispersion", "log_misfit", "hazard.learning_rate"):

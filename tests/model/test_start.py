@@ -13,6 +13,7 @@ from advisor.model.fast.density import pack
 from advisor.model.fast.sampler_coordinates import density_of
 from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import data_of, shape_of, shapes_of
+from advisor.model.parameters import POPULATION
 from advisor.model.priors import load_priors
 from advisor.model.sampling import cohort_of
 
@@ -83,7 +84,7 @@ def test_what_no_curve_shows_starts_off_its_prior_mean():
 def test_population_starts_off_its_prior_mean_where_priors_speak_of_it(name):
     """At the stiffness that the curves show: no prior speaks of levels at the reference."""
     points = start_points(simulated(name), PRIORS)
-    here = dict(zip(eq.population_names(), points["population"], strict=True))
+    here = dict(zip(POPULATION, points["population"], strict=True))
     spoken = eq.at_anchor(here, eq.task_log_stiffness(*points["task_level"][:2]))
     for parameter, value in spoken.items():
         prior = getattr(PRIORS, parameter.replace(".", "_"))

@@ -13,10 +13,10 @@ from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
 from advisor.forecast.fit import fit
 from advisor.model import compat as _compat
-from advisor.model import equations as eq
 from advisor.model.fast.density import expand_callback, pack
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
+from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.posterior import SCHEMA, Posterior
 from advisor.model.priors import load_priors
 from advisor.model.sampling import (
@@ -147,7 +147,7 @@ def test_named_draws_are_those_that_were_sampled():
     cohort, priors = cohort_of_plans(), load_priors(PRESET)
     raw = raw_draws(cohort, priors, np.random.default_rng(1), 200, 0.3, {})
     posterior = made_up(seed=1)
-    for index, name in enumerate(eq.population_names()):
+    for index, name in enumerate(POPULATION):
         np.testing.assert_array_equal(posterior.draws[name], raw["population"][..., index])
     for index, name in enumerate(("headroom_logit", "log_slope", "log_onset")):
         np.testing.assert_array_equal(posterior.draws[name], raw["task_level"][:, :, index])
@@ -157,7 +157,7 @@ def test_named_draws_are_those_that_were_sampled():
     for index, name in enumerate(("group_offset.headroom", "group_offset.stiffness")):
         np.testing.assert_array_equal(posterior.draws[name], raw["group_offset"][:, :, index])
     names = ("run_offset.plateau", "run_offset.stiffness", "run_offset.shape")
-    assert names == eq.RUN_OFFSETS
+    assert names == RUN_EFFECTS
     for index, name in enumerate(names):
         np.testing.assert_array_equal(posterior.draws[name], raw["run_offset"][:, :, index])
         assert posterior.draws[name].shape == (2, 200, len(PLANS))
@@ -338,7 +338,7 @@ def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):
     np.testing.assert_array_equal(sampler.starts[0], starts)
     unplaced = pack(data_of(cohort_of(runs), load_priors(PRESET)), shape_of(cohort_of(runs)))
     assert np.any(sampler.blocks[0] != unplaced)
-    for name in eq.RUN_OFFSETS:
+    for name in RUN_EFFECTS:
         assert posterior.draws[name].shape == (4, 600, 2)
 
 

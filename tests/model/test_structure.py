@@ -13,6 +13,7 @@ from advisor.model import equations as eq
 from advisor.model.families import FAMILIES, PINNED_SD, SPECTRUM
 from advisor.model.fast import tables as columns
 from advisor.model.fast.tables import WANDER_SHARE, data_of, shape_of, shapes_of, wander_persistence
+from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.priors import Priors
 from advisor.model.sampling import cohort_of
 
@@ -23,7 +24,7 @@ def test_shapes_are_those_of_the_cohort():
     cohort = simulated("all there is")
     assert shape_of(cohort) == (2, 3, 6)
     assert shapes_of(shape_of(cohort)) == {
-        "population": (len(eq.population_names()),),
+        "population": (len(POPULATION),),
         "task_level": (3, 2),
         "start_logit": (3,),
         "eval_level": (2, 3),
@@ -50,7 +51,7 @@ def test_runs_stand_in_their_table():
     x = cohort.covariates
     np.testing.assert_array_equal(table[:, columns.RUN_LOG_PARAMETERS], x.log_parameters)
     laws = np.split(table, [columns.RUN_RATE, columns.RUN_PLATEAU_LOSS, columns.RUN_HAZARD], axis=1)
-    for found, law in zip(laws[1:], eq.LAWS, strict=True):
+    for found, law in zip(laws[1:], LAWS, strict=True):
         np.testing.assert_array_equal(found, getattr(eq, f"{law}_design")(x))
     # No run is placed yet.
     assert not table[:, columns.RUN_PLACES : columns.RUN_RATE].any()
@@ -114,10 +115,10 @@ def test_arrays_of_every_cohort_have_one_type_each():
 
 def test_priors_stand_in_the_order_of_the_parameters():
     data = data_of(cohort_of_plans(), PRIORS)
-    for index, name in enumerate(eq.population_names()):
+    for index, name in enumerate(POPULATION):
         prior = getattr(PRIORS, name.replace(".", "_"))
         assert (data["prior_mean"][index], data["prior_sd"][index]) == (prior.mean, prior.sd)
-    for index, name in enumerate(columns.LEVELS):
+    for index, name in enumerate(LEVELS):
         prior = getattr(PRIORS, name)
         assert (data["level_mean"][index], data["level_sd"][index]) == (prior.mean, prior.sd)
 
@@ -127,7 +128,7 @@ def test_family_pins_what_it_names_and_nothing_else(family):
     cohort = cohort_of_plans()
     plain, pinned = data_of(cohort, PRIORS), data_of(cohort, PRIORS, family)
     assert family.pins.keys() <= Priors.model_fields.keys()
-    for part, names in (("prior", eq.population_names()), ("level", columns.LEVELS)):
+    for part, names in (("prior", POPULATION), ("level", LEVELS)):
         for index, name in enumerate(names):
             found = pinned[f"{part}_mean"][index], pinned[f"{part}_sd"][index]
             kept = plain[f"{part}_mean"][index], plain[f"{part}_sd"][index]

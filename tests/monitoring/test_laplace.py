@@ -14,6 +14,7 @@ from advisor.model.cohort import build_cohort
 from advisor.model.families import FAMILIES
 from advisor.model.fast import kernel
 from advisor.model.fast.tables import data_of
+from advisor.model.parameters import POPULATION
 from advisor.model.priors import load_priors
 
 PLAN = Plan(3e-4, 8, 4, lag=2.0, steps=60, schedule="linear", warmup=5)
@@ -49,7 +50,7 @@ def test_the_likelihood_is_that_of_the_sampler(family):
     data = data_of(cohort, load_priors(PRESET), FAMILIES[family])
     theirs = np.empty(20)
     for draw in range(20):
-        population = np.array([posterior.flat(name)[draw] for name in eq.population_names()])
+        population = np.array([posterior.flat(name)[draw] for name in POPULATION])
         task = np.array(
             [posterior.flat(n)[draw] for n in ("headroom_logit", "log_slope", "log_onset")]
         )
@@ -71,7 +72,7 @@ def test_the_likelihood_is_that_of_the_sampler(family):
             float(data["is_oscillator"]),
             *(np.zeros_like(value) for value in given),
         )
-        hazard = population[[i for i, n in enumerate(eq.population_names()) if "hazard" in n]]
+        hazard = population[[i for i, n in enumerate(POPULATION) if "hazard" in n]]
         rate = eq.hazard(data["run_table"][0, -len(hazard) :] @ hazard)
         theirs[draw] += rate * cohort.exposure[0]
     np.testing.assert_allclose(ours, theirs, atol=1e-6)

@@ -9,9 +9,8 @@ import pytest
 from past_studies import hash_of, parameters, past, same_data
 
 from advisor.errors import InputError
-from advisor.findings.learned_priors import GROUP_LEVELS, TASK_LEVELS, learn_priors
-from advisor.model import equations as eq
-from advisor.model.fast.tables import LEVELS
+from advisor.findings.learned_priors import learn_priors
+from advisor.model.parameters import GROUP_LEVELS, LEVELS, POPULATION, TASK_LEVELS
 from advisor.model.posterior import Posterior
 from advisor.model.prior_predictive import prior_predictive
 from advisor.model.priors import load_priors
@@ -245,5 +244,5 @@ def test_unknown_base_is_refused():
 
 
 def test_population_names_and_entries_correspond():
-    for name in eq.population_names():
+    for name in POPULATION:
         assert parameters()[name.replace(".", "_")] == name

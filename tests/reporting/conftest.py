@@ -18,7 +18,7 @@ from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
-from advisor.model.fast.tables import LEVELS
+from advisor.model.parameters import LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Convergence, Meta, Posterior, Provenance, RunSummary
 from advisor.model.priors import load_priors
 from advisor.run.settings import PartialSettings, Settings
@@ -94,16 +94,16 @@ def make_posterior(
         mean = prior.mean + (moved or {}).get(key, 0.0)
         return mean + WIDTH * prior.sd * rng.standard_normal((CHAINS, DRAWS, *shape))
 
-    draws = {key: draw(key) for key in eq.population_names()}
+    draws = {key: draw(key) for key in POPULATION}
     draws |= {key: draw(key, len(tasks)) for key in LEVELS[:3]}
     draws |= {key: draw(key, len(groups)) for key in LEVELS[3:]}
     draws["is_oscillator"] = np.zeros((CHAINS, DRAWS))
     for key in ("group_offset.headroom", "group_offset.stiffness"):
         draws[key] = WIDTH * rng.standard_normal((CHAINS, DRAWS, len(groups)))
-    for key in eq.RUN_OFFSETS:
+    for key in RUN_EFFECTS:
         draws[key] = WIDTH * rng.standard_normal((CHAINS, DRAWS, len(pilots)))
     level = eq.group_level(
-        {key: draws[key][..., None] for key in eq.population_names()},
+        {key: draws[key][..., None] for key in POPULATION},
         draws["headroom_logit"][..., list(of)],
         draws["log_slope"][..., list(of)],
         draws["start_logit"],
@@ -113,7 +113,7 @@ def make_posterior(
     )
     scale = ceiling - floor
     draws["start"] = floor + scale * level.start
-    population = {key: draws[key][..., None] for key in eq.population_names()}
+    population = {key: draws[key][..., None] for key in POPULATION}
     log_parameters = np.log(np.array(sizes) / reference.parameters)
     draws["plateau"] = floor + scale * eq.reference_plateau(population, level, log_parameters)
     draws["stiffness"] = np.exp(level.log_stiffness)

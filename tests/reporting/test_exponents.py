@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.findings.design import informed_share
-from advisor.model import equations as eq
+from advisor.model.parameters import LAWS
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_exponents, exponents_info
 
@@ -22,7 +22,7 @@ def rows(posterior: Posterior) -> dict[str, Any]:
 
 def test_every_exponent_has_a_row(posterior: Posterior) -> None:
     levels = {"plateau_loss.level", "hazard.level"}
-    terms = {f"{law}.{term}" for law, own in eq.LAWS.items() for term in own}
+    terms = {f"{law}.{term}" for law, own in LAWS.items() for term in own}
     assert set(rows(posterior)) == {*terms, "curvature_exponent"} - levels
 
 

@@ -15,17 +15,21 @@ from typing import Any
 import numpy as np
 from numba import carray, types
 
-from advisor.model.equations import ANCHOR_STIFFNESS, HAZARD_PER_LOSS, population_names
+from advisor.model.equations import ANCHOR_STIFFNESS, HAZARD_PER_LOSS
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 from advisor.model.fast.machine_code import callback, compiled
 from advisor.model.fast.tables import BIN_COLUMNS, LEVELS, RUN_COLUMNS, Shape
 from advisor.theory.arrays import FloatArray
+from advisor.model.fast.tables import BIN_COLUMNS, RUN_COLUMNS, Shape
+from advisor.model.parameters import LEVELS, POPULATION
+
+FloatArray = npt.NDArray[np.float64]
 
 _HEADER = 9
 _LEVELS = len(LEVELS)
-_LOSS_LEVEL = population_names().index("plateau_loss.level")
-_LOSS_BY_RATE = population_names().index("plateau_loss.learning_rate")
-_HAZARD_LEVEL = population_names().index("hazard.level")
+_LOSS_LEVEL = POPULATION.index("plateau_loss.level")
+_LOSS_BY_RATE = POPULATION.index("plateau_loss.learning_rate")
+_HAZARD_LEVEL = POPULATION.index("hazard.level")
 _LOG_ANCHOR = float(np.log(ANCHOR_STIFFNESS))
 _TASK_TERMS = 3
 

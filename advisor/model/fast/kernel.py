@@ -36,6 +36,7 @@ from advisor.model.fast.tables import (
     RUN_PLATEAU_LOSS,
     RUN_RATE,
 )
+from advisor.model.parameters import LAWS, POPULATION
 from advisor.theory.spectrum import SMALLEST_MOMENTUM
 
 LEAST_GAP = 1e-9
@@ -53,9 +54,9 @@ _STALE_LIMIT = eq.STALE_LIMIT
 _LEAST_LOG_LOSS, _MOST_LOG_LOSS = eq.LOG_LOSS_ENDS
 _LEAST_LOG_HAZARD, _MOST_LOG_HAZARD = eq.LOG_HAZARD_ENDS
 _MOST_HAZARD = eq.MOST_HAZARD
-_NAMES = eq.population_names()
-_RATE, _PLATEAU_LOSS, _HAZARD = (_NAMES.index(f"{law}.{eq.LAWS[law][0]}") for law in eq.LAWS)
-_RATES, _PLATEAU_LOSSES, _HAZARDS = (len(terms) for terms in eq.LAWS.values())
+_NAMES = POPULATION
+_RATE, _PLATEAU_LOSS, _HAZARD = (_NAMES.index(f"{law}.{LAWS[law][0]}") for law in LAWS)
+_RATES, _PLATEAU_LOSSES, _HAZARDS = (len(terms) for terms in LAWS.values())
 _CURVATURE = _NAMES.index("curvature_exponent")
 _DISPERSION = _NAMES.index("log_dispersion")
 _LIMIT = _NAMES.index("log_progress_limit")

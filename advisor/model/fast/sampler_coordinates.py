@@ -21,6 +21,7 @@ from advisor.model.fast.density import log_density, natural, pack, sampled
 from advisor.model.fast.kernel import LEAST_GAP
 from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
+from advisor.model.parameters import LAWS, POPULATION, SCALARS
 from advisor.model.priors import Priors
 from advisor.theory.arrays import FloatArray, IntArray
 
@@ -29,7 +30,7 @@ STEP = 1e-4
 
 ITERATIONS = 500
 
-SPREADS = ("log_misfit", "log_noise_scale", *(name for name in eq.SCALARS if "_spread" in name))
+SPREADS = ("log_misfit", "log_noise_scale", *(name for name in SCALARS if "_spread" in name))
 """Held at their prior means: at the joint mode spreads shrink to nothing."""
 
 LUCK_JITTER = 0.5
@@ -76,7 +77,7 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
     gap = float(1 - eq.sigmoid(np.median(start["start_logit"])))
     block = pack(data, shape, gap)
     density = density_of(block)
-    held = [eq.population_names().index(name) for name in SPREADS]
+    held = [POPULATION.index(name) for name in SPREADS]
     point[held] = data["prior_mean"][held]
     point = _mode(density, sampled(point, block), held)
     bases, spreads = _bases(data, shape, natural(point, block))
@@ -192,10 +193,10 @@ def _bases(data: Mapping[str, Any], shape: Shape, point: FloatArray) -> tuple[_B
         count = int(np.prod(size))
         values[name] = point[at : at + count].reshape(size)
         at += count
-    population = dict(zip(eq.population_names(), values["population"], strict=True))
+    population = dict(zip(POPULATION, values["population"], strict=True))
     laws = {
         law: np.array([population[f"{law}.{term}"] for term in terms])
-        for law, terms in eq.LAWS.items()
+        for law, terms in LAWS.items()
     }
     group, task = data["parents"].astype(int).T
     table = data["run_table"]

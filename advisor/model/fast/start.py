@@ -6,8 +6,9 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
-from advisor.model.equations import at_reference, population_names, task_log_stiffness
+from advisor.model.equations import at_reference, task_log_stiffness
 from advisor.model.fast.tables import shape_of
+from advisor.model.parameters import POPULATION
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
 from advisor.theory import overdamped_trajectory
@@ -35,7 +36,7 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
         ``eval_level`` of shape (2, groups).
     """
     shape = shape_of(cohort)
-    shared = [getattr(priors, name.replace(".", "_")) for name in population_names()]
+    shared = [getattr(priors, name.replace(".", "_")) for name in POPULATION]
     clock = cohort.clock[:, _NEAREST_TO_ONE]
     start = np.full(shape.groups, _off_centre(priors.start_logit))
     levels = np.empty((3, shape.tasks))
@@ -63,9 +64,7 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
             headroom, log_slope = np.median(np.array(fits), axis=0)
             share = np.clip(headroom, 0.05, 0.95)
             levels[:2, task] = np.log(share / (1 - share)), log_slope
-    anchored = {
-        name: _off_centre(prior) for name, prior in zip(population_names(), shared, strict=True)
-    }
+    anchored = {name: _off_centre(prior) for name, prior in zip(POPULATION, shared, strict=True)}
     stiffness = task_log_stiffness(levels[0], levels[1])
     population = np.array(list(at_reference(anchored, stiffness).values()))
     return {

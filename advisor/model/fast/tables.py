@@ -9,19 +9,10 @@ import numpy as np
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
 from advisor.model.families import SPECTRUM, Family
+from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
 from advisor.theory.arrays import FloatArray, IntArray
-
-LEVELS = (
-    "headroom_logit",
-    "log_slope",
-    "log_onset",
-    "start_logit",
-    "eval_start_logit",
-    "log_eval_gain",
-)
-"""Priors of the task level, then of the model on a task, in the order in which they are stacked."""
 
 RUN_LOG_PARAMETERS = 0
 RUN_INTERVAL = 1
@@ -32,10 +23,10 @@ RUN_MEAN_AGE = 5
 RUN_COLLAPSED = 6
 RUN_EXPOSURE = 7
 RUN_PLACES = 8
-RUN_RATE = RUN_PLACES + 3 * len(eq.RUN_OFFSETS)
-RUN_PLATEAU_LOSS = RUN_RATE + len(eq.RATE_TERMS)
-RUN_HAZARD = RUN_PLATEAU_LOSS + len(eq.PLATEAU_LOSS_TERMS)
-RUN_COLUMNS = RUN_HAZARD + len(eq.HAZARD_TERMS)
+RUN_RATE = RUN_PLACES + 3 * len(RUN_EFFECTS)
+RUN_PLATEAU_LOSS = RUN_RATE + len(LAWS["rate"])
+RUN_HAZARD = RUN_PLATEAU_LOSS + len(LAWS["plateau_loss"])
+RUN_COLUMNS = RUN_HAZARD + len(LAWS["hazard"])
 """Columns of the table of runs; the designs of the laws start at theirs, and so do three numbers
 for each offset by which it is placed (`mode.place`)."""
 
@@ -66,18 +57,18 @@ def shape_of(cohort: Cohort) -> Shape:
 def shapes_of(shape: Shape) -> dict[str, tuple[int, ...]]:
     """Shapes of all parameters, in the order in which they lie behind each other."""
     return {
-        "population": (len(eq.population_names()),),
+        "population": (len(POPULATION),),
         "task_level": (3, shape.tasks),
         "start_logit": (shape.groups,),
         "eval_level": (2, shape.groups),
         "group_offset": (2, shape.groups),
-        "run_offset": (len(eq.RUN_OFFSETS), shape.runs),
+        "run_offset": (len(RUN_EFFECTS), shape.runs),
     }
 
 
 def population_priors(priors: Priors) -> list[NormalPrior]:
     """Priors in the order of :func:`equations.population_names`."""
-    return [getattr(priors, name.replace(".", "_")) for name in eq.population_names()]
+    return [getattr(priors, name.replace(".", "_")) for name in POPULATION]
 
 
 def data_of(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from advisor.errors import InputError
+from advisor.model.parameters import PARAMETERS
 
 _PACKAGED = Path(__file__).parents[2] / "_data" / "priors"
 _CHECKOUT = Path(__file__).parents[3] / "priors"
@@ -45,13 +46,8 @@ class FamilyPrior(_Entry):
     stretched: Positive
 
 
-class Priors(BaseModel):
-    """Every prior of the model. Logs are natural; a step is an optimizer step.
-
-    See the presets for what each number means and where it comes from. ``learned_from`` holds the
-    fingerprints (`advisor.run.fingerprint`) of the runs that a preset learned from: on none of
-    them may it be scored.
-    """
+class _Preset(BaseModel):
+    """What a preset holds besides the priors of single parameters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,43 +55,33 @@ class Priors(BaseModel):
     description: str
     evidence: str
     learned_from: tuple[str, ...] = ()
-
-    start_logit: NormalPrior
-    headroom_logit: NormalPrior
-    log_slope: NormalPrior
-    log_onset: NormalPrior
-    eval_start_logit: NormalPrior
-    log_eval_gain: NormalPrior
-    rate_learning_rate: NormalPrior
-    rate_group_size: NormalPrior
-    rate_prompts_per_step: NormalPrior
-    plateau_loss_level: NormalPrior
-    plateau_loss_learning_rate: NormalPrior
-    plateau_loss_batch: NormalPrior
-    plateau_loss_refresh_interval: NormalPrior
-    plateau_loss_size: NormalPrior
-    hazard_level: NormalPrior
-    hazard_learning_rate: NormalPrior
-    hazard_batch: NormalPrior
-    hazard_minibatches: NormalPrior
-    hazard_epochs: NormalPrior
-    hazard_size: NormalPrior
-    log_dispersion: NormalPrior
-    curvature_exponent: NormalPrior
-    log_progress_limit: NormalPrior
-    log_noise_scale: NormalPrior
-    log_misfit: NormalPrior
-    log_eval_noise: NormalPrior
-    log_headroom_spread: NormalPrior
-    log_model_spread: NormalPrior
-    log_run_rate_spread: NormalPrior
-    log_run_plateau_spread: NormalPrior
-    log_run_shape_spread: NormalPrior
-    log_run_loss_spread: NormalPrior
-    uncorrected_log_odds: NormalPrior
-    within_log_odds: NormalPrior
     log_stiffness_ratio: HalfNormalPrior
     family_runs: FamilyPrior
+
+
+if TYPE_CHECKING:
+
+    class Priors(_Preset):
+        """For type checkers; the class itself follows from the table of parameters."""
+
+        def __getattr__(self, entry: str) -> NormalPrior:
+            """Prior of one parameter."""
+            raise NotImplementedError
+
+else:
+    Priors = create_model(
+        "Priors",
+        __base__=_Preset,
+        __module__=__name__,
+        __doc__=(
+            "Every prior of the model, one entry for each row of `model.parameters`.\n\n"
+            "Logs are natural; a step is an optimizer step. See the presets for what each number\n"
+            "means and where it comes from. ``learned_from`` holds the fingerprints\n"
+            "(`advisor.run.fingerprint`) of the runs that a preset learned from: on none of them\n"
+            "may it be scored."
+        ),
+        **{parameter.entry: (NormalPrior, ...) for parameter in PARAMETERS},
+    )
 
 
 def _folder() -> Path:
@@ -133,7 +119,7 @@ def load_priors(name: str | Path) -> Priors:
             advice=f"Choose one of {', '.join(preset_names())}, or give a path to a .toml file",
         )
     try:
-        return Priors.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Priors.model_validate(_entries(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"the preset is not valid TOML ({error})", path=path) from error
     except ValidationError as error:
@@ -145,3 +131,10 @@ def load_priors(name: str | Path) -> Priors:
             key=key,
             advice="Compare it with a preset that comes with the package",
         ) from error
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    """Entries of a preset; where it names a base, only what differs from the base is written."""
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))
+    base = entries.pop("base", None)
+    return entries if base is None else {**_entries(_folder() / f"{base}.toml"), **entries}

@@ -18,6 +18,7 @@ from advisor.forecast.predictive import FINAL_POINTS, FINAL_SHARE, LEAST_CHANCE,
 from advisor.forecast.stability import SPREADS
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS
+from advisor.model.parameters import LAWS
 from advisor.model.posterior import INTERVAL, Posterior
 from advisor.run.settings import Settings
 from advisor.theory import refresh_limit
@@ -141,7 +142,7 @@ def draw_columns(forecaster: Forecaster, base: Settings) -> dict[str, FloatArray
         "noiseScale": np.exp(population["log_noise_scale"]),
         "evalNoise": np.exp(population["log_eval_noise"]),
     }
-    for law, terms in eq.LAWS.items():
+    for law, terms in LAWS.items():
         for index, term in enumerate(terms):
             columns[f"{law}.{term}"] = forecaster.laws[law][:, index]
     if forecaster.is_evaluated:
