@@ -1,6 +1,7 @@
-"""The structural equations, once, for PyTensor (inference) and numpy (prediction).
+"""The structural equations, once: the PyMC model and every prediction evaluate these.
 
-A run is described by log ratios to the cohort's reference configuration. From them and the
+Each takes numbers, numpy arrays or PyTensor variables (`theory.arrays.namespace`). A run is
+described by log ratios to the cohort's reference configuration. From them and the
 population parameters follow its stiffness, its plateau and its collapse rate, each a linear law in
 the logs. Exponents are learned, not assumed: under AdamW in the noise-dominated regime the rate
 grows like sqrt(P G), so group-size invariance (arXiv:2606.30789) is a hypothesis that the data may
@@ -118,7 +119,8 @@ def hazard(log_law: Any) -> Any:
         ``r / (1 + r / MOST_HAZARD)`` with r the exponential of the law: a fall takes some steps to
         be seen, so runs far beyond the fatal learning rate die no sooner than those just beyond it.
     """
-    rate = np.exp(np.clip(log_law, *LOG_HAZARD_ENDS))
+    xp = namespace(log_law)
+    rate = xp.exp(xp.clip(log_law, *LOG_HAZARD_ENDS))
     return rate / (1 + rate / MOST_HAZARD)
 
 
@@ -134,7 +136,8 @@ def task_log_stiffness(headroom_logit: Any, log_slope: Any) -> Any:
     log_stiffness : array_like of shape (...)
         Natural log, per optimizer step.
     """
-    return (log_slope + np.log1p(np.exp(-np.asarray(headroom_logit)))).mean(axis=-1)
+    xp = namespace(headroom_logit, log_slope)
+    return xp.mean(log_slope + xp.log1p(xp.exp(-headroom_logit)), axis=-1)
 
 
 def at_reference(population: Mapping[str, Any], log_stiffness: Any) -> dict[str, Any]:
@@ -158,6 +161,23 @@ def at_reference(population: Mapping[str, Any], log_stiffness: Any) -> dict[str,
     loss = population["plateau_loss.level"] + population["plateau_loss.learning_rate"] * above
     hazard = population["hazard.level"] + HAZARD_PER_LOSS * loss
     return {**population, "plateau_loss.level": loss, "hazard.level": hazard}
+
+
+def anchor_shift(name: str, population: Mapping[str, Any], log_stiffness: Any) -> Any:
+    """By how much the prior mean of a level moves from its anchor to the pilots' reference.
+
+    Parameters
+    ----------
+    name : {"plateau_loss.level", "hazard.level"}
+    population : mapping of str to array_like
+        With both levels at the reference; only what the shift needs is looked up.
+    log_stiffness : array_like
+        From :func:`task_log_stiffness`.
+    """
+    if name == "hazard.level":
+        return HAZARD_PER_LOSS * population["plateau_loss.level"]
+    above = log_stiffness - np.log(ANCHOR_STIFFNESS)
+    return population["plateau_loss.learning_rate"] * above
 
 
 def at_anchor(population: Mapping[str, Any], log_stiffness: Any) -> dict[str, Any]:
@@ -244,7 +264,8 @@ def reference_plateau(population: Mapping[str, Any], group: GroupLevel, log_para
         Cold plateau less what temperature takes of it, in scaled reward units.
     """
     log_loss = population["plateau_loss.level"] + population["plateau_loss.size"] * log_parameters
-    return group.cold_plateau * np.exp(-np.exp(np.clip(log_loss, *LOG_LOSS_ENDS)))
+    xp = namespace(group.cold_plateau, log_loss)
+    return group.cold_plateau * xp.exp(-xp.exp(xp.clip(log_loss, *LOG_LOSS_ENDS)))
 
 
 def run_level(
@@ -361,10 +382,11 @@ def expected_reward(
     damping = 1 - stale / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
     left = spectrum_decay(clock, run.stiffness, damping, momentum, run.dispersion, run.onset)
     if np.any(is_oscillator):
+        xp = namespace(clock, run.stiffness, damping)
         mass = (1 + momentum) / (2 * (1 - momentum)) + stale * mean_age / 2
         swinging = decay(clock + 0.5, Oscillator(mass, damping, run.stiffness))
         swinging = swinging / decay(0.5, Oscillator(mass, damping, run.stiffness))
-        left = np.where(is_oscillator, np.where(np.asarray(clock) > 0, swinging, 1.0), left)
+        left = xp.where(is_oscillator, xp.where(clock > 0, swinging, 1.0), left)
     return run.plateau + (run.start - run.plateau) * left
 
 
@@ -386,9 +408,10 @@ def held_out(reward: Any, start: Any, eval_start: Any, odds_ratio: Any) -> Any:
     held_out : array_like
         In (0, 1). Below its start a policy loses the same share on both.
     """
-    risen = np.maximum(reward - start, 0.0) / (1 - start)
+    xp = namespace(reward, start, eval_start, odds_ratio)
+    risen = xp.maximum(reward - start, 0.0) / (1 - start)
     gained = eval_start + (1 - eval_start) * risen * odds_ratio / (1 - risen + risen * odds_ratio)
-    return np.where(reward < start, eval_start * reward / start, gained)
+    return xp.where(reward < start, eval_start * reward / start, gained)
 
 
 def sigmoid(value: Any) -> Any:

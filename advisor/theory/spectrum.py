@@ -72,5 +72,7 @@ def spectrum_decay(
     """
     xp = namespace(time, stiffness, damping, momentum, dispersion, onset)
     x = stiffness / damping * inertial_time(time, momentum)
-    x = xp.maximum(x, 0.0) ** onset
+    # The power of 0 is left out of the graph: its derivative by the exponent is no number.
+    begun = x > 0
+    x = xp.where(begun, xp.where(begun, x, 1.0) ** onset, 0.0)
     return xp.exp(-xp.log1p(dispersion * x) / dispersion)

@@ -15,7 +15,8 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, clock_table
 from advisor.model.families import Family
 from advisor.model.fast.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
-from advisor.model.fast.tables import data_of, shape_of, shapes_of, wander_persistence
+from advisor.model.fast.tables import data_of, shape_of, shapes_of
+from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.sampling import cohort_of
@@ -198,7 +199,7 @@ def _residuals(
     )
     white = np.sqrt(variance * wrong.sampling_noise**2 + LEAST_VARIANCE)
     misfit = wrong.wander * np.exp(shared["log_misfit"])[0]
-    persistence = wander_persistence(cohort)
+    persistence = residual_persistence(cohort)
     out = np.empty(cohort.reward.size)
     for run in range(len(cohort.runs)):
         bins = np.flatnonzero(cohort.run_of_bin == run)

@@ -9,6 +9,7 @@ import numpy as np
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
 from advisor.model.families import SPECTRUM, Family
+from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
@@ -128,7 +129,7 @@ def _bins(cohort: Cohort) -> tuple[FloatArray, IntArray]:
     train[:, BIN_NOISE_KNOWN] = cohort.noise_known
     train[:, BIN_NOISE_WITHIN] = cohort.noise_per_completion
     train[:, BIN_NOISE_BETWEEN] = cohort.noise_per_prompt
-    train[:, BIN_PERSISTENCE] = wander_persistence(cohort)
+    train[:, BIN_PERSISTENCE] = residual_persistence(cohort)
     train[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.clock)
     tested = np.zeros((cohort.eval_reward.size, BIN_COLUMNS))
     tested[:, BIN_REWARD] = cohort.eval_reward
@@ -138,25 +139,3 @@ def _bins(cohort: Cohort) -> tuple[FloatArray, IntArray]:
     order = np.argsort(owner, kind="stable")
     first = np.searchsorted(owner[order], np.arange(len(cohort.runs) + 1))
     return np.concatenate([train, tested])[order], first
-
-
-def wander_persistence(cohort: Cohort) -> FloatArray:
-    """Correlation of a run's slow wander round its curve between a bin and the one before.
-
-    Parameters
-    ----------
-    cohort : Cohort
-
-    Returns
-    -------
-    persistence : ndarray of shape (bins,)
-        ``exp(-(t - t') / tau)`` with tau half the steps logged; 0 for the first bin of a run. Ten
-        bins close in time then count for less than ten.
-    """
-    persistence = np.zeros(cohort.reward.size)
-    for run in np.unique(cohort.run_of_bin):
-        bins = np.flatnonzero(cohort.run_of_bin == run)
-        step = cohort.step[bins]
-        tau = eq.WANDER_SHARE * max(float(step[-1]), 1.0)
-        persistence[bins[1:]] = np.exp(-np.diff(step) / tau)
-    return persistence

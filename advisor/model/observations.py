@@ -1,0 +1,129 @@
+"""What the model sees of a cohort, as arrays with named dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advisor.model import equations as eq
+from advisor.model.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort
+from advisor.model.parameters import LAWS
+from advisor.theory.arrays import FloatArray, IntArray
+
+RESIDUAL_SHARE = 0.5
+"""Correlation time of the residual round a run's curve, over the steps that the run logged."""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Rewards of a cohort and what explains them.
+
+    Attributes
+    ----------
+    coords : dict of str to list
+        Labels of the dimensions ``task``, ``group`` (task / model), ``run``, ``bin`` ...
+    train_reward : ndarray of shape (runs, bins)
+        Mean reward of each bin, share of the reward range; 0 where a run has fewer bins.
+    is_logged : ndarray of shape (runs, bins)
+        1 where a run has the bin, else 0.
+    held_out_reward : ndarray of shape (evaluations,)
+    run_of_evaluation : ndarray of shape (evaluations,)
+    constant : dict of str to ndarray
+        What is known of runs, bins and evaluations, by name.
+    dims : dict of str to tuple of str
+        Dimensions of ``constant``.
+    """
+
+    coords: dict[str, list[Any]]
+    train_reward: FloatArray
+    is_logged: FloatArray
+    held_out_reward: FloatArray
+    run_of_evaluation: IntArray
+    constant: dict[str, FloatArray]
+    dims: dict[str, tuple[str, ...]]
+
+
+def observations(cohort: Cohort) -> Observations:
+    """Lay the bins of a cohort out by run.
+
+    Parameters
+    ----------
+    cohort : Cohort
+
+    Returns
+    -------
+    observations : Observations
+    """
+    runs = len(cohort.runs)
+    first = np.searchsorted(cohort.run_of_bin, np.arange(runs))
+    place = (cohort.run_of_bin, np.arange(cohort.reward.size) - first[cohort.run_of_bin])
+
+    def by_run(values: FloatArray) -> FloatArray:
+        table = np.zeros((runs, MAX_BINS, *values.shape[1:]))
+        table[place] = values
+        return table
+
+    x = cohort.covariates
+    constant = {
+        "rate_design": (eq.rate_design(x), ("run", "rate_term")),
+        "plateau_loss_design": (eq.plateau_loss_design(x), ("run", "plateau_loss_term")),
+        "hazard_design": (eq.hazard_design(x), ("run", "hazard_term")),
+        "refresh_interval": (cohort.minibatches * cohort.epochs, ("run",)),
+        "clipped": (cohort.clipped, ("run",)),
+        "corrected": (cohort.corrected, ("run",)),
+        "momentum": (cohort.momentum, ("run",)),
+        "mean_age": (cohort.mean_age, ("run",)),
+        "is_logged": (by_run(np.ones(cohort.reward.size)), ("run", "bin")),
+        "step": (by_run(cohort.step), ("run", "bin")),
+        "clock": (by_run(eq.clock_polynomial(cohort.clock)), ("run", "bin", "clock_power")),
+        "persistence": (by_run(residual_persistence(cohort)), ("run", "bin")),
+        "noise_known": (by_run(cohort.noise_known), ("run", "bin")),
+        "noise_within": (by_run(cohort.noise_per_completion), ("run", "bin")),
+        "noise_between": (by_run(cohort.noise_per_prompt), ("run", "bin")),
+        "eval_clock": (eq.clock_polynomial(cohort.eval_clock), ("evaluation", "clock_power")),
+    }
+    return Observations(
+        coords={
+            "task": list(cohort.tasks),
+            "group": [f"{task} / {model}" for task, model in cohort.groups],
+            "run": [run.id for run in cohort.runs],
+            "bin": list(range(MAX_BINS)),
+            "clock_power": list(range(CLOCK_EXPONENTS.size)),
+            "rate_term": list(LAWS["rate"]),
+            "plateau_loss_term": list(LAWS["plateau_loss"]),
+            "hazard_term": list(LAWS["hazard"]),
+            "evaluation": [
+                f"{cohort.runs[run].id} {index}" for index, run in enumerate(cohort.run_of_eval)
+            ],
+        },
+        train_reward=by_run(cohort.reward),
+        is_logged=constant["is_logged"][0],
+        held_out_reward=cohort.eval_reward,
+        run_of_evaluation=cohort.run_of_eval,
+        constant={name: values for name, (values, _) in constant.items()},
+        dims={name: dims for name, (_, dims) in constant.items()},
+    )
+
+
+def residual_persistence(cohort: Cohort) -> FloatArray:
+    """Correlation of the residual round a run's curve between a bin and the one before.
+
+    Parameters
+    ----------
+    cohort : Cohort
+
+    Returns
+    -------
+    persistence : ndarray of shape (bins,)
+        ``exp(-(t - t') / tau)`` with tau half the steps logged; 0 for the first bin of a run. Ten
+        bins close in time then count for less than ten.
+    """
+    persistence = np.zeros(cohort.reward.size)
+    for run in np.unique(cohort.run_of_bin):
+        bins = np.flatnonzero(cohort.run_of_bin == run)
+        step = cohort.step[bins]
+        tau = RESIDUAL_SHARE * max(float(step[-1]), 1.0)
+        persistence[bins[1:]] = np.exp(-np.diff(step) / tau)
+    return persistence
