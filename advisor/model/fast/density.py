@@ -18,12 +18,9 @@ from numba import carray, types
 from advisor.model.equations import ANCHOR_STIFFNESS, HAZARD_PER_LOSS
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 from advisor.model.fast.machine_code import callback, compiled
-from advisor.model.fast.tables import BIN_COLUMNS, LEVELS, RUN_COLUMNS, Shape
-from advisor.theory.arrays import FloatArray
 from advisor.model.fast.tables import BIN_COLUMNS, RUN_COLUMNS, Shape
 from advisor.model.parameters import LEVELS, POPULATION
-
-FloatArray = npt.NDArray[np.float64]
+from advisor.theory.arrays import FloatArray
 
 _HEADER = 9
 _LEVELS = len(LEVELS)
