@@ -24,6 +24,17 @@ POLL_SECONDS = 0.02
 REPORT_SECONDS = 1.5
 """Between reports of progress: counting the draws takes a tenth of a second of one core."""
 
+STATISTICS = {
+    "diverging": "diverging",
+    "n_steps": "n_steps",
+    "energy": "energy",
+    "logp": "lp",
+    "mean_tree_accept": "acceptance_rate",
+    "step_size": "step_size",
+    "depth": "tree_depth",
+}
+"""Statistics of a draw: nutpie's names, and ArviZ's."""
+
 RANK_DRAWS, RANK_SIMULATIONS, RANK_BAND = 250, 200, 0.9
 """Draws of a chain in a rank plot of ArviZ 1.x, and simulations behind its band of what is even."""
 
@@ -47,8 +58,8 @@ def import_arviz() -> Any:
 
 
 def sample_density(
-    callbacks: tuple[int, int],
-    block: FloatArray,
+    log_density: Callable[[FloatArray], tuple[float, FloatArray]],
+    expand: Callable[[FloatArray], dict[str, FloatArray]],
     shapes: Mapping[str, tuple[int, ...]],
     start: Callable[[int], FloatArray],
     *,
@@ -59,15 +70,14 @@ def sample_density(
     target_accept: float,
     progress: Progress,
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Run NUTS on a compiled log density.
+    """Run NUTS on a log density that Python can call.
 
     Parameters
     ----------
-    callbacks : tuple of int
-        Addresses of the C functions that give log density with gradient, and draws as they are
-        kept (`advisor.model.fast.density`).
-    block : ndarray of shape (size,)
-        Data that they are called with.
+    log_density : callable (point) -> (value, gradient)
+        Point and gradient of shape (size,).
+    expand : callable (point) -> dict of str to ndarray
+        Draw as it is kept, in the ``shapes``.
     shapes : mapping of str to tuple
         Shapes of the parameters, in the order in which they lie behind each other.
     start : callable
@@ -81,19 +91,24 @@ def sample_density(
     -------
     draws : dict of str to ndarray of shape (chains, draws, ...)
     statistics : dict of str to ndarray of shape (chains, draws)
-        ``diverging`` (0 or 1) and ``n_steps``.
-
-    Notes
-    -----
-    nutpie takes C callbacks from its own compilers of PyMC and Stan models only; `_CModel` hands it
-    ours through the same classes, whose arguments are those of nutpie 0.16.
+        By ArviZ's names; ``diverging`` is 0 or 1.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import nutpie
+        from nutpie.compiled_pyfunc import from_pyfunc
 
+        model = from_pyfunc(
+            sum(math.prod(shape) for shape in shapes.values()),
+            lambda: log_density,
+            lambda *seeds: expand,
+            [np.dtype(np.float64)] * len(shapes),
+            list(shapes.values()),
+            list(shapes),
+            make_initial_point_fn=start,
+        )
         sampler: Any = nutpie.sample(
-            _c_model(callbacks, np.ascontiguousarray(block), shapes, start),
+            model,
             draws=draws,
             tune=tune,
             chains=chains,
@@ -109,60 +124,10 @@ def sample_density(
     return (
         {name: np.asarray(posterior[name].values, dtype=float) for name in shapes},
         {
-            name: np.asarray(statistics[name].values, dtype=float)
-            for name in ("diverging", "n_steps")
+            ours: np.asarray(statistics[theirs].values, dtype=float)
+            for theirs, ours in STATISTICS.items()
         },
     )
-
-
-def _c_model(
-    callbacks: tuple[int, int],
-    block: FloatArray,
-    shapes: Mapping[str, tuple[int, ...]],
-    start: Callable[[int], FloatArray],
-) -> Any:
-    from dataclasses import dataclass
-
-    from nutpie import _lib
-    from nutpie.sample import CompiledModel
-
-    size = sum(math.prod(shape) for shape in shapes.values())
-
-    @dataclass(frozen=True)
-    class CModel(CompiledModel):  # type: ignore[misc]
-        n_dim: int = size
-
-        @property
-        def shapes(self) -> Mapping[str, tuple[int, ...]]:
-            return shapes
-
-        @property
-        def coords(self) -> dict[str, Any]:
-            return {}
-
-        def _make_sampler(
-            self, settings: Any, init: Any, cores: Any, kind: Any, *others: Any
-        ) -> Any:
-            return _lib.PySampler.from_pymc(settings, cores, self._make_model(), kind, *others)
-
-        def _make_model(self) -> Any:
-            address, data = callbacks, block.ctypes.data
-            sizes: dict[str, int] = {}  # filled with the names that nutpie gives to dimensions
-            variables = _lib.PyVariable.new_variables(
-                list(shapes), ["float64"] * len(shapes), list(shapes.values()), sizes, {}
-            )
-            return _lib.PyMcModel(
-                _lib.LogpFunc(address[0], data, block),
-                _lib.ExpandFunc(size, size, address[1], data, block),
-                variables,
-                size,
-                sizes,
-                {},
-                start,
-                None,
-            )
-
-    return CModel(dims={})
 
 
 def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort
-from advisor.model.parameters import LAWS
+from advisor.model.parameters import GROUP_EFFECTS, LAWS, RUN_EFFECTS, SCALARS
 from advisor.theory.arrays import FloatArray, IntArray
 
 RESIDUAL_SHARE = 0.5
@@ -67,9 +67,9 @@ def observations(cohort: Cohort) -> Observations:
 
     x = cohort.covariates
     constant = {
-        "rate_design": (eq.rate_design(x), ("run", "rate_term")),
-        "plateau_loss_design": (eq.plateau_loss_design(x), ("run", "plateau_loss_term")),
-        "hazard_design": (eq.hazard_design(x), ("run", "hazard_term")),
+        "rate_design": (eq.rate_design(x), ("run", "rate_column")),
+        "plateau_loss_design": (eq.plateau_loss_design(x), ("run", "plateau_loss_column")),
+        "hazard_design": (eq.hazard_design(x), ("run", "hazard_column")),
         "refresh_interval": (cohort.minibatches * cohort.epochs, ("run",)),
         "clipped": (cohort.clipped, ("run",)),
         "corrected": (cohort.corrected, ("run",)),
@@ -78,7 +78,7 @@ def observations(cohort: Cohort) -> Observations:
         "is_logged": (by_run(np.ones(cohort.reward.size)), ("run", "bin")),
         "step": (by_run(cohort.step), ("run", "bin")),
         "clock": (by_run(eq.clock_polynomial(cohort.clock)), ("run", "bin", "clock_power")),
-        "persistence": (by_run(residual_persistence(cohort)), ("run", "bin")),
+        "correlation": (_correlation(cohort, place), ("run", "bin", "bin_before")),
         "noise_known": (by_run(cohort.noise_known), ("run", "bin")),
         "noise_within": (by_run(cohort.noise_per_completion), ("run", "bin")),
         "noise_between": (by_run(cohort.noise_per_prompt), ("run", "bin")),
@@ -90,10 +90,13 @@ def observations(cohort: Cohort) -> Observations:
             "group": [f"{task} / {model}" for task, model in cohort.groups],
             "run": [run.id for run in cohort.runs],
             "bin": list(range(MAX_BINS)),
+            "bin_before": list(range(MAX_BINS)),
             "clock_power": list(range(CLOCK_EXPONENTS.size)),
-            "rate_term": list(LAWS["rate"]),
-            "plateau_loss_term": list(LAWS["plateau_loss"]),
-            "hazard_term": list(LAWS["hazard"]),
+            **{f"{law}_column": list(terms) for law, terms in LAWS.items()},
+            **{f"{law}_term": [t for t in terms if t != "level"] for law, terms in LAWS.items()},
+            "shared_term": list(SCALARS),
+            "group_effect": [name.split(".")[1] for name in GROUP_EFFECTS],
+            "run_effect": [name.split(".")[1] for name in RUN_EFFECTS],
             "evaluation": [
                 f"{cohort.runs[run].id} {index}" for index, run in enumerate(cohort.run_of_eval)
             ],
@@ -127,3 +130,20 @@ def residual_persistence(cohort: Cohort) -> FloatArray:
         tau = RESIDUAL_SHARE * max(float(step[-1]), 1.0)
         persistence[bins[1:]] = np.exp(-np.diff(step) / tau)
     return persistence
+
+
+def _correlation(cohort: Cohort, place: tuple[IntArray, IntArray]) -> FloatArray:
+    """Correlation of the residual between the bins of each run, shape (runs, bins, bins).
+
+    The product of the persistences from one bin to the other: ``exp(-|t - t'| / tau)``; the
+    identity for bins that a run does not have.
+    """
+    kept = np.zeros((len(cohort.runs), MAX_BINS))
+    kept[place] = residual_persistence(cohort)
+    table = np.zeros((len(cohort.runs), MAX_BINS, MAX_BINS))
+    for late in range(MAX_BINS):
+        table[:, late, late] = 1.0
+        for early in range(late):
+            between = kept[:, early + 1 : late + 1].prod(axis=1)
+            table[:, late, early] = table[:, early, late] = between
+    return table

@@ -11,7 +11,7 @@ and its gradient to those of this model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,9 @@ from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
 from advisor.model.families import SPECTRUM, Family
 from advisor.model.observations import Observations, observations
-from advisor.model.parameters import BY_ENTRY, GROUP_EFFECTS, LAWS, RUN_EFFECTS
+from advisor.model.parameters import GROUP_LEVELS, LAWS, SCALARS, TASK_LEVELS
 from advisor.model.priors import Priors, load_priors
 from advisor.model.run_density import DEGREES, LEAST_VARIANCE, draw_run, run_log_density
-
-DIMS = {"population": None, "task": "task", "group": "group"}
-"""Dimension of a parameter, by its level in `model.parameters`."""
 
 
 def build_model(
@@ -47,8 +44,9 @@ def build_model(
     Returns
     -------
     model : pymc.Model
-        Dimensions ``task``, ``group`` (task / model), ``run``, ``bin``, ``evaluation``. Parameters
-        are called as in `model.parameters`. Observed: ``train_reward`` (run, bin; share of the
+        Dimensions ``task``, ``group`` (task / model), ``run``, ``bin``, ``evaluation``. Free
+        variables are vectors of `model.parameters`: ``shared``, ``rate``, ``plateau_loss``,
+        ``hazard``. Observed: ``train_reward`` (run, bin; share of the
         reward range, jointly Student t per run), ``held_out_reward`` (evaluation),
         ``collapse_exposure`` (run; steps survived, each weighted by the square of its learning rate
         over the peak; censored where the run did not collapse). Deterministic, per group at the
@@ -89,37 +87,46 @@ def build_model(
 
 
 def _parameters(priors: Priors) -> dict[str, Any]:
-    """Every parameter with its prior, by name.
+    """Every parameter by its name in `model.parameters`.
 
     Two levels are known beforehand at anchors that do not depend on the pilots' learning rates:
     the plateau loss at a stiffness of ``ANCHOR_STIFFNESS``, the collapse rate at a plateau loss
-    of 1. So their prior means depend on the other parameters (`equations.at_reference`).
+    of 1. So their prior means depend on the other parameters (`equations.anchor_shift`).
     """
-    parameters: dict[str, Any] = {}
-    anchored = ("plateau_loss.level", "hazard.level")
-    for parameter in BY_ENTRY.values():
-        if parameter.name not in anchored:
-            prior = getattr(priors, parameter.entry)
-            dims = DIMS[parameter.level]
-            parameters[parameter.name] = pm.Normal(parameter.name, prior.mean, prior.sd, dims=dims)
+
+    def normal(variable: str, names: Sequence[str], dims: str) -> dict[str, Any]:
+        entries = [getattr(priors, name.replace(".", "_")) for name in names]
+        mean, sd = (np.array([getattr(e, part) for e in entries]) for part in ("mean", "sd"))
+        values = pm.Normal(variable, mean, sd, dims=dims)
+        return {name: values[index] for index, name in enumerate(names)}
+
+    parameters = normal("shared", SCALARS, "shared_term")
+    for levels, dims in ((TASK_LEVELS, "task"), (GROUP_LEVELS, "group")):
+        for name in levels:
+            prior = getattr(priors, name)
+            parameters[name] = pm.Normal(name, prior.mean, prior.sd, dims=dims)
     stiffness = eq.task_log_stiffness(parameters["headroom_logit"], parameters["log_slope"])
-    for name in anchored:
-        prior = getattr(priors, name.replace(".", "_"))
-        shift = eq.anchor_shift(name, parameters, stiffness)
-        parameters[name] = pm.Normal(name, prior.mean + shift, prior.sd)
+    for law, terms in LAWS.items():
+        names = [f"{law}.{term}" for term in terms if term != "level"]
+        parameters |= normal(law, names, f"{law}_term")
+        if "level" in terms:
+            prior = getattr(priors, f"{law}_level")
+            shift = eq.anchor_shift(f"{law}.level", parameters, stiffness)
+            parameters[f"{law}.level"] = pm.Normal(f"{law}_level", prior.mean + shift, prior.sd)
     return parameters
 
 
 def _groups(cohort: Cohort, parameters: Mapping[str, Any]) -> eq.GroupLevel:
     """Start, cold plateau and stiffness of each (task, model); what users ask for is kept."""
-    offsets = [pm.Normal(name, 0.0, 1.0, dims="group") for name in GROUP_EFFECTS]
+    offsets = pm.Normal("group_offset", 0.0, 1.0, dims=("group_effect", "group"))
     size = cohort.group_log_parameters
     group = eq.group_level(
         parameters,
         parameters["headroom_logit"][cohort.task_of_group],
         parameters["log_slope"][cohort.task_of_group],
         parameters["start_logit"],
-        *offsets,
+        offsets[0],
+        offsets[1],
         size,
     )
     plateau = eq.reference_plateau(parameters, group, size)
@@ -140,7 +147,7 @@ def _runs(
 ) -> eq.RunLevel:
     """Plateau, stiffness and shape of each run, by the laws and its own effects."""
     of = cohort.group_of_run
-    effects = [pm.Normal(name, 0.0, 1.0, dims="run") for name in RUN_EFFECTS]
+    effects = pm.Normal("run_offset", 0.0, 1.0, dims=("run_effect", "run"))
     return eq.run_level(
         parameters,
         eq.GroupLevel(*(part[of] for part in group)),
@@ -190,11 +197,11 @@ def _observe_train_rewards(
         mean,
         sampling + LEAST_VARIANCE,
         pt.exp(2 * parameters["log_misfit"]),
-        data["persistence"],
+        data["correlation"],
         data["is_logged"],
         logp=run_log_density,
         random=draw_run,
-        signature="(b),(b),(),(b),(b)->(b)",
+        signature="(b),(b),(),(b,b),(b)->(b)",
         observed=seen.train_reward,
         dims=("run", "bin"),
     )

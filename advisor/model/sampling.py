@@ -88,14 +88,14 @@ def sampled(
     """Posterior of one family, whether or not its chains agree."""
     # numba and nutpie take a second to import: only when a fit really starts.
     from advisor.model import compat as _compat
-    from advisor.model.fast.density import density_callback, expand_callback
+    from advisor.model.fast.density import density_of, draw_of
     from advisor.model.fast.sampler_coordinates import place
 
-    placement = place(cohort, preset, family)
+    placement, shape = place(cohort, preset, family), shape_of(cohort)
     draws, statistics = _compat.sample_density(
-        (density_callback.address, expand_callback.address),
-        placement.block,
-        shapes_of(shape_of(cohort)),
+        density_of(placement.block),
+        draw_of(placement.block, shape),
+        shapes_of(shape),
         placement.start,
         **settings.model_dump(),
         progress=progress,

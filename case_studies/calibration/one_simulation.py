@@ -13,7 +13,7 @@ from simulation import RIGHT, Draws, Wrong, design, draw_prior, quantities, simu
 from advisor.model import compat as _compat
 from advisor.model.cohort import Cohort
 from advisor.model.families import FAMILIES, Family
-from advisor.model.fast.density import density_callback, expand_callback
+from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.machine_code import cache_folder
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.fast.tables import data_of, shape_of, shapes_of
@@ -89,8 +89,8 @@ def _sample(
     while True:
         attempts += 1
         draws, statistics = _compat.sample_density(
-            (density_callback.address, expand_callback.address),
-            block,
+            density_of(block),
+            draw_of(block, shape_of(cohort)),
             shapes_of(shape_of(cohort)),
             placement.start,
             draws=length * KEPT,

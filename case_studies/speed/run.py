@@ -29,7 +29,7 @@ from advisor.forecast.fit import fit
 from advisor.model import cohort as cohorts
 from advisor.model.compat import convergence, import_arviz, sample_density, silent, versions
 from advisor.model.fast import sampler_coordinates as mode
-from advisor.model.fast.density import density_callback, expand_callback
+from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling, cohort_of
@@ -201,8 +201,8 @@ def _sample(
     cohort: Any, block: Any, start: Any, settings: Sampling, started: float
 ) -> tuple[dict[str, Any], float]:
     draws, _ = sample_density(
-        (density_callback.address, expand_callback.address),
-        block,
+        density_of(block),
+        draw_of(block, shape_of(cohort)),
         shapes_of(shape_of(cohort)),
         start,
         **settings.model_dump(),

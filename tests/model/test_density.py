@@ -1,8 +1,7 @@
-"""The density that is sampled: that of the PyMC model, from Python and through its C addresses."""
+"""The density that is sampled: that of the definition in PyMC."""
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
 
 import numpy as np
@@ -17,25 +16,33 @@ from cohorts import (
     with_places,
     without_bins,
 )
-from scipy.stats import norm
+from test_kernel import places
 
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
 from advisor.model.families import FAMILIES
 from advisor.model.fast.density import (
-    density_callback,
-    expand_callback,
-    log_density,
+    density_of,
+    draw_of,
     natural,
     pack,
     sampled,
 )
 from advisor.model.fast.kernel import luck_of_runs
-from advisor.model.fast.sampler_coordinates import density_of
 from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import data_of, shape_of, shapes_of
-from advisor.model.parameters import LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.parameters import (
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+)
 from advisor.model.priors import load_priors
+from advisor.model.variables import DIMS, model_variables, named_draws
+
+NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
+"""Parameters in the order of the flat point."""
 
 CASES = {
     "all there is": ("all there is", "spectrum", True),
@@ -62,35 +69,35 @@ def model_of(name):
     _compat.import_arviz()
     from advisor.model.pymc_model import build_model
 
-    cohort, data, _ = case(name)
-    return build_model(shape_of(cohort), data)
+    cohort, _, family = case(name)
+    return build_model(cohort, PRIORS, family)
 
 
 @cache
 def functions(name):
-    """Log density and gradient of the PyMC model, uncompiled."""
+    """Log density and gradient that PyTensor computes of the definition."""
     model = model_of(name)
     return model.compile_logp(mode="FAST_COMPILE"), model.compile_dlogp(mode="FAST_COMPILE")
 
 
-def constant(data, cohort):
-    """What PyMC adds for the normal priors that no parameter moves."""
-    tasks, groups, runs = shape_of(cohort)
-    levels = norm.logpdf(0, scale=data["level_sd"]) * ([tasks] * 3 + [groups] * 3)
-    shared = norm.logpdf(0, scale=data["prior_sd"])
-    return shared.sum() + levels.sum() + norm.logpdf(0) * (2 * groups + 3 * runs)
+def variables(point, cohort):
+    """A point as the variables of the definition, all run effects as such."""
+    rows = (
+        *point["population"],
+        *point["task_level"],
+        point["start_logit"],
+        *point["eval_level"],
+        *point["group_offset"],
+        *point["run_offset"],
+    )
+    draws = {name: np.asarray(row)[None, None] for name, row in zip(NAMES, rows, strict=True)}
+    return {name: values[0, 0] for name, values in model_variables(draws).items()}
 
 
 def value_and_slope(data, cohort, point):
-    """Log density of a point of the model, with its gradient as the sampler has it."""
+    """Log density that the sampler sees at a point of the model, and its gradient there."""
     block = pack(data, shape_of(cohort))
     return density_of(block)(sampled(flat(point), block))
-
-
-def as_sampled(slope, data, cohort, point):
-    """Gradient of the model in the coordinates of the sampler, by the Jacobian of the turn."""
-    block = pack(data, shape_of(cohort))
-    return slope @ jacobian(lambda at: natural(at, block), sampled(flat(point), block))
 
 
 def jacobian(function, vector):
@@ -105,79 +112,115 @@ def jacobian(function, vector):
     return np.stack(columns, axis=1)
 
 
+class Definition:
+    """The definition in PyMC, in the coordinates of the sampler."""
+
+    def __init__(self, name):
+        self.cohort, self.data, self.family = case(name)
+        self.block = pack(self.data, shape_of(self.cohort))
+        self.logp, self.dlogp = functions(name)
+        self.model = model_of(name)
+
+    def natural(self, there):
+        """Point of the definition, flat: every run's offset as run effect."""
+        drawn = draw_of(self.block, shape_of(self.cohort))(there)
+        return np.concatenate([values.ravel() for values in drawn.values()])
+
+    def volume(self, there):
+        """Log of how much the coordinates of the runs shrink volumes."""
+        point = unflat(natural(there, self.block), self.cohort)
+        factor, _ = places(self.cohort, point, self.data)
+        has_bins = np.isin(np.arange(len(self.cohort.runs)), self.cohort.run_of_bin)
+        return float(np.log(factor)[:, has_bins].sum())
+
+    def value(self, there):
+        point = variables(unflat(self.natural(there), self.cohort), self.cohort)
+        return float(self.logp(point)) + self.volume(there)
+
+    def gradient(self, there):
+        point = variables(unflat(self.natural(there), self.cohort), self.cohort)
+        by_variable, at = {}, 0
+        slope = np.asarray(self.dlogp(point))
+        for variable in self.model.free_RVs:
+            shape = np.shape(point[variable.name])
+            size = int(np.prod(shape))
+            by_variable[variable.name] = slope[at : at + size].reshape(shape)[None, None]
+            at += size
+        named = {name: values[0, 0] for name, values in named_draws(by_variable).items()}
+        turned = np.concatenate([np.ravel(named[name]) for name in NAMES]) @ jacobian(
+            self.natural, there
+        )
+        return turned + jacobian(lambda at: np.array([self.volume(at)]), there)[0]
+
+
 # PyMC ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("name", CASES)
-def test_density_is_that_of_the_model_in_pymc(name):
-    cohort, data, family = case(name)
-    logp, dlogp = functions(name)
+def test_density_and_gradient_are_those_of_the_definition_in_pymc(name):
+    """Up to a constant: differences of the value between points, and the gradient at each."""
+    definition, levels = Definition(name), []
     for seed in range(3):
-        point = random_point(cohort, np.random.default_rng([81, seed]), family)
-        value, gradient = value_and_slope(data, cohort, point)
-        wanted = float(logp(point)) - constant(data, cohort)
-        assert value == pytest.approx(wanted, rel=1e-10, abs=1e-8)
-        slope = as_sampled(np.asarray(dlogp(point)), data, cohort, point)
-        np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8)
+        point = random_point(
+            definition.cohort, np.random.default_rng([81, seed]), definition.family
+        )
+        there = sampled(flat(point), definition.block)
+        value, gradient = density_of(definition.block)(there)
+        levels.append(value - definition.value(there))
+        np.testing.assert_allclose(gradient, definition.gradient(there), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(levels, levels[0], rtol=1e-9, atol=1e-7)
 
 
-def test_comparison_rejects_another_density():
-    cohort, data, family = case("all there is")
-    point = random_point(cohort, np.random.default_rng(82), family)
-    logp, dlogp = functions("all there is")
-    wanted = float(logp(point)) - constant(data, cohort)
-    slope = as_sampled(np.asarray(dlogp(point)), data, cohort, point)
-    for key in ("prior_mean", "level_sd", "run_table", "bin_table"):
-        other = data | {key: 1.001 * data[key]}
-        value, gradient = value_and_slope(other, cohort, point)
-        assert abs(value - wanted) > 1e-5, key
-        assert np.abs(gradient - slope).max() > 1e-5, key
+@pytest.mark.parametrize("key", ["prior_mean", "level_sd", "run_table", "bin_table"])
+def test_comparison_rejects_another_density(key):
+    definition = Definition("two tasks")
+    cohort, data = definition.cohort, definition.data
+    points = [
+        random_point(cohort, np.random.default_rng([82, s]), definition.family) for s in (0, 1)
+    ]
+    places_ = [sampled(flat(point), definition.block) for point in points]
+    wrong = density_of(pack(data | {key: 1.001 * data[key]}, shape_of(cohort)))
+    off = [wrong(there)[0] - definition.value(there) for there in places_]
+    assert abs(off[1] - off[0]) > 1e-5
+    assert np.abs(wrong(places_[0])[1] - definition.gradient(places_[0])).max() > 1e-5
 
 
-def test_model_names_its_dims_and_variables_as_the_draws_are_named():
+def test_comparison_rejects_a_wrong_formula(monkeypatch):
+    """A kernel is compared with the definition, not with itself."""
+    from advisor.model.pymc_model import build_model
+
+    definition = Definition("two tasks")
+    right = eq.clipped_stiffness
+
+    def wrong(stiffness, interval, progress_limit, clipped):
+        return right(stiffness, interval + 0.01, progress_limit, clipped)
+
+    monkeypatch.setattr(eq, "clipped_stiffness", wrong)
+    logp = build_model(definition.cohort, PRIORS).compile_logp(mode="FAST_COMPILE")
+    monkeypatch.undo()
+    off = []
+    for seed in (0, 1):
+        point = random_point(definition.cohort, np.random.default_rng([84, seed]))
+        there = sampled(flat(point), definition.block)
+        now = variables(unflat(definition.natural(there), definition.cohort), definition.cohort)
+        off.append(density_of(definition.block)(there)[0] - float(logp(now)))
+    assert abs(off[1] - off[0]) > 1e-6
+
+
+def test_model_carries_the_labels_of_tasks_models_and_runs():
     cohort, model = case("all there is")[0], model_of("all there is")
-    dims = {
-        "population": ("population_term",),
-        "task_level": ("task_term", "task"),
-        "start_logit": ("group",),
-        "eval_level": ("eval_term", "group"),
-        "group_offset": ("group_term", "group"),
-        "run_offset": ("run_term", "run"),
-    }
-    assert {name: tuple(model.named_vars_to_dims[name]) for name in dims} == dims
-    assert [variable.name for variable in model.free_RVs] == list(dims)
-    assert list(shapes_of(shape_of(cohort))) == list(dims)
-    assert tuple(model.coords["population_term"]) == POPULATION
-    assert tuple(model.coords["run_term"]) == RUN_EFFECTS
-    levels = (*model.coords["task_term"], "start_logit", *model.coords["eval_term"])
-    assert levels == LEVELS
-    sizes = tuple(len(model.coords[name]) for name in ("task", "group", "run"))
-    assert sizes == shape_of(cohort)
-    assert {variable.name for variable in model.data_vars} == set(case("all there is")[1])
-
-
-def test_model_takes_the_data_of_another_cohort_of_its_shape():
-    """With other priors, another family and another number of bins."""
-    cohort, data, family = case("all there is")
-    other = without_bins(cohort, 0)
-    assert other.reward.size < cohort.reward.size
-    replaced = data_of(other, load_priors("lora"), FAMILIES["oscillator"])
-    point = random_point(cohort, np.random.default_rng(83), family)
-    model, (logp, dlogp) = model_of("all there is"), functions("all there is")
-    before = float(logp(point))
-    try:
-        for key, values in replaced.items():
-            model[key].set_value(np.asarray(values))
-        value, gradient = value_and_slope(replaced, other, point)
-        assert float(logp(point)) - constant(replaced, other) == pytest.approx(value, rel=1e-10)
-        slope = as_sampled(np.asarray(dlogp(point)), replaced, other, point)
-        np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8)
-        assert abs(float(logp(point)) - before) > 10
-    finally:
-        for key, values in data.items():
-            model[key].set_value(np.asarray(values))
-    assert float(logp(point)) == before
+    assert tuple(model.coords["task"]) == cohort.tasks
+    assert list(model.coords["group"]) == [f"{task} / {name}" for task, name in cohort.groups]
+    assert list(model.coords["run"]) == [run.id for run in cohort.runs]
+    dims = {name: tuple(map(str, model.named_vars_to_dims.get(name, ()))) for name in DIMS}
+    assert dims == DIMS
+    free = {variable.name for variable in model.free_RVs}
+    assert free == set(model_variables({name: np.zeros((1, 1, 1)) for name in NAMES}))
+    observed = {variable.name for variable in model.observed_RVs}
+    assert observed == {"train_reward", "held_out_reward", "collapse_exposure"}
+    kept = {variable.name for variable in model.deterministics}
+    assert kept == {"plateau", "stiffness", "collapse_rate"}
 
 
 # Coordinates -----------------------------------------------------------------------------------
@@ -335,38 +378,7 @@ def test_density_is_finite_far_from_the_prior_means(preset, reach, family):
     assert widest > 20
 
 
-# C ---------------------------------------------------------------------------------------------
-
-REAL = ctypes.POINTER(ctypes.c_double)
-SIZE = ctypes.c_uint64
-DENSITY = ctypes.CFUNCTYPE(ctypes.c_int64, SIZE, REAL, REAL, REAL, ctypes.c_void_p)
-EXPAND = ctypes.CFUNCTYPE(ctypes.c_int64, SIZE, SIZE, REAL, REAL, ctypes.c_void_p)
-
-
-def real(values):
-    return values.ctypes.data_as(REAL)
-
-
-def through_c(block, vector):
-    """Return code, value and gradient of the density's C address."""
-    gradient, value = np.full(vector.size, np.nan), np.full(1, np.nan)
-    function = DENSITY(density_callback.address)
-    code = function(vector.size, real(vector), real(gradient), real(value), block.ctypes.data)
-    return code, value[0], gradient
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_density_through_its_address_is_that_from_python(name):
-    cohort, data, family = case(name)
-    block = pack(data, shape_of(cohort))
-    for seed in range(3):
-        vector = flat(random_point(cohort, np.random.default_rng([89, seed]), family))
-        gradient = np.empty_like(vector)
-        value = log_density(vector, block, gradient)
-        code, found, slope = through_c(block, vector)
-        assert code == 0
-        assert found == pytest.approx(value, rel=1e-13)
-        np.testing.assert_allclose(slope, gradient, rtol=1e-10, atol=1e-10)
+# What the sampler is given -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, 1e4])
@@ -374,13 +386,13 @@ def test_point_without_a_finite_density_is_refused(broken):
     cohort, data, family = case("two tasks")
     block = pack(data, shape_of(cohort))
     vector = flat(random_point(cohort, np.random.default_rng(90), family))
-    assert through_c(block, vector)[0] == 0
+    assert np.isfinite(density_of(block)(vector)[0])
     for index in (POPULATION.index("log_noise_scale"), vector.size - 1):
         if broken == 1e4 and index == vector.size - 1:
             continue  # far away, but a number
         moved = vector.copy()
         moved[index] = broken
-        assert through_c(block, moved)[0] > 0
+        assert not np.isfinite(density_of(block)(moved)[0])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -388,10 +400,7 @@ def test_draws_are_kept_with_luck_in_place_of_offsets(name):
     cohort, data, family = case(name)
     block = pack(data, shape_of(cohort))
     vector = flat(random_point(cohort, np.random.default_rng(91), family))
-    kept = np.full(vector.size, np.nan)
-    function = EXPAND(expand_callback.address)
-    assert function(vector.size, vector.size, real(vector), real(kept), block.ctypes.data) == 0
-    wanted, found = unflat(natural(vector, block), cohort), unflat(kept, cohort)
+    wanted, found = unflat(natural(vector, block), cohort), draw_of(block, shape_of(cohort))(vector)
     luck = np.empty_like(wanted["run_offset"])
     names = ("population", "task_level", "start_logit", "group_offset", "run_offset")
     parts = (np.ascontiguousarray(wanted[name]) for name in names)

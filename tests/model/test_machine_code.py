@@ -9,7 +9,6 @@ import numba
 import pytest
 
 from advisor.model.fast import density, kernel, machine_code
-from advisor.model.fast import operation as likelihood
 from advisor.model.fast.code_cache import SOURCES
 from advisor.model.fast.machine_code import cache_folder, compiled
 
@@ -84,10 +83,10 @@ def test_code_is_kept_in_the_folder_and_numba_is_left_as_it_was(monkeypatch, tmp
 
 def test_modules_that_hold_compiled_code_are_watched():
     """What is compiled, and what its constants come from, is among the sources."""
-    for module in (kernel, density, likelihood):
+    for module in (kernel, density):
         assert f"{module.__name__.removeprefix('advisor.').replace('.', '/')}.py" in SOURCES
     watched = {f"advisor.{name.removesuffix('.py').replace('/', '.')}" for name in SOURCES}
-    for module in (kernel, density, likelihood):
+    for module in (kernel, density):
         for line in Path(module.__file__).read_text(encoding="utf-8").splitlines():
             if line.startswith("from advisor.") and "machine_code" not in line:
                 named = line.split()[1]

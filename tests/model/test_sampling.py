@@ -11,25 +11,46 @@ from cohorts import PRIORS, simulated
 
 from advisor.model import compat as _compat
 from advisor.model.families import FAMILIES
-from advisor.model.fast.density import density_callback, expand_callback
+from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.fast.tables import data_of, shape_of, shapes_of
+from advisor.model.fast.tables import shape_of, shapes_of
+from advisor.model.parameters import (
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+)
+from advisor.model.variables import ALONE, STACKED, named_draws
 
 COHORT = "two tasks"
 
 
 def by_nutpie(family="spectrum", **changes):
-    """Draws and statistics of the cohort through the callbacks."""
+    """Draws and statistics of the cohort by NUTS."""
     cohort = simulated(COHORT)
     placement = place(cohort, PRIORS, FAMILIES[family])
     settings = {"draws": 800, "tune": 400, "chains": 4, "seed": 1, "target_accept": 0.9}
     return _compat.sample_density(
-        (density_callback.address, expand_callback.address),
-        placement.block,
+        density_of(placement.block),
+        draw_of(placement.block, shape_of(cohort)),
         shapes_of(shape_of(cohort)),
         placement.start,
         **{**settings, "progress": _compat.silent, **changes},
     )
+
+
+NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
+
+
+def as_parameters(draws):
+    """Draws of the stacked vectors, by the names of the parameters."""
+    rows = [row for name in draws for row in _rows(draws[name], name)]
+    return dict(zip(NAMES, rows, strict=True))
+
+
+def _rows(values, name):
+    return [values] if name == "start_logit" else list(np.moveaxis(values, 2, 0))
 
 
 @cache
@@ -111,7 +132,7 @@ def test_draws_agree_with_those_of_pymc():
     cohort = simulated(COHORT)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with build_model(shape_of(cohort), data_of(cohort, PRIORS)):
+        with build_model(cohort, PRIORS):
             trace = pymc.sample(
                 draws=1500,
                 tune=600,
@@ -122,16 +143,16 @@ def test_draws_agree_with_those_of_pymc():
                 progressbar=False,
                 compute_convergence_checks=False,
             )
-    theirs = {
-        name: np.asarray(trace["posterior"][name].values) for name in shapes_of(shape_of(cohort))
-    }
-    ours, _ = drawn()
+    found = {name: np.asarray(values) for name, values in trace["posterior"].items()}
+    named = named_draws({name: found[name] for name in (*STACKED, *ALONE)})
+    theirs = {name: named[name] for name in NAMES}
+    ours = as_parameters(drawn()[0])
     # Some sixty parameters: 4.5 standard errors once in two thousand times.
     assert apart(ours, theirs) < 4.5
     spreads = figures(ours)[2] / figures(theirs)[2]
     np.testing.assert_allclose(spreads, 1.0, atol=0.25)
     # The controls: another family, and one parameter that is off by .4 standard deviations.
-    other, _ = by_nutpie("hill")
+    other = as_parameters(by_nutpie("hill")[0])
     assert apart(other, theirs) > 10
     spread = ours["start_logit"].std(axis=(0, 1))
     moved = {**ours, "start_logit": ours["start_logit"] + 0.4 * spread}

@@ -13,7 +13,7 @@ from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
 from advisor.forecast.fit import fit
 from advisor.model import compat as _compat
-from advisor.model.fast.density import expand_callback, pack
+from advisor.model.fast.density import pack
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
 from advisor.model.parameters import POPULATION, RUN_EFFECTS
@@ -257,13 +257,12 @@ def sampler(monkeypatch):
 
     class Sampler:
         passes_at, diverging = None, 0.0
-        attempts, blocks, starts = [], [], []
+        attempts, densities, starts = [], [], []
 
         @classmethod
-        def sample(cls, callbacks, block, shapes, start, *, draws, tune, chains, seed, **others):
+        def sample(cls, log_density, expand, shapes, start, *, draws, tune, chains, seed, **others):
             cls.attempts.append((draws, tune, others["target_accept"], seed))
-            cls.blocks.append(block)
-            assert callbacks[1] == expand_callback.address
+            cls.densities.append(log_density)
             cls.starts.append(np.array([start(chain) for chain in range(chains)]))
             rng = np.random.default_rng(seed)
             # Started apart, and never mixed.
@@ -279,7 +278,7 @@ def sampler(monkeypatch):
                 "n_steps": np.full((chains, draws), 7.0),
             }
 
-    Sampler.attempts, Sampler.blocks, Sampler.starts = [], [], []
+    Sampler.attempts, Sampler.densities, Sampler.starts = [], [], []
     monkeypatch.setattr(_compat, "sample_density", Sampler.sample)
     return Sampler
 
@@ -333,11 +332,12 @@ def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):
     runs = [Plan().run(rising(), "a"), Plan(1e-3).run(rising(40), "b")]
     posterior = fit(runs, priors=PRESET, sampling=BRIEF)
     placement = place(cohort_of(runs), load_priors(PRESET))
-    np.testing.assert_array_equal(sampler.blocks[0], placement.block)
+    here = placement.start(0)
+    assert sampler.densities[0](here)[0] == density_of(placement.block)(here)[0]
     starts = np.array([placement.start(chain) for chain in range(4)])
     np.testing.assert_array_equal(sampler.starts[0], starts)
     unplaced = pack(data_of(cohort_of(runs), load_priors(PRESET)), shape_of(cohort_of(runs)))
-    assert np.any(sampler.blocks[0] != unplaced)
+    assert sampler.densities[0](here)[0] != density_of(unplaced)(here)[0]
     for name in RUN_EFFECTS:
         assert posterior.draws[name].shape == (4, 600, 2)
 

@@ -17,9 +17,10 @@ from advisor.errors import unwritable
 SOURCES = (
     "model/fast/kernel.py",
     "model/fast/density.py",
-    "model/fast/operation.py",
     "model/fast/tables.py",
     "model/equations.py",
+    "model/parameters.py",
+    "model/run_density.py",
     "model/cohort.py",
     "theory/spectrum.py",
 )

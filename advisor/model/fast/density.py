@@ -1,24 +1,24 @@
 """The log posterior density as machine code: what the sampler calls.
 
-`model.build_model` says the same in PyMC, and a test holds the two to the same value and gradient.
-The sampler is given this one because it needs no compiler run: numba loads it from disk in a
-fraction of a second, for a cohort of any size, where a PyTensor graph has to be built, rewritten
-and linked in every process. A cohort travels as one block of numbers behind a pointer.
+`model.pymc_model` is the definition; a test holds value and gradient to those that PyTensor
+computes of it. This one needs no compiler run: numba loads it from disk in a fraction of a second,
+for a cohort of any size, where a PyTensor graph is built and rewritten in every process. A cohort
+travels as one block of numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from math import exp, log1p, tanh
 from typing import Any
 
 import numpy as np
-from numba import carray, types
 
 from advisor.model.equations import ANCHOR_STIFFNESS, HAZARD_PER_LOSS
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
-from advisor.model.fast.machine_code import callback, compiled
-from advisor.model.fast.tables import BIN_COLUMNS, RUN_COLUMNS, Shape
+from advisor.model.fast.machine_code import compiled
+from advisor.model.fast.tables import BIN_COLUMNS, RUN_COLUMNS, Shape, shapes_of
 from advisor.model.parameters import LEVELS, POPULATION
 from advisor.theory.arrays import FloatArray
 
@@ -149,6 +149,7 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
     Returns
     -------
     value : float
+        NaN where the gradient is not finite.
     """
     point = point.copy()
     headroom, loss, share = _turn(point, block)
@@ -216,6 +217,9 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
     by_headroom, by_loss = gradient[headroom], gradient[loss]
     gradient[headroom] = by_loss - by_headroom
     gradient[loss] = share * by_headroom + (1 - share) * by_loss
+    for i in range(gradient.size):
+        if not np.isfinite(gradient[i]):
+            return np.nan  # which the sampler takes for a divergence
     return total
 
 
@@ -245,29 +249,27 @@ def _expand(point: Any, block: Any, out: Any) -> None:
     )
 
 
-_pointer = types.CPointer(types.float64)
+def density_of(block: FloatArray) -> Callable[[FloatArray], tuple[float, FloatArray]]:
+    """Log density and gradient of a packed cohort, in the coordinates of :func:`sampled`."""
+
+    def density(point: FloatArray) -> tuple[float, FloatArray]:
+        gradient = np.empty_like(point)
+        return float(log_density(point, block, gradient)), gradient
+
+    return density
 
 
-@callback(types.int64(types.uint64, _pointer, _pointer, _pointer, types.voidptr))
-def density_callback(size: Any, point: Any, gradient: Any, value: Any, data: Any) -> int:
-    """:func:`log_density` as nutpie calls it; not 0 where it is not finite."""
-    header = carray(data, (_HEADER,), np.float64)
-    block = carray(data, (int(header[0]),), np.float64)
-    slope = carray(gradient, (size,))
-    found = log_density(carray(point, (size,)), block, slope)
-    carray(value, (1,))[0] = found
-    if not np.isfinite(found):
-        return 4
-    for i in range(size):
-        if not np.isfinite(slope[i]):
-            return 3
-    return 0
+def draw_of(block: FloatArray, shape: Shape) -> Callable[[FloatArray], dict[str, FloatArray]]:
+    """Draws as they are kept: in the model's coordinates, every run's offset as run effect."""
+    shapes = shapes_of(shape)
+    ends = np.cumsum([0, *(math.prod(size) for size in shapes.values())])
 
+    def draw(point: FloatArray) -> dict[str, FloatArray]:
+        out = np.empty_like(point)
+        _expand(point, block, out)
+        return {
+            name: out[start:end].reshape(size)
+            for (name, size), start, end in zip(shapes.items(), ends[:-1], ends[1:], strict=True)
+        }
 
-@callback(types.int64(types.uint64, types.uint64, _pointer, _pointer, types.voidptr))
-def expand_callback(size: Any, expanded: Any, point: Any, out: Any, data: Any) -> int:
-    """Draws as they are kept: every run's offset as luck."""
-    header = carray(data, (_HEADER,), np.float64)
-    block = carray(data, (int(header[0]),), np.float64)
-    _expand(carray(point, (size,)), block, carray(out, (expanded,)))
-    return 0
+    return draw

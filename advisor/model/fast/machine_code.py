@@ -35,13 +35,3 @@ def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function for use by other compiled ones, or from Python, without Python's lock."""
     with _in(_FOLDER):
         return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function that a C program calls by its address."""
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        with _in(_FOLDER):
-            return numba.cfunc(signature, cache=True)(function)
-
-    return decorate

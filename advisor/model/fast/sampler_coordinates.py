@@ -17,7 +17,7 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
 from advisor.model.families import SPECTRUM, Family
 from advisor.model.fast import tables as columns
-from advisor.model.fast.density import log_density, natural, pack, sampled
+from advisor.model.fast.density import density_of, natural, pack, sampled
 from advisor.model.fast.kernel import LEAST_GAP
 from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
@@ -90,16 +90,6 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
     point[at:] = offsets.ravel()
     point[held] += PRIOR_JITTER * data["prior_sd"][held]
     return Placement(placed, pack(placed, shape, gap), point, spread)
-
-
-def density_of(block: FloatArray) -> Callable[[FloatArray], tuple[float, FloatArray]]:
-    """Log density and gradient of a packed cohort, in the coordinates of `density.sampled`."""
-
-    def density(point: FloatArray) -> tuple[float, FloatArray]:
-        gradient = np.empty_like(point)
-        return float(log_density(point, block, gradient)), gradient
-
-    return density
 
 
 def _mode(
