@@ -26,10 +26,14 @@ class Observations:
         Labels of the dimensions ``task``, ``group`` (task / model), ``run``, ``bin`` ...
     train_reward : ndarray of shape (runs, bins)
         Mean reward of each bin, share of the reward range; 0 where a run has fewer bins.
-    is_logged : ndarray of shape (runs, bins)
-        1 where a run has the bin, else 0.
     held_out_reward : ndarray of shape (evaluations,)
-    run_of_evaluation : ndarray of shape (evaluations,)
+    exposure, collapsed : ndarray of shape (runs,)
+        Steps survived, weighted by the squared learning rate over its peak; 1 for a collapse.
+    task_of_group, group_of_run, run_of_evaluation : ndarray of int
+    group_log_parameters : ndarray of shape (groups,)
+        log(N / N_ref).
+    floor, ceiling : float
+        Bounds of the reward, in reward units.
     constant : dict of str to ndarray
         What is known of runs, bins and evaluations, by name.
     dims : dict of str to tuple of str
@@ -38,11 +42,27 @@ class Observations:
 
     coords: dict[str, list[Any]]
     train_reward: FloatArray
-    is_logged: FloatArray
     held_out_reward: FloatArray
+    exposure: FloatArray
+    collapsed: FloatArray
+    task_of_group: IntArray
+    group_of_run: IntArray
     run_of_evaluation: IntArray
+    group_log_parameters: FloatArray
+    floor: float
+    ceiling: float
     constant: dict[str, FloatArray]
     dims: dict[str, tuple[str, ...]]
+
+    @property
+    def clock_powers(self) -> int:
+        """Coefficients of the clock's polynomial in the learning-rate exponent."""
+        return int(self.constant["clock"].shape[-1])
+
+    @property
+    def is_logged(self) -> FloatArray:
+        """1 where a run has the bin, else 0, shape (runs, bins)."""
+        return self.constant["is_logged"]
 
 
 def observations(cohort: Cohort) -> Observations:
@@ -102,9 +122,15 @@ def observations(cohort: Cohort) -> Observations:
             ],
         },
         train_reward=by_run(cohort.reward),
-        is_logged=constant["is_logged"][0],
         held_out_reward=cohort.eval_reward,
+        exposure=cohort.exposure,
+        collapsed=cohort.collapsed,
+        task_of_group=cohort.task_of_group,
+        group_of_run=cohort.group_of_run,
         run_of_evaluation=cohort.run_of_eval,
+        group_log_parameters=cohort.group_log_parameters,
+        floor=cohort.floor,
+        ceiling=cohort.ceiling,
         constant={name: values for name, (values, _) in constant.items()},
         dims={name: dims for name, (_, dims) in constant.items()},
     )

@@ -11,18 +11,25 @@ and its gradient to those of this model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 
 from advisor.model import equations as eq
-from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
+from advisor.model.cohort import Cohort
+from advisor.model.expectation import expectation, group_summaries
 from advisor.model.families import SPECTRUM, Family
-from advisor.model.observations import Observations, observations
-from advisor.model.parameters import GROUP_LEVELS, LAWS, SCALARS, TASK_LEVELS
+from advisor.model.observations import observations
+from advisor.model.parameters import (
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    LAWS,
+    RUN_EFFECTS,
+    SCALARS,
+    TASK_LEVELS,
+)
 from advisor.model.priors import Priors, load_priors
 from advisor.model.run_density import DEGREES, LEAST_VARIANCE, draw_run, run_log_density
 
@@ -50,8 +57,8 @@ def build_model(
         reward range, jointly Student t per run), ``held_out_reward`` (evaluation),
         ``collapse_exposure`` (run; steps survived, each weighted by the square of its learning rate
         over the peak; censored where the run did not collapse). Deterministic, per group at the
-        reference configuration: ``plateau`` (reward units), ``stiffness`` and ``collapse_rate``
-        (per optimizer step).
+        reference configuration: ``start`` and ``plateau`` (reward units), ``stiffness`` and
+        ``collapse_rate`` (per optimizer step).
 
     Notes
     -----
@@ -65,22 +72,38 @@ def build_model(
             name: pm.Data(name, values, dims=seen.dims[name])
             for name, values in seen.constant.items()
         }
-        parameters = _parameters(preset)
-        laws = {
-            law: pt.stack([parameters[f"{law}.{term}"] for term in terms])
-            for law, terms in LAWS.items()
-        }
-        group = _groups(cohort, parameters)
-        run = _runs(cohort, data, parameters, laws, group)
-        _observe_train_rewards(seen, data, parameters, _curve(data, laws, run, parameters, family))
+        parameters = _parameters(preset) | _effects()
+        expected = expectation(parameters, data, seen, family)
+        for name, values in group_summaries(parameters, expected.group, seen).items():
+            pm.Deterministic(name, values, dims="group")
+        pm.CustomDist(
+            "train_reward",
+            expected.train_reward,
+            expected.sampling_variance + LEAST_VARIANCE,
+            expected.residual_variance,
+            data["correlation"],
+            data["is_logged"],
+            logp=run_log_density,
+            random=draw_run,
+            signature="(b),(b),(),(b,b),(b)->(b)",
+            observed=seen.train_reward,
+            dims=("run", "bin"),
+        )
         if seen.held_out_reward.size:
-            _observe_held_out(cohort, data, parameters, laws, run, family)
+            pm.StudentT(
+                "held_out_reward",
+                nu=DEGREES,
+                mu=expected.held_out_reward,
+                sigma=expected.held_out_scale,
+                observed=seen.held_out_reward,
+                dims="evaluation",
+            )
         pm.Censored(
             "collapse_exposure",
-            pm.Exponential.dist(eq.hazard(data["hazard_design"] @ laws["hazard"])),
+            pm.Exponential.dist(expected.hazard),
             lower=None,
-            upper=np.where(cohort.collapsed > 0, np.inf, cohort.exposure),
-            observed=cohort.exposure,
+            upper=np.where(seen.collapsed > 0, np.inf, seen.exposure),
+            observed=seen.exposure,
             dims="run",
         )
     return model
@@ -116,120 +139,13 @@ def _parameters(priors: Priors) -> dict[str, Any]:
     return parameters
 
 
-def _groups(cohort: Cohort, parameters: Mapping[str, Any]) -> eq.GroupLevel:
-    """Start, cold plateau and stiffness of each (task, model); what users ask for is kept."""
-    offsets = pm.Normal("group_offset", 0.0, 1.0, dims=("group_effect", "group"))
-    size = cohort.group_log_parameters
-    group = eq.group_level(
-        parameters,
-        parameters["headroom_logit"][cohort.task_of_group],
-        parameters["log_slope"][cohort.task_of_group],
-        parameters["start_logit"],
-        offsets[0],
-        offsets[1],
-        size,
-    )
-    plateau = eq.reference_plateau(parameters, group, size)
-    span = cohort.ceiling - cohort.floor
-    pm.Deterministic("plateau", cohort.floor + span * plateau, dims="group")
-    pm.Deterministic("stiffness", pt.exp(group.log_stiffness), dims="group")
-    rate = eq.hazard(parameters["hazard.level"] + parameters["hazard.size"] * size)
-    pm.Deterministic("collapse_rate", rate, dims="group")
-    return group
-
-
-def _runs(
-    cohort: Cohort,
-    data: Mapping[str, Any],
-    parameters: Mapping[str, Any],
-    laws: Mapping[str, Any],
-    group: eq.GroupLevel,
-) -> eq.RunLevel:
-    """Plateau, stiffness and shape of each run, by the laws and its own effects."""
-    of = cohort.group_of_run
-    effects = pm.Normal("run_offset", 0.0, 1.0, dims=("run_effect", "run"))
-    return eq.run_level(
-        parameters,
-        eq.GroupLevel(*(part[of] for part in group)),
-        data["rate_design"] @ laws["rate"],
-        data["plateau_loss_design"] @ laws["plateau_loss"],
-        (effects[0], effects[1], effects[2]),
-        parameters["log_onset"][cohort.task_of_group[of]],
-        data["refresh_interval"],
-        data["clipped"],
-    )
-
-
-def _curve(
-    data: Mapping[str, Any],
-    laws: Mapping[str, Any],
-    run: eq.RunLevel,
-    parameters: Mapping[str, Any],
-    family: Family,
-    of_evaluation: Any = None,
-) -> Any:
-    """Expected train reward at each bin of each run, or at each evaluation."""
-
-    def at(values: Any) -> Any:
-        return values[:, None] if of_evaluation is None else values[of_evaluation]
-
-    clock = data["clock"] if of_evaluation is None else data["eval_clock"]
-    return eq.expected_reward(
-        clock @ laws["rate"][0] ** np.arange(CLOCK_EXPONENTS.size),
-        eq.RunLevel(*(at(part) for part in run)),
-        at(data["momentum"]),
-        at(data["mean_age"]),
-        at(eq.uncorrected(parameters, data["corrected"])),
-        float(family.is_oscillator),
-    )
-
-
-def _observe_train_rewards(
-    seen: Observations, data: Mapping[str, Any], parameters: Mapping[str, Any], mean: Any
-) -> None:
-    """Bins of train reward: one joint density for each run."""
-    within = eq.sigmoid(parameters["within_log_odds"])
-    sampling = pt.exp(2 * parameters["log_noise_scale"]) * (
-        data["noise_known"] + within * data["noise_within"] + (1 - within) * data["noise_between"]
-    )
-    pm.CustomDist(
-        "train_reward",
-        mean,
-        sampling + LEAST_VARIANCE,
-        pt.exp(2 * parameters["log_misfit"]),
-        data["correlation"],
-        data["is_logged"],
-        logp=run_log_density,
-        random=draw_run,
-        signature="(b),(b),(),(b,b),(b)->(b)",
-        observed=seen.train_reward,
-        dims=("run", "bin"),
-    )
-
-
-def _observe_held_out(
-    cohort: Cohort,
-    data: Mapping[str, Any],
-    parameters: Mapping[str, Any],
-    laws: Mapping[str, Any],
-    run: eq.RunLevel,
-    family: Family,
-) -> None:
-    """Held-out rewards: a start of their own and a gain for every gain of train reward."""
-    own = cohort.run_of_eval
-    group = cohort.group_of_run[own]
-    mean = eq.held_out(
-        _curve(data, laws, run, parameters, family, own),
-        run.start[own],
-        eq.sigmoid(parameters["eval_start_logit"])[group],
-        pt.exp(parameters["log_eval_gain"])[group],
-    )
-    variance = pt.exp(2 * parameters["log_eval_noise"]) + pt.exp(2 * parameters["log_misfit"])
-    pm.StudentT(
-        "held_out_reward",
-        nu=DEGREES,
-        mu=mean,
-        sigma=pt.sqrt(variance + LEAST_VARIANCE),
-        observed=cohort.eval_reward,
-        dims="evaluation",
-    )
+def _effects() -> dict[str, Any]:
+    """Effects of groups and runs in standard deviations, by name."""
+    effects = {}
+    for variable, names, dims in (
+        ("group_offset", GROUP_EFFECTS, ("group_effect", "group")),
+        ("run_offset", RUN_EFFECTS, ("run_effect", "run")),
+    ):
+        values = pm.Normal(variable, 0.0, 1.0, dims=dims)
+        effects |= {name: values[index] for index, name in enumerate(names)}
+    return effects

@@ -37,7 +37,7 @@ ALONE = {
 DIMS: dict[str, tuple[str, ...]] = {
     **{variable: dims for variable, (_, dims) in STACKED.items()},
     **dict.fromkeys(TASK_LEVELS, ("task",)),
-    **dict.fromkeys((*GROUP_LEVELS, "plateau", "stiffness", "collapse_rate"), ("group",)),
+    **dict.fromkeys((*GROUP_LEVELS, "start", "plateau", "stiffness", "collapse_rate"), ("group",)),
 }
 """Dimensions of variables and Deterministics besides chain and draw; of others there are none."""
 
