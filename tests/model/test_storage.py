@@ -193,7 +193,7 @@ def test_levels_are_in_reward_units(bounds):
 
 
 def test_text_of_one_pilot_is_in_the_singular():
-    line = made_up([Plan()]).text.splitlines()[0]
+    line = describe(made_up([Plan()])).splitlines()[0]
     assert line.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
 
 
