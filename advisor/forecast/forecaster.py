@@ -13,6 +13,7 @@ from advisor.forecast.laws import RunLaws, scored_steps
 from advisor.forecast.run_effect import RunEffect
 from advisor.model import equations as eq
 from advisor.model.cohort import Covariates, clock_table, planned_factors
+from advisor.model.parameters import LAWS, POPULATION
 from advisor.model.posterior import Posterior
 from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
@@ -141,14 +142,14 @@ class Forecaster:
     @cached_property
     def population(self) -> dict[str, FloatArray]:
         """Population parameters, each of shape (draws,)."""
-        return {name: self.draw(name) for name in eq.population_names()}
+        return {name: self.draw(name) for name in POPULATION}
 
     @cached_property
     def laws(self) -> dict[str, FloatArray]:
         """Coefficients of each law, shape (draws, terms)."""
         return {
             law: np.stack([self.population[f"{law}.{term}"] for term in terms], axis=1)
-            for law, terms in eq.LAWS.items()
+            for law, terms in LAWS.items()
         }
 
     @cached_property
@@ -214,12 +215,7 @@ class Forecaster:
             self.population,
             self.group,
             self.laws["rate"] @ eq.rate_design(x),
-<<<<<<< HEAD
             self.laws["plateau_loss"] @ eq.plateau_loss_design(x),
-=======
-            self.laws["plateau_loss"] @ eq.plateau_loss_design(x),
-            (self._run_noise[0], self._run_noise[1], self._run_noise[2]),
->>>>>>> d11280b (Plateau loss is called so everywhere: plateau_loss was a second name for it)
             self.draw("log_onset")[:, self._task],
             self.draw("is_oscillator"),
             self.uncorrected_share(settings),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.model.equations import RUN_OFFSETS
+from advisor.model.parameters import RUN_EFFECTS
 from advisor.model.posterior import Posterior
 from advisor.theory.arrays import FloatArray, IntArray
 
@@ -22,7 +22,7 @@ class RunEffect:
     ----------
     values : callable
         From the posterior and the indices of the draws in use to an array of shape (3, ..., draws),
-        in standard deviations, by the names of `equations.RUN_OFFSETS`.
+        in standard deviations, by the names of `parameters.RUN_EFFECTS`.
     draws : ndarray of shape (size,), optional
         Which of the forecaster's draws are used, with repeats [default: each once].
     """
@@ -35,7 +35,7 @@ class RunEffect:
         """Effects of a run that nobody has begun, drawn with this seed."""
         return cls(
             lambda _, kept: np.random.default_rng(seed).standard_normal(
-                (len(RUN_OFFSETS), kept.size)
+                (len(RUN_EFFECTS), kept.size)
             )
         )
 
@@ -44,7 +44,7 @@ class RunEffect:
         """Effects that were fitted to a pilot, by its index in ``posterior.meta.runs``."""
         return cls(
             lambda posterior, kept: np.stack(
-                [posterior.flat(name)[kept, index] for name in RUN_OFFSETS]
+                [posterior.flat(name)[kept, index] for name in RUN_EFFECTS]
             )
         )
 

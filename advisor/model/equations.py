@@ -253,7 +253,7 @@ def reference_plateau(population: Mapping[str, Any], group: GroupLevel, log_para
     Parameters
     ----------
     population : mapping of str to array_like
-        By the names of :func:`population_names`.
+        By the names of `parameters.POPULATION`.
     group : GroupLevel
     log_parameters : array_like of shape (groups,)
         log(N / N_ref).

@@ -13,7 +13,6 @@ from advisor.model import equations as eq
 from advisor.model.families import Family
 from advisor.model.observations import Observations
 from advisor.model.parameters import LAWS
-from advisor.model.run_density import LEAST_VARIANCE
 from advisor.theory.arrays import namespace
 
 
@@ -119,7 +118,7 @@ def expectation(
             xp.exp(parameters["log_eval_gain"])[..., of[evaluated]],
         ),
         held_out_scale=xp.sqrt(
-            xp.exp(2 * parameters["log_eval_noise"]) + residual + LEAST_VARIANCE
+            xp.exp(2 * parameters["log_eval_noise"]) + residual + eq.LEAST_VARIANCE
         ),
         hazard=eq.hazard(_law("hazard", parameters, data)),
     )

@@ -12,9 +12,6 @@ from advisor.model.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort
 from advisor.model.parameters import GROUP_EFFECTS, LAWS, RUN_EFFECTS, SCALARS
 from advisor.theory.arrays import FloatArray, IntArray
 
-RESIDUAL_SHARE = 0.5
-"""Correlation time of the residual round a run's curve, over the steps that the run logged."""
-
 
 @dataclass(frozen=True)
 class Observations:
@@ -153,7 +150,7 @@ def residual_persistence(cohort: Cohort) -> FloatArray:
     for run in np.unique(cohort.run_of_bin):
         bins = np.flatnonzero(cohort.run_of_bin == run)
         step = cohort.step[bins]
-        tau = RESIDUAL_SHARE * max(float(step[-1]), 1.0)
+        tau = eq.WANDER_SHARE * max(float(step[-1]), 1.0)
         persistence[bins[1:]] = np.exp(-np.diff(step) / tau)
     return persistence
 

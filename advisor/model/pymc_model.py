@@ -31,7 +31,7 @@ from advisor.model.parameters import (
     TASK_LEVELS,
 )
 from advisor.model.priors import Priors, load_priors
-from advisor.model.run_density import DEGREES, LEAST_VARIANCE, draw_run, run_log_density
+from advisor.model.run_density import draw_run, run_log_density
 
 
 def build_model(
@@ -79,7 +79,7 @@ def build_model(
         pm.CustomDist(
             "train_reward",
             expected.train_reward,
-            expected.sampling_variance + LEAST_VARIANCE,
+            expected.sampling_variance + eq.LEAST_VARIANCE,
             expected.residual_variance,
             data["correlation"],
             data["is_logged"],
@@ -92,7 +92,7 @@ def build_model(
         if seen.held_out_reward.size:
             pm.StudentT(
                 "held_out_reward",
-                nu=DEGREES,
+                nu=eq.DEGREES,
                 mu=expected.held_out_reward,
                 sigma=expected.held_out_scale,
                 observed=seen.held_out_reward,
@@ -141,7 +141,7 @@ def _parameters(priors: Priors) -> dict[str, Any]:
 
 def _effects() -> dict[str, Any]:
     """Effects of groups and runs in standard deviations, by name."""
-    effects = {}
+    effects: dict[str, Any] = {}
     for variable, names, dims in (
         ("group_offset", GROUP_EFFECTS, ("group_effect", "group")),
         ("run_offset", RUN_EFFECTS, ("run_effect", "run")),

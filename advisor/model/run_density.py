@@ -13,13 +13,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from advisor.model.cohort import MAX_BINS
+from advisor.model.equations import DEGREES
 from advisor.theory.arrays import FloatArray, namespace
-
-DEGREES = 5.0
-"""Degrees of freedom of a run's residuals, and of an evaluation's."""
-
-LEAST_VARIANCE = 1e-6
-"""Variance of a bin below which no noise is believed, in squared shares of the reward range."""
 
 
 def covariance(white: Any, residual: Any, correlation: Any) -> Any:

@@ -5,12 +5,6 @@ from advisor.theory.fluctuation import (
     PromptDifficulty,
     drift_factor,
     group_deviation,
-<<<<<<< HEAD
-=======
-    held_inflation,
-    mean_plateau_loss,
-    reward_noise_variance,
->>>>>>> d11280b (Plateau loss is called so everywhere: plateau_loss was a second name for it)
     silent_group_share,
     temperature,
 )
@@ -43,11 +37,6 @@ __all__ = [
     "group_deviation",
     "inertial_time",
     "lag_in_cycles",
-<<<<<<< HEAD
-=======
-    "mean_plateau_loss",
-    "neimark_sacker_limit",
->>>>>>> d11280b (Plateau loss is called so everywhere: plateau_loss was a second name for it)
     "oscillatory_onset",
     "overdamped_trajectory",
     "policy_steps",

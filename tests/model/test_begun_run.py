@@ -12,7 +12,7 @@ from synthetic import PLANS, Plan, Truth, made_up, prior_means, rising
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward
-from advisor.model.equations import RUN_OFFSETS
+from advisor.model.parameters import RUN_EFFECTS
 from advisor.theory import policy_steps
 
 QUIET = {"log_misfit": -30.0, "log_noise_scale": -30.0}
@@ -40,7 +40,7 @@ HEALTHY = [index for index, plan in enumerate(RUNS) if plan.collapse is None]
 def with_luck(posterior, index, luck):
     """Posterior whose run had this plateau, stiffness and shape luck in every draw."""
     draws = dict(posterior.draws)
-    for name, value in zip(RUN_OFFSETS, luck, strict=True):
+    for name, value in zip(RUN_EFFECTS, luck, strict=True):
         draws[name] = draws[name].copy()
         draws[name][..., index] = value
     return replace(posterior, draws=draws)
@@ -175,7 +175,7 @@ def test_seed_decides_and_draws_are_thinned(noisy, index):
 def test_a_pilot_has_its_own_luck_in_place_of_a_seed(noisy):
     forecaster = Forecaster.of_pilot(noisy, 3, draws=100)
     kept = np.unique(np.linspace(0, 7999, 100).astype(int))
-    for values, name in zip(forecaster.run_effect, RUN_OFFSETS, strict=True):
+    for values, name in zip(forecaster.run_effect, RUN_EFFECTS, strict=True):
         np.testing.assert_array_equal(values, noisy.flat(name)[kept, 3])
     assert (forecaster.target.model, forecaster.target.parameters) == ("tiny-m", 4e5)
 

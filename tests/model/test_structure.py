@@ -13,7 +13,7 @@ from advisor.model import equations as eq
 from advisor.model.families import FAMILIES, PINNED_SD, SPECTRUM
 from advisor.model.fast import tables as columns
 from advisor.model.fast.tables import data_of, shape_of, shapes_of
-from advisor.model.observations import RESIDUAL_SHARE, residual_persistence
+from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.priors import Priors
 from advisor.model.sampling import cohort_of
@@ -180,7 +180,7 @@ def long_runs():
 
 def test_persistence_multiplies_to_the_exponential_correlation():
     """Between any two bins of a run, not neighbours only."""
-    assert RESIDUAL_SHARE == 0.5
+    assert eq.WANDER_SHARE == 0.5
     cohort = long_runs()
     persistence, sizes = residual_persistence(cohort), []
     for run in range(len(cohort.runs)):

@@ -12,7 +12,7 @@ from advisor.advice import Recommendation
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import fitted_curve
 from advisor.forecast.run_effect import RunEffect
-from advisor.model.equations import RUN_OFFSETS
+from advisor.model.parameters import RUN_EFFECTS
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_trajectories, trajectories_info
 from advisor.reporting.figures.trajectories import MAX_LABELS, MAX_PANELS
@@ -39,7 +39,7 @@ def test_the_first_stair_is_the_start(posterior: Posterior) -> None:
 def test_the_fitted_curve_uses_the_luck_of_its_own_run(build: Build) -> None:
     posterior = build()
     run = posterior.meta.runs[1]
-    for name in RUN_OFFSETS:
+    for name in RUN_EFFECTS:
         posterior.draws[name][..., 1] = 0.0
     mine = fitted_curve(posterior, 1, [41])
     target = Target(run.task, run.model, run.parameters)

@@ -37,7 +37,6 @@ from advisor.model.fast.tables import (
     RUN_RATE,
 )
 from advisor.model.parameters import LAWS, POPULATION
-from advisor.model.run_density import DEGREES, LEAST_VARIANCE
 from advisor.theory.spectrum import SMALLEST_MOMENTUM
 
 LEAST_GAP = 1e-9

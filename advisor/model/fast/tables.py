@@ -68,7 +68,7 @@ def shapes_of(shape: Shape) -> dict[str, tuple[int, ...]]:
 
 
 def population_priors(priors: Priors) -> list[NormalPrior]:
-    """Priors in the order of :func:`equations.population_names`."""
+    """Priors in the order of `parameters.POPULATION`."""
     return [getattr(priors, name.replace(".", "_")) for name in POPULATION]
 
 

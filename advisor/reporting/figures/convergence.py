@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.model import equations as eq
 from advisor.model.compat import convergence, draw_ranks
+from advisor.model.parameters import RUN_EFFECTS
 from advisor.model.posterior import Convergence, Meta, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
@@ -103,7 +103,7 @@ def _scalars(draws: Mapping[str, FloatArray], meta: Meta) -> dict[str, FloatArra
             [shorten(task) for task in meta.tasks]
             if name in PER_TASK
             else runs
-            if name in eq.RUN_OFFSETS
+            if name in RUN_EFFECTS
             else groups
         )
         for index, owner in enumerate(owners):

@@ -130,19 +130,11 @@ const Forecast = (() => {
         c.logStiffness[i] + c.curvature[i] * x.grown + law + c.rateNoise[i]);
       const stiffness =
         lawStiffness / (1 + (clipped * lawStiffness * (interval - 1)) / c.progressLimit[i]);
-<<<<<<< HEAD:advisor/reporting/page/assets/forecast.js
       const logLoss = c["plateau_loss.level"][i] + c["plateau_loss.learning_rate"][i] * x.rate -
         c["plateau_loss.batch"][i] * (x.group + x.prompts) +
         c["plateau_loss.refresh_interval"][i] * (x.minibatches + x.epochs) +
         c["plateau_loss.size"][i] * x.parameters;
       const loss = Math.exp(clip(logLoss - c.lossNoise[i], model.constants.logLossEnds));
-=======
-      const logLoss = c["plateau_loss.level"][i] + c["plateau_loss.learning_rate"][i] * x.rate -
-        c["plateau_loss.batch"][i] * (x.group + x.prompts) +
-        c["plateau_loss.refresh_interval"][i] * (x.minibatches + x.epochs) +
-        c["plateau_loss.size"][i] * x.parameters;
-      const loss = Math.exp(clip(logLoss - c.luck[i], model.constants.logLossEnds));
->>>>>>> d11280b (Plateau loss is called so everywhere: plateau_loss was a second name for it):advisor/reporting/assets/forecast.js
       const odds = Math.exp(c.plateauNoise[i]);
       const cold = c.coldPlateau[i];
       const logHazard = c["hazard.level"][i] + c["hazard.learning_rate"][i] * x.rate -
