@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
-from advisor.model.parameters import LAWS
+from advisor.model.parameters import LAWS, POPULATION, SCALARS
 from advisor.theory import coefficients, cumulative_clock, schedule_factors, trajectory
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=100)
@@ -241,7 +241,7 @@ def test_stiffness_of_tasks_is_the_mean_of_their_logs():
     both = eq.task_log_stiffness(np.stack([headroom] * 3), np.stack([slope] * 3))
     assert both.tolist() == pytest.approx([expected] * 3)
     # That of a model of the reference size without an offset, which the curves have.
-    group = eq.group_level(POPULATION, 2.0, np.log(0.01), -1.0, 0.0, 0.0, 0.0)
+    group = eq.group_level(MEANS, 2.0, np.log(0.01), -1.0, 0.0, 0.0, 0.0)
     alone = eq.task_log_stiffness(headroom[1:], slope[1:])
     assert alone == pytest.approx(group.log_stiffness)
 
@@ -278,7 +278,7 @@ def test_anchored_levels_do_not_know_which_learning_rates_were_piloted(
 
 # Levels ----------------------------------------------------------------------------------------
 
-POPULATION = {
+MEANS = {
     "curvature_exponent": 0.3,
     "log_progress_limit": np.log(0.4),
     "log_headroom_spread": np.log(0.5),
@@ -293,7 +293,7 @@ POPULATION = {
 
 
 def test_group_level_worked_out_by_hand():
-    group = eq.group_level(POPULATION, 0.0, np.log(0.02), np.log(0.25), 2.0, -1.0, np.log(8.0))
+    group = eq.group_level(MEANS, 0.0, np.log(0.02), np.log(0.25), 2.0, -1.0, np.log(8.0))
     headroom = np.e / (1 + np.e)
     assert group.start == pytest.approx(0.2)
     assert group.cold_plateau == pytest.approx(0.2 + 0.8 * headroom)
@@ -303,27 +303,27 @@ def test_group_level_worked_out_by_hand():
 def test_slope_at_the_start_is_what_is_sampled():
     slopes = []
     for headroom in (-2.0, 0.0, 3.0):
-        group = eq.group_level(POPULATION, headroom, np.log(0.02), -1.0, 0.0, 0.0, 0.0)
+        group = eq.group_level(MEANS, headroom, np.log(0.02), -1.0, 0.0, 0.0, 0.0)
         gain = (group.cold_plateau - group.start) / (1 - group.start)
         slopes.append(gain * np.exp(group.log_stiffness))
     np.testing.assert_allclose(slopes, 0.02)
 
 
 def test_plateau_at_the_reference_is_that_of_a_run_there_without_luck():
-    population = POPULATION | {"plateau_loss.level": -2.0, "plateau_loss.size": 0.3}
+    population = MEANS | {"plateau_loss.level": -2.0, "plateau_loss.size": 0.3}
     group = eq.GroupLevel(0.2, 0.8, np.log(0.02))
     here = eq.reference_plateau(population, group, np.log(2.0))
     assert here == pytest.approx(0.8 * np.exp(-np.exp(-2.0) * 2**0.3))
     x = Covariates(0.0, 0.0, 0.0, np.log(2.0), 0.0, 0.0)
     loss = eq.plateau_loss_design(x) @ [-2.0, 9.0, 9.0, 9.0, 0.3]
-    run = eq.run_level(POPULATION, group, 0.0, loss, (0.0, 0.0, 0.0), 0.0, 1.0, 1.0)
+    run = eq.run_level(MEANS, group, 0.0, loss, (0.0, 0.0, 0.0), 0.0, 1.0, 1.0)
     assert here == pytest.approx(run.plateau)
 
 
 def test_run_level_worked_out_by_hand():
     group = eq.GroupLevel(0.2, 0.8, np.log(0.02))
     luck = (2.0, -1.0, 3.0)
-    run = eq.run_level(POPULATION, group, np.log(3.0), np.log(0.1), luck, np.log(1.4), 9.0, 1.0)
+    run = eq.run_level(MEANS, group, np.log(3.0), np.log(0.1), luck, np.log(1.4), 9.0, 1.0)
     assert run.start == 0.2
     # Odds 4 moved by exp(.5); of the tenth that is lost to temperature, exp(-1.5) remains.
     odds = 4 * np.exp(0.5)
@@ -336,10 +336,10 @@ def test_run_level_worked_out_by_hand():
 
 def test_each_kind_of_luck_moves_its_own_part_of_a_run():
     group, still = eq.GroupLevel(0.2, 0.8, np.log(0.02)), (0.0, 0.0, 0.0)
-    plain = eq.run_level(POPULATION, group, 0.0, np.log(0.1), still, 0.0, 9.0, 1.0)
+    plain = eq.run_level(MEANS, group, 0.0, np.log(0.1), still, 0.0, 9.0, 1.0)
     for index, name in enumerate(("plateau", "stiffness", "dispersion")):
         luck = tuple(float(index == i) for i in range(3))
-        lucky = eq.run_level(POPULATION, group, 0.0, np.log(0.1), luck, 0.0, 9.0, 1.0)
+        lucky = eq.run_level(MEANS, group, 0.0, np.log(0.1), luck, 0.0, 9.0, 1.0)
         moved = {field for field in plain._fields if getattr(lucky, field) > getattr(plain, field)}
         same = {field for field in plain._fields if getattr(lucky, field) == getattr(plain, field)}
         assert (moved, same) == ({name}, set(plain._fields) - {name})
@@ -348,11 +348,11 @@ def test_each_kind_of_luck_moves_its_own_part_of_a_run():
 def test_plateau_loss_stays_finite_far_outside():
     group, still = eq.GroupLevel(0.2, 0.8, np.log(0.02)), (0.0, 0.0, 0.0)
     loss = np.array([-1e3, -30.0, 3.0, 1e3])
-    run = eq.run_level(POPULATION, group, 0.0, loss, still, 0.0, 1.0, 1.0)
+    run = eq.run_level(MEANS, group, 0.0, loss, still, 0.0, 1.0, 1.0)
     np.testing.assert_allclose(run.plateau[:2], 0.8)
     assert np.all(run.plateau[2:] == 0.8 * np.exp(-np.exp(3.0)))
     # However unlucky, no run loses more than that.
-    cold = POPULATION | {"log_run_plateau_spread": -40.0}
+    cold = MEANS | {"log_run_plateau_spread": -40.0}
     run = eq.run_level(cold, group, 0.0, 0.0, (np.array([-1e3, 1e3]), 0.0, 0.0), 0.0, 1.0, 1.0)
     np.testing.assert_allclose(run.plateau, [0.8 * np.exp(-np.exp(3.0)), 0.8], rtol=1e-12)
 
@@ -440,12 +440,12 @@ GROUP_INPUTS = ("headroom_logit", "log_slope", "start_logit", "headroom", "stiff
 LUCK_INPUTS = ("plateau_luck", "stiffness_luck", "shape_luck")
 RUN_INPUTS = ("rate", "loss", *LUCK_INPUTS, "log_onset", "interval", "clipped")
 CURVE_INPUTS = ("clock", "momentum", "age", "corrected")
-SCALARS = tuple(POPULATION)
+INPUTS = tuple(MEANS)
 
 
 def chain(values):
     """Every level in one go, on whatever the values are."""
-    population = {name: values[name] for name in SCALARS}
+    population = {name: values[name] for name in INPUTS}
     group = eq.group_level(population, *(values[name] for name in GROUP_INPUTS))
     run = eq.run_level(
         population,
@@ -466,9 +466,9 @@ def chain(values):
 OUTPUTS = len(eq.GroupLevel._fields) + len(eq.RunLevel._fields) + 1
 
 
-NAMES = (*SCALARS, *GROUP_INPUTS, *RUN_INPUTS, *CURVE_INPUTS)
+NAMES = (*INPUTS, *GROUP_INPUTS, *RUN_INPUTS, *CURVE_INPUTS)
 DISCRETE = {"interval", "clipped", "corrected"}
-SPREADS = {name for name in SCALARS if name.endswith("_spread")}
+SPREADS = {name for name in INPUTS if name.endswith("_spread")}
 
 
 @pytest.fixture(scope="module")
@@ -490,7 +490,7 @@ def random_values(rng, reach=2.0):
     values = {
         name: means.get(name, 0.0)
         + (0.7 if name in SPREADS else 1.0) * rng.uniform(-reach, reach, SIZE)
-        for name in (*SCALARS, *GROUP_INPUTS, *RUN_INPUTS[:5])
+        for name in (*INPUTS, *GROUP_INPUTS, *RUN_INPUTS[:5])
     }
     # A shape, not a scale: a start half or twice as steep.
     values["log_onset"] = 0.2 * rng.uniform(-reach, reach, SIZE)
@@ -550,7 +550,7 @@ def test_gradients_are_finite_at_the_corners(graph):
         "log_dispersion": [-8.0, 6.0],
     }
     grid = [axis.ravel() for axis in np.meshgrid(*corners.values())]
-    base = {name: np.full(grid[0].size, float(POPULATION.get(name, 0.0))) for name in NAMES}
+    base = {name: np.full(grid[0].size, float(MEANS.get(name, 0.0))) for name in NAMES}
     base["interval"][:] = 16.0
     for clipped in (0.0, 1.0):
         values = base | dict(zip(corners, grid, strict=True))

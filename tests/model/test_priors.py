@@ -59,7 +59,6 @@ def test_preset_loads_and_states_a_source_for_every_number(name):
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_parameter_that_is_sampled_has_a_prior(name):
     priors = load_priors(name)
-    assert POPULATION == POPULATION
     for parameter in (*POPULATION, "headroom_logit", "log_slope", "start_logit"):
         assert isinstance(getattr(priors, parameter.replace(".", "_")), NormalPrior)
 
