@@ -29,7 +29,7 @@ def entries(priors):
 
 @pytest.fixture
 def text():
-    return (_folder() / "small_models.toml").read_text(encoding="utf-8")
+    return (_folder() / "full_finetuning.toml").read_text(encoding="utf-8")
 
 
 def write(folder: Path, text: str, name: str = "mine.toml") -> Path:
@@ -64,7 +64,7 @@ def test_every_parameter_that_is_sampled_has_a_prior(name):
 
 
 def test_preset_loads_by_path(tmp_path, text):
-    path = write(tmp_path, text.replace('name = "small_models"', 'name = "mine"'))
+    path = write(tmp_path, text.replace('name = "full_finetuning"', 'name = "mine"'))
     assert load_priors(path).name == load_priors(str(path)).name == "mine"
 
 
@@ -134,7 +134,7 @@ def test_missing_key_is_named(tmp_path, text):
             "[log_stiffness_ratio]\nmean = 0.0\n",
             "log_stiffness_ratio.mean",
         ),
-        ('name = "small_models"', 'name = "small_models"\nauthor = "me"', "author"),
+        ('name = "full_finetuning"', 'name = "full_finetuning"\nauthor = "me"', "author"),
     ],
 )
 def test_wrong_entry_is_named(tmp_path, text, old, new, key):
@@ -152,3 +152,15 @@ def test_number_without_a_source_is_refused(tmp_path, text):
     with pytest.raises(InputError) as caught:
         load_priors(write(tmp_path, short))
     assert caught.value.key == "curvature_exponent.source"
+
+
+def test_preset_with_a_base_holds_what_differs_and_the_rest_of_the_base(tmp_path):
+    head = 'name = "mine"\ndescription = "A preset that differs in one entry."\n'
+    head += 'evidence = "none"\nbase = "full_finetuning"\n'
+    entry = '\n[log_slope]\nmean = -3.0\nsd = 0.5\nsource = "Known beforehand, for this test."\n'
+    mine, base = load_priors(write(tmp_path, head + entry)), load_priors("full_finetuning")
+    assert (mine.log_slope.mean, mine.log_slope.sd) == (-3.0, 0.5)
+    assert mine.headroom_logit == base.headroom_logit
+    assert mine.log_slope != base.log_slope
+    with pytest.raises(InputError, match="no prior preset|no such|there is no"):
+        load_priors(write(tmp_path, head.replace("full_finetuning", "nowhere") + entry))

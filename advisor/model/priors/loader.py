@@ -137,4 +137,16 @@ def _entries(path: Path) -> dict[str, Any]:
     """Entries of a preset; where it names a base, only what differs from the base is written."""
     entries = tomllib.loads(path.read_text(encoding="utf-8"))
     base = entries.pop("base", None)
-    return entries if base is None else {**_entries(_folder() / f"{base}.toml"), **entries}
+    return entries if base is None else {**_entries(_preset_file(base)), **entries}
+
+
+def _preset_file(name: str | Path) -> Path:
+    """File of a preset that exists."""
+    path = Path(name) if str(name).endswith(".toml") else _folder() / f"{name}.toml"
+    if not path.is_file():
+        raise InputError(
+            f"there is no prior preset '{name}'",
+            key="priors",
+            advice=f"Choose one of {', '.join(preset_names())}, or give a path to a .toml file",
+        )
+    return path
