@@ -11,7 +11,7 @@ from advisor.diagnosis.levels import ends, series_of, since, steps_above
 from advisor.run.pilot_run import PilotRun
 from advisor.theory import PromptDifficulty, drift_factor, group_deviation, silent_group_share
 from advisor.theory.arrays import FloatArray
-from advisor.trainers import setting_name
+from advisor.trainers import find_trainer, setting_name
 
 MODE = "advantage_degeneracy"
 TITLE = "Advantage degeneracy"
@@ -203,14 +203,13 @@ def expected_silent(run: PilotRun) -> float | None:
 def drift_lost(run: PilotRun) -> float | None:
     """Share of an infinite group's drift that the group size costs at the end, or None.
 
-    Theory section 6 (arXiv:2606.30789), with the divisor of the run's advantages; TRL's is that of
-    ``torch.std``.
+    Theory section 6 (arXiv:2606.30789), with the divisor of the run's advantages.
     """
     group, mix = run.hyperparameters.group_size, difficulty(run)
     if mix is None or group is None:
         return None
-    scaling = run.hyperparameters.advantage_scaling or "group"
-    return 1 - drift_factor(group, mix, scaling=scaling, bessel=run.framework == "TRL")
+    scaling, trainer = run.hyperparameters.advantage_scaling or "group", find_trainer(run.framework)
+    return 1 - drift_factor(group, mix, scaling=scaling, bessel=bool(trainer and trainer.bessel))
 
 
 def difficulty(run: PilotRun) -> PromptDifficulty | None:

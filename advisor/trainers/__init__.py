@@ -10,6 +10,7 @@ from advisor.trainers.derived import Derived
 from advisor.trainers.key_table import KeyTable, plain, spellings
 from advisor.trainers.registry import (
     all_key_tables,
+    find_trainer,
     key_tables,
     register,
     setting_name,
@@ -27,6 +28,7 @@ __all__ = [
     "KeyTable",
     "Trainer",
     "all_key_tables",
+    "find_trainer",
     "key_tables",
     "plain",
     "register",

@@ -68,61 +68,69 @@ class Launch:
         """Prompts per batch of rollouts."""
         return self.prompts * self.minibatches
 
-    @property
-    def schedule(self) -> str:
-        """Learning-rate schedule after the warm-up."""
-        return self.settings.schedule
-
-    @property
-    def optimizer(self) -> str:
-        """One of "adamw", "adam" and "sgd"."""
-        return self.settings.optimizer
-
-    @property
-    def warmup_steps(self) -> int:
-        """Optimizer steps of linear warm-up."""
-        return self.settings.warmup_steps
-
-    @property
-    def lag(self) -> float:
-        """Age of the freshest sample at a refresh, in optimizer steps."""
-        return self.settings.lag
-
     def refreshes(self, trainer: str) -> int:
         """Batches of rollouts of the whole run, for a trainer that counts those."""
-        if self.steps % self.interval:
-            raise InputError(
-                f"{self.steps} optimizer steps are no whole number of batches of rollouts, which "
-                f"last {self.interval} each and are what {trainer} counts",
-                key="steps",
-                advice=f"Plan {_neighbours(self.steps, self.interval)} steps",
-            )
-        return self.steps // self.interval
+        return self.in_refreshes(
+            self.steps,
+            f"{self.steps} optimizer steps are",
+            f" and are what {trainer} counts",
+            key="steps",
+            advice=f"Plan {_neighbours(self.steps, self.interval)} steps",
+        )
 
     def warmup_refreshes(self, trainer: str) -> int:
         """Batches of rollouts of the warm-up, for a trainer that moves its rate once per batch."""
-        if self.warmup_steps % self.interval:
+        steps = self.settings.warmup_steps
+        return self.in_refreshes(
+            steps,
+            f"{steps} steps of warm-up are",
+            f"; {trainer} moves its learning rate between them",
+            key="warmup_steps",
+            advice=f"Warm up for {_neighbours(steps, self.interval)} steps",
+        )
+
+    def in_refreshes(self, steps: float, what: str, why: str, *, key: str, advice: str) -> int:
+        """Optimizer steps as a whole number of batches of rollouts."""
+        if steps % self.interval:
             raise InputError(
-                f"{self.warmup_steps} steps of warm-up are no whole number of batches of rollouts, "
-                f"which last {self.interval} each; {trainer} moves its learning rate between them",
-                key="warmup_steps",
-                advice=f"Warm up for {_neighbours(self.warmup_steps, self.interval)} steps",
+                f"{what} no whole number of batches of rollouts, which last {self.interval} "
+                f"each{why}",
+                key=key,
+                advice=advice,
             )
-        return self.warmup_steps // self.interval
+        return int(steps) // self.interval
+
+    def refresh_comments(self, minibatches: str, epochs: str) -> list[str]:
+        """Comment lines with the trainer's arithmetic of the refresh interval."""
+        return [
+            f"Refresh interval K = {self.interval} optimizer steps = "
+            f"{self.minibatches} mini-batches x {self.epochs} epochs:",
+            f"  mini-batches {self.minibatches} = {minibatches}",
+            f"  epochs {self.epochs} = {epochs}",
+        ]
+
+    @property
+    def dataset_comments(self) -> list[str]:
+        """Comment lines that end the head of a file: the least data, and what was left out."""
+        return [
+            f"The dataset needs at least {self.rollout_prompts} prompts, those of one batch of "
+            "rollouts.",
+            *LEFT_OUT,
+        ]
 
     def check_synchronous(self, trainer: str) -> None:
         """Refuse stale rollouts where the configuration would be a synchronous one."""
-        if self.lag:
+        if self.settings.lag:
             raise InputError(
-                f"the freshest rollouts are to be {self.lag:g} steps old, and the exported "
-                f"configuration of {trainer} is a synchronous one",
+                f"the freshest rollouts are to be {self.settings.lag:g} steps old, and the "
+                f"exported configuration of {trainer} is a synchronous one",
                 key="lag",
                 advice="Ask for advice with lag = 0, or set up the asynchronous trainer by hand",
             )
 
     def check_corrected(self, trainer: str) -> None:
         """Refuse stale samples without an importance ratio where that cannot be switched off."""
-        is_stale = self.interval > 1 or self.lag > 0
+        is_stale = self.interval > 1 or self.settings.lag > 0
         if self.settings.importance_ratio is False and is_stale:
             raise InputError(
                 f"samples are to be used without an importance ratio for K = {self.interval} "

@@ -48,6 +48,8 @@ class Trainer:
     export : Export or None
     setting_names : mapping of str to str
         Setting of the package -> its name in the trainer's configuration.
+    bessel : bool
+        Whether advantages are divided by the deviation of ``torch.std``, with group size - 1.
     recipes : mapping of str to mapping
         Name -> settings that its defaults or example scripts use, as reference points.
     paste : callable (Settings) -> str, or None
@@ -59,5 +61,6 @@ class Trainer:
     readers: tuple[Reader, ...] = ()
     export: Export | None = None
     setting_names: Mapping[str, str] = field(default_factory=dict)
+    bessel: bool = False
     recipes: Mapping[str, Mapping[str, float | int]] = field(default_factory=dict)
     paste: Callable[[Settings], str] | None = None

@@ -45,7 +45,7 @@ ESTIMATORS = {"group": "group_norm", "none": "dr_grpo", "batch": "reinforce_base
 def render(launch: Launch, model: str | None) -> str:
     """Write the flags as a script."""
     launch.check_corrected("OpenRLHF")
-    if launch.optimizer == "sgd":
+    if launch.settings.optimizer == "sgd":
         raise InputError(
             "OpenRLHF has no SGD, only AdamW and Muon",
             key="optimizer",
@@ -99,10 +99,10 @@ def _optimizer(launch: Launch) -> list[str]:
         "--actor.optim adam",
         f"--actor.adam.lr {launch.learning_rate!r}",
         f"--actor.adam.betas {launch.settings.momentum!r} {SECOND_MOMENT}",
-        f"--actor.lr_scheduler {TRANSFORMERS_SCHEDULES[launch.schedule]}",
-        f"--actor.lr_warmup_ratio {warmup_ratio(launch.steps, launch.warmup_steps)!r}",
+        f"--actor.lr_scheduler {TRANSFORMERS_SCHEDULES[launch.settings.schedule]}",
+        f"--actor.lr_warmup_ratio {warmup_ratio(launch.steps, launch.settings.warmup_steps)!r}",
     ]
-    if launch.optimizer == "adam":
+    if launch.settings.optimizer == "adam":
         lines.append("--actor.adam.weight_decay 0.0")  # AdamW without decay is Adam
     return lines
 
@@ -136,18 +136,18 @@ def _machine(launch: Launch) -> list[str]:
 
 def _rollouts(launch: Launch) -> list[str]:
     """Flags of engines that share the trainer's devices, or run ahead on devices of their own."""
-    if not launch.lag:
+    if not launch.settings.lag:
         return ["--vllm.enable_sleep", "--vllm.gpu_memory_utilization 0.6"]
-    if launch.lag % launch.interval:
-        raise InputError(
-            f"a lag of {launch.lag:g} steps is no whole number of batches of rollouts, which last "
-            f"{launch.interval} each and are what OpenRLHF's queue holds",
-            key="lag",
-            advice=f"Ask for advice with a lag that {launch.interval} divides",
-        )
+    queue = launch.in_refreshes(
+        launch.settings.lag,
+        f"a lag of {launch.settings.lag:g} steps is",
+        " and are what OpenRLHF's queue holds",
+        key="lag",
+        advice=f"Ask for advice with a lag that {launch.interval} divides",
+    )
     return [
         "--train.async_enable",
-        f"--train.async_queue_size {int(launch.lag) // launch.interval}",
+        f"--train.async_queue_size {queue}",
     ]
 
 
@@ -158,12 +158,11 @@ def _comments(launch: Launch) -> list[str]:
         "GRPO with OpenRLHF. Set MODEL, PROMPT_DATA and REWARD, and add flags of your own:",
         f"  bash {FILE_NAME} --data.input_key KEY --data.label_key KEY --data.apply_chat_template",
         "",
-        f"Refresh interval K = {launch.interval} optimizer steps = "
-        f"{launch.minibatches} mini-batches x {launch.epochs} epochs:",
-        f"  mini-batches {launch.minibatches} = rollout.batch_size {launch.rollout_prompts} "
-        f"prompts x n_samples_per_prompt {launch.group_size} / train.batch_size "
-        f"{launch.completions}",
-        f"  epochs {launch.epochs} = train.max_epochs",
+        *launch.refresh_comments(
+            f"rollout.batch_size {launch.rollout_prompts} prompts x n_samples_per_prompt "
+            f"{launch.group_size} / train.batch_size {launch.completions}",
+            "train.max_epochs",
+        ),
         f"One optimizer step: {launch.prompts} prompts x {launch.group_size} completions = "
         f"train.batch_size {launch.completions},",
         f"  on actor.num_nodes x actor.num_gpus_per_node = {launch.devices} in all",
@@ -175,10 +174,11 @@ def _comments(launch: Launch) -> list[str]:
         f"product is {samples}.",
         "Micro-batches may be raised for speed as long as they divide the share of one device.",
     ]
-    if launch.lag:
+    if launch.settings.lag:
         lines += [
             f"The vLLM engines need {launch.devices} devices of their own: rollouts run ahead of "
-            f"the trainer by {launch.lag:g} steps",
-            f"= async_queue_size {int(launch.lag) // launch.interval} x K {launch.interval}.",
+            f"the trainer by {launch.settings.lag:g} steps",
+            f"= async_queue_size {int(launch.settings.lag) // launch.interval} x K "
+            f"{launch.interval}.",
         ]
     return [*lines, *LEFT_OUT]

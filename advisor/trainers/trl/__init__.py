@@ -13,6 +13,7 @@ TRAINER = Trainer(
     readers=(trainer_state.READER, swift.READER, console.READER),
     export=Export("trl", "TRL (YAML)", export.FILE_NAME, export.render),
     setting_names=SETTING_NAMES,
+    bessel=True,
     recipes=RECIPES,
     paste=paste,
 )

@@ -9,20 +9,13 @@ from pathlib import Path
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.console_text import find_in_console
-from advisor.logfiles.dict_lines import (
-    SUMMARY_KEY,
-    Bar,
-    find_bars,
-    find_dicts,
-    is_evaluation,
-    is_event,
-    is_number,
-)
+from advisor.logfiles.dict_lines import Bar, find_bars, find_dicts, is_number
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.keys import kept_keys
 from advisor.trainers.trl.console_run import ConsoleRun, Plan, logged_runs
+from advisor.trainers.trl.log_events import SUMMARY_KEY, is_evaluation, is_event
 from advisor.trainers.trl.printed_settings import PrintedSettings
 
 ROW = re.compile(rb"\{'[^{}\n]{0,8000}'reward':")

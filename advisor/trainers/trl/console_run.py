@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from advisor.logfiles import limits
-from advisor.logfiles.dict_lines import OF_SUMMARY, SUMMARY_KEY
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.table import TableBuilder
+from advisor.trainers.trl.log_events import OF_SUMMARY, SUMMARY_KEY
 
 STEP = "step"
 

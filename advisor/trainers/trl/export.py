@@ -28,7 +28,7 @@ from typing import Any
 
 import yaml
 
-from advisor.trainers.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Launch, per_device
+from advisor.trainers.launch import TRANSFORMERS_SCHEDULES, Launch, per_device
 
 FILE_NAME = "trl_config.yaml"
 
@@ -55,20 +55,20 @@ def arguments(launch: Launch) -> dict[str, Any]:
         "gradient_accumulation_steps": accumulation,
         "per_device_train_batch_size": batch,
         "max_steps": launch.steps,
-        "lr_scheduler_type": TRANSFORMERS_SCHEDULES[launch.schedule],
-        "warmup_steps": launch.warmup_steps,
+        "lr_scheduler_type": TRANSFORMERS_SCHEDULES[launch.settings.schedule],
+        "warmup_steps": launch.settings.warmup_steps,
         "beta": settings.kl_coefficient,
         "epsilon": settings.clip_low,
         "epsilon_high": settings.clip_high,
         "scale_rewards": settings.advantage_scaling,
-        "optim": OPTIMIZERS[launch.optimizer],
+        "optim": OPTIMIZERS[launch.settings.optimizer],
         "logging_steps": 1,
     }
-    if launch.optimizer == "sgd":
+    if launch.settings.optimizer == "sgd":
         found["optim_args"] = f"momentum={settings.momentum!r}"
     else:
         found["adam_beta1"] = settings.momentum
-    if launch.optimizer == "adam":
+    if launch.settings.optimizer == "adam":
         found["weight_decay"] = 0.0  # AdamW without decay is Adam
     if settings.max_completion_length is not None:
         found["max_completion_length"] = settings.max_completion_length
@@ -86,18 +86,16 @@ def _comments(launch: Launch, model: str | None) -> list[str]:
         f"--model_name_or_path {named}{adapter if launch.settings.adapter == 'lora' else ''} "
         "--dataset_name DATASET --reward_funcs REWARD",
         "",
-        f"Refresh interval K = {launch.interval} optimizer steps = "
-        f"{launch.minibatches} mini-batches x {launch.epochs} epochs:",
-        f"  mini-batches {launch.minibatches} = steps_per_generation "
-        f"{accumulation * launch.minibatches} / gradient_accumulation_steps {accumulation}",
-        f"  epochs {launch.epochs} = num_iterations",
+        *launch.refresh_comments(
+            f"steps_per_generation {accumulation * launch.minibatches} / "
+            f"gradient_accumulation_steps {accumulation}",
+            "num_iterations",
+        ),
         f"One optimizer step: {launch.prompts} prompts x {launch.group_size} completions = "
         f"{launch.completions}",
         f"  = per_device_train_batch_size {batch} x gradient_accumulation_steps {accumulation} x "
         f"{launch.devices} {plural} (--num_processes)",
         "For less memory divide per_device_train_batch_size and multiply",
         "gradient_accumulation_steps and steps_per_generation by one number.",
-        f"The dataset needs at least {launch.rollout_prompts} prompts, those of one batch of "
-        "rollouts.",
-        *LEFT_OUT,
+        *launch.dataset_comments,
     ]

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.console_text import find_in_console
-from advisor.logfiles.dict_lines import SUMMARY_KEY, find_dicts, is_number
+from advisor.logfiles.dict_lines import find_dicts, is_number
 from advisor.logfiles.log_file import Line, LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import TOO_LONG, parse_json
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.keys import kept_keys
 from advisor.trainers.trl.console_run import logged_runs
+from advisor.trainers.trl.log_events import SUMMARY_KEY
 from advisor.trainers.trl.printed_settings import PrintedSettings
 
 FRACTIONS = ("global_step/max_steps", "iteration")

@@ -8,12 +8,12 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
-from advisor.logfiles.dict_lines import OF_SUMMARY, SUMMARY_KEY
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
 from advisor.logfiles.parsing import cell_number, json_list
 from advisor.logfiles.table import TableBuilder
 from advisor.trainers.keys import kept_keys
+from advisor.trainers.trl.log_events import OF_SUMMARY, SUMMARY_KEY
 
 NAME = "trainer_state.json"
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 import shlex
 
 from advisor.errors import InputError
-from advisor.trainers.launch import LEFT_OUT, Launch
+from advisor.trainers.launch import Launch
 from advisor.trainers.shell_script import from_environment, write_script
 
 FILE_NAME = "verl_grpo.sh"
@@ -50,9 +50,10 @@ ESTIMATORS = {"group": "grpo", "none": "grpo", "batch": "reinforce_plus_plus_bas
 def render(launch: Launch, model: str | None) -> str:
     """Write the overrides as a script."""
     launch.check_synchronous("verl")
-    if launch.schedule not in ("constant", "cosine"):
+    if launch.settings.schedule not in ("constant", "cosine"):
         raise InputError(
-            f"verl's FSDP trainer has no {launch.schedule} schedule, only constant and cosine",
+            f"verl's FSDP trainer has no {launch.settings.schedule} schedule, only constant and "
+            "cosine",
             key="schedule",
             advice="Choose one of those, or export to trl or openrlhf",
         )
@@ -85,13 +86,13 @@ def _batches(launch: Launch) -> list[str]:
 def _optimizer(launch: Launch) -> list[str]:
     momentum = launch.settings.momentum
     moments = f"betas=[{momentum!r},{SECOND_MOMENT}]"
-    if launch.optimizer == "sgd":
+    if launch.settings.optimizer == "sgd":
         moments = f"override_optimizer_config={{momentum:{momentum!r}}}"
     return [
-        f"{OPTIM}optimizer={OPTIMIZERS[launch.optimizer]}",
+        f"{OPTIM}optimizer={OPTIMIZERS[launch.settings.optimizer]}",
         f"{OPTIM}lr={launch.learning_rate!r}",
         shlex.quote(f"{OPTIM}{moments}"),
-        f"{OPTIM}lr_scheduler_type={launch.schedule}",
+        f"{OPTIM}lr_scheduler_type={launch.settings.schedule}",
         f"{OPTIM}lr_warmup_steps={launch.warmup_refreshes('verl')}",
         f"{OPTIM}lr_warmup_steps_ratio=0.0",
         f"{OPTIM}min_lr_ratio=0.0",
@@ -142,11 +143,11 @@ def _comments(launch: Launch) -> list[str]:
         f"  bash {FILE_NAME} reward.custom_reward_function.path=REWARD.py",
         "A reward function is needed for data sources that verl has none for.",
         "",
-        f"Refresh interval K = {launch.interval} optimizer steps = "
-        f"{launch.minibatches} mini-batches x {launch.epochs} epochs:",
-        f"  mini-batches {launch.minibatches} = data.train_batch_size {launch.rollout_prompts} / "
-        f"ppo_mini_batch_size {launch.prompts}, both in prompts",
-        f"  epochs {launch.epochs} = ppo_epochs",
+        *launch.refresh_comments(
+            f"data.train_batch_size {launch.rollout_prompts} / "
+            f"ppo_mini_batch_size {launch.prompts}, both in prompts",
+            "ppo_epochs",
+        ),
         f"One optimizer step: {launch.prompts} prompts x {launch.group_size} completions "
         f"(rollout.n) = {launch.completions},",
         f"  on trainer.nnodes x trainer.n_gpus_per_node = {launch.devices} in all",
@@ -154,7 +155,5 @@ def _comments(launch: Launch) -> list[str]:
         "verl counts batches of rollouts,",
         "and moves its learning rate once per batch, so warm-up and decay go in stairs of K steps.",
         "Micro-batches (..._per_gpu) may be raised for speed; they change no update.",
-        f"The dataset needs at least {launch.rollout_prompts} prompts, those of one batch of "
-        "rollouts.",
-        *LEFT_OUT,
+        *launch.dataset_comments,
     ]
