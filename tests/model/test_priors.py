@@ -162,5 +162,5 @@ def test_preset_with_a_base_holds_what_differs_and_the_rest_of_the_base(tmp_path
     assert (mine.log_slope.mean, mine.log_slope.sd) == (-3.0, 0.5)
     assert mine.headroom_logit == base.headroom_logit
     assert mine.log_slope != base.log_slope
-    with pytest.raises(InputError, match="no prior preset|no such|there is no"):
+    with pytest.raises(InputError, match=r"no prior preset|no such|there is no"):
         load_priors(write(tmp_path, head.replace("full_finetuning", "nowhere") + entry))
