@@ -10,7 +10,7 @@ import typer
 from advisor.cli import flags
 
 if TYPE_CHECKING:
-    from advisor.monitoring import Look
+    from advisor.monitoring import WatchReport
     from advisor.monitoring.view import View
     from advisor.run.pilot_run import PilotRun
 
@@ -54,10 +54,10 @@ def watch(
     read = reader(**flags.stated(sidecar, settings, column))
     with View(Console(highlight=False), as_json=as_json, is_quiet=quiet) as view:
         if once:
-            last: Look | None = _once(forecast, read(log), log, view)
+            last: WatchReport | None = _once(forecast, read(log), log, view)
         else:
             last = _follow(forecast, view, log, read, every=every, silent_after=60 * silent_after)
-    if last is not None and last.advice.is_alarm:
+    if last is not None and last.decision.is_alarm:
         raise typer.Exit(ALARM)
 
 
@@ -80,22 +80,22 @@ class Forecast:
         self._refit = Refitter(read_runs(pilots)) if pilots else None
         self._gpus = gpus
 
-    def __call__(self, run: PilotRun, view: View) -> Look:
+    def __call__(self, run: PilotRun, view: View) -> WatchReport:
         """Judge the run as it stands now."""
-        from advisor.monitoring import look
+        from advisor.monitoring import watch_report
 
         if not self._is_length_given and run.hyperparameters.planned_steps is None:
             self._watch.planned_steps = self._advised_steps
-        found = look(self._watch, run, gpus=self._gpus)
+        found = watch_report(self._watch, run, gpus=self._gpus)
         again = self._refit(self._watch, run, found.update) if self._refit else None
         if again is None:
             return found
         self._watch, line = again
         view.say(line)
-        return look(self._watch, run, gpus=self._gpus)
+        return watch_report(self._watch, run, gpus=self._gpus)
 
 
-def _once(forecast: Forecast, runs: list[PilotRun], log: Path, view: View) -> Look:
+def _once(forecast: Forecast, runs: list[PilotRun], log: Path, view: View) -> WatchReport:
     """Show one update of what a log holds now."""
     from advisor.errors import InputError
 
@@ -110,12 +110,12 @@ def _once(forecast: Forecast, runs: list[PilotRun], log: Path, view: View) -> Lo
 
 def _follow(
     forecast: Forecast, view: View, log: Path, read: Any, *, every: float, silent_after: float
-) -> Look | None:
+) -> WatchReport | None:
     """Show an update whenever the log grows, until the planned steps are done."""
     from advisor.errors import InputError
     from advisor.monitoring.follow import follow
 
-    last: Look | None = None
+    last: WatchReport | None = None
     said: set[str] = set()
     for growth in follow(log, read, every=every, silent_after=silent_after):
         for line in growth.said:

@@ -37,7 +37,7 @@ FALLING = "collapse"
 """Card that ends a run."""
 
 
-class Advice(BaseModel):
+class WatchDecision(BaseModel):
     """What to do with a run now.
 
     Attributes
@@ -71,7 +71,7 @@ class Advice(BaseModel):
 
     @property
     def text(self) -> str:
-        """Advice and reason, with what stopping saves."""
+        """Decision and reason, with what stopping saves."""
         said = {"stop": "STOP", "change": "CHANGE", "go on": "Go on"}[self.action]
         line = f"{said}: {self.reason}."
         if self.change:
@@ -88,17 +88,17 @@ class Advice(BaseModel):
         return f"{self.steps:,} steps, {self.completions:,.0f} completions{hours}"
 
 
-class Look(BaseModel):
-    """One look at a growing log: forecast, cards and advice."""
+class WatchReport(BaseModel):
+    """One look at a growing log: forecast, cards and decision."""
 
     model_config = ConfigDict(frozen=True)
 
     update: Update
     diagnosis: Diagnosis
-    advice: Advice
+    decision: WatchDecision
 
 
-def look(watch: Watch, run: PilotRun, *, gpus: int = 1) -> Look:
+def watch_report(watch: Watch, run: PilotRun, *, gpus: int = 1) -> WatchReport:
     """Forecast a run, diagnose it and decide.
 
     Parameters
@@ -110,14 +110,14 @@ def look(watch: Watch, run: PilotRun, *, gpus: int = 1) -> Look:
 
     Returns
     -------
-    look : Look
+    report : WatchReport
     """
     update = watch.update(run)
     diagnosis = diagnose(run)
-    return Look(
+    return WatchReport(
         update=update,
         diagnosis=diagnosis,
-        advice=decide(
+        decision=watch_decision(
             update,
             diagnosis,
             level=watch.level,
@@ -126,7 +126,9 @@ def look(watch: Watch, run: PilotRun, *, gpus: int = 1) -> Look:
     )
 
 
-def decide(update: Update, diagnosis: Diagnosis, *, level: float, cost: CostModel) -> Advice:
+def watch_decision(
+    update: Update, diagnosis: Diagnosis, *, level: float, cost: CostModel
+) -> WatchDecision:
     """Apply the rules, the gravest first.
 
     Parameters
@@ -140,12 +142,12 @@ def decide(update: Update, diagnosis: Diagnosis, *, level: float, cost: CostMode
 
     Returns
     -------
-    advice : Advice
+    decision : WatchDecision
     """
     left = max(update.planned_steps - update.step, 0)
     price = cost(update.settings, left)
     action, rule, reason, change = _rule(update, diagnosis, level, left)
-    return Advice(
+    return WatchDecision(
         action=action,
         rule=rule,
         reason=reason,

@@ -74,7 +74,7 @@ class Follower:
         self._bad_reads = 0
         self._said: set[str] = set()
 
-    def look(self) -> Growth | None:
+    def growth(self) -> Growth | None:
         """Look once; None where nothing is new."""
         try:
             signature = _signature(self.path)
@@ -182,7 +182,7 @@ def follow(
     """
     follower = Follower(Path(path), read, silent_after=silent_after, clock=clock)
     while True:
-        found = follower.look()
+        found = follower.growth()
         if found is not None:
             yield found
         sleep(every)

@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
-from advisor.monitoring.decision import Look, look
+from advisor.monitoring.decision import WatchReport, watch_report
 from advisor.monitoring.watch import Watch
 from advisor.run.pilot_run import SERIES, PilotRun
 from advisor.run.settings import PartialSettings
@@ -55,7 +55,7 @@ class RunWatch:
         self._rows: dict[int, dict[str, float]] = {}
         self._since = 0
 
-    def log(self, step: int, **series: float) -> Look | None:
+    def log(self, step: int, **series: float) -> WatchReport | None:
         """Take the numbers of one optimizer step.
 
         Parameters
@@ -67,7 +67,7 @@ class RunWatch:
 
         Returns
         -------
-        look : Look or None
+        report : WatchReport or None
             None between forecasts, and as long as there are fewer than three rewards.
 
         Raises
@@ -82,7 +82,7 @@ class RunWatch:
         if self._since < self.every or len(self._rewards()) < LEAST_ROWS:
             return None
         self._since = 0
-        return look(self.watch, self.run())
+        return watch_report(self.watch, self.run())
 
     def take(self, step: int, **series: float) -> None:
         """Take the numbers of one optimizer step without a forecast, as :meth:`log` does."""
@@ -157,7 +157,7 @@ def watch_run(
     --------
     ``watch = advisor.watch_run("study", settings)`` before the loop and
     ``found = watch.log(step, reward=reward, entropy=entropy)`` in it;
-    ``found.advice.action == "stop"`` ends it.
+    ``found.decision.action == "stop"`` ends it.
     """
     from advisor.monitoring.loading import load_posterior
 

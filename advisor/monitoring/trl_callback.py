@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 
 from advisor.errors import AdvisorError
 from advisor.model.posterior import Posterior
-from advisor.monitoring import Look, RunWatch, watch_run
+from advisor.monitoring import RunWatch, WatchReport, watch_run
 from advisor.run.settings import PartialSettings
 from advisor.trainers.trl.keys import KEY_TABLE
 from advisor.trainers.trl.settings import derive
@@ -48,7 +48,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
 
     Attributes
     ----------
-    last : Look or None
+    last : WatchReport or None
         Latest forecast, with cards and advice.
 
     Notes
@@ -82,7 +82,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
         self._stops = stop
         self._watch: RunWatch | None = None
         self._said: set[str] = set()
-        self.last: Look | None = None
+        self.last: WatchReport | None = None
 
     @classmethod
     def attach(cls, trainer: Any, posterior: Posterior | str | Path, **wanted: Any) -> Any:
@@ -134,9 +134,9 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
         logs.update(told)
         if state.log_history and state.log_history[-1].get("step") == state.global_step:
             state.log_history[-1].update(told)
-        if found.advice.action != "go on":
-            self._warn(found.advice.text, state, topic=found.advice.rule)
-        if self._stops and found.advice.action == "stop":
+        if found.decision.action != "go on":
+            self._warn(found.decision.text, state, topic=found.decision.rule)
+        if self._stops and found.decision.action == "stop":
             control.should_training_stop = True
 
     def _warn(self, line: str, state: Any, topic: str | None = None) -> None:
@@ -145,7 +145,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
         self._said.add(topic or line)
 
 
-def scalars(found: Look) -> dict[str, float]:
+def scalars(found: WatchReport) -> dict[str, float]:
     """Numbers of a forecast by the names under which they are logged."""
     update = found.update
     out = {
@@ -156,7 +156,7 @@ def scalars(found: Look) -> dict[str, float]:
         "share_made": update.share_made,
         "pareto_k": update.pareto_k,
         "seconds": update.seconds,
-        "action": float(ACTIONS[found.advice.action]),
+        "action": float(ACTIONS[found.decision.action]),
         "verdict": float(VERDICTS[found.diagnosis.verdict]),
     }
     if update.p_reach is not None:

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from advisor.advice.wording import percent
-from advisor.monitoring.decision import Look
+from advisor.monitoring.decision import WatchReport
 
 WIDTH = 64
 HEIGHT = 12
@@ -63,27 +63,27 @@ class View:
         else:
             self._print(line)
 
-    def show(self, look: Look, rewards: tuple[list[float], list[float]]) -> None:
+    def show(self, report: WatchReport, rewards: tuple[list[float], list[float]]) -> None:
         """Show an update.
 
         Parameters
         ----------
-        look : Look
+        report : WatchReport
         rewards : tuple of list
             Logged steps and rewards.
         """
-        if self.is_quiet and look.advice.action == "go on":
+        if self.is_quiet and report.decision.action == "go on":
             return
         if self.as_json:
-            self._print(json.dumps(as_json(look)))
+            self._print(json.dumps(as_json(report)))
         elif self._live is not None:
-            self._live.update(panel(look, rewards), refresh=True)
+            self._live.update(panel(report, rewards), refresh=True)
         else:
-            for note in look.update.notes:
+            for note in report.update.notes:
                 if note not in self._noted:
                     print(f"Note: {note}.", file=sys.stderr)
                     self._noted.add(note)
-            self._print(line(look))
+            self._print(line(report))
 
     def _print(self, text: str) -> None:
         # Not through rich's own wrapping: a line per update is what a pipe reads.
@@ -91,21 +91,21 @@ class View:
         self.console.file.flush()
 
 
-def as_json(look: Look) -> dict[str, Any]:
+def as_json(report: WatchReport) -> dict[str, Any]:
     """All numbers of an update as plain objects."""
-    told = look.model_dump(mode="json")
-    if not math.isfinite(look.update.pareto_k):
+    told = report.model_dump(mode="json")
+    if not math.isfinite(report.update.pareto_k):
         told["update"]["pareto_k"] = None  # JSON has no infinity
     told["diagnosis"] = {
-        "verdict": look.diagnosis.verdict,
-        "cards": [card.model_dump(mode="json") for card in look.diagnosis.cards],
+        "verdict": report.diagnosis.verdict,
+        "cards": [card.model_dump(mode="json") for card in report.diagnosis.cards],
     }
     return told
 
 
-def line(look: Look) -> str:
+def line(report: WatchReport) -> str:
     """One line of text."""
-    update = look.update
+    update = report.update
     parts = [
         f"step {update.step} of {update.planned_steps}",
         f"reward {update.reward:.3f}",
@@ -116,14 +116,14 @@ def line(look: Look) -> str:
         parts.append(f"P(reach) {percent(update.p_reach)}")
     if update.refit_due:
         parts.append(f"refit due (Pareto k {update.pareto_k:.2f})")
-    parts.append(f"cards {look.diagnosis.verdict}")
-    return "; ".join(parts) + ". " + look.advice.text
+    parts.append(f"cards {report.diagnosis.verdict}")
+    return "; ".join(parts) + ". " + report.decision.text
 
 
-def panel(look: Look, rewards: tuple[list[float], list[float]]) -> Panel:
-    """Band, where the run is, probabilities, cards and advice."""
-    update, advice = look.update, look.advice
-    body: list[RenderableType] = [Text(picture(look, rewards)), Text()]
+def panel(report: WatchReport, rewards: tuple[list[float], list[float]]) -> Panel:
+    """Band, where the run is, probabilities, cards and decision."""
+    update, decision = report.update, report.decision
+    body: list[RenderableType] = [Text(picture(report, rewards)), Text()]
     final = update.final
     body.append(
         Text(
@@ -141,19 +141,19 @@ def panel(look: Look, rewards: tuple[list[float], list[float]]) -> Panel:
         body.append(
             Text(f"the pilots do not explain this run (Pareto k {update.pareto_k:.2f}): fit anew")
         )
-    for card in look.diagnosis.cards:
+    for card in report.diagnosis.cards:
         if card.status in STATUS:
             told = Text(f"{card.status}: ", style=STATUS[card.status])
             body.append(told.append(f"{card.title}: {card.headline}", style="default"))
     body += [Text(note, style="dim") for note in update.notes]
-    body += [Text(), Text(advice.text, style=f"bold {COLOURS[advice.action]}")]
+    body += [Text(), Text(decision.text, style=f"bold {COLOURS[decision.action]}")]
     title = f"{update.run}: step {update.step} of {update.planned_steps}"
-    return Panel(Group(*body), title=title, border_style=COLOURS[advice.action], expand=False)
+    return Panel(Group(*body), title=title, border_style=COLOURS[decision.action], expand=False)
 
 
-def picture(look: Look, rewards: tuple[list[float], list[float]]) -> str:
+def picture(report: WatchReport, rewards: tuple[list[float], list[float]]) -> str:
     """Logged rewards (dots) and the band to come (shade) over the steps."""
-    update = look.update
+    update = report.update
     band = update.band
     values = [*rewards[1], *band.low, *band.high]
     low, high = min(values), max(values)

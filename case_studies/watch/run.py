@@ -25,7 +25,7 @@ from failures import CAUSE, FAILURES, STEPS, config_of, train_one  # noqa: E402
 from advisor.forecast.fit import fit  # noqa: E402
 from advisor.logs import demo_folder, read_runs  # noqa: E402
 from advisor.model.posterior import Posterior  # noqa: E402
-from advisor.monitoring import Watch, look  # noqa: E402
+from advisor.monitoring import Watch, watch_report  # noqa: E402
 from advisor.run.pilot_run import PilotRun  # noqa: E402
 
 FIRST_SEED = 109
@@ -73,13 +73,13 @@ def watched(case: tuple[Path, str, int, bool]) -> dict[str, Any]:
     watch = Watch(Posterior.load(folder / "posterior.nc"), planned_steps=STEPS)
     seen = []
     for rows in range(LEAST_ROWS, run.step.size + 1):
-        found = look(watch, run.before(rows))
+        found = watch_report(watch, run.before(rows))
         update = found.update
         seen.append(
             {
                 "step": update.step,
-                "rule": found.advice.rule,
-                "alarm": found.advice.is_alarm,
+                "rule": found.decision.rule,
+                "alarm": found.decision.is_alarm,
                 "warnings": [c.mode for c in found.diagnosis.cards if c.status == "WARNING"],
                 "p_unstable": round(update.p_unstable, 4),
                 "surprise": update.surprise,

@@ -9,7 +9,7 @@ from watched import PLAN
 from advisor.advice.cost import CostModel
 from advisor.diagnosis import Card, Diagnosis, diagnose
 from advisor.forecast.interval import Band, Interval
-from advisor.monitoring import Update, Watch, decide, look
+from advisor.monitoring import Update, Watch, watch_decision, watch_report
 from advisor.run.settings import PartialSettings
 
 COST = CostModel(fixed=36.0, gpus=8, source="test")
@@ -88,28 +88,30 @@ def card(mode, status="FAIL"):
     ],
 )
 def test_rules(changed, cards, action, rule):
-    advice = decide(update(**changed), diagnosis(*cards), level=0.9, cost=COST)
-    assert (advice.action, advice.rule) == (action, rule)
-    assert advice.is_alarm == (rule not in ("none", "gained"))
+    decision = watch_decision(update(**changed), diagnosis(*cards), level=0.9, cost=COST)
+    assert (decision.action, decision.rule) == (action, rule)
+    assert decision.is_alarm == (rule not in ("none", "gained"))
 
 
 def test_what_stopping_saves():
-    advice = decide(update(p_unstable=0.95), diagnosis(), level=0.9, cost=COST)
-    assert advice.steps == 100
-    assert advice.completions == 100 * 16 * 8
-    assert advice.gpu_hours == pytest.approx(100 * 36 * 8 / 3600)
-    assert "Stopping saves 100 steps, 12,800 completions and 8 GPU-hours" in advice.text
-    free = decide(update(), diagnosis(), level=0.9, cost=CostModel(source="none"))
+    decision = watch_decision(update(p_unstable=0.95), diagnosis(), level=0.9, cost=COST)
+    assert decision.steps == 100
+    assert decision.completions == 100 * 16 * 8
+    assert decision.gpu_hours == pytest.approx(100 * 36 * 8 / 3600)
+    assert "Stopping saves 100 steps, 12,800 completions and 8 GPU-hours" in decision.text
+    free = watch_decision(update(), diagnosis(), level=0.9, cost=CostModel(source="none"))
     assert free.gpu_hours is None
     assert "saves" not in free.text
 
 
 def test_a_change_names_what_would_be_stable():
-    told = decide(update(p_unstable=0.4, gentler_rate=1e-4), diagnosis(), level=0.9, cost=COST)
+    told = watch_decision(
+        update(p_unstable=0.4, gentler_rate=1e-4), diagnosis(), level=0.9, cost=COST
+    )
     assert "0.0001 instead of 0.0003" in told.text
-    lost = decide(update(p_unstable=0.4), diagnosis(), level=0.9, cost=COST)
+    lost = watch_decision(update(p_unstable=0.4), diagnosis(), level=0.9, cost=COST)
     assert "No tried learning rate" in lost.text
-    bad = decide(update(), diagnosis(card("truncation")), level=0.9, cost=COST)
+    bad = watch_decision(update(), diagnosis(card("truncation")), level=0.9, cost=COST)
     assert "Mend it" in bad.text
 
 
@@ -117,10 +119,10 @@ def test_a_healthy_run_goes_on_and_a_broken_one_does_not(posterior, rows):
     watch = Watch(posterior, planned_steps=2 * PLAN.steps)
     healthy = PLAN.run(rows)
     for seen in (15, 40, 100):
-        assert not look(watch, healthy.before(seen)).advice.is_alarm
+        assert not watch_report(watch, healthy.before(seen)).decision.is_alarm
     broken = PLAN.run(np.where(np.arange(PLAN.steps) < 60, rows, 0.02))
-    assert not look(watch, broken.before(60)).advice.is_alarm
-    alarms = [look(watch, broken.before(seen)).advice.is_alarm for seen in range(61, 66)]
+    assert not watch_report(watch, broken.before(60)).decision.is_alarm
+    alarms = [watch_report(watch, broken.before(seen)).decision.is_alarm for seen in range(61, 66)]
     assert alarms[-1]
     assert diagnose(broken).verdict == "FAIL"
 
@@ -128,6 +130,6 @@ def test_a_healthy_run_goes_on_and_a_broken_one_does_not(posterior, rows):
 def test_the_runs_own_step_times_price_it(posterior, rows):
     watch = Watch(posterior, planned_steps=2 * PLAN.steps)
     timed = PLAN.run(rows, series={"reward": rows, "step_time_seconds": np.full(rows.size, 18.0)})
-    advice = look(watch, timed, gpus=4).advice
-    assert advice.gpu_hours == pytest.approx(PLAN.steps * 18 * 4 / 3600)
-    assert look(watch, PLAN.run(rows)).advice.gpu_hours is None
+    decision = watch_report(watch, timed, gpus=4).decision
+    assert decision.gpu_hours == pytest.approx(PLAN.steps * 18 * 4 / 3600)
+    assert watch_report(watch, PLAN.run(rows)).decision.gpu_hours is None

@@ -48,14 +48,14 @@ def write(path, text):
 
 def test_rows_arrive_as_they_are_written(log):
     one = follower(log)
-    assert "not there" in one.look().said[0]
-    assert one.look() is None
+    assert "not there" in one.growth().said[0]
+    assert one.growth() is None
     write(log, jsonl(range(1, 6)))
-    assert one.look().run.step.tolist() == [1, 2, 3, 4, 5]
-    assert one.look() is None
+    assert one.growth().run.step.tolist() == [1, 2, 3, 4, 5]
+    assert one.growth() is None
     with log.open("a") as stream:
         stream.write(jsonl([6]))
-    assert one.look().run.step[-1] == 6
+    assert one.growth().run.step[-1] == 6
 
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run.csv"])
@@ -70,7 +70,7 @@ def test_a_number_that_is_half_written_waits_for_its_end(tmp_path, name):
     for cut in range(len(whole) // 2, len(whole) + 1):
         write(path, whole[:cut])
         os.utime(path, ns=(cut * 10**9, cut * 10**9))
-        found = one.look()
+        found = one.growth()
         if found is None or found.run is None:
             continue
         for step, reward in zip(found.run.step, found.run.reward, strict=True):
@@ -85,9 +85,9 @@ def test_a_number_that_is_half_written_waits_for_its_end(tmp_path, name):
 def test_a_last_line_without_an_end_is_taken_when_nothing_follows(log):
     one = follower(log)
     write(log, jsonl(range(1, 6)).rstrip("\n"))
-    assert one.look().run.step[-1] == 4
-    assert one.look().run.step[-1] == 5
-    assert one.look() is None
+    assert one.growth().run.step[-1] == 4
+    assert one.growth().run.step[-1] == 5
+    assert one.growth() is None
 
 
 def test_what_cannot_be_read_for_a_moment_is_read_later(tmp_path):
@@ -95,15 +95,15 @@ def test_what_cannot_be_read_for_a_moment_is_read_later(tmp_path):
     state = json.dumps({"log_history": [row(step) for step in range(1, 9)], "max_steps": 20})
     one = follower(path)
     write(path, state + "\n")
-    assert one.look().run.step[-1] == 8
+    assert one.growth().run.step[-1] == 8
     write(path, state[: len(state) // 2])
-    assert one.look() is None
-    assert one.look() is None
-    assert "what was read before is kept" in one.look().said[0]
-    assert one.look() is None
+    assert one.growth() is None
+    assert one.growth() is None
+    assert "what was read before is kept" in one.growth().said[0]
+    assert one.growth() is None
     longer = json.dumps({"log_history": [row(step) for step in range(1, 12)], "max_steps": 20})
     write(path, longer + "\n")
-    found = one.look()
+    found = one.growth()
     assert found.run.step[-1] == 11
     assert found.said == ()
 
@@ -111,10 +111,10 @@ def test_what_cannot_be_read_for_a_moment_is_read_later(tmp_path):
 def test_a_resumed_run_repeats_steps(log):
     one = follower(log)
     write(log, jsonl(range(1, 21)))
-    one.look()
+    one.growth()
     with log.open("a") as stream:
         stream.write(jsonl(range(11, 15), reward=0.9))
-    found = one.look()
+    found = one.growth()
     assert "went back from 20 to 14" in found.said[0]
     assert found.run.step.tolist() == list(range(1, 15))
     assert found.run.reward[-1] == 0.9
@@ -124,17 +124,17 @@ def test_a_resumed_run_repeats_steps(log):
 def test_a_rotated_log_keeps_its_first_part(log):
     one = follower(log)
     write(log, jsonl(range(1, 21)))
-    one.look()
+    one.growth()
     log.rename(log.with_suffix(".jsonl.1"))
-    assert "not there" in one.look().said[0]
+    assert "not there" in one.growth().said[0]
     write(log, jsonl(range(21, 26)))
-    found = one.look()
+    found = one.growth()
     assert "rows before it are kept" in found.said[0]
     assert found.run.step.tolist() == list(range(1, 26))
     assert found.run.hyperparameters.group_size == 8
     with log.open("a") as stream:
         stream.write(jsonl([26]))
-    found = one.look()
+    found = one.growth()
     assert found.run.step.tolist() == list(range(1, 27))
     assert found.said == ()
 
@@ -142,9 +142,9 @@ def test_a_rotated_log_keeps_its_first_part(log):
 def test_a_log_that_shrinks_to_a_new_start_is_a_new_run(log):
     one = follower(log)
     write(log, jsonl(range(1, 21)))
-    one.look()
+    one.growth()
     write(log, jsonl(range(1, 5)))
-    found = one.look()
+    found = one.growth()
     assert found.run.step.tolist() == [1, 2, 3, 4]
     assert "went back from 20 to 4" in found.said[0]
 
@@ -156,7 +156,7 @@ def test_a_log_written_anew_each_time_is_no_rotation(tmp_path):
         fresh = tmp_path / "fresh"
         write(fresh, jsonl(range(1, last + 1)))
         fresh.replace(path)
-        found = one.look()
+        found = one.growth()
         assert found.run.step[-1] == last
         assert found.said == ()
 
@@ -165,17 +165,17 @@ def test_silence_is_said_once_and_ends(log):
     write(log, jsonl(range(1, 6)))
     clock = Clock(log.stat().st_mtime)
     one = follower(log, clock=clock, silent_after=100)
-    one.look()
+    one.growth()
     clock.now += 99
-    assert one.look() is None
+    assert one.growth() is None
     clock.now += 3600
-    assert "62 minutes" in one.look().said[0]
-    assert one.look() is None
+    assert "62 minutes" in one.growth().said[0]
+    assert one.growth() is None
     with log.open("a") as stream:
         stream.write(jsonl([6]))
-    assert one.look().run.step[-1] == 6
+    assert one.growth().run.step[-1] == 6
     clock.now = log.stat().st_mtime + 200
-    assert "nothing was logged" in one.look().said[0]
+    assert "nothing was logged" in one.growth().said[0]
 
 
 def test_a_learning_rate_that_leaves_its_settings_is_no_error(tmp_path):
@@ -183,7 +183,7 @@ def test_a_learning_rate_that_leaves_its_settings_is_no_error(tmp_path):
     rows = [{**row(step), "learning_rate": 1e-4 if step < 8 else 1e-3} for step in range(1, 13)]
     path.write_text("".join(json.dumps(line) + "\n" for line in rows))
     one = Follower(path, reader(overrides={**SETTINGS, "learning_rate": 1e-4}))
-    run = one.look().run
+    run = one.growth().run
     assert run.hyperparameters.learning_rate == 1e-3
     assert any("peaks at" in line for line in run.warnings)
 
@@ -207,4 +207,4 @@ def test_of_a_folder_with_several_runs_the_newest_is_followed(tmp_path):
         path.parent.mkdir()
         write(path, jsonl(range(1, last + 1), reward=0.1 * when / 100))
         os.utime(path, (when, when))
-    assert follower(tmp_path).look().run.step[-1] == 5
+    assert follower(tmp_path).growth().run.step[-1] == 5

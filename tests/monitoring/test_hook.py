@@ -8,7 +8,7 @@ from watched import PLAN
 
 import advisor
 from advisor.errors import InputError
-from advisor.monitoring import Watch, look
+from advisor.monitoring import Watch, watch_report
 
 
 def test_rows_become_forecasts(posterior, rows):
@@ -19,12 +19,12 @@ def test_rows_become_forecasts(posterior, rows):
     ]
     assert found[:2] == [None, None]
     assert all(found[2:])
-    same = look(
+    same = watch_report(
         Watch(posterior, target_reward=0.7),
         PLAN.run(rows[:40], series={"reward": rows[:40], "learning_rate": np.full(40, 3e-4)}),
     )
     assert found[-1].update.final == same.update.final
-    assert found[-1].advice.action == same.advice.action
+    assert found[-1].decision.action == same.decision.action
 
 
 def test_a_step_that_goes_back_starts_a_new_branch(posterior, rows):

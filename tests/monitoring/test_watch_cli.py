@@ -63,7 +63,7 @@ def test_json_holds_everything(log, saved):
     done = run(log, "--posterior", saved, "--once", "--steps", 100, "--json")
     told = json.loads(done.stdout)
     assert told["update"]["step"] == 60
-    assert told["advice"]["action"] == "go on"
+    assert told["decision"]["action"] == "go on"
     assert {card["mode"] for card in told["diagnosis"]["cards"]} >= {"collapse", "truncation"}
 
 
