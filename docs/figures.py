@@ -15,14 +15,15 @@ from pathlib import Path
 from advisor.logs import demo_folder, read_runs
 from advisor.reporting import drawings, forecast_check_info
 from advisor.reporting.figures import forecast_check
-from advisor.study.study import load_study
+from advisor.study.study import Study
 
 HERE = Path(__file__).parent
 
 
 def main(study: Path) -> None:
     """Write one SVG per figure beside this file."""
-    posterior, advice = load_study(study)
+    study = Study.load(study)
+    posterior, advice = study.posterior, study.recommendation
     check = forecast_check_info(read_runs([demo_folder()]), priors=posterior.meta.priors)
     for one in [*drawings(posterior, advice), forecast_check.FIGURE.drawn(check)]:
         path = HERE / f"{one.name}.svg"

@@ -67,7 +67,7 @@ def test_arguments_of_the_advice_are_flags_of_the_command():
     }
     assert {"level", "risk", "to_reward", "group_sizes", "storage"} <= arguments
     missing = {name for name in arguments if argument_to_flag(name, options) not in options}
-    assert missing == {"choose_from", "target"}  # Python only
+    assert missing == {"choose_from"}  # Python only
 
 
 @pytest.mark.parametrize(

@@ -13,21 +13,21 @@ import pytest
 from synthetic import PLANS, Plan, made_up, rising
 
 import advisor.reporting
-from advisor.advice import recommend
+from advisor.advice import advise
 from advisor.cli.app import main
 from advisor.logs import demo_folder
 from advisor.model.storage import META
-from advisor.study.compare import compare
-from advisor.study.compared_lines import exact, rounded, told
+from advisor.study.compared_lines import compared, rounded, told
 from advisor.study.compared_runs import compare_runs
 from advisor.study.compared_studies import compare_studies
-from advisor.study.study import write_study
+from advisor.study.comparison import compare
+from advisor.study.study import Study
 
 EVERY = ("Pilots", "Asked", "Priors", "Provenance", "Posterior", "Advice")
 
 
 def answered(posterior, **asked):
-    return posterior, recommend(posterior, trials=30, weigh_pilots=False, **asked)
+    return Study(posterior, advise(posterior, trials=30, weigh_pilots=False, **asked))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_a_study_does_not_differ_from_itself(base):
 def test_shift_is_counted_in_posterior_standard_deviations(base):
     other = answered(made_up(moved={"rate.learning_rate": 1.5}, seed=1))
     (own, its) = (
-        study[0].flat("rate.learning_rate") for study in (base, answered(made_up(seed=4)))
+        study.posterior.flat("rate.learning_rate") for study in (base, answered(made_up(seed=4)))
     )
     found = compare_studies(("a", "b"), base, answered(made_up(seed=4)))
     line = lines_of(found, "Posterior")["rate.learning_rate"]
@@ -101,7 +101,7 @@ def test_a_group_that_one_lacks_is_absent_there(base):
 
 
 def test_requests_and_answers_differ(base):
-    other = base[0], recommend(base[0], trials=30, weigh_pilots=False, steps=90, level=0.8)
+    other = answered(base.posterior, steps=90, level=0.8)
     found = compare_studies(("a", "b"), base, other)
     asked = differing(found, "Asked")
     assert (asked["budget steps"].one, asked["budget steps"].other) == (180, 90)
@@ -110,11 +110,13 @@ def test_requests_and_answers_differ(base):
     advice = differing(found, "Advice")
     assert advice["steps"].shown == ("180", "90")
     reward = advice["reward at the last step"]
-    assert reward.apart == pytest.approx(other[1].reward.mean - base[1].reward.mean)
+    assert reward.apart == pytest.approx(
+        other.recommendation.reward.mean - base.recommendation.reward.mean
+    )
 
 
 def test_priors_and_versions_differ(base):
-    posterior, advice = base
+    posterior, advice = base.posterior, base.recommendation
     meta = posterior.meta
     entry = meta.priors.rate_group_size.model_copy(update={"sd": 9.0})
     origin = meta.provenance.model_copy(update={"versions": {"pymc": "99"}, "created": "later"})
@@ -128,7 +130,7 @@ def test_priors_and_versions_differ(base):
             }
         ),
     )
-    found = compare_studies(("a", "b"), base, (other, advice))
+    found = compare_studies(("a", "b"), base, Study(other, advice))
     assert differing(found, "Priors").keys() == {"rate_group_size"}
     assert differing(found, "Priors")["rate_group_size"].other.endswith("+- 9")
     assert differing(found, "Provenance").keys() == {"pymc"}
@@ -201,14 +203,14 @@ def test_verdicts_differ():
 
 
 def test_what_differs_looks_different():
-    line = exact("x", 0.1234567891, 0.1234567892)
+    line = compared("x", 0.1234567891, 0.1234567892)
     assert line.differs
     assert line.shown[0] != line.shown[1]
-    assert not exact("x", 1.0, 1).differs
+    assert not compared("x", 1.0, 1).differs
     assert told({"a": 0.5, "b": None}) == "a 0.5, b -"
     assert told(True) == "yes"
-    assert not rounded("x", 0.12345, 0.12346).differs
-    assert rounded("x", None, 1.0).shown == ("-", "1")
+    assert not compared("x", rounded(0.12345), rounded(0.12346)).differs
+    assert compared("x", rounded(None), rounded(1.0)).shown == ("-", "1")
 
 
 # Command -----------------------------------------------------------------------------------------
@@ -218,10 +220,10 @@ def test_what_differs_looks_different():
 def studies(tmp_path_factory, base):
     folder = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.reporting, "draw_all", lambda *given, **also: None)
-        patch.setattr(advisor.reporting, "write_report", lambda *given, **also: None)
-        write_study(folder / "a", *base, lambda *told: None)
-        write_study(folder / "b", *answered(made_up(PLANS[:3], seed=2)), lambda *told: None)
+        patch.setattr(advisor.reporting, "plot", lambda *given, **also: None)
+        patch.setattr(advisor.reporting, "report", lambda *given, **also: None)
+        base.save(folder / "a")
+        answered(made_up(PLANS[:3], seed=2)).save(folder / "b")
     return folder
 
 
@@ -355,3 +357,4 @@ def test_python_says_the_same(studies):
     found = compare(studies / "a", str(studies / "b"))
     assert found.paths == (str(studies / "a"), str(studies / "b"))
     assert found.differs
+    assert Study.load(studies / "a").compare(studies / "b") == found

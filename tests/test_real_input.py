@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from advisor.advice import recommend
+from advisor.advice import advise
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Target
 from advisor.logs import read_runs
@@ -59,7 +59,7 @@ def test_off_policy_sweep(off_policy_sweep):
         "grpo_off_policy_sweep__broad_e16_tb256",
     }
     assert 0.65 < posterior.flat("plateau").mean() < 0.9
-    advice = recommend(posterior, steps=200, level=0.8)
+    advice = advise(posterior, steps=200, level=0.8)
     assert advice.kind == "recommendation"
     assert advice.settings.epochs_per_refresh <= 2
     assert any("All pilots ran at learning rate" in line for line in advice.cautions)
@@ -90,7 +90,7 @@ def test_runs_near_their_ceiling_with_sudden_collapses(near_ceiling_runs):
     collapsed = sum(run.collapse_step is not None for run in runs)
     # Labelled by eye: six sudden collapses, one of them after a rehearsal, and a gradual decline.
     assert 5 <= collapsed <= 8
-    advice = recommend(posterior, steps=200)
+    advice = advise(posterior, steps=200)
     # A quarter of the runs at this very setting died: it must never be called safe, and one setting
     # cannot carry a recommendation.
     assert advice.kind == "next_pilot"
@@ -106,7 +106,7 @@ def test_tiny_transformers(tiny_grpo):
     ]
     posterior = fit(runs[:16], priors="small_models")
     target = Target("sort", "tiny-s", 26894)
-    advice = recommend(posterior, target=target, steps=200)
+    advice = advise(posterior, target=target, steps=200)
     assert advice.kind == "recommendation"
     # The table's final rewards peak between 3e-4 and 1e-3 and fall to .6 at 3e-3, 0 at 1e-2.
     assert 2e-4 <= advice.settings.learning_rate <= 1.2e-3

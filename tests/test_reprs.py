@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 from synthetic import PLANS, Plan, made_up, rising
 
-from advisor.advice import Recommendation, recommend
+import advisor
+from advisor.advice import Recommendation, advise
+from advisor.backtesting import Backtest
+from advisor.backtesting.scores import Prediction
 from advisor.diagnosis import diagnose
+from advisor.logs import Inspection
 from advisor.run import html as notebook
 from advisor.run.pilot_run import PilotRun
+from advisor.study.compared_studies import compare_studies
 
 EVIL = "<script>alert('x')</script>&\"<b>"
 KNOWN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
@@ -53,7 +58,7 @@ def posterior():
 
 @pytest.fixture(scope="module")
 def advice(posterior):
-    return recommend(posterior, trials=30, weigh_pilots=False)
+    return advise(posterior, trials=30, weigh_pilots=False)
 
 
 def test_recommendation_shows_summary_and_table(advice):
@@ -71,7 +76,7 @@ def test_recommendation_shows_summary_and_table(advice):
     [({"level": 0.99999}, "No feasible configuration"), ({}, "Recommended configuration")],
 )
 def test_what_is_no_recommendation_is_headed_so(posterior, asked, title):
-    found = recommend(posterior, trials=30, weigh_pilots=False, **asked)
+    found = advise(posterior, trials=30, weigh_pilots=False, **asked)
     assert Page(found._repr_html_()).text.startswith(title)
 
 
@@ -119,7 +124,7 @@ def test_run_of_evaluations_only():
 def test_a_model_called_script_is_text():
     plans = [Plan(plan.learning_rate, plan.group_size, model=EVIL, task=EVIL) for plan in PLANS]
     posterior = made_up(plans)
-    advice = recommend(posterior, trials=30, weigh_pilots=False)
+    advice = advise(posterior, trials=30, weigh_pilots=False)
     run = plans[0].run(rising(60), EVIL, warnings=(EVIL,), path=EVIL)
     for shown in (posterior, advice, run, diagnose(run)):
         text = shown._repr_html_()
@@ -148,6 +153,59 @@ def test_cells():
         "0.00021",
         "0.932",
     ]
+
+
+def lines_of(text, width=100):
+    """Lines that a terminal of so many columns takes for a text."""
+    return sum(max(1, -(-len(line) // width)) for line in text.splitlines())
+
+
+@pytest.fixture(scope="module")
+def public(posterior, advice):
+    """One of every kind of object that a public verb returns or takes."""
+    run = Plan().run(np.r_[rising(40), np.zeros(20)])
+    study = advisor.Study(posterior, advice, (diagnose(run),))
+    prediction = Prediction("advisor", "sort", run.id, 0.25, None, (0.0, 1.0), 0.8, (0.7,) * 3, 0.1)
+    return {
+        "run": run,
+        "inspection": Inspection([run] * 40, []),
+        "diagnosis": diagnose(run),
+        "posterior": posterior,
+        "recommendation": advice,
+        "next pilot": advisor.next_pilot(posterior, advice),
+        "study": study,
+        "comparison": compare_studies(("a", "b"), study, study),
+        "backtest": Backtest((prediction,) * 200, ("left out",) * 100, ()),
+        "priors": posterior.meta.priors,
+        "settings": advice.settings,
+        "partial settings": run.hyperparameters,
+        "request": advisor.Request(steps=500, group_sizes=tuple(range(2, 200))),
+        "search": advisor.Search(),
+        "sampling": advisor.Sampling(),
+        "target": advice.target,
+        "price": advice.cost_model,
+        "forecaster": advisor.Forecaster(posterior, advice.target),
+    }
+
+
+def test_every_public_object_fits_in_twenty_lines(public):
+    long = {name: lines_of(repr(found)) for name, found in public.items()}
+    assert {name: count for name, count in long.items() if count > 20} == {}
+    assert lines_of(repr(posterior_fields(public["posterior"]))) > 20  # else nothing is shortened
+
+
+def posterior_fields(found):
+    return vars(found)
+
+
+def test_short_forms_say_what_they_are_of(public):
+    for name in ("run", "diagnosis", "posterior", "recommendation", "study", "priors"):
+        assert repr(public[name]).startswith(type(public[name]).__name__ + "(")
+    assert "5 pilots (1 collapsed)" in repr(public["posterior"])
+    first = public["recommendation"].text.splitlines()[0]
+    assert repr(public["recommendation"]).endswith(first)
+    assert str(public["recommendation"]) == public["recommendation"].text
+    assert "FAIL" in repr(public["diagnosis"])
 
 
 def test_jupyter_finds_nothing_else(advice, posterior):

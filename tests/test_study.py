@@ -16,31 +16,23 @@ import yaml
 from synthetic import PLANS, made_up
 
 import advisor.reporting
-from advisor.advice import recommend
+from advisor.advice import advise, export, next_pilot
 from advisor.diagnosis import diagnose
 from advisor.errors import InputError, StudyError
 from advisor.model.posterior import SCHEMA
 from advisor.run.pilot_run import PilotRun
 from advisor.study.study import (
     MANIFEST,
+    Study,
     check_folder,
-    load_diagnoses,
-    load_study,
-    rewrite_report,
-    trainer_config,
-    write_study,
 )
 
 CONFIGS = {"trl_config.yaml", "verl_grpo.sh", "openrlhf_grpo.sh"}
 NOTHING_LIVES = {"hazard.level": 2.0}
 
 
-def silent(stage: str, share: float | None, detail: str) -> None:
-    pass
-
-
 def answer(posterior, **asked):
-    return recommend(posterior, trials=40, weigh_pilots=False, **asked)
+    return advise(posterior, trials=40, weigh_pilots=False, **asked)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +48,7 @@ def advice(posterior):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, posterior, advice):
     folder = tmp_path_factory.mktemp("studies") / "study"
-    files = write_study(folder, posterior, advice, silent)
-    return folder, files
+    return folder, Study(posterior, advice).save(folder).files
 
 
 @pytest.fixture
@@ -69,10 +60,10 @@ def study(written, tmp_path):
 @pytest.fixture
 def no_drawing(monkeypatch):
     """Figures and report take seconds and are not what is asked here."""
-    monkeypatch.setattr(advisor.reporting, "draw_all", lambda *given, **more: None)
+    monkeypatch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
     monkeypatch.setattr(
         advisor.reporting,
-        "write_report",
+        "report",
         lambda posterior, advice, path, **parts: path.write_text("report"),
     )
 
@@ -89,7 +80,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_what_is_loaded_is_what_was_written(written, posterior, advice):
-    again, said = load_study(written[0])
+    loaded = Study.load(written[0])
+    again, said = loaded.posterior, loaded.recommendation
     assert said == advice
     assert said.text == advice.text
     assert again.meta == posterior.meta
@@ -104,7 +96,7 @@ def test_manifest_lists_every_file(written):
     folder, files = written
     manifest = json.loads((folder / MANIFEST).read_text())
     assert {*manifest["files"], MANIFEST} == contents(folder).keys()
-    assert {path.relative_to(folder).as_posix() for path in files} == contents(folder).keys()
+    assert set(files) == contents(folder).keys()
     assert {"posterior.nc", "recommendation.json", "report.html"} | CONFIGS <= set(
         manifest["files"]
     )
@@ -113,21 +105,21 @@ def test_manifest_lists_every_file(written):
 
 def test_new_study_takes_the_place_of_the_old(study, no_drawing, posterior, advice):
     longer = answer(posterior, steps=advice.steps + 1)
-    write_study(study, posterior, longer, silent)
-    assert load_study(study)[1] == longer
+    Study(posterior, longer).save(study)
+    assert Study.load(study).recommendation == longer
     assert not (study / "figures").exists()
     assert [path.name for path in study.parent.iterdir()] == ["study"]
 
 
 def test_empty_folder_is_taken(tmp_path, no_drawing, posterior, advice):
     (tmp_path / "mine").mkdir()
-    write_study(tmp_path / "mine", posterior, advice, silent)
-    assert load_study(tmp_path / "mine")[1] == advice
+    Study(posterior, advice).save(tmp_path / "mine")
+    assert Study.load(tmp_path / "mine").recommendation == advice
 
 
 def test_missing_parents_are_made(tmp_path, no_drawing, posterior, advice):
-    write_study(tmp_path / "a" / "b" / "study", posterior, advice, silent)
-    assert load_study(tmp_path / "a" / "b" / "study")[1] == advice
+    Study(posterior, advice).save(tmp_path / "a" / "b" / "study")
+    assert Study.load(tmp_path / "a" / "b" / "study").recommendation == advice
 
 
 # What is not a study is left alone ---------------------------------------------------------------
@@ -161,7 +153,7 @@ def test_folder_that_is_no_study_is_left_alone(tmp_path, no_drawing, posterior, 
     before = contents(folder)
     for attempt in (
         lambda: check_folder(folder),
-        lambda: write_study(folder, posterior, advice, silent),
+        lambda: Study(posterior, advice).save(folder),
     ):
         with pytest.raises(InputError, match="nothing was overwritten") as refused:
             attempt()
@@ -169,13 +161,13 @@ def test_folder_that_is_no_study_is_left_alone(tmp_path, no_drawing, posterior, 
         assert refused.value.path == str(folder)
     assert contents(folder) == before
     with pytest.raises(StudyError, match="it is no study"):
-        load_study(folder)
+        Study.load(folder)
 
 
 def test_file_of_that_name_is_left_alone(tmp_path, posterior, advice):
     (tmp_path / "study").write_text("keep me")
     with pytest.raises(InputError, match="nothing was overwritten"):
-        write_study(tmp_path / "study", posterior, advice, silent)
+        Study(posterior, advice).save(tmp_path / "study")
     assert (tmp_path / "study").read_text() == "keep me"
 
 
@@ -184,16 +176,16 @@ def test_study_with_files_of_the_user_is_left_alone(study, no_drawing, posterior
     (study / name).write_text("keep me")
     before = contents(study)
     with pytest.raises(InputError, match=re.escape(f"'{name}'")) as refused:
-        write_study(study, posterior, advice, silent)
+        Study(posterior, advice).save(study)
     assert "nothing was overwritten" in str(refused.value)
     assert contents(study) == before
-    assert load_study(study)[1] == advice
+    assert Study.load(study).recommendation == advice
 
 
 def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advice):
     (tmp_path / "file").write_text("keep me")
     with pytest.raises(InputError, match="the study cannot be written") as refused:
-        write_study(tmp_path / "file" / "study", posterior, advice, silent)
+        Study(posterior, advice).save(tmp_path / "file" / "study")
     assert refused.value.argument == "out"
 
 
@@ -201,11 +193,11 @@ def test_failure_half_way_leaves_the_old_study_whole(study, monkeypatch, posteri
     def full_disk(posterior: Any, advice: Any, path: Path, **parts: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(advisor.reporting, "draw_all", lambda *given, **more: None)
-    monkeypatch.setattr(advisor.reporting, "write_report", full_disk)
+    monkeypatch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
+    monkeypatch.setattr(advisor.reporting, "report", full_disk)
     before = contents(study)
     with pytest.raises(InputError, match="No space left on device"):
-        write_study(study, posterior, answer(posterior, steps=50), silent)
+        Study(posterior, answer(posterior, steps=50)).save(study)
     assert contents(study) == before
     assert [path.name for path in study.parent.iterdir()] == ["study"]
 
@@ -239,7 +231,7 @@ def test_damaged_study_is_refused_in_one_sentence(
 ):
     damage(study / name)
     with pytest.raises(StudyError) as refused:
-        load_study(study)
+        Study.load(study)
     said = str(refused.value)
     assert said.startswith(f"{study / name}: ")
     assert refused.value.advice
@@ -255,7 +247,7 @@ def test_answer_of_an_older_version_is_refused(study):
     del said["frontier"]
     path.write_text(json.dumps(said))
     with pytest.raises(StudyError, match=r"\(at 'frontier'\).*another version.*advise"):
-        load_study(study)
+        Study.load(study)
 
 
 def test_posterior_of_an_older_schema_is_refused(study, posterior):
@@ -263,7 +255,7 @@ def test_posterior_of_an_older_schema_is_refused(study, posterior):
     older = replace(posterior, meta=posterior.meta.model_copy(update={"provenance": provenance}))
     older.save(study / "posterior.nc")
     with pytest.raises(StudyError, match=f"schema {SCHEMA - 1}, this version reads {SCHEMA}"):
-        load_study(study)
+        Study.load(study)
 
 
 def test_posterior_of_another_version_is_warned_of(study, posterior):
@@ -271,33 +263,33 @@ def test_posterior_of_another_version_is_warned_of(study, posterior):
     older = replace(posterior, meta=posterior.meta.model_copy(update={"provenance": provenance}))
     older.save(study / "posterior.nc")
     with pytest.warns(UserWarning, match=r"fitted by version 0\.0\.1"):
-        load_study(study)
+        Study.load(study)
 
 
 def test_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(StudyError, match="it is no study"):
-        load_study(tmp_path / "nowhere")
+        Study.load(tmp_path / "nowhere")
 
 
 # Configurations ----------------------------------------------------------------------------------
 
 
 def test_configuration_runs_what_was_advised(advice):
-    config = yaml.safe_load(trainer_config(advice, "trl"))
+    config = yaml.safe_load(export(advice, "trl"))
     assert config["learning_rate"] == advice.settings.learning_rate
     assert config["num_generations"] == advice.settings.group_size
     assert config["max_steps"] == advice.steps
-    assert "NOT a recommendation" not in trainer_config(advice, "trl")
+    assert "NOT a recommendation" not in export(advice, "trl")
 
 
 def test_run_with_a_goal_ends_there_unless_its_schedule_decays(advice):
     """A schedule that decays was planned for the whole budget, and would be another if cut."""
     earlier = advice.model_copy(update={"steps": 60})
     assert advice.settings.planned_steps == advice.steps > 60
-    assert yaml.safe_load(trainer_config(earlier, "trl"))["max_steps"] == 60
+    assert yaml.safe_load(export(earlier, "trl"))["max_steps"] == 60
     decaying = advice.settings.model_copy(update={"schedule": "cosine"})
     earlier = earlier.model_copy(update={"settings": decaying})
-    assert yaml.safe_load(trainer_config(earlier, "trl"))["max_steps"] == advice.steps
+    assert yaml.safe_load(export(earlier, "trl"))["max_steps"] == advice.steps
 
 
 @pytest.mark.parametrize("framework", ["trl", "verl", "openrlhf"])
@@ -306,7 +298,7 @@ def test_what_is_not_advised_is_marked(framework):
     contact = answer(made_up(PLANS[:1]), steps=240)
     assert (infeasible.kind, contact.kind) == ("infeasible", "next_pilot")
     for said in (infeasible, contact):
-        text = trainer_config(said, framework)
+        text = export(said, framework)
         assert f"# NOT a recommendation ({said.kind})" in text
 
 
@@ -315,10 +307,10 @@ def test_trainer_that_cannot_run_it_is_left_out(tmp_path, no_drawing, posterior,
     odd = advice.model_copy(
         update={"settings": advice.settings.model_copy(update=settings), "steps": 181}
     )
-    files = write_study(tmp_path / "study", posterior, odd, silent)
-    assert CONFIGS & {path.name for path in files} == {"trl_config.yaml"}
+    saved = Study(posterior, odd).save(tmp_path / "study")
+    assert CONFIGS & set(saved.files) == {"trl_config.yaml"}
     with pytest.raises(InputError, match="181 optimizer steps"):
-        trainer_config(odd, "verl")
+        export(odd, "verl")
 
 
 # Diagnosis and report --------------------------------------------------------------------------
@@ -329,15 +321,15 @@ def test_diagnosis_of_the_pilots_stands_in_the_study(tmp_path, no_drawing, poste
                    series={"reward": np.where(np.arange(40) < 20, 0.8, 0.0)})  # fmt: skip
     judged = [diagnose(run)]
     assert judged[0].collapse_step is not None
-    write_study(tmp_path / "mine", posterior, advice, silent, judged)
-    assert load_diagnoses(tmp_path / "mine") == judged
-    write_study(tmp_path / "other", posterior, advice, silent)
-    assert load_diagnoses(tmp_path / "other") == []
+    Study(posterior, advice, tuple(judged)).save(tmp_path / "mine")
+    assert list(Study.load(tmp_path / "mine").diagnoses) == judged
+    Study(posterior, advice).save(tmp_path / "other")
+    assert Study.load(tmp_path / "other").diagnoses == ()
 
 
 def test_report_is_written_anew(tmp_path, no_drawing, posterior, advice, monkeypatch):
     study = tmp_path / "mine"
-    write_study(study, posterior, advice, silent)
+    Study(posterior, advice).save(study)
     seen = {}
 
     def noted(own, asked, path, **parts):
@@ -345,9 +337,41 @@ def test_report_is_written_anew(tmp_path, no_drawing, posterior, advice, monkeyp
         path.write_text("anew")
         return path
 
-    monkeypatch.setattr(advisor.reporting, "write_report", noted)
-    assert rewrite_report(study).read_text() == "anew"
+    monkeypatch.setattr(advisor.reporting, "report", noted)
+    assert Study.load(study).report().read_text() == "anew"
     assert seen["steps"] == advice.steps
     assert {"trl", "verl"} <= set(seen["configs"])
     with pytest.raises(StudyError):
-        rewrite_report(tmp_path)
+        Study.load(tmp_path).report()
+
+
+# What a study can be asked ----------------------------------------------------------------------
+
+
+def test_study_repeats_the_numbers_of_its_answer(written, advice):
+    study = Study.load(written[0])
+    (row,) = study.what_if().to_dict(orient="records")
+    assert row["reward"] == pytest.approx(advice.reward.mean, rel=1e-12)
+    assert row["p_stable"] == advice.stability.probability
+    assert row["learning_rate"] == advice.settings.learning_rate
+    assert row["completions"] == advice.cost.completions
+    hotter = study.what_if(learning_rate=[advice.settings.learning_rate, 1e-2])
+    assert hotter["reward"][0] == row["reward"]
+    assert hotter["p_stable"][1] < row["p_stable"]
+
+
+def test_study_names_the_next_pilot_and_the_config(written, posterior, advice):
+    study = Study.load(written[0])
+    pilot = study.next_pilot(steps=30)
+    assert pilot.steps == 30
+    assert pilot == next_pilot(posterior, advice, steps=30)
+    assert study.export("trl") == export(advice, "trl")
+    with pytest.raises(InputError, match="a pilot of 1 steps"):
+        study.next_pilot(steps=1)
+
+
+def test_study_that_was_not_saved_has_no_place_for_a_report(posterior, advice):
+    study = Study(posterior, advice)
+    assert study.files == ()
+    with pytest.raises(InputError, match="no folder yet"):
+        study.report()

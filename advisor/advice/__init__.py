@@ -1,11 +1,14 @@
 """The advice: a configuration that meets a probabilistic stability margin, and its reasons."""
 
-from advisor.advice.answer import check_request, recommend
+from advisor.advice.answer import advise
 from advisor.advice.candidates import Lattice
 from advisor.advice.cost import Cost, CostModel, learn_cost
 from advisor.advice.objective import Budget, Objective
+from advisor.advice.pilot_choice import next_pilot
 from advisor.advice.recommendation import Alternative, NextPilot, Recommendation
+from advisor.advice.request import Request, Search
 from advisor.advice.scenario import what_if
+from advisor.advice.trainer_config import export
 from advisor.forecast.stability import Stability, stability
 
 __all__ = [
@@ -17,10 +20,13 @@ __all__ = [
     "NextPilot",
     "Objective",
     "Recommendation",
+    "Request",
+    "Search",
     "Stability",
-    "check_request",
+    "advise",
+    "export",
     "learn_cost",
-    "recommend",
+    "next_pilot",
     "stability",
     "what_if",
 ]

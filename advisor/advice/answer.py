@@ -1,19 +1,23 @@
-"""From a posterior to a recommendation."""
+"""From a posterior to a recommendation: prepare, search and choose, explain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from advisor.advice.answer_fields import NextPilot
 from advisor.advice.candidates import Lattice, default_lattice, largest_surviving_rate, within_reach
 from advisor.advice.cautions import cautions
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share, undominated
-from advisor.advice.limiting_factor import bound, shortfall, what_binds
-from advisor.advice.next_pilot import choose_pilot, is_first_contact
+from advisor.advice.limiting_factor import bound, limiting_factor, shortfall
 from advisor.advice.objective import Budget, Objective
-from advisor.advice.recommendation import NextPilot, Recommendation
-from advisor.advice.scenario import base_settings
-from advisor.advice.search import SamplerName, search
+from advisor.advice.pilot_choice import choose_pilot, is_first_contact
+from advisor.advice.recommendation import Recommendation
+from advisor.advice.request import Request, Search, asked
+from advisor.advice.scenario import base_settings, target_of
+from advisor.advice.search import search as search_best
 from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
@@ -24,21 +28,14 @@ from advisor.advice.trade_offs import (
 from advisor.advice.wording import SUPPORT
 from advisor.errors import CannotTellError, InputError
 from advisor.findings.design import informed_share
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward, peak
-from advisor.forecast.target import largest_target
-from advisor.model.compat import Progress, silent
 from advisor.model.posterior import Posterior
 from advisor.model.presets import outside_evidence
+from advisor.run.progress import Progress, progress_of
 from advisor.run.settings import Settings
 from advisor.trainers.registry import recipes as trainer_recipes
-
-Look = Callable[[Evaluator], tuple[Evaluation | None, Evaluation]]
-
-RESOLUTION = 0.01
-"""Share of the reward range below which two expected rewards count as equal: the cheaper one, then
-the safer one, wins. Seed-to-seed spread is larger."""
 
 WORTH_A_PILOT = 0.005
 """Expected rise of the final reward, as a share of its range, from which a pilot is suggested."""
@@ -53,62 +50,65 @@ DECIDING = (
 """Terms whose share of data is stated with the answer."""
 
 
-def recommend(
+@dataclass(frozen=True)
+class Question:
+    """What is decided, under which posterior, and among what."""
+
+    request: Request
+    search: Search
+    forecaster: Forecaster
+    budget: Budget
+    cost: CostModel
+    fixed: Settings
+    lattice: Lattice
+    outside: str | None
+    assumptions: tuple[str, ...]
+    progress: Progress
+
+    def best(self, evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
+        """Best feasible configuration, and the nearest to feasible."""
+        return search_best(
+            evaluate, self.lattice, self.request.level, self.search, progress=self.progress
+        )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was chosen, by which evaluations, and what limits it.
+
+    ``at_end`` judges the reward at the end of the budget; ``aside`` does so too, and keeps recipes
+    and pilots apart from what was offered.
+    """
+
+    kind: Literal["recommendation", "next_pilot", "infeasible"]
+    chosen: Evaluation
+    evaluate: Evaluator
+    at_end: Evaluator
+    aside: Evaluator
+    limit: str
+
+
+def advise(
     posterior: Posterior,
+    request: Request | None = None,
     *,
-    target: Target | None = None,
-    steps: int | None = None,
-    completions: float | None = None,
-    gpu_hours: float | None = None,
-    level: float = 0.9,
-    objective: Objective | None = None,
-    cost: CostModel | None = None,
-    group_sizes: Sequence[int] | None = None,
-    learning_rates: Sequence[float] | None = None,
-    devices: int = 1,
-    choose_from: Sequence[Settings] | None = None,
-    indifference: float = RESOLUTION,
-    weigh_pilots: bool = True,
-    trials: int = 300,
-    sampler: SamplerName = "tpe",
-    storage: str | None = None,
-    seed: int = 0,
-    progress: Progress = silent,
+    search: Search | None = None,
+    progress: bool | Progress | None = None,
+    **fields: Any,
 ) -> Recommendation:
     """Recommend group size, learning rate and refresh interval.
 
     Parameters
     ----------
     posterior : Posterior
-    target : Target, optional
-        What the full run trains; by default the largest piloted model, on its task.
-    steps, completions, gpu_hours : optional
-        Budget of the full run, one of them; by default three times the longest pilot's steps.
-    level : float
-        P(stable) wanted, in (0, 1).
-    objective : Objective, optional
-        By default the mean reward at the end of the budget.
-    cost : CostModel, optional
-        By default learned from the pilots' step times.
-    group_sizes, learning_rates : sequence, optional
-        Restrict the choices.
-    devices : int
-        Completions of a step must divide among them.
-    choose_from : sequence of Settings, optional
-        The very configurations to choose from, completed, in place of a lattice.
-    indifference : float
-        Share of the reward range below which rewards count as equal, and the cheaper
-        configuration wins; 0 compares rewards alone.
-    weigh_pilots : bool
-        Also weigh which pilot would be worth running next.
-    trials : int
-        Optuna trials over the posterior; no run is launched.
-    sampler : {"tpe", "gp"}
-    storage : str, optional
-        File or database URL in which the Optuna study is kept.
-    seed : int
-        Of the search and of the seed noise.
-    progress : callable, optional
+    request : Request, optional
+        By default the highest reward after three times the longest pilot's steps, at P(stable) 0.9.
+    search : Search, optional
+    progress : bool or callable, optional
+        True prints to standard error; a callable takes stage, share done and detail.
+    **fields
+        Fields of `Request` and `Search`, in place of those given there:
+        ``advise(posterior, steps=500, level=0.95)``.
 
     Returns
     -------
@@ -120,29 +120,35 @@ def recommend(
     InputError
         The request contradicts itself or the pilots.
     """
-    goal = objective or Objective()
-    budget = Budget(steps=steps, completions=completions, gpu_hours=gpu_hours)
-    check_request(level, budget, goal)
+    question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
+    decision = choose(question)
+    return explain(question, decision, *_pilot(question, decision))
+
+
+def prepare(posterior: Posterior, request: Request, search: Search, progress: Progress) -> Question:
+    """Complete a request from the pilots, and say what was assumed."""
     assumptions = list(posterior.meta.notes)
-    if target is None:
-        target = largest_target(posterior)
+    target = target_of(posterior, request)
+    if not request.names_target:
         assumptions.append(f"target = {target.model} on {target.task} (the largest piloted model)")
+    budget = request.budget
     if budget == Budget():
         budget = Budget(steps=int(SUPPORT * posterior.meta.longest))
         assumptions.append(f"planned steps = {budget.steps} (three times the longest pilot)")
-    price = cost or learn_cost(posterior, target)
-    assumptions.append(f"price of a step: {price.source}")
-    forecaster = Forecaster(posterior, target, seed=seed)
+    cost = learn_cost(
+        posterior, target, gpus=request.gpus, seconds_per_step=request.seconds_per_step
+    )
+    assumptions.append(f"price of a step: {cost.source}")
     fixed = base_settings(posterior, target)
     lattice = (
-        Lattice(tuple(choose_from))
-        if choose_from is not None
+        Lattice(request.choose_from)
+        if request.choose_from is not None
         else default_lattice(
             posterior,
             fixed,
-            group_sizes=group_sizes,
-            learning_rates=learning_rates,
-            devices=devices,
+            group_sizes=request.group_sizes,
+            learning_rates=request.learning_rates,
+            devices=request.devices,
         )
     )
     sizes = [run.parameters for run in posterior.meta.runs]
@@ -154,73 +160,83 @@ def recommend(
                 "learning rates stop at three times the largest that survived a pilot, since "
                 f"{outside}"
             )
+    budget.steps_of(fixed, cost)  # refuses GPU-hours that nothing turns into steps
+    return Question(
+        request=request,
+        search=search,
+        forecaster=Forecaster(posterior, target, seed=search.seed),
+        budget=budget,
+        cost=cost,
+        fixed=fixed,
+        lattice=lattice,
+        outside=outside,
+        assumptions=tuple(assumptions),
+        progress=progress,
+    )
 
-    def look(evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
-        return search(
-            evaluate,
-            lattice,
-            level,
-            trials=trials,
-            seed=seed,
-            progress=progress,
-            sampler=sampler,
-            storage=storage,
-        )
 
-    budget.steps_of(fixed, price)  # refuses GPU-hours that nothing turns into steps
-    at_end = Evaluator(forecaster, Objective(quantile=goal.quantile), budget, price)
-    # Recipes and pilots are looked at aside: they are not among what was offered.
-    aside = Evaluator(forecaster, at_end.objective, budget, price)
+def choose(question: Question) -> Decision:
+    """Search the configurations and choose one, or the best piloted where pilots are too few."""
+    forecaster, level = question.forecaster, question.request.level
+    posterior, objective = forecaster.posterior, question.request.objective
+
+    def evaluator(aim: Objective, goal: float | None = None) -> Evaluator:
+        return Evaluator(forecaster, aim, question.budget, question.cost, goal)
+
+    at_end = evaluator(Objective(quantile=objective.quantile))
+    aside = evaluator(at_end.objective)
     evaluate = at_end
-    if goal.kind != "reward":
-        wanted = _goal(goal, at_end, look)
-        evaluate = Evaluator(forecaster, goal, budget, price, goal=wanted)
-    pilot: NextPilot | None = None
+    if objective.kind != "reward":
+        evaluate = evaluator(objective, _goal(question, at_end))
     if is_first_contact(posterior):
-        kind, chosen = "next_pilot", best_piloted(aside, posterior)
-        evaluate = at_end
-        binding = bound(evaluate, lattice, chosen, level)
-    else:
-        best, nearest = look(evaluate)
-        start = float(forecaster.outcome(fixed, [0]).mean())
-        if best is None or best.reward <= start:
-            kind, chosen = "infeasible", best or nearest
-            binding = shortfall(evaluate, chosen, level, start)
-        else:
-            kind = "recommendation"
-            chosen = _cheapest_equal(evaluate, best, level, indifference)
-            binding = what_binds(evaluate, lattice, chosen, level, posterior)
-    # Where the answer is not stable enough, what is to be learned lies below it.
-    rate = chosen.settings.learning_rate
-    is_safe = chosen.stability.probability >= level
-    gentler = None if is_safe else [s for s in lattice if s.learning_rate < rate] or None
-    if weigh_pilots:
-        progress("Weighing the next pilot", None, "")
-        try:
-            pilot = choose_pilot(at_end, lattice, seed=seed, candidates=gentler)
-        except CannotTellError as error:
-            assumptions.append(str(error))
-    if kind == "recommendation" and outside is None and pilot and pilot.gain < WORTH_A_PILOT:
-        pilot = None
+        chosen = best_piloted(aside, posterior)
+        limit = bound(at_end, question.lattice, chosen, level)
+        return Decision("next_pilot", chosen, at_end, at_end, aside, limit)
+    best, nearest = question.best(evaluate)
+    start = float(forecaster.outcome(question.fixed, [0]).mean())
+    if best is None or best.reward <= start:
+        chosen = best or nearest
+        limit = shortfall(evaluate, chosen, level, start)
+        return Decision("infeasible", chosen, evaluate, at_end, aside, limit)
+    chosen = _cheapest_equal(evaluate, best, level, question.request.indifference)
+    limit = limiting_factor(evaluate, question.lattice, chosen, level, posterior)
+    return Decision("recommendation", chosen, evaluate, at_end, aside, limit)
+
+
+def explain(
+    question: Question, decision: Decision, pilot: NextPilot | None, untold: Sequence[str]
+) -> Recommendation:
+    """Put a decision beside its alternatives, its evidence and its cautions.
+
+    Parameters
+    ----------
+    question : Question
+    decision : Decision
+    pilot : NextPilot or None
+    untold : sequence of str
+        Why no pilot is named, where that is so.
+    """
+    forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
+    posterior, meta = forecaster.posterior, forecaster.posterior.meta
     last = chosen.cost.steps
     planned = evaluate.planned(chosen.settings)
     times = curve_steps(last)
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
+    aside = decision.aside
     recipes = [
-        as_alternative(name, aside, aside(fixed.model_copy(update=values)), gained)
+        as_alternative(name, aside, aside(question.fixed.model_copy(update=values)), gained)
         for name, values in trainer_recipes().items()
     ]
     piloted = best_piloted(aside, posterior)
-    informed = informed_share(posterior)
     return Recommendation(
-        kind=kind,
+        kind=decision.kind,
         settings=planned,
-        target=target,
-        objective=goal,
-        budget=budget,
+        target=forecaster.target,
+        objective=question.request.objective,
+        budget=question.budget,
         steps=last,
-        level=level,
+        level=question.request.level,
         measure="held-out reward" if forecaster.is_evaluated else "reward",
         reward=interval_of(
             final_reward(forecaster, planned, last), mean=float(curve[:, -1].mean())
@@ -228,83 +244,63 @@ def recommend(
         peak=interval_of(peak(forecaster, planned, last)),
         stability=chosen.stability,
         cost=chosen.cost,
-        cost_model=price,
+        cost_model=question.cost,
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
-        binding=binding,
-        alternatives=trade_offs(evaluate, chosen, level, gained),
-        equal_completions=at_equal_completions(evaluate, chosen, gained, devices),
+        binding=decision.limit,
+        alternatives=trade_offs(evaluate, chosen, question.request.level, gained),
+        equal_completions=at_equal_completions(evaluate, chosen, gained, question.request.devices),
         recipes=tuple(recipes),
         best_piloted=as_alternative("best pilot", aside, piloted, gained),
         frontier=tuple(
-            as_alternative("frontier", at_end, one, gained) for one in undominated(evaluate.tried)
+            as_alternative("frontier", decision.at_end, one, gained)
+            for one in undominated(evaluate.tried)
         ),
-        informed={name: share for name, share in informed.items() if name in DECIDING},
-        outside=outside,
+        informed={
+            name: share for name, share in informed_share(posterior).items() if name in DECIDING
+        },
+        outside=question.outside,
         next_pilot=pilot,
-        pilots=len(posterior.meta.runs),
-        collapsed=sum(run.collapse_step is not None for run in posterior.meta.runs),
-        pilots_cost=float(sum(run.completions for run in posterior.meta.runs)),
-        longest_pilot=posterior.meta.longest,
+        pilots=len(meta.runs),
+        collapsed=sum(run.collapse_step is not None for run in meta.runs),
+        pilots_cost=float(sum(run.completions for run in meta.runs)),
+        longest_pilot=meta.longest,
         cautions=tuple(cautions(posterior, forecaster)),
-        assumptions=tuple(assumptions),
-        devices=devices,
-        choices=lattice.axes,
-        priors=posterior.meta.priors.name,
-        seed=seed,
-        provenance=posterior.meta.provenance,
+        assumptions=(*question.assumptions, *untold),
+        devices=question.request.devices,
+        choices=question.lattice.axes,
+        priors=meta.priors.name,
+        seed=question.search.seed,
+        provenance=meta.provenance,
     )
 
 
-def decision_of(posterior: Posterior, advice: Recommendation) -> tuple[Evaluator, Lattice]:
-    """Rebuild what was decided and among what, from a saved answer.
-
-    Returns
-    -------
-    evaluate : Evaluator
-        Of the reward at the end of the budget.
-    lattice : Lattice
-        Of the same learning rates and group sizes.
-    """
-    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
-    aim = Objective(quantile=advice.objective.quantile)
-    evaluate = Evaluator(forecaster, aim, advice.budget, advice.cost_model)
-    fixed, offered = base_settings(posterior, advice.target), advice.choices
-    lattice = default_lattice(
-        posterior,
-        fixed,
-        group_sizes=[int(size) for size in offered["group_size"]],
-        learning_rates=offered["learning_rate"],
-        devices=advice.devices,
-    )
-    return evaluate, lattice
-
-
-def check_request(level: float, budget: Budget, objective: Objective) -> None:
-    """Refuse a request that no pilots could answer, before anything is fitted.
-
-    Raises
-    ------
-    InputError
-        The level is no probability, or budget or objective contradict themselves.
-    """
-    if not 0 < level < 1:
-        raise InputError(
-            f"level {level:g} is no probability strictly between 0 and 1",
-            argument="level",
-            advice="Give one like 0.9",
+def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[str]]:
+    """Pilot worth running next, or why none can be named."""
+    if not question.request.weigh_pilots:
+        return None, []
+    # Where the answer is not stable enough, what is to be learned lies below it.
+    chosen, lattice = decision.chosen, question.lattice
+    rate = chosen.settings.learning_rate
+    is_safe = chosen.stability.probability >= question.request.level
+    gentler = None if is_safe else [s for s in lattice if s.learning_rate < rate] or None
+    question.progress("Weighing the next pilot", None, "")
+    try:
+        pilot = choose_pilot(
+            decision.at_end, lattice, seed=question.search.seed, candidates=gentler
         )
-    budget.check()
-    objective.check()
+    except CannotTellError as error:
+        return None, [str(error)]
+    is_idle = question.outside is None and pilot.gain < WORTH_A_PILOT
+    return (None if decision.kind == "recommendation" and is_idle else pilot), []
 
 
-def _goal(objective: Objective, at_end: Evaluator, look: Look) -> float:
+def _goal(question: Question, at_end: Evaluator) -> float:
     """Reward to reach, in units of the outcome."""
-    forecaster = at_end.forecaster
+    forecaster, objective = question.forecaster, question.request.objective
     ceiling = forecaster.outcome_bounds[1]
-    untrained = base_settings(forecaster.posterior, forecaster.target)
-    start = float(forecaster.outcome(untrained, [0]).mean())
+    start = float(forecaster.outcome(question.fixed, [0]).mean())
+    wanted = objective.goal or 0.0
     if objective.kind == "cheapest":
-        wanted = objective.goal or 0.0
         if not start < wanted < ceiling:
             raise InputError(
                 f"a reward of {wanted:g} is no goal: the policy starts at {start:.3f} and the "
@@ -313,9 +309,8 @@ def _goal(objective: Objective, at_end: Evaluator, look: Look) -> float:
                 advice="Give a reward between the two",
             )
         return wanted
-    best, nearest = look(at_end)
-    top = (best or nearest).reward
-    return start + (objective.goal or 0.0) * (top - start)
+    best, nearest = question.best(at_end)
+    return start + wanted * ((best or nearest).reward - start)
 
 
 def _cheapest_equal(

@@ -91,7 +91,7 @@ def default_lattice(
     posterior: Posterior,
     fixed: Settings,
     *,
-    group_sizes: Sequence[int] | None = None,
+    group_sizes: Sequence[float] | None = None,
     learning_rates: Sequence[float] | None = None,
     devices: int = 1,
 ) -> Lattice:
@@ -117,12 +117,9 @@ def default_lattice(
     Raises
     ------
     InputError
-        A given choice is empty or impossible, or nothing divides among the devices.
+        Nothing divides among the devices.
     """
     runs = [run.settings for run in posterior.meta.runs]
-    check_choices(group_sizes, learning_rates)
-    if devices < 1:
-        raise InputError(f"{devices} devices", argument="devices", advice="Give at least 1")
     if learning_rates is None:
         learning_rates = _rate_ladder(posterior)
     if group_sizes is None:
@@ -146,36 +143,6 @@ def default_lattice(
     return Lattice(
         tuple(fixed.model_copy(update=dict(zip(AXES, choice, strict=True))) for choice in choices)
     )
-
-
-def check_choices(
-    group_sizes: Sequence[int] | None, learning_rates: Sequence[float] | None
-) -> None:
-    """Refuse choices that are empty or impossible.
-
-    Raises
-    ------
-    InputError
-    """
-    for name, given, least in (
-        ("group_sizes", group_sizes, 2),
-        ("learning_rates", learning_rates, 0.0),
-    ):
-        is_whole = least > 0
-        if given is None or (
-            given
-            and all(
-                least <= one < np.inf and one > 0 and (not is_whole or one == int(one))
-                for one in given
-            )
-        ):
-            continue
-        wanted = "whole numbers from 2" if least else "positive numbers"
-        raise InputError(
-            f"the choices {list(given)} are empty or hold what cannot be",
-            argument=name,
-            advice=f"Give {wanted}",
-        )
 
 
 def largest_surviving_rate(posterior: Posterior) -> float | None:

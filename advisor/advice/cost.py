@@ -8,7 +8,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import nnls
 
-from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.posterior import Posterior, RunSummary
 from advisor.run.settings import Settings
@@ -122,13 +121,7 @@ def learn_cost(
     cost : CostModel
         ``seconds = fixed + generated x P G / epochs + trained x P G``, by non-negative least
         squares on the pilots, with a weak pull towards a generation share of .7.
-
-    Raises
-    ------
-    InputError
-        The time or the number of GPUs is not positive.
     """
-    check_time(gpus, seconds_per_step)
     runs = posterior.meta.runs
     lengths = [run.completion_tokens for run in runs if run.completion_tokens]
     tokens = float(np.mean(lengths)) if lengths else None
@@ -157,22 +150,6 @@ def learn_cost(
     return CostModel(
         fixed=fixed, generated=generated, trained=trained, tokens=tokens, gpus=gpus, source=source
     )
-
-
-def check_time(gpus: int = 1, seconds_per_step: float | None = None) -> None:
-    """Refuse a time or a number of GPUs that cannot be.
-
-    Raises
-    ------
-    InputError
-    """
-    for name, value in (("gpus", gpus), ("seconds_per_step", seconds_per_step)):
-        if value is not None and not 0 < value < np.inf:
-            raise InputError(
-                f"{value:g} is not positive and finite",
-                argument=name,
-                advice="Give a positive number",
-            )
 
 
 def _batch(run: RunSummary) -> tuple[float, float]:

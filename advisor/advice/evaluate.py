@@ -74,6 +74,7 @@ class Evaluator:
         self.cost = cost
         self.goal = goal
         self._seen: dict[Settings, Evaluation] = {}
+        self._curves: dict[tuple[Settings, int], FloatArray] = {}
 
     @property
     def tried(self) -> list[Evaluation]:
@@ -92,6 +93,14 @@ class Evaluator:
 
     def _steps(self, settings: Settings) -> int:
         return max(1, self.budget.steps_of(settings, self.cost))
+
+    def mean_curve(self, settings: Settings, steps: int) -> FloatArray:
+        """Expected reward at `curve_steps` of a run of so many steps."""
+        asked = settings, steps
+        if asked not in self._curves:
+            draws = self.forecaster.outcome(self.planned(settings), curve_steps(steps))
+            self._curves[asked] = draws.mean(axis=0)
+        return self._curves[asked]
 
     def _evaluate(self, settings: Settings) -> Evaluation:
         steps = self._steps(settings)

@@ -67,7 +67,7 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     )
 
 
-def what_binds(
+def limiting_factor(
     evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float, posterior: Posterior
 ) -> str:
     """Constraint that the advice stands at, and what freeing it would give."""

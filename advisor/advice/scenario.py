@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from advisor.advice.cost import CostModel, learn_cost
+from advisor.advice.request import Request
 from advisor.advice.wording import SUPPORT
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
-from advisor.forecast.target import largest_target, pilots_of
+from advisor.forecast.target import named_target, pilots_of
 from advisor.model.posterior import Posterior
+from advisor.run.seed import DEFAULT_SEED
 from advisor.run.settings import Settings
 
 MOST = 1_000_000
@@ -26,30 +30,34 @@ def base_settings(posterior: Posterior, target: Target) -> Settings:
     return pilots_of(posterior, target)[0].settings
 
 
+def target_of(posterior: Posterior, request: Request) -> Target:
+    """Target that a request names; by default the largest piloted model, on its task."""
+    return named_target(
+        posterior, request.model, request.task, request.parameters, request.start_reward
+    )
+
+
 def what_if(
-    posterior: Posterior | Forecaster,
+    posterior: Posterior,
+    request: Request | None = None,
     *,
-    target: Target | None = None,
     learning_rate: npt.ArrayLike | None = None,
     group_size: npt.ArrayLike | None = None,
     minibatches_per_refresh: npt.ArrayLike | None = None,
     epochs_per_refresh: npt.ArrayLike | None = None,
     steps: npt.ArrayLike | None = None,
-    cost: CostModel | None = None,
 ) -> pd.DataFrame:
     """Evaluate settings under the posterior.
 
     Parameters
     ----------
-    posterior : Posterior or Forecaster
-        A forecaster that is kept saves its first set-up when asked again and again.
-    target : Target, optional
-        By default the largest piloted model, on its task.
+    posterior : Posterior
+    request : Request, optional
+        Whose target, steps and price count, as in `advise`; `Study.what_if` repeats those of a
+        saved answer, and its numbers.
     learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh, steps : array_like
         Broadcast against each other; what is not given is that of the target's first pilot, and
         three times the longest pilot for the steps.
-    cost : CostModel, optional
-        By default learned from the pilots.
 
     Returns
     -------
@@ -64,27 +72,31 @@ def what_if(
     InputError
         A value is impossible, or the shapes do not broadcast.
     """
-    if isinstance(posterior, Forecaster) and target not in (None, posterior.target):
-        raise InputError(
-            "the forecaster has a target of its own",
-            argument="target",
-            advice="Leave the target out, or give the posterior",
-        )
-    forecaster = (
-        posterior
-        if isinstance(posterior, Forecaster)
-        else Forecaster(posterior, target or largest_target(posterior))
+    asked = request or Request()
+    target = target_of(posterior, asked)
+    planned = asked.steps or int(SUPPORT * posterior.meta.longest)
+    return evaluated(
+        Forecaster(posterior, target, seed=DEFAULT_SEED),
+        learn_cost(posterior, target, gpus=asked.gpus, seconds_per_step=asked.seconds_per_step),
+        base_settings(posterior, target),
+        {
+            "learning_rate": learning_rate,
+            "group_size": group_size,
+            "minibatches_per_refresh": minibatches_per_refresh,
+            "epochs_per_refresh": epochs_per_refresh,
+            "steps": planned if steps is None else steps,
+        },
     )
-    pilots = forecaster.posterior
-    base = base_settings(pilots, forecaster.target)
-    given = {
-        "learning_rate": learning_rate,
-        "group_size": group_size,
-        "minibatches_per_refresh": minibatches_per_refresh,
-        "epochs_per_refresh": epochs_per_refresh,
-        "planned_steps": int(SUPPORT * pilots.meta.longest) if steps is None else steps,
-    }
-    named = {name: np.asarray(value) for name, value in given.items() if value is not None}
+
+
+def evaluated(
+    forecaster: Forecaster,
+    cost: CostModel,
+    base: Settings,
+    changes: Mapping[str, npt.ArrayLike | None],
+) -> pd.DataFrame:
+    """Table of `what_if` for changes of ``base``, the steps among them, broadcast together."""
+    named = {name: np.asarray(value) for name, value in changes.items() if value is not None}
     try:
         columns = np.broadcast_arrays(*named.values())
     except ValueError as error:
@@ -94,33 +106,31 @@ def what_if(
             argument=", ".join(named),
             advice="Give one value or as many as the others",
         ) from error
-    price = cost or learn_cost(pilots, forecaster.target)
-    changes = [
+    rows = [
         dict(zip(named, values, strict=True))
         for values in zip(*(column.ravel().tolist() for column in columns), strict=True)
     ]
     return pd.DataFrame(
-        [
-            _row(forecaster, price, _settings(base, each), int(each["planned_steps"]))
-            for each in changes
-        ]
+        [_row(forecaster, cost, _settings(base, each), int(each["steps"])) for each in rows]
     )
 
 
 def _settings(base: Settings, changes: dict[str, float]) -> Settings:
+    """Settings with changes that can be."""
+    found: dict[str, float] = {}
     for name, value in changes.items():
         is_whole = name == "learning_rate" or float(value).is_integer()
         least = 2 if name == "group_size" else 0 if name == "learning_rate" else 1
         if not (least <= value <= MOST and value > 0 and is_whole):
-            asked = "steps" if name == "planned_steps" else name
             wanted = f"whole number from {least}" if least else "positive number"
             raise InputError(
-                f"{asked} {value:g} cannot be",
-                argument=asked,
+                f"{name} {value:g} cannot be",
+                argument=name,
                 advice=f"Give a {wanted}, at most {MOST:,}",
             )
-    whole = {name: int(value) for name, value in changes.items() if name != "learning_rate"}
-    return base.model_copy(update={**changes, **whole})
+        field = "planned_steps" if name == "steps" else name
+        found[field] = value if name == "learning_rate" else int(value)
+    return base.model_copy(update=found)
 
 
 def _row(

@@ -7,15 +7,16 @@ import warnings
 from collections.abc import Iterable
 from importlib.util import find_spec
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from advisor.advice.candidates import AXES, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator
+from advisor.advice.request import Search
 from advisor.advice.storage import keep, open_storage
 from advisor.errors import InputError
-from advisor.model.compat import Progress
+from advisor.run.progress import Progress
 from advisor.run.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ STARTUP = 32
 OUT_OF_REACH = 1e-9
 """Least violation where a goal is not reached, or the budget pays for no step."""
 
-SamplerName = Literal["tpe", "gp"]
-
 
 def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluation | None:
     """Best feasible configuration by trying all of them, or None: the oracle of the search."""
@@ -43,12 +42,9 @@ def search(
     evaluate: Evaluator,
     lattice: Lattice,
     level: float,
+    how: Search,
     *,
-    trials: int,
-    seed: int,
     progress: Progress,
-    sampler: SamplerName = "tpe",
-    storage: str | None = None,
 ) -> tuple[Evaluation | None, Evaluation]:
     """Find the best feasible configuration.
 
@@ -62,14 +58,8 @@ def search(
     lattice : Lattice
     level : float
         P(stable) wanted.
-    trials : int
-        Optuna trials that the sampler proposes.
-    seed : int
+    how : Search
     progress : callable
-    sampler : {"tpe", "gp"}
-        Tree-structured Parzen estimator, or Gaussian process (needs PyTorch).
-    storage : str, optional
-        Where the study is kept, see `storage.open_storage`.
 
     Returns
     -------
@@ -84,8 +74,8 @@ def search(
     tried: list[Evaluation] = []
     axes = lattice.axes
     # Scattered points fill next to nothing of a grid: they too are tried one by one.
-    is_small = len(lattice) <= trials or len(lattice) < math.prod(map(len, axes.values()))
-    number = len(lattice) if is_small else trials
+    is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
+    number = len(lattice) if is_small else how.trials
 
     def objective(trial: optuna.Trial) -> float:
         place = tuple(
@@ -108,10 +98,11 @@ def search(
             progress("Searching configurations", share, f"trial {trial.number}")
         return evaluation.value if np.isfinite(evaluation.value) else -evaluation.cost.paid
 
-    with warnings.catch_warnings(), open_storage(storage) as kept:
+    with warnings.catch_warnings(), open_storage(how.storage) as kept:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         study = optuna.create_study(
-            direction="maximize", sampler=_sampler("random" if is_small else sampler, seed)
+            direction="maximize",
+            sampler=_sampler("random" if is_small else how.sampler, how.seed),
         )
         provenance = evaluate.forecaster.posterior.meta.provenance
         study.set_user_attr("provenance", provenance.model_dump())

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from advisor.advice.answer_fields import Alternative
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share
 from advisor.advice.objective import Budget, Objective
-from advisor.advice.recommendation import Alternative
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.target import pilots_of
 from advisor.model.posterior import Posterior
@@ -148,8 +148,7 @@ def _timer(evaluate: Evaluator, goal: float) -> Callable[[Evaluation], float]:
 
 
 def _steps_to(evaluate: Evaluator, settings: Settings, steps: int, goal: float) -> float | None:
-    times = curve_steps(steps)
-    curve = evaluate.forecaster.outcome(evaluate.planned(settings), times).mean(axis=0)
+    times, curve = curve_steps(steps), evaluate.mean_curve(settings, steps)
     if curve[-1] < goal:
         return None
     gain = curve[-1] - curve[0]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from advisor.advice.answer_fields import Alternative, AnswerFields
+from advisor.advice.cost import Cost
 from advisor.run.settings import Settings
 from advisor.trainers.registry import paste_line
-
-if TYPE_CHECKING:
-    from advisor.advice.cost import Cost
-    from advisor.advice.recommendation import Alternative, Recommendation
 
 SUPPORT = 3.0
 """Planned steps over the longest pilot beyond which survival is extrapolated, and said to be."""
@@ -59,7 +55,7 @@ def _count(number: int | None, noun: str, plural: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else plural)
 
 
-def summary_text(advice: Recommendation) -> str:
+def summary_text(advice: AnswerFields) -> str:
     """Write the answer: what to run, how sure that is, what binds, what to beware of."""
     opening = {"recommendation": _advised, "next_pilot": _bound, "infeasible": _infeasible}
     lines = opening[advice.kind](advice)
@@ -76,13 +72,13 @@ def summary_text(advice: Recommendation) -> str:
     return "\n".join(lines).rstrip()
 
 
-def details_text(advice: Recommendation) -> str:
+def details_text(advice: AnswerFields) -> str:
     """Write what stands behind the answer: its peak, its evidence, what else could be run."""
     others = _others(advice) if advice.kind == "recommendation" else []
     return "\n".join([evidence_text(advice), *others])
 
 
-def evidence_text(advice: Recommendation) -> str:
+def evidence_text(advice: AnswerFields) -> str:
     """Write the peak of the reward, and how much of the answer is data."""
     peak = advice.peak
     told = ", ".join(
@@ -97,7 +93,7 @@ def evidence_text(advice: Recommendation) -> str:
     )
 
 
-def _numbers(advice: Recommendation) -> list[str]:
+def _numbers(advice: AnswerFields) -> list[str]:
     reward, stability = advice.reward, advice.stability
     return [
         f"{advice.measure.capitalize()} after {advice.steps} steps: {reward.mean:.3f}, 80 % "
@@ -112,7 +108,7 @@ def _numbers(advice: Recommendation) -> list[str]:
     ]
 
 
-def _unsupported(advice: Recommendation) -> str:
+def _unsupported(advice: AnswerFields) -> str:
     if advice.steps <= SUPPORT * advice.longest_pilot:
         return ""
     return (
@@ -121,7 +117,7 @@ def _unsupported(advice: Recommendation) -> str:
     )
 
 
-def _price(advice: Recommendation) -> list[str]:
+def _price(advice: AnswerFields) -> list[str]:
     share = advice.steps_to_95 / max(advice.steps, 1)
     after = (1 - share) * advice.cost.paid
     rest = (
@@ -133,7 +129,7 @@ def _price(advice: Recommendation) -> list[str]:
     ]
 
 
-def _context(advice: Recommendation) -> str:
+def _context(advice: AnswerFields) -> str:
     settings = advice.settings
     minibatches = _count(settings.minibatches_per_refresh, "mini-batch", "es")
     epochs = _count(settings.epochs_per_refresh, "epoch", "s")
@@ -145,7 +141,7 @@ def _context(advice: Recommendation) -> str:
     )
 
 
-def _aim(advice: Recommendation) -> str:
+def _aim(advice: AnswerFields) -> str:
     aim = advice.objective
     risk = (
         ""
@@ -171,7 +167,7 @@ def _row(other: Alternative, *, timed: bool = False) -> str:
     )
 
 
-def _others(advice: Recommendation) -> list[str]:
+def _others(advice: AnswerFields) -> list[str]:
     lines = []
     others = (*advice.alternatives, *advice.equal_completions)
     if others:
@@ -193,7 +189,7 @@ def _choice(settings: Settings) -> dict[str, object]:
     )
 
 
-def _evidence(advice: Recommendation) -> list[str]:
+def _evidence(advice: AnswerFields) -> list[str]:
     failed = (
         f"{advice.collapsed} of them collapsed, which is what bounds the learning rate"
         if advice.collapsed
@@ -217,7 +213,7 @@ def _evidence(advice: Recommendation) -> list[str]:
     return lines
 
 
-def _advised(advice: Recommendation) -> list[str]:
+def _advised(advice: AnswerFields) -> list[str]:
     return [
         in_trainer_names(advice.settings),
         "",
@@ -228,7 +224,7 @@ def _advised(advice: Recommendation) -> list[str]:
     ]
 
 
-def _bound(advice: Recommendation) -> list[str]:
+def _bound(advice: AnswerFields) -> list[str]:
     return [
         "Not enough pilots for a recommendation: the answer is the next pilot, and a bound.",
         "",
@@ -240,7 +236,7 @@ def _bound(advice: Recommendation) -> list[str]:
     ]
 
 
-def _infeasible(advice: Recommendation) -> list[str]:
+def _infeasible(advice: AnswerFields) -> list[str]:
     return [
         f"No configuration reaches P(stable) = {percent(advice.level)}"
         + ("" if advice.objective.kind == "reward" else " and the goal")

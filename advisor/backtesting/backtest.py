@@ -14,12 +14,12 @@ from advisor.backtesting.scores import Prediction, Question, predict
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.forecast.predictive import begun_run_reward
-from advisor.model.compat import Progress, silent
 from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling
 from advisor.run.pilot_run import PilotRun
+from advisor.run.progress import Progress, progress_of
 
 ADVISOR = "advisor"
 
@@ -31,7 +31,7 @@ def backtest(
     priors: Priors | str | None = None,
     least_steps: float = 0,
     sampling: Sampling | None = None,
-    progress: Progress = silent,
+    progress: bool | Progress | None = None,
 ) -> Backtest:
     """Ask how well forecasts would have done on finished runs.
 
@@ -48,7 +48,8 @@ def backtest(
     least_steps : float
         Optimizer steps below which a run is left out.
     sampling : Sampling, optional
-    progress : callable, optional
+    progress : bool or callable, optional
+        True prints to standard error; a callable takes stage, share done and detail.
 
     Returns
     -------
@@ -60,6 +61,7 @@ def backtest(
         No run can be asked about, a share is not between 0 and 1, or the preset has learned from
         one of the runs.
     """
+    tell = progress_of(progress)
     asked = [
         (share, *make_cases(runs, share, least_steps=least_steps)) for share in check_shares(seen)
     ]
@@ -79,7 +81,7 @@ def backtest(
         left_out += unusable
         at = f" at {share:.0%}" if len(asked) > 1 else ""
         for cohort in cohorts:
-            progress("Backtesting", done / total, f"{cohort.name}{at}, {len(cohort.cases)} runs")
+            tell("Backtesting", done / total, f"{cohort.name}{at}, {len(cohort.cases)} runs")
             done += 1
             try:
                 posterior = fit(

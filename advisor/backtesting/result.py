@@ -27,6 +27,14 @@ class Backtest:
     left_out: tuple[str, ...]
     failed: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """How much was asked; ``methods()`` has the scores."""
+        runs = len({p.run for p in self.predictions})
+        return (
+            f"Backtest({len(self.predictions)} predictions of {runs} runs; {len(self.left_out)} "
+            f"left out, {len(self.failed)} cohorts not converged)"
+        )
+
     @property
     def is_transfer(self) -> bool:
         """Whether runs were forecast from those of other models."""

@@ -26,11 +26,11 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Target
 from advisor.forecast.predictive import new_run_reward
-from advisor.model.compat import Progress, silent
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.run.progress import Progress, progress_of
 from advisor.theory.arrays import FloatArray
 
 ELSEWHERE = 8
@@ -57,7 +57,7 @@ def transfer(
     priors: Priors | str | None = None,
     least_steps: float = 0,
     sampling: Sampling | None = None,
-    progress: Progress = silent,
+    progress: bool | Progress | None = None,
 ) -> Backtest:
     """Ask how well runs of a model would have been forecast from pilots of other models.
 
@@ -82,6 +82,7 @@ def transfer(
     InputError
         No task has runs of two models, or as for :func:`~advisor.backtesting.backtest`.
     """
+    tell = progress_of(progress)
     (share,) = check_shares(seen)
     preset = chosen_preset(runs, priors)
     fits, left_out = _plans(runs, share, least_steps)
@@ -90,7 +91,7 @@ def transfer(
     for number, plan in enumerate(fits):
         for count in AT_TARGET[: 2 if plan.at_target else 1]:
             done = (number + (count > 0) / 2) / len(fits)
-            progress("Backtesting", done, f"{plan.name}, {count} pilots of its own")
+            tell("Backtesting", done, f"{plan.name}, {count} pilots of its own")
             pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
             try:
                 posterior = fit(

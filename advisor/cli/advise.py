@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
+from advisor.run.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from advisor.advice import Recommendation
+    from advisor.advice import Request, Search
     from advisor.diagnosis import Diagnosis
-    from advisor.forecast.forecaster import Target
-    from advisor.model.posterior import Posterior
     from advisor.model.sampling import Sampling
     from advisor.run.pilot_run import PilotRun
+    from advisor.study.study import Study
 
 CANNOT_TELL = 3
 """Exit code where the pilots do not hold the answer."""
@@ -52,7 +52,7 @@ def advise(
     storage: flags.Storage = None,
     priors: flags.Preset = None,
     families: flags.Families = None,
-    seed: flags.Seed = 1,
+    seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     details: flags.Details = False,
     as_json: flags.Json = False,
@@ -63,39 +63,34 @@ def advise(
     [bold]Examples[/]: advisor advise runs/ --steps 500 --level 0.95 --out study
     / advisor advise runs/ --to-reward 0.8 --gpus 8
     """
-    from advisor.advice.objective import objective_from
-    from advisor.errors import InputError
+    from advisor.advice import Request, Search
     from advisor.model.sampling import Sampling
 
-    if sampler not in ("tpe", "gp"):
-        raise InputError(
-            f"there is no sampler '{sampler}'", key="--sampler", advice="Use tpe or gp"
-        )
     run_advise(
         logs,
         out=out,
         sampling=Sampling(seed=seed),
         beside=flags.stated(sidecar, settings, column),
         fitting={"priors": priors, "families": flags.family_names(families)},
-        target={
-            "model": model,
-            "task": task,
-            "parameters": parameters,
-            "start_reward": start_reward,
-        },
-        request={
-            "steps": steps,
-            "completions": completions,
-            "gpu_hours": gpu_hours,
-            "objective": objective_from(to_reward, to_share, risk),
-            "level": level,
-            "devices": devices,
-            "sampler": sampler,
-            "storage": storage,
-            "group_sizes": flags.numbers(group_sizes, "--group-sizes", int),
-            "learning_rates": flags.numbers(learning_rates, "--learning-rates", float),
-        },
-        price={"gpus": gpus, "seconds_per_step": seconds_per_step},
+        request=Request(
+            steps=steps,
+            completions=completions,
+            gpu_hours=gpu_hours,
+            level=level,
+            to_reward=to_reward,
+            to_share=to_share,
+            risk=risk,
+            model=model,
+            task=task,
+            parameters=parameters,
+            start_reward=start_reward,
+            gpus=gpus,
+            seconds_per_step=seconds_per_step,
+            devices=devices,
+            group_sizes=flags.numbers(group_sizes, "--group-sizes", int),
+            learning_rates=flags.numbers(learning_rates, "--learning-rates", float),
+        ),
+        search=Search(sampler=sampler, storage=storage, seed=seed),
         quiet=quiet,
         details=details,
         as_json=as_json,
@@ -109,24 +104,22 @@ def run_advise(
     sampling: Sampling,
     beside: dict[str, Any] | None = None,
     fitting: dict[str, Any] | None = None,
-    target: dict[str, Any] | None = None,
-    request: dict[str, Any] | None = None,
-    price: dict[str, Any] | None = None,
+    request: Request | None = None,
+    search: Search | None = None,
     quiet: bool,
     details: bool,
     as_json: bool,
 ) -> None:
     """Read, diagnose, fit, advise, write the study and print the answer."""
-    from advisor.advice import learn_cost, recommend
+    from advisor.advice import advise as recommend
     from advisor.cli.terminal import Reporter
     from advisor.diagnosis import diagnose
     from advisor.forecast.fit import fit
-    from advisor.forecast.target import largest_target
     from advisor.logs import read_runs
-    from advisor.study.study import write_study
+    from advisor.study.study import Study, check_folder
 
-    request, price = request or {}, price or {}
-    _check(out, request, price)
+    check_folder(out)
+    _check_storage(search.storage if search else None, out)
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **(beside or {}))
@@ -135,40 +128,14 @@ def run_advise(
             print_runs(runs, progress.console)
             print_failed_pilots(judged, progress.console)
         posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
-        wanted = _target(posterior, **(target or {}))
-        advice = recommend(
-            posterior,
-            target=wanted,
-            cost=learn_cost(posterior, wanted or largest_target(posterior), **price),
-            seed=sampling.seed,
-            progress=progress,
-            **request,
-        )
-        files = write_study(out, posterior, advice, progress, judged)
+        advice = recommend(posterior, request, search=search, seed=sampling.seed, progress=progress)
+        study = Study(posterior, advice, tuple(judged)).save(out, progress=progress)
     if as_json:
         typer.echo(advice.to_json())
     else:
-        print_answer(advice, posterior, out, files, details=details)
+        print_answer(study, details=details)
     if advice.kind != "recommendation":
         raise typer.Exit(CANNOT_TELL)
-
-
-def _check(out: Path, request: dict[str, Any], price: dict[str, Any]) -> None:
-    """Refuse an impossible request before any log is read."""
-    from advisor.advice import Budget, Objective, check_request
-    from advisor.advice.candidates import check_choices
-    from advisor.advice.cost import check_time
-    from advisor.study.study import check_folder
-
-    check_folder(out)
-    check_choices(request.get("group_sizes"), request.get("learning_rates"))
-    check_time(**price)
-    _check_storage(request.get("storage"), out)
-    check_request(
-        request.get("level", 0.9),
-        Budget(**{name: request.get(name) for name in Budget.model_fields}),
-        request.get("objective") or Objective(),
-    )
 
 
 def _check_storage(storage: str | None, out: Path) -> None:
@@ -182,26 +149,11 @@ def _check_storage(storage: str | None, out: Path) -> None:
         raise InputError(
             "the file would lie in the study's folder, which is written anew each time",
             path=storage,
-            key="--storage",
+            argument="storage",
             advice="Keep it beside the folder",
         )
     with open_storage(storage):
         pass
-
-
-def _target(
-    posterior: Posterior,
-    model: str | None = None,
-    task: str | None = None,
-    parameters: float | None = None,
-    start_reward: float | None = None,
-) -> Target | None:
-    """Target that the flags name; None leaves the choice to the advice."""
-    from advisor.forecast.target import named_target
-
-    if model is None and task is None and parameters is None and start_reward is None:
-        return None
-    return named_target(posterior, model, task, parameters, start_reward)
 
 
 def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
@@ -256,14 +208,7 @@ def print_failed_pilots(judged: Sequence[Diagnosis], console: Console) -> None:
             )
 
 
-def print_answer(
-    advice: Recommendation,
-    posterior: Posterior,
-    out: Path,
-    files: Sequence[Path],
-    *,
-    details: bool,
-) -> None:
+def print_answer(study: Study, *, details: bool) -> None:
     """Print the answer, what was assumed, and where everything lies."""
     from rich.console import Console, Group
     from rich.panel import Panel
@@ -272,7 +217,7 @@ def print_answer(
     from advisor.advice.recommendation import TITLES
     from advisor.findings.text import describe
 
-    console = Console(highlight=False)
+    console, advice = Console(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")
     title = TITLES[advice.kind]
     body = Group(Text(first, style="bold"), Text(rest))
@@ -282,15 +227,15 @@ def print_answer(
         console.print(Text(title + "\n"), body, soft_wrap=True)
     if details:
         console.print()
-        console.print(Text("What the pilots say: " + describe(posterior)), soft_wrap=True)
+        console.print(Text("What the pilots say: " + describe(study.posterior)), soft_wrap=True)
     if advice.assumptions:
         console.print(Text("\nAssumed:"))
         for line in advice.assumptions:
             console.print(Text(f"  {line}"), soft_wrap=True)
-    top = [path.name for path in files if path.parent == out]
+    top = [name for name in study.files if "/" not in name]
     if not details:
         told = "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."
         console.print(Text(told), soft_wrap=True)
     console.print(
-        Text(f"\nStudy in {out}/: {', '.join(sorted(top))}, and figures/"), soft_wrap=True
+        Text(f"\nStudy in {study.path}/: {', '.join(sorted(top))}, and figures/"), soft_wrap=True
     )

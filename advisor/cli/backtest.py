@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from advisor.cli import flags
+from advisor.run.seed import DEFAULT_SEED
 
 CANNOT_TELL = 3
 """Exit code where no run could be asked."""
@@ -26,7 +27,7 @@ def backtest(
     priors: flags.UnseenPreset = None,
     predictions: flags.Predictions = None,
     figure: flags.BacktestFigure = None,
-    seed: flags.Seed = 1,
+    seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
     debug: flags.Debug = False,

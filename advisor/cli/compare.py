@@ -33,7 +33,7 @@ def compare(
     [bold]Examples[/]: advisor compare study-may study-june / advisor compare a.jsonl b.jsonl --all
     """
     from advisor.cli.terminal import noted, output
-    from advisor.study.compare import compare as compare_paths
+    from advisor.study.comparison import compare as compare_paths
 
     with noted(quiet=quiet):
         found = compare_paths(one, other, **flags.stated(sidecar, settings, column))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.cli import flags
+from advisor.run.seed import DEFAULT_SEED
 
 
 def demo(
     out: flags.StudyOut = Path("advisor-study-demo"),
-    seed: flags.Seed = 1,
+    seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     details: flags.Details = False,
     as_json: flags.Json = False,

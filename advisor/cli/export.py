@@ -20,9 +20,8 @@ def export(
     [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
     """
     from advisor.cli.terminal import load, write_new
-    from advisor.study.study import trainer_config
 
-    text = trainer_config(load(study, quiet=quiet)[1], to, devices)
+    text = load(study, quiet=quiet).export(to, devices)
     if out is None:
         typer.echo(text, nl=False)
         return

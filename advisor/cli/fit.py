@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from advisor.cli import flags
+from advisor.run.seed import DEFAULT_SEED
 
 
 def fit(
@@ -17,7 +18,7 @@ def fit(
     column: flags.Column = None,
     priors: flags.Preset = None,
     families: flags.Families = None,
-    seed: flags.Seed = 1,
+    seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
     debug: flags.Debug = False,

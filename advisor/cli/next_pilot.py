@@ -23,22 +23,12 @@ def next_pilot(
     [bold]Examples[/]: advisor next-pilot study --steps 60
     / advisor next-pilot study --to trl > pilot.yaml
     """
-    from advisor.advice.answer import decision_of
-    from advisor.advice.next_pilot import choose_pilot
     from advisor.advice.wording import in_trainer_names, percent, price
     from advisor.cli.terminal import load
-    from advisor.errors import InputError
     from advisor.trainers.export import export_config
 
-    posterior, advice = load(study, quiet=quiet)
-    if steps is not None and not 2 <= steps <= advice.steps:
-        raise InputError(
-            f"a pilot of {steps} steps",
-            key="--steps",
-            advice=f"Give at least 2 and no more than the run, {advice.steps}",
-        )
-    evaluate, lattice = decision_of(posterior, advice)
-    pilot = choose_pilot(evaluate, lattice, steps=steps, seed=advice.seed if seed is None else seed)
+    loaded = load(study, quiet=quiet)
+    advice, pilot = loaded.recommendation, loaded.next_pilot(steps=steps, seed=seed)
     if as_json:
         typer.echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
+from advisor.run.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from advisor.model.posterior import Posterior
@@ -27,7 +28,7 @@ def plot(
     sidecar: flags.Sidecar = None,
     settings: flags.Settings = None,
     column: flags.Column = None,
-    seed: flags.Seed = 1,
+    seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     debug: flags.Debug = False,
 ) -> None:
@@ -53,8 +54,9 @@ def plot(
         files = {name: out or Path(f"{name}.{chosen}")}
     for file in files.values():
         refuse_existing(file)
-    posterior, advice = load(study, quiet=quiet)
-    drawn = drawings(posterior, advice, [one for one in names if one in FIGURES])
+    loaded = load(study, quiet=quiet)
+    posterior = loaded.posterior
+    drawn = drawings(posterior, loaded.recommendation, [one for one in names if one in FIGURES])
     if pilots:
         beside = flags.stated(sidecar, settings, column)
         drawn.append(check_forecasts(posterior, pilots, beside, seed=seed, quiet=quiet))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from advisor.cli import flags
+from advisor.run.seed import DEFAULT_SEED
 
 
 def report(
@@ -13,7 +14,7 @@ def report(
     sidecar: flags.Sidecar = None,
     settings: flags.Settings = None,
     column: flags.Column = None,
-    seed: flags.Seed = 1,
+    seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     debug: flags.Debug = False,
 ) -> None:
@@ -25,13 +26,10 @@ def report(
     [bold]Example[/]: advisor report study --pilots runs/
     """
     from advisor.cli.plot import check_forecasts
-    from advisor.cli.terminal import load, noted
-    from advisor.study.study import rewrite_report
+    from advisor.cli.terminal import load
 
-    more = []
+    loaded, more = load(study, quiet=quiet), []
     if pilots:
-        posterior, _ = load(study, quiet=quiet)
         beside = flags.stated(sidecar, settings, column)
-        more.append(check_forecasts(posterior, pilots, beside, seed=seed, quiet=quiet))
-    with noted(quiet=quiet or bool(pilots)):  # said above
-        typer.echo(rewrite_report(study, more))
+        more.append(check_forecasts(loaded.posterior, pilots, beside, seed=seed, quiet=quiet))
+    typer.echo(loaded.report(more=more))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,16 +13,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from advisor.errors import InputError, unwritable
+from advisor.run.progress import ProgressLines
 
 if TYPE_CHECKING:
-    from advisor.advice import Recommendation
-    from advisor.model.posterior import Posterior
+    from advisor.study.study import Study
 
 WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
-
-PLAIN_EVERY_SECONDS = 5.0
-"""How often a stage repeats itself where there is no terminal to redraw."""
 
 
 def output() -> Console:
@@ -47,12 +43,12 @@ def noted(*, quiet: bool = False) -> Iterator[None]:
             typer.echo(f"Note: {warning.message}.", err=True)
 
 
-def load(study: Path, *, quiet: bool = False) -> tuple[Posterior, Recommendation]:
+def load(study: Path, *, quiet: bool = False) -> Study:
     """Load a study; warnings become notes."""
-    from advisor.study.study import load_study
+    from advisor.study.study import Study
 
     with noted(quiet=quiet):
-        return load_study(study)
+        return Study.load(study)
 
 
 def refuse_existing(file: Path) -> None:
@@ -93,8 +89,7 @@ class Reporter:
         self.console = Console(stderr=True, quiet=quiet)
         self._live: Progress | None = None
         self._stage = ""
-        self._said = 0.0
-        self._started = time.monotonic()
+        self._lines = ProgressLines(self._print)
         if self.console.is_terminal and not quiet:
             self._live = Progress(
                 SpinnerColumn(),
@@ -122,7 +117,7 @@ class Reporter:
             self._live.stop()
 
     def __call__(self, stage: str, share: float | None, detail: str) -> None:
-        """Show what is happening; see ``advisor.model.compat.Progress``."""
+        """Show what is happening; see ``advisor.run.progress.Progress``."""
         if self._live is not None:
             if stage != self._stage:
                 self._live.reset(self._task)
@@ -133,8 +128,9 @@ class Reporter:
                 total=None if share is None else 1.0,
                 completed=share or 0.0,
             )
-        elif stage != self._stage or time.monotonic() - self._said > PLAIN_EVERY_SECONDS:
-            self._said = time.monotonic()
-            line = f"[{self._said - self._started:5.1f} s] {stage}" + (detail and f": {detail}")
-            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._lines(stage, share, detail)
         self._stage = stage
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)

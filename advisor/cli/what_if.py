@@ -32,10 +32,8 @@ def what_if(
     """
     from itertools import product
 
-    from advisor.advice import what_if as evaluate
     from advisor.cli.terminal import load
     from advisor.errors import InputError
-    from advisor.forecast.forecaster import Forecaster
 
     if refresh_interval and (minibatches or epochs):
         raise InputError(
@@ -43,8 +41,8 @@ def what_if(
             key="--refresh-interval",
             advice="Give --minibatches and --epochs, or --refresh-interval alone",
         )
-    posterior, advice = load(study, quiet=quiet)
-    own = advice.settings
+    loaded = load(study, quiet=quiet)
+    own = loaded.recommendation.settings
     combinations = list(
         product(
             learning_rate or [own.learning_rate],
@@ -54,20 +52,17 @@ def what_if(
         )
     )
     rates, groups, cuts, passes = zip(*combinations, strict=True)
-    table = evaluate(
-        # Under the luck of the answer, so that what is advised has the reward that it had there.
-        Forecaster(posterior, advice.target, seed=advice.seed),
+    table = loaded.what_if(
         learning_rate=rates,
         group_size=groups,
         minibatches_per_refresh=cuts,
         epochs_per_refresh=passes,
-        steps=advice.steps if steps is None else steps,
-        cost=advice.cost_model,
+        steps=steps,
     )
     if as_json:
         typer.echo(table.to_json(orient="records", indent=2, double_precision=15))
         return
-    typer.echo(_table(table, advice.measure))
+    typer.echo(_table(table, loaded.recommendation.measure))
 
 
 def _table(table: pd.DataFrame, measure: str) -> str:

@@ -60,6 +60,14 @@ class Diagnosis(BaseModel):
         """Card of one mode."""
         return next(card for card in self.cards if card.mode == mode)
 
+    def __repr__(self) -> str:
+        """Verdict, and a line for each card that is not passed."""
+        told = [card for card in self.cards if card.status in ("FAIL", "WARNING")]
+        lines = [f"  {card.status} {card.title}: {card.headline}" for card in told]
+        return "\n".join([f"Diagnosis({self.id!r}: {self.verdict})", *lines])
+
+    __str__ = __repr__
+
     def _repr_html_(self) -> str:
         """Verdict and cards in short, as notebooks show them."""
         from advisor.run.html import heading, table, whole

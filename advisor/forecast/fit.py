@@ -9,7 +9,6 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast.predictive import begun_run_reward
-from advisor.model.compat import Progress, silent
 from advisor.model.families import FAMILIES, SPECTRUM, Family
 from advisor.model.posterior import Posterior, mix
 from advisor.model.presets import preset_for
@@ -17,6 +16,7 @@ from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, converged, sampled
 from advisor.model.stacking import held_out_scores, stacked_weights
 from advisor.run.pilot_run import PilotRun
+from advisor.run.progress import Progress, progress_of, silent
 
 HELD_OUT_SHARE = 0.67
 """Share of each log that families see when they are compared; they forecast the rest."""
@@ -31,7 +31,7 @@ def fit(
     priors: Priors | str | None = None,
     families: Sequence[str] = (SPECTRUM.name,),
     sampling: Sampling | None = None,
-    progress: Progress = silent,
+    progress: bool | Progress | None = None,
 ) -> Posterior:
     """Fit the hierarchical model to pilot runs.
 
@@ -46,8 +46,8 @@ def fit(
         each forecasts the last third of the logs, and their draws are mixed.
     sampling : Sampling, optional
         Chains, draws, seed.
-    progress : callable, optional
-        Called with (what is happening, share done or None, detail).
+    progress : bool or callable, optional
+        True prints to standard error; a callable takes stage, share done and detail.
 
     Returns
     -------
@@ -60,6 +60,7 @@ def fit(
     NotConvergedError
         R-hat, effective sample size or divergences failed in three attempts.
     """
+    tell = progress_of(progress)
     chosen_priors, why = (priors, None) if priors is not None else preset_for(runs)
     preset = load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
     settings = sampling or Sampling()
@@ -68,11 +69,11 @@ def fit(
     if why is not None:
         note = f"prior preset '{preset.name}' chosen: {why}"
         cohort = replace(cohort, notes=(*cohort.notes, note))
-    progress("Loading the sampler", None, "compiled at its first use, then kept on disk")
-    fits = [converged(cohort, preset, family, settings, progress) for family in chosen]
+    tell("Loading the sampler", None, "compiled at its first use, then kept on disk")
+    fits = [converged(cohort, preset, family, settings, tell) for family in chosen]
     if len(fits) == 1:
         return fits[0]
-    return mix(fits, _weights(runs, preset, chosen, settings, progress))
+    return mix(fits, _weights(runs, preset, chosen, settings, tell))
 
 
 def _family(name: str) -> Family:

@@ -26,6 +26,9 @@ from advisor.trainers.keys import choose_framework
 
 PathLike = str | os.PathLike[str]
 
+SHOWN = 5
+"""Runs that the short form of an inspection names."""
+
 
 @dataclass(frozen=True)
 class Inspection:
@@ -41,6 +44,13 @@ class Inspection:
 
     runs: list[PilotRun]
     unread: list[Unread]
+
+    def __repr__(self) -> str:
+        """How many runs and other files there are, and the first runs."""
+        shown = [f"  {run!r}" for run in self.runs[:SHOWN]]
+        more = [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
+        head = f"Inspection({len(self.runs)} runs, {len(self.unread)} files without one)"
+        return "\n".join([head, *shown, *more])
 
 
 def read_runs(

@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from advisor.run.progress import Progress, silent
 from advisor.theory.arrays import FloatArray
-
-Progress = Callable[[str, float | None, str], None]
-"""Called with what is happening, the share done (None = unknown), and a detail."""
 
 POLL_SECONDS = 0.02
 REPORT_SECONDS = 1.5
@@ -43,10 +41,6 @@ EQUAL_RATIOS = 1e-9
 
 LEAST_TO_SMOOTH = 25
 """Draws below which the tail of their weights has fewer than five, too few to fit."""
-
-
-def silent(stage: str, share: float | None, detail: str) -> None:
-    """Report no progress."""
 
 
 def import_arviz() -> Any:

@@ -211,6 +211,17 @@ class Posterior:
             indent=2,
         )
 
+    def __repr__(self) -> str:
+        """Pilots, priors and convergence; ``posterior.table`` has the numbers."""
+        runs, found = self.meta.runs, self.convergence
+        collapsed = sum(run.collapse_step is not None for run in runs)
+        groups = ", ".join(f"{model} on {task}" for task, model in self.meta.groups[:4])
+        more = f" and {len(self.meta.groups) - 4} more" if len(self.meta.groups) > 4 else ""
+        return (
+            f"Posterior({len(runs)} pilots ({collapsed} collapsed) of {groups}{more}; priors "
+            f"'{self.meta.priors.name}'; R-hat {found.rhat:.3f}, {found.draws:,} draws)"
+        )
+
     def _repr_html_(self) -> str:
         """Table and convergence, as notebooks show them."""
         from advisor.run.html import heading, paragraph, table, whole

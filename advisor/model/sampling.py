@@ -11,12 +11,13 @@ from advisor.diagnosis import Collapse
 from advisor.diagnosis.fall import find_final_fall
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
-from advisor.model.compat import Progress
 from advisor.model.families import Family
 from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors
 from advisor.run.pilot_run import PilotRun
+from advisor.run.progress import Progress
+from advisor.run.seed import DEFAULT_SEED
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0
@@ -48,7 +49,7 @@ class Sampling(BaseModel):
     tune: int = 500
     chains: int = 4
     target_accept: float = 0.9
-    seed: int = 1
+    seed: int = DEFAULT_SEED
 
 
 def converged(

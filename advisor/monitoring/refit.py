@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.fit import fit
-from advisor.model.compat import Progress, silent
 from advisor.monitoring.update import Update
 from advisor.monitoring.watch import Watch
 from advisor.run.pilot_run import PilotRun
+from advisor.run.progress import Progress, silent
 
 MORE_ROWS = 1.5
 """Times the rows of the last fit that a run must have before it is fitted again."""

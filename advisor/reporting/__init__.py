@@ -8,13 +8,12 @@ from advisor.reporting.figures.frontier import draw_frontier, frontier_info
 from advisor.reporting.figures.posteriors import draw_posteriors, posteriors_info
 from advisor.reporting.figures.stability_map import draw_stability_map, stability_map_info
 from advisor.reporting.figures.trajectories import draw_trajectories, trajectories_info
-from advisor.reporting.gallery import draw_all, drawings
-from advisor.reporting.page.html import report_html, write_report
+from advisor.reporting.gallery import drawings, plot
+from advisor.reporting.page.html import report, report_html
 
 __all__ = [
     "FIGURES",
     "convergence_info",
-    "draw_all",
     "draw_convergence",
     "draw_exponents",
     "draw_forecast_check",
@@ -26,9 +25,10 @@ __all__ = [
     "exponents_info",
     "forecast_check_info",
     "frontier_info",
+    "plot",
     "posteriors_info",
+    "report",
     "report_html",
     "stability_map_info",
     "trajectories_info",
-    "write_report",
 ]

@@ -31,7 +31,7 @@ def drawings(
     return [kind.drawn(kind.info(posterior, recommendation)) for kind in kinds]
 
 
-def draw_all(
+def plot(
     posterior: Posterior,
     recommendation: Recommendation,
     folder: str | Path,

@@ -139,6 +139,19 @@ class PilotRun(BaseModel):
         """Train reward per row, shape (rows,), in the log's own units; empty if eval-only."""
         return self.series.get("reward", np.zeros(0))
 
+    def __repr__(self) -> str:
+        """Model, task, settings that tell runs apart, and length."""
+        own = self.hyperparameters
+        step = self.eval_step if self.is_eval_only else self.step
+        last = f"{step[-1]:g}" if step.size else "none"
+        return (
+            f"PilotRun({self.id!r}: {self.model} on {self.task}; learning rate "
+            f"{own.learning_rate}, group size {own.group_size}, K {own.refresh_interval}; "
+            f"{step.size} rows to step {last})"
+        )
+
+    __str__ = __repr__
+
     def _repr_html_(self) -> str:
         """Settings, length, ends and warnings, as notebooks show them."""
         from advisor.run.html import bullets, heading, table, whole

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeVar
+
+Side = TypeVar("Side")
 
 ABSENT = "-"
 """Stands where one side has nothing."""
@@ -41,15 +43,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """Lines that belong together.
-
-    Attributes
-    ----------
-    title : str
-    lines : tuple of Line
-    notes : tuple of str
-        How to read them.
-    """
+    """Lines that belong together, and notes on how to read them."""
 
     title: str
     lines: tuple[Line, ...]
@@ -71,6 +65,15 @@ class Comparison:
     paths: tuple[str, str]
     sections: tuple[Section, ...]
 
+    def __repr__(self) -> str:
+        """Paths, and how many lines of each section differ."""
+        counts = ", ".join(
+            f"{sum(line.differs for line in section.lines)} of {len(section.lines)} "
+            f"{section.title.lower()}"
+            for section in self.sections
+        )
+        return f"Comparison({self.paths[0]} and {self.paths[1]}; different: {counts})"
+
     @property
     def differs(self) -> bool:
         """Whether any line does."""
@@ -78,64 +81,35 @@ class Comparison:
 
     def to_json(self) -> str:
         """All lines, those that do not differ too; numbers that are not finite are null."""
-        document = {
+        document: dict[str, Any] = {
             "kind": self.kind,
             "one": self.paths[0],
             "other": self.paths[1],
             "differs": self.differs,
-            "sections": [
-                {
-                    "title": section.title,
-                    "notes": list(section.notes),
-                    "lines": [
-                        {
-                            "name": line.name,
-                            "one": _finite(line.one),
-                            "other": _finite(line.other),
-                            "differs": line.differs,
-                            "apart": _finite(line.apart),
-                            "note": line.note,
-                        }
-                        for line in section.lines
-                    ],
-                }
-                for section in self.sections
-            ],
+            "sections": [asdict(section) for section in self.sections],
         }
-        return json.dumps(document, indent=2, allow_nan=False)
+        for section in document["sections"]:
+            for line in section["lines"]:
+                del line["shown"]
+        return json.dumps(_finite(document), indent=2, allow_nan=False)
 
 
-def exact(name: str, one: Any, other: Any) -> Line:
-    """Line of values that differ as soon as they are not equal: settings, names, versions."""
-    shown = told(one), told(other)
-    if one != other and shown[0] == shown[1]:
-        shown = repr(one), repr(other)  # six digits do not tell them apart
-    return Line(name, one, other, shown, one != other)
+Judge = Callable[[Any, Any], tuple[bool, str, float | None]]
+"""Whether two values differ, how far in words, and as a number."""
 
 
-def rounded(name: str, one: Any, other: Any, form: str = ".3g", unit: str = "") -> Line:
-    """Line of results, which differ where they are written differently."""
+@dataclass(frozen=True)
+class Value:
+    """A value with a text of its own; two differ by their judge, without one by their texts."""
 
-    def written(value: float | None) -> str:
-        return ABSENT if value is None else f"{value:{form}}{unit}"
-
-    shown = written(one), written(other)
-    return Line(name, one, other, shown, shown[0] != shown[1])
-
-
-def fields(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Line]:
-    """Lines of all keys of two mappings, in the order of the first."""
-    keys = dict.fromkeys([*one, *other])
-    return [exact(f"{name} {key}".strip(), one.get(key), other.get(key)) for key in keys]
+    value: Any
+    text: str
+    judge: Judge | None = None
 
 
-def listed(name: str, one: Sequence[str], other: Sequence[str]) -> list[Line]:
-    """Lines of sentences that either side holds."""
-    texts = dict.fromkeys([*one, *other])
-    return [
-        exact(name, text if text in one else None, text if text in other else None)
-        for text in texts
-    ]
+def rounded(value: float | None, form: str = ".3g") -> Value | None:
+    """Result that differs where it is written differently."""
+    return None if value is None else Value(value, f"{value:{form}}")
 
 
 def told(value: Any) -> str:
@@ -151,6 +125,43 @@ def told(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(told, value))
     return str(value)
+
+
+def section(
+    title: str,
+    facts: Callable[[Side], Mapping[Any, Any]],
+    sides: tuple[Side, Side],
+    notes: tuple[str, ...] = (),
+) -> Section:
+    """Section of the facts of both sides."""
+    return Section(title, difference(facts(sides[0]), facts(sides[1])), notes)
+
+
+def difference(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> tuple[Line, ...]:
+    """Lines of all keys; a name that occurs several times is the first part of a tuple."""
+    return tuple(
+        compared(key if isinstance(key, str) else key[0], one.get(key), other.get(key))
+        for key in dict.fromkeys([*one, *other])
+    )
+
+
+def compared(name: str, one: Any, other: Any) -> Line:
+    """Line of two values: settings differ as soon as they are not equal, a `Value` as it says."""
+    if not isinstance(one, Value) and not isinstance(other, Value):
+        shown = told(one), told(other)
+        if one != other and shown[0] == shown[1]:
+            shown = repr(one), repr(other)  # six digits do not tell them apart
+        return Line(name, one, other, shown, one != other)
+    pair = tuple(Value(None, ABSENT) if side is None else side for side in (one, other))
+    values, shown = (pair[0].value, pair[1].value), (pair[0].text, pair[1].text)
+    if one is None or other is None or one.judge is None:
+        return Line(name, *values, shown, shown[0] != shown[1])
+    return Line(name, *values, shown, *one.judge(*values))
+
+
+def each(name: str, texts: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Entries of sentences that may stand on both sides."""
+    return {(name, text): text for text in texts}
 
 
 def _finite(value: Any) -> Any:

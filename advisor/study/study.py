@@ -1,108 +1,293 @@
-"""A study: the folder that one answer leaves behind."""
+"""A study: the folder that one answer leaves behind, and what can be asked of it."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from advisor.advice import Recommendation
+from advisor.advice import NextPilot, Recommendation, export, next_pilot
+from advisor.advice.scenario import evaluated
+from advisor.advice.trainer_config import trainer_configs
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import as_json
 from advisor.errors import InputError, StudyError, unwritable
-from advisor.model.compat import Progress
+from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
-from advisor.trainers.export import export_config
+from advisor.run.progress import Progress, progress_of
 from advisor.trainers.registry import exports
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
     from advisor.reporting.figures.figure import Drawn
+    from advisor.study.compared_lines import Comparison
 
 MANIFEST = "manifest.json"
+POSTERIOR = "posterior.nc"
+ANSWER = "recommendation.json"
 REPORT = "report.html"
 DIAGNOSES = "diagnosis.json"
 KIND = "grpo-advisor study"
 
 
-def write_study(
-    folder: str | Path,
-    posterior: Posterior,
-    advice: Recommendation,
-    progress: Progress,
-    diagnoses: Sequence[Diagnosis] = (),
-) -> list[Path]:
-    """Write a study folder, whole or not at all.
+@dataclass(frozen=True, repr=False)
+class Study:
+    """A posterior, what was advised from it, and the folder that holds both.
 
-    Parameters
+    Attributes
     ----------
-    folder : path-like
-        Replaced where it already holds a study; refused where it holds anything else.
     posterior : Posterior
-    advice : Recommendation
-    progress : callable
-    diagnoses : sequence of Diagnosis
+    recommendation : Recommendation
+    diagnoses : tuple of Diagnosis
         Of the pilots.
+    path : Path or None
+        Folder of the study; None where it was not saved yet.
 
-    Returns
-    -------
-    files : list of Path
+    Examples
+    --------
+    ::
 
-    Raises
-    ------
-    InputError
-        The folder exists and is no study, or cannot be written.
+        study = advisor.Study(posterior, advisor.advise(posterior, steps=500)).save("study")
+        study = advisor.Study.load("study")
+        study.what_if(learning_rate=[1e-6, 2e-6])
+        print(study.export("verl", devices=8))
     """
-    from advisor.reporting import draw_all, drawings, write_report
 
-    drawn = cache(lambda: drawings(posterior, advice))
-    configs = _configs(advice)
-    out = Path(folder)
-    check_folder(out)
-    steps: list[tuple[str, Callable[[Path], object]]] = [
-        ("Saving the posterior", lambda at: posterior.save(at / "posterior.nc")),
-        ("Writing the recommendation", lambda at: _write_answer(advice, at)),
-        ("Writing the trainer configs", lambda at: _write_configs(configs, at)),
-        ("Drawing figures", lambda at: draw_all(posterior, advice, at / "figures", drawn=drawn())),
-        ("Writing the diagnosis", lambda at: _write_diagnoses(diagnoses, at)),
-        (
-            "Writing the report",
-            lambda at: write_report(
-                posterior,
-                advice,
-                at / REPORT,
-                diagnoses=diagnoses,
-                configs=configs,
-                drawn=drawn(),
+    posterior: Posterior
+    recommendation: Recommendation
+    diagnoses: tuple[Diagnosis, ...] = ()
+    path: Path | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Study:
+        """Load what a study folder holds; needs neither PyMC nor ArviZ.
+
+        Parameters
+        ----------
+        path : path-like
+            Written by `Study.save`, ``advisor advise`` or ``advisor demo``.
+
+        Returns
+        -------
+        study : Study
+
+        Raises
+        ------
+        StudyError
+            It is no study, incomplete, or one of another version.
+        """
+        at = Path(path)
+        if _manifest(at) is None:
+            raise StudyError(
+                "it is no study",
+                path=at,
+                advice="Give the folder that advisor advise or advisor demo wrote",
+            )
+        recommendation = _answer(at / ANSWER)
+        return cls(Posterior.load(at / POSTERIOR), recommendation, _diagnoses(at), at)
+
+    def save(self, path: str | Path, *, progress: bool | Progress | None = None) -> Study:
+        """Write a study folder, whole or not at all: posterior, answer, configs, figures, report.
+
+        Parameters
+        ----------
+        path : path-like
+            Replaced where it already holds a study; refused where it holds anything else.
+        progress : bool or callable, optional
+            True prints to standard error.
+
+        Returns
+        -------
+        study : Study
+            The same, with its folder.
+
+        Raises
+        ------
+        InputError
+            The folder exists and is no study, or cannot be written.
+        """
+        out = Path(path)
+        check_folder(out)
+        report_progress = progress_of(progress)
+        steps = self._parts()
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
+                draft = Path(scratch) / "study"
+                draft.mkdir()
+                for index, (what, write) in enumerate(steps):
+                    report_progress(what, index / len(steps), "")
+                    write(draft)
+                manifest = {
+                    "kind": KIND,
+                    "files": sorted(
+                        file.relative_to(draft).as_posix()
+                        for file in draft.rglob("*")
+                        if file.is_file()
+                    ),
+                    "provenance": self.recommendation.provenance.model_dump(),
+                }
+                (draft / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+                if out.exists():
+                    shutil.rmtree(out)
+                draft.rename(out)
+        except OSError as error:
+            raise unwritable("the study", error, out, "out") from error
+        return replace(self, path=out)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files of the saved study, relative to its folder; the manifest comes last."""
+        manifest = None if self.path is None else _manifest(self.path)
+        return () if manifest is None else (*manifest["files"], MANIFEST)
+
+    def what_if(
+        self,
+        *,
+        learning_rate: npt.ArrayLike | None = None,
+        group_size: npt.ArrayLike | None = None,
+        minibatches_per_refresh: npt.ArrayLike | None = None,
+        epochs_per_refresh: npt.ArrayLike | None = None,
+        steps: npt.ArrayLike | None = None,
+    ) -> pd.DataFrame:
+        """Evaluate other settings under the answer's target, price and seed noise.
+
+        Parameters
+        ----------
+        learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh, steps : array_like
+            Broadcast against each other; what is not given is as advised, so that
+            ``study.what_if()`` repeats the answer's numbers.
+
+        Returns
+        -------
+        table : pandas.DataFrame
+            As from `advisor.what_if`.
+
+        Raises
+        ------
+        InputError
+            A value is impossible, or the shapes do not broadcast.
+        """
+        return evaluated(
+            self._forecaster,
+            self.recommendation.cost_model,
+            self.recommendation.settings,
+            {
+                "learning_rate": learning_rate,
+                "group_size": group_size,
+                "minibatches_per_refresh": minibatches_per_refresh,
+                "epochs_per_refresh": epochs_per_refresh,
+                "steps": self.recommendation.steps if steps is None else steps,
+            },
+        )
+
+    def next_pilot(self, *, steps: int | None = None, seed: int | None = None) -> NextPilot:
+        """Name the pilot whose result would improve the decision most; see `advisor.next_pilot`."""
+        return next_pilot(self.posterior, self.recommendation, steps=steps, seed=seed)
+
+    def export(self, trainer: str, devices: int | None = None) -> str:
+        """Text of a trainer's configuration; see `advisor.export`."""
+        return export(self.recommendation, trainer, devices)
+
+    def plot(self, path: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+        """Draw all figures into a folder; see `advisor.plot`."""
+        from advisor.reporting import plot
+
+        return plot(self.posterior, self.recommendation, path, formats=formats)
+
+    def report(self, path: str | Path | None = None, *, more: Sequence[Drawn] = ()) -> Path:
+        """Write the report: one page with figures, what-if sliders and configs.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            By default ``report.html`` in the study's folder, which it replaces.
+        more : sequence of Drawn
+            Figures besides those that every report shows: the check of forecasts.
+
+        Returns
+        -------
+        path : Path
+
+        Raises
+        ------
+        InputError
+            The study was not saved and no path is given, or the file cannot be written.
+        """
+        from advisor.reporting import drawings, report
+
+        if path is None and self.path is None:
+            raise InputError("the study has no folder yet", argument="path", advice="Name a file")
+        out = (self.path or Path()) / REPORT if path is None else Path(path)
+        try:
+            return report(
+                self.posterior,
+                self.recommendation,
+                out,
+                diagnoses=self.diagnoses,
+                configs=trainer_configs(self.recommendation),
+                drawn=[*drawings(self.posterior, self.recommendation), *more],
+            )
+        except OSError as error:
+            raise unwritable("the report", error, out, "study") from error
+
+    def compare(self, other: Study | str | Path) -> Comparison:
+        """Compare with another study; see `advisor.compare`."""
+        from advisor.study.comparison import compare
+
+        return compare(self, other)
+
+    @cached_property
+    def _forecaster(self) -> Forecaster:
+        """Forecaster with the seed noise of the answer."""
+        return Forecaster(self.posterior, self.recommendation.target, seed=self.recommendation.seed)
+
+    def _parts(self) -> list[tuple[str, Callable[[Path], object]]]:
+        """What a study folder holds: a title of each part, and a function that writes it."""
+        from advisor.reporting import drawings, plot, report
+
+        posterior, recommendation = self.posterior, self.recommendation
+        drawn = cache(lambda: drawings(posterior, recommendation))
+        configs = trainer_configs(recommendation)
+        return [
+            ("Saving the posterior", lambda at: posterior.save(at / POSTERIOR)),
+            ("Writing the recommendation", lambda at: _write_answer(recommendation, at)),
+            ("Writing the trainer configs", lambda at: _write_configs(configs, at)),
+            (
+                "Drawing figures",
+                lambda at: plot(posterior, recommendation, at / "figures", drawn=drawn()),
             ),
-        ),
-    ]
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
-            draft = Path(scratch) / "study"
-            draft.mkdir()
-            for index, (what, write) in enumerate(steps):
-                progress(what, index / len(steps), "")
-                write(draft)
-            names = sorted(p.relative_to(draft).as_posix() for p in draft.rglob("*") if p.is_file())
-            manifest = {
-                "kind": KIND,
-                "files": names,
-                "provenance": advice.provenance.model_dump(),
-            }
-            (draft / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
-            if out.exists():
-                shutil.rmtree(out)
-            draft.rename(out)
-    except OSError as error:
-        raise unwritable("the study", error, out, "out") from error
-    return [out / name for name in [*names, MANIFEST]]
+            ("Writing the diagnosis", lambda at: _write_diagnoses(self.diagnoses, at)),
+            (
+                "Writing the report",
+                lambda at: report(
+                    posterior,
+                    recommendation,
+                    at / REPORT,
+                    diagnoses=self.diagnoses,
+                    configs=configs,
+                    drawn=drawn(),
+                ),
+            ),
+        ]
+
+    def __repr__(self) -> str:
+        """Folder, target, and the first line of the answer."""
+        advice = self.recommendation
+        first = advice.summary.partition("\n")[0]
+        return (
+            f"Study({str(self.path) if self.path else 'not saved'!r}: {advice.pilots} pilots, "
+            f"{advice.target.model} on {advice.target.task}, {advice.steps} steps)\n{first}"
+        )
 
 
 def check_folder(folder: Path) -> None:
@@ -136,7 +321,7 @@ def check_folder(folder: Path) -> None:
 
 
 def is_study(folder: Path) -> bool:
-    """Whether a folder was written by :func:`write_study`."""
+    """Whether a folder was written by `Study.save`."""
     return _manifest(folder) is not None
 
 
@@ -149,152 +334,44 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and found.get("kind") == KIND else None
 
 
-def load_study(folder: str | Path) -> tuple[Posterior, Recommendation]:
-    """Load what a study folder holds.
-
-    Parameters
-    ----------
-    folder : path-like
-        Written by :func:`write_study`.
-
-    Returns
-    -------
-    posterior : Posterior
-    advice : Recommendation
-
-    Raises
-    ------
-    StudyError
-        It is no study, incomplete, or one of another version.
-    """
-    at = Path(folder)
-    if _manifest(at) is None:
-        raise StudyError(
-            "it is no study",
-            path=at,
-            advice="Give the folder that advisor advise or advisor demo wrote",
-        )
+def _answer(file: Path) -> Recommendation:
+    """Saved answer; refuses a damaged one, and that of another version."""
     try:
-        text = (at / "recommendation.json").read_text(encoding="utf-8")
-        advice = Recommendation.model_validate(json.loads(text))
+        return Recommendation.model_validate(json.loads(file.read_text(encoding="utf-8")))
     except ValidationError as error:
         key = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise StudyError(
             f"its answer cannot be read (at '{key}'): it was written by another version",
-            path=at / "recommendation.json",
+            path=file,
             advice="Run advisor advise on the pilots again",
         ) from error
     except (OSError, ValueError) as error:
         raise StudyError(
             "its answer is missing or damaged",
-            path=at / "recommendation.json",
+            path=file,
             advice="Run advisor advise on the pilots again",
         ) from error
-    return Posterior.load(at / "posterior.nc"), advice
 
 
-def trainer_config(advice: Recommendation, framework: str, devices: int | None = None) -> str:
-    """Text of a trainer's configuration that runs what was advised.
-
-    Parameters
-    ----------
-    advice : Recommendation
-    framework : str
-        Name of an export: ``trl``, ``verl``, ``openrlhf`` or a registered one.
-    devices : int, optional
-        By default those that the advice was for.
-
-    Notes
-    -----
-    A decaying schedule keeps the length of the budget: cut short, it would be another schedule. A
-    run with a goal is then stopped by hand where the goal is reached.
-    """
-    decays = advice.settings.schedule not in (None, "constant")
-    steps = advice.settings.planned_steps if decays else None
-    origin = advice.provenance
-    note = [
-        f"Advised by grpo-advisor {origin.package} for {advice.target.model} on "
-        f"{advice.target.task}, from pilots {origin.data_sha256[:8]} under priors "
-        f"'{advice.priors}', seed {advice.seed}."
-    ]
-    if advice.kind != "recommendation":
-        note.insert(0, f"NOT a recommendation ({advice.kind}): see recommendation.json.")
-    return export_config(
-        advice.settings,
-        steps or advice.steps,
-        framework,
-        devices=devices or advice.devices,
-        model=advice.target.model,
-        note="\n".join(note),
-    )
-
-
-def _write_answer(advice: Recommendation, folder: Path) -> None:
-    (folder / "recommendation.json").write_text(advice.to_json(), encoding="utf-8")
-    (folder / "recommendation.txt").write_text(advice.text + "\n", encoding="utf-8")
-
-
-def load_diagnoses(folder: str | Path) -> list[Diagnosis]:
-    """Diagnoses of the pilots of a study; empty where it holds none."""
+def _diagnoses(folder: Path) -> tuple[Diagnosis, ...]:
+    """Diagnoses of the pilots; empty where the study holds none."""
     try:
-        found = json.loads((Path(folder) / DIAGNOSES).read_text(encoding="utf-8"))
-        return [Diagnosis.model_validate(one) for one in found]
+        found = json.loads((folder / DIAGNOSES).read_text(encoding="utf-8"))
+        return tuple(Diagnosis.model_validate(one) for one in found)
     except (OSError, ValueError):
-        return []
+        return ()
 
 
-def rewrite_report(folder: str | Path, more: Sequence[Drawn] = ()) -> Path:
-    """Write the report of a study anew, in its place.
+def _write_answer(recommendation: Recommendation, folder: Path) -> None:
+    (folder / ANSWER).write_text(recommendation.to_json(), encoding="utf-8")
+    (folder / "recommendation.txt").write_text(recommendation.text + "\n", encoding="utf-8")
 
-    Parameters
-    ----------
-    folder : path-like
-    more : sequence of Drawn
-        Figures besides those that every report shows: the check of forecasts.
 
-    Raises
-    ------
-    StudyError
-        It is no study, incomplete, or one of another version.
-    InputError
-        The file cannot be written.
-    """
-    from advisor.reporting import drawings, write_report
-
-    posterior, advice = load_study(folder)
-    out = Path(folder) / REPORT
-    try:
-        return write_report(
-            posterior,
-            advice,
-            out,
-            diagnoses=load_diagnoses(folder),
-            configs=_configs(advice),
-            drawn=[*drawings(posterior, advice), *more],
-        )
-    except OSError as error:
-        raise unwritable("the report", error, out, "study") from error
+def _write_configs(configs: Mapping[str, str], folder: Path) -> None:
+    for name, text in configs.items():
+        (folder / exports()[name].file_name).write_text(text, encoding="utf-8")
 
 
 def _write_diagnoses(diagnoses: Sequence[Diagnosis], folder: Path) -> None:
     if diagnoses:
         (folder / DIAGNOSES).write_text(as_json(diagnoses), encoding="utf-8")
-
-
-def _configs(advice: Recommendation) -> dict[str, str]:
-    """Config of every framework that can run the advised settings.
-
-    Why another cannot is said by ``advisor export``.
-    """
-    found = {}
-    for name in exports():
-        try:
-            found[name] = trainer_config(advice, name)
-        except InputError:
-            continue
-    return found
-
-
-def _write_configs(configs: dict[str, str], folder: Path) -> None:
-    for name, text in configs.items():
-        (folder / exports()[name].file_name).write_text(text, encoding="utf-8")

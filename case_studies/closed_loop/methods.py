@@ -26,10 +26,8 @@ from training import (
     trained,
 )
 
-from advisor.advice import recommend
-from advisor.advice.cost import CostModel
+from advisor.advice import advise
 from advisor.diagnosis import diagnose
-from advisor.forecast.forecaster import Target
 
 OURS = "advisor, small pilots"
 
@@ -44,15 +42,17 @@ def advised(rows: list[Trained], task: str, parameters: float, seed: int) -> dic
     if posterior is None:
         return {"place": None, "seconds": time.perf_counter() - started}
     runs = posterior.meta.runs
-    found = recommend(
+    found = advise(
         posterior,
-        target=Target(runs[0].task, f"tiny-{LARGE}", parameters),
+        task=runs[0].task,
+        model=f"tiny-{LARGE}",
+        parameters=parameters,
         steps=STEPS,
         choose_from=[settings(place) for place in GRID],
         indifference=0.0,
         weigh_pilots=False,
-        cost=CostModel(source="not asked"),
         trials=len(GRID),
+        seed=0,
     )
     own = found.settings
     return {

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from tables import COMPLETIONS, World
 
-from advisor.advice import Objective, recommend
+import advisor
+from advisor.advice import Objective
 from advisor.advice.cost import CostModel
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.objective import Budget
@@ -76,15 +77,17 @@ def advise(world: World, posterior: Posterior, scenario: str) -> Advice:
     """
     candidates = world.candidates(scenario)
     offered = [world.settings(index) for index in candidates]
-    found = recommend(
+    found = advisor.advise(
         posterior,
-        target=world.target,
+        task=world.target.task,
+        model=world.target.model,
+        parameters=world.target.parameters,
         level=LEVEL,
         choose_from=offered,
         indifference=0.0,
         weigh_pilots=False,
-        cost=UNPRICED,
         trials=len(offered),
+        seed=0,
         **_budget(world, scenario),
     )
     named = _place(found.settings)

@@ -9,10 +9,8 @@ import numpy as np
 import training as loop
 from plan import Plan, parameters
 
-from advisor.advice import recommend
-from advisor.advice.cost import CostModel
+from advisor.advice import advise
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Target
 from advisor.model.posterior import Posterior
 
 
@@ -50,15 +48,17 @@ def advised(
             for rate in plan.rates
         ]
         try:
-            found = recommend(
+            found = advise(
                 posterior,
-                target=Target(task, f"tiny-{size}", parameters(size)),
+                task=task,
+                model=f"tiny-{size}",
+                parameters=parameters(size),
                 steps=plan.steps,
                 choose_from=choices,
                 indifference=0.0,
                 weigh_pilots=False,
-                cost=CostModel(source="not asked"),
                 trials=len(choices),
+                seed=0,
             )
         except InputError:
             yield asked | {"kind": "no answer"}

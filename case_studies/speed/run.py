@@ -27,13 +27,14 @@ import numpy as np
 
 from advisor.forecast.fit import fit
 from advisor.model import cohort as cohorts
-from advisor.model.compat import convergence, import_arviz, sample_density, silent, versions
+from advisor.model.compat import convergence, import_arviz, sample_density, versions
 from advisor.model.fast import sampler_coordinates as mode
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling, cohort_of
 from advisor.run.pilot_run import PilotRun
+from advisor.run.progress import silent
 from advisor.run.settings import PartialSettings
 
 HERE = Path(__file__).parent

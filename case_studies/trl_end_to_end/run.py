@@ -27,7 +27,7 @@ from letters import grpo, train  # noqa: E402
 from manifest import manifest  # noqa: E402
 
 from advisor.monitoring.trl_callback import AdvisorCallback  # noqa: E402
-from advisor.study.study import load_study  # noqa: E402
+from advisor.study.study import Study  # noqa: E402
 
 PILOTS = [(1e-3, 4, 1), (1e-3, 8, 1), (3e-3, 8, 1), (3e-3, 4, 2), (1e-2, 8, 1), (3e-2, 8, 1)]
 """Learning rate, group size, iterations."""
@@ -126,7 +126,8 @@ def main() -> None:
         request = ("--steps", steps, "--priors", "small_models", "--quiet", *given)
         said = command("advise", folder / "pilots", "--out", folder / "study", *request)
         print(said, file=sys.stderr)
-        posterior, advice = load_study(folder / "study")
+        study = Study.load(folder / "study")
+        posterior, advice = study.posterior, study.recommendation
         timed("advice", started)
         exported = yaml.safe_load(command("export", folder / "study", "--to", "trl"))
         runs, looks = [], []

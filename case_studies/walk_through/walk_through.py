@@ -15,23 +15,12 @@ import sys
 from pathlib import Path
 
 import advisor
-from advisor.diagnosis import diagnose
 
 LOGS = advisor.demo_folder()  # twelve real pilots of tiny transformers, 60 steps each
 OUT = Path("walk-through")
 STEPS = 180  # optimizer steps of the full run
 LEVEL = 0.9  # P(stable) that the advice must reach
 IS_QUICK = "--quick" in sys.argv
-
-
-told = []
-
-
-def tell(stage, share, detail):
-    """Print each stage once; ``share`` of it is done, ``detail`` says more."""
-    if stage not in told[-1:]:
-        told.append(stage)
-        print(f"  ... {stage}")
 
 
 # %% [markdown]
@@ -57,7 +46,7 @@ for run in runs:
 # the collapse rate, and its curve up to the fall teaches the speed.
 
 # %%
-verdicts = [diagnose(run) for run in runs]
+verdicts = [advisor.diagnose(run) for run in runs]
 for verdict in verdicts:
     if verdict.verdict == "FAIL":
         worst = verdict.cards[0]
@@ -67,10 +56,10 @@ for verdict in verdicts:
 # ## Fit
 #
 # One hierarchical model of all pilots. A fit that does not converge raises an error instead of
-# returning numbers.
+# returning numbers. `progress=True` prints what is going on.
 
 # %%
-posterior = advisor.fit(runs, sampling=advisor.Sampling(seed=1), progress=tell)
+posterior = advisor.fit(runs, progress=True)
 posterior.save("posterior.nc")
 
 # %% [markdown]
@@ -84,14 +73,14 @@ print(posterior.table.round(3).to_string())
 print(advisor.describe(posterior))
 
 # %% [markdown]
-# ## Recommend
+# ## Advise
 #
 # The configuration with the highest reward after `STEPS` steps among those that stay stable with
 # probability `LEVEL`; or the next pilot, where these pilots cannot tell.
 
 # %%
-advice = advisor.recommend(
-    posterior, steps=STEPS, level=LEVEL, trials=100 if IS_QUICK else 300, seed=1, progress=tell
+advice = advisor.advise(
+    posterior, steps=STEPS, level=LEVEL, trials=100 if IS_QUICK else 300, progress=True
 )
 print(advice.text)
 print(advice.table.to_string())
@@ -99,29 +88,23 @@ print(advice.table.to_string())
 # %% [markdown]
 # ## What if?
 #
-# Other settings under the same posterior, and under the same luck (`seed`) as the answer, so that
-# the first row repeats its numbers. What is not named stays as in the target's first pilot.
+# A study holds posterior and answer. Other settings are asked under the same posterior, price and
+# seed noise as the answer, so that the first row repeats its numbers. What is not named stays as
+# advised.
 
 # %%
-own = advice.settings
-others = advisor.what_if(
-    advisor.Forecaster(posterior, advice.target, seed=advice.seed),
-    learning_rate=[own.learning_rate, 2 * own.learning_rate, 10 * own.learning_rate],
-    group_size=own.group_size,
-    minibatches_per_refresh=own.minibatches_per_refresh,
-    epochs_per_refresh=own.epochs_per_refresh,
-    steps=STEPS,
-)
+study = advisor.Study(posterior, advice, tuple(verdicts))
+rate = advice.settings.learning_rate
+others = study.what_if(learning_rate=[rate, 2 * rate, 10 * rate])
 print(others[["learning_rate", "reward", "reward_low", "reward_high", "p_stable"]].round(4))
 
 # %% [markdown]
 # ## Export
 #
-# A config for the trainer, and a study: posterior, answer, figures and report in one folder, which
-# `advisor what-if`, `advisor next-pilot` and `advisor compare` can be asked about later.
+# A config for the trainer, and the study as a folder: posterior, answer, figures and report, which
+# `advisor.Study.load`, `advisor what-if` and `advisor compare` can be asked about later.
 
 # %%
-config = advisor.export_config(own, advice.steps, "trl", model=advice.target.model)
-Path("grpo.yaml").write_text(config, encoding="utf-8")
-files = advisor.write_study(OUT, posterior, advice, tell)
-print(f"{len(files)} files in {OUT}/, a config in grpo.yaml; open {OUT}/report.html")
+Path("grpo.yaml").write_text(study.export("trl"), encoding="utf-8")
+study = study.save(OUT, progress=True)
+print(f"{len(study.files)} files in {OUT}/, a config in grpo.yaml; open {OUT}/report.html")

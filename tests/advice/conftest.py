@@ -6,7 +6,7 @@ import pytest
 from decisions import HOT
 from synthetic import Plan, made_up
 
-from advisor.advice import recommend
+from advisor.advice import advise
 
 
 @pytest.fixture(scope="session")
@@ -16,14 +16,14 @@ def posterior():
 
 @pytest.fixture(scope="session")
 def advice(posterior):
-    return recommend(posterior)
+    return advise(posterior)
 
 
 @pytest.fixture(scope="session")
 def infeasible():
-    return recommend(made_up(moved=HOT))
+    return advise(made_up(moved=HOT))
 
 
 @pytest.fixture(scope="session")
 def first_contact():
-    return recommend(made_up([Plan()]))
+    return advise(made_up([Plan()]))

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import settings
 from synthetic import made_up
 
-from advisor.advice import Budget, CostModel, Lattice, Objective
+from advisor.advice import Budget, CostModel, Lattice, Objective, Search
 from advisor.advice.candidates import default_lattice
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.scenario import base_settings
@@ -17,6 +17,7 @@ from advisor.advice.search import search
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target
 from advisor.model.posterior import Posterior
+from advisor.run.seed import DEFAULT_SEED
 from advisor.run.settings import Settings
 
 STEADY = settings(derandomize=True, database=None, deadline=None)
@@ -52,7 +53,7 @@ def decision(
     """Fresh evaluator, and lattice around the pilots."""
     target = target or largest_target(posterior)
     evaluate = Evaluator(
-        Forecaster(posterior, target, draws=draws),
+        Forecaster(posterior, target, draws=draws, seed=DEFAULT_SEED),
         objective or Objective(),
         budget or Budget(steps=STEPS),
         cost,
@@ -71,15 +72,9 @@ def again(evaluate: Evaluator) -> Evaluator:
 def searched(
     evaluate: Evaluator, lattice: Lattice, seed: int = 0, trials: int = 300, **options: Any
 ) -> Any:
-    return search(
-        evaluate,
-        lattice,
-        options.pop("level", LEVEL),
-        trials=trials,
-        seed=seed,
-        progress=options.pop("progress", quiet),
-        **options,
-    )
+    level, progress = options.pop("level", LEVEL), options.pop("progress", quiet)
+    how = Search(trials=trials, seed=seed, **options)
+    return search(evaluate, lattice, level, how, progress=progress)
 
 
 def with_runs(posterior: Posterior, updates: Sequence[dict[str, Any]]) -> Posterior:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from decisions import LEVEL, STEADY, timed
+from decisions import STEADY, timed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.advice import Budget, CostModel, Objective, check_request, recommend
+from advisor.advice import Budget, CostModel, Request, advise
 from advisor.advice.objective import MOST_STEPS
 from advisor.errors import InputError
 from advisor.run.settings import PartialSettings, Settings
@@ -92,11 +92,7 @@ BAD = [
 
 @pytest.mark.parametrize(("given", "problem", "key"), BAD)
 def test_budget_that_is_none_is_refused(posterior, given, problem, key):
-    for refuse in (
-        Budget(**given).check,
-        lambda: check_request(LEVEL, Budget(**given), Objective()),
-        lambda: recommend(posterior, **given),
-    ):
+    for refuse in (lambda: Request(**given), lambda: advise(posterior, **given)):
         with pytest.raises(InputError, match=problem) as caught:
             refuse()
         assert caught.value.argument.startswith(key)
@@ -106,13 +102,13 @@ def test_budget_that_is_none_is_refused(posterior, given, problem, key):
 @pytest.mark.parametrize("name", ["completions", "gpu_hours"])
 def test_budget_without_end_is_refused(name):
     with pytest.raises(InputError) as caught:
-        recommend(timed(), **{name: float("inf")}, weigh_pilots=False)
+        advise(timed(), **{name: float("inf")}, weigh_pilots=False)
     assert caught.value.argument == name
 
 
 def test_gpu_hours_without_step_times_are_refused_before_anything_is_tried(posterior, tmp_path):
     with pytest.raises(InputError, match="no pilot logged its step times") as caught:
-        recommend(posterior, gpu_hours=10.0, storage=str(tmp_path / "studies.journal"))
+        advise(posterior, gpu_hours=10.0, storage=str(tmp_path / "studies.journal"))
     assert caught.value.argument == "gpu_hours"
     assert "`seconds_per_step`" in caught.value.advice
     # Optuna shows every error inside a trial with its traceback, and keeps the broken study.
@@ -123,7 +119,7 @@ def test_gpu_hours_without_step_times_are_refused_before_anything_is_tried(poste
     ("given", "spent"), [({"completions": 40_000.0}, "completions"), ({"gpu_hours": 2.0}, "hours")]
 )
 def test_advice_stays_within_its_budget(given, spent):
-    found = recommend(timed(), **given, trials=60)
+    found = advise(timed(), **given, trials=60)
     name, most = next(iter(given.items()))
     batch = found.settings.prompts_per_step * found.settings.group_size
     one_more = found.cost_model(found.settings, found.steps + 1)
@@ -138,6 +134,6 @@ def test_advice_stays_within_its_budget(given, spent):
 
 
 def test_budget_that_buys_no_step_is_what_binds(posterior):
-    found = recommend(posterior, completions=10.0, weigh_pilots=False)
+    found = advise(posterior, completions=10.0, weigh_pilots=False)
     assert found.kind == "infeasible"
     assert "budget" in found.binding

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Plan, made_up, rising
 
-from advisor.advice import CostModel, learn_cost, recommend
+from advisor.advice import CostModel, advise, learn_cost
 from advisor.advice.cost import GENERATION_SHARE
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
@@ -151,7 +151,7 @@ def test_missing_times_are_not_zero(posterior):
     assert found == UNTIMED
     assert found.seconds_per_step(Plan().completed) is None
     assert found(Plan().completed, 100).gpu_hours is None
-    said = recommend(posterior, weigh_pilots=False)
+    said = advise(posterior, weigh_pilots=False)
     assert said.cost.gpu_hours is None
     assert "GPU-hours" not in said.text
     assert "price of a step: no pilot logged its step times" in said.assumptions

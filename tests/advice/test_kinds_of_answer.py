@@ -10,7 +10,7 @@ import pytest
 from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import Recommendation, recommend
+from advisor.advice import Recommendation, advise
 from advisor.advice.limiting_factor import NOTICED
 from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent
@@ -33,7 +33,7 @@ def test_recommendation_meets_its_level(advice):
 
 
 def test_numbers_are_those_of_the_forecast(posterior, advice):
-    forecaster = Forecaster(posterior, advice.target)
+    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     curve = forecaster.outcome(advice.settings, np.arange(STEPS + 1))
     last = curve[:, -1]
     assert advice.reward.mean == pytest.approx(last.mean())
@@ -51,7 +51,7 @@ def test_numbers_are_those_of_the_forecast(posterior, advice):
 
 
 def test_stricter_level_is_safer_and_earns_less(posterior, advice):
-    strict = recommend(posterior, level=0.99)
+    strict = advise(posterior, level=0.99)
     assert strict.stability.probability >= 0.99 > advice.stability.probability
     assert strict.reward.mean < advice.reward.mean
     assert strict.settings.learning_rate < advice.settings.learning_rate
@@ -81,7 +81,7 @@ def test_nearest_is_the_safest_where_none_is_safe_enough(infeasible):
 def test_infeasible_because_of_stale_rollouts():
     plans = [replace(plan, lag=40.0, ratio=False) for plan in PLANS]
     stale = made_up(plans, moved={"log_slope": 0.0, "hazard.level": -20.0, "log_misfit": -9.0})
-    found = recommend(stale, trials=30, weigh_pilots=False)
+    found = advise(stale, trials=30, weigh_pilots=False)
     assert found.kind == "infeasible"
     assert found.stability.refresh < 0.9 < found.stability.tolerance
     assert found.binding.startswith("the refresh interval (its part is ")
@@ -89,7 +89,7 @@ def test_infeasible_because_of_stale_rollouts():
 
 def test_infeasible_because_of_the_fluctuation():
     restless = made_up(moved={"hazard.level": -20.0, "log_misfit": 0.5})
-    found = recommend(restless, trials=60, weigh_pilots=False)
+    found = advise(restless, trials=60, weigh_pilots=False)
     assert found.kind == "infeasible"
     assert found.stability.fluctuation < 0.9 < found.stability.tolerance
     assert found.binding.startswith("the fluctuation of the reward (its part is ")
@@ -101,7 +101,7 @@ def test_advice_after_collapses_alone_stays_below_them():
     _, lattice = decision(posterior)
     rates = lattice.axes["learning_rate"]
     assert (rates[0], rates[-1]) == (3e-5, 3e-3)
-    found = recommend(posterior)
+    found = advise(posterior)
     assert found.collapsed == found.pilots == 3
     assert "Every pilot collapsed; nothing here is known to live." in found.cautions
     assert "survived" not in found.text
@@ -126,7 +126,7 @@ def test_binding_configuration_is_better_and_less_stable(posterior, advice):
 def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
     # A rate that the task hardly tolerates to lie far above what the reward gains from.
     mild = made_up(moved={"hazard.level": -20.0, "plateau_loss.level": 0.5, "rate.group_size": 0.0})
-    found = recommend(mild, weigh_pilots=False, trials=1000)
+    found = advise(mild, weigh_pilots=False, trials=1000)
     assert found.stability.probability > 0.99
     evaluate, lattice = decision(mild)
     top = max(evaluate(settings).reward for settings in lattice)
@@ -135,7 +135,7 @@ def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
 
 
 def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
-    forecaster = Forecaster(posterior, advice.target)
+    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     assert [recipe.name for recipe in advice.recipes] == list(trainer_recipes())
     for recipe in advice.recipes:
         expected = advice.settings.model_copy(update=trainer_recipes()[recipe.name])
@@ -149,10 +149,10 @@ def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
 
 def test_held_out_reward_is_what_is_advised_on_where_it_was_logged(posterior):
     evaluated = with_evaluations(posterior)
-    found = recommend(evaluated, weigh_pilots=False)
+    found = advise(evaluated, weigh_pilots=False)
     assert found.measure == "held-out reward"
     assert f"Held-out reward after {STEPS} steps: {found.reward.mean:.3f}" in found.text
-    forecaster = Forecaster(evaluated, found.target)
+    forecaster = Forecaster(evaluated, found.target, seed=found.seed)
     draws = forecaster.outcome(found.settings, [STEPS])[:, 0]
     assert found.reward.mean == pytest.approx(draws.mean())
     train = forecaster.reward(found.settings, [STEPS])
@@ -166,16 +166,16 @@ def test_cautions_name_what_was_not_varied(first_contact, advice):
     assert "All pilots ran at group size 8" in said
     assert advice.cautions == ()
     bare = made_up([replace(plan, ratio=False) for plan in PLANS])
-    unratioed = recommend(bare, trials=40, weigh_pilots=False)
+    unratioed = advise(bare, trials=40, weigh_pilots=False)
     assert any("without an importance ratio" in line for line in unratioed.cautions)
     plain = made_up([replace(plan, optimizer="sgd") for plan in PLANS])
-    assert any("SGD" in line for line in recommend(plain, trials=40, weigh_pilots=False).cautions)
+    assert any("SGD" in line for line in advise(plain, trials=40, weigh_pilots=False).cautions)
 
 
 def test_settings_that_are_kept_are_those_of_the_targets_own_pilots():
     plans = [Plan(prompts=4.0), Plan(1e-3, 16, prompts=4.0), Plan(1e-4, 32, model="tiny-m")]
     posterior = made_up(plans)
-    found = recommend(posterior, weigh_pilots=False, trials=40)
+    found = advise(posterior, weigh_pilots=False, trials=40)
     assert (
         found.settings.prompts_per_step
         == 16

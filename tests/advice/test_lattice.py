@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import Lattice, recommend
+from advisor.advice import Lattice, advise
 from advisor.advice.candidates import (
     AXES,
     RATE_RATIO,
@@ -83,14 +83,14 @@ POSTERIOR = made_up(draws=2)
 
 def test_devices_that_nothing_divides_among_are_refused(posterior):
     with pytest.raises(InputError, match="divides among 7 devices"):
-        recommend(posterior, devices=7)
+        advise(posterior, devices=7)
     with pytest.raises(InputError, match="0 devices"):
-        recommend(posterior, devices=0)
+        advise(posterior, devices=0)
 
 
 def test_devices_bind_everything_that_is_advised(posterior):
     # Groups of 5, 16 and 32 with 16 prompts do not divide among 1024; of 64 they do.
-    found = recommend(posterior, devices=1024, trials=40)
+    found = advise(posterior, devices=1024, trials=40)
     assert found.settings.group_size == 64
     for other in (*found.alternatives, *found.frontier):
         completions = other.settings.prompts_per_step * other.settings.group_size
@@ -98,7 +98,7 @@ def test_devices_bind_everything_that_is_advised(posterior):
 
 
 def test_given_choices_are_the_only_ones(posterior):
-    found = recommend(posterior, group_sizes=(32, 12), learning_rates=(2e-4, 5e-5), trials=40)
+    found = advise(posterior, group_sizes=(32, 12), learning_rates=(2e-4, 5e-5), trials=40)
     assert found.settings.group_size in (12, 32)
     assert found.settings.learning_rate == 2e-4
     assert "at the edge of what was offered (0.0002)" in found.binding
@@ -108,7 +108,7 @@ def test_given_choices_are_the_only_ones(posterior):
 
 
 def test_choices_of_numpy_are_plain_numbers_in_the_answer(posterior):
-    found = recommend(
+    found = advise(
         posterior,
         group_sizes=tuple(np.array([8, 16])),
         learning_rates=tuple(np.geomspace(1e-4, 4e-4, 3)),
@@ -131,14 +131,14 @@ def test_choices_of_numpy_are_plain_numbers_in_the_answer(posterior):
 )
 def test_choices_that_are_none_are_refused(posterior, name, choices):
     with pytest.raises(InputError, match="empty or hold what cannot be") as caught:
-        recommend(posterior, **{name: choices})
+        advise(posterior, **{name: choices})
     assert caught.value.argument == name
 
 
 @pytest.mark.parametrize("size", [1, 8.5])
 def test_group_that_is_none_is_refused(posterior, size):
     with pytest.raises(InputError, match="Give whole numbers from 2") as caught:
-        recommend(posterior, group_sizes=(size,))
+        advise(posterior, group_sizes=(size,))
     assert caught.value.argument == "group_sizes"
 
 
@@ -147,7 +147,7 @@ def test_group_that_is_none_is_refused(posterior, size):
 
 def test_named_configurations_are_the_only_ones(posterior):
     offered = [PLANS[0].completed, PLANS[4].completed, changed(FIXED, group_size=12)]
-    found = recommend(posterior, choose_from=offered, indifference=0.0, level=0.5)
+    found = advise(posterior, choose_from=offered, indifference=0.0, level=0.5)
     named = [one.model_copy(update={"planned_steps": found.steps}) for one in offered]
     assert found.settings in named
     evaluate, _ = decision(posterior)
@@ -162,7 +162,7 @@ def test_configurations_named_twice_are_refused(posterior):
     # What tells them apart is nothing that the advice chooses.
     for twin in (once, changed(once, prompts_per_step=64.0)):
         with pytest.raises(InputError, match="differ in nothing that is chosen") as caught:
-            recommend(posterior, choose_from=[once, PLANS[1].completed, twin])
+            advise(posterior, choose_from=[once, PLANS[1].completed, twin])
         assert caught.value.argument == "choose_from"
 
 
@@ -170,7 +170,7 @@ def test_no_configuration_is_refused(posterior):
     with pytest.raises(InputError, match="no configuration is left to choose from"):
         Lattice(())
     with pytest.raises(InputError, match="no configuration is left to choose from"):
-        recommend(posterior, choose_from=[])
+        advise(posterior, choose_from=[])
 
 
 # Reach -----------------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ import pytest
 from decisions import DEADLY, STEPS, changed, decision
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import CostModel, recommend
-from advisor.advice.answer import decision_of
+from advisor.advice import CostModel, advise
 from advisor.advice.candidates import largest_surviving_rate
 from advisor.advice.information import shown
-from advisor.advice.next_pilot import PILOT_LEVEL, choose_pilot, is_first_contact
+from advisor.advice.pilot_choice import PILOT_LEVEL, choose_pilot, decision_of, is_first_contact
 from advisor.advice.scenario import base_settings
 from advisor.errors import CannotTellError
 from advisor.forecast.stability import stability
+from advisor.run.seed import DEFAULT_SEED
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_no_pilot_is_chosen_where_nothing_survives():
     with pytest.raises(CannotTellError, match="Offer learning rates 3 to 9 times lower") as caught:
         choose_pilot(evaluate, lattice)
     assert caught.value.exit_code == 3
-    said = recommend(posterior)
+    said = advise(posterior)
     assert said.kind == "infeasible"
     assert said.next_pilot is None
     assert str(caught.value) in said.assumptions
@@ -139,14 +139,14 @@ def test_same_seed_same_pilot(uncertain):
 
 
 def test_saved_answer_is_asked_again_as_it_was(posterior):
-    said = recommend(posterior, completions=30_000.0)
+    said = advise(posterior, completions=30_000.0)
     evaluate, lattice = decision_of(posterior, said)
     assert evaluate(said.settings).reward == pytest.approx(said.reward.mean)
     assert evaluate(said.settings).stability == said.stability
     assert set(lattice) == set(decision(posterior)[1])
     # And among what was offered.
     choices = {"learning_rates": (1e-4, 3e-4), "group_sizes": (8, 12, 64), "devices": 128}
-    said = recommend(posterior, **choices, weigh_pilots=False)
+    said = advise(posterior, **choices, weigh_pilots=False)
     restricted = decision_of(posterior, said)[1]
     assert set(restricted) == set(decision(posterior, **choices)[1])
     assert {settings.group_size for settings in restricted} == {8, 64}
@@ -162,8 +162,8 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
         lucks.append(copy.deepcopy(rng).standard_normal(lucks[0].size))
         return shown(forecaster, pilot, steps, stable, rng)
 
-    monkeypatch.setattr("advisor.advice.next_pilot.shown", spied)
-    choose_pilot(evaluate, lattice, steps=30, candidates=offered, seed=0)
+    monkeypatch.setattr("advisor.advice.pilot_choice.shown", spied)
+    choose_pilot(evaluate, lattice, steps=30, candidates=offered, seed=DEFAULT_SEED)
     assert len(lucks) == 7
     apart = np.corrcoef(lucks) - np.eye(len(lucks))
     assert np.abs(apart).max() < 0.2
@@ -225,7 +225,7 @@ def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, pl
 def test_few_pilots_are_answered_with_the_next_one(plans):
     posterior = made_up(plans)
     assert is_first_contact(posterior)
-    found = recommend(posterior)
+    found = advise(posterior)
     assert found.kind == "next_pilot"
     evaluate, lattice = decision(posterior)
     assert found.next_pilot.settings in set(lattice)
@@ -254,7 +254,7 @@ def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
 
 
 def test_first_pilot_where_nothing_survives():
-    found = recommend(made_up([Plan()], moved=DEADLY))
+    found = advise(made_up([Plan()], moved=DEADLY))
     assert found.kind == "next_pilot"
     assert found.binding == "no learning rate tried keeps P(stable) at 90 %"
     assert found.next_pilot is None
@@ -263,7 +263,7 @@ def test_first_pilot_where_nothing_survives():
 
 
 def test_first_pilot_where_only_short_ones_survive():
-    found = recommend(made_up([Plan()], moved={"hazard.level": -1.0}))
+    found = advise(made_up([Plan()], moved={"hazard.level": -1.0}))
     assert found.kind == "next_pilot"
     assert found.binding == "no learning rate tried keeps P(stable) at 90 %"
     # The gentlest on offer is a third of what was piloted.
@@ -278,7 +278,7 @@ def test_collapsed_pilots_send_the_next_one_down(plans):
     # A twentieth of the runs lost at every step, as these pilots would have it.
     posterior = made_up(plans, moved={"hazard.level": np.log(0.05)})
     assert largest_surviving_rate(posterior) is None
-    found = recommend(posterior)
+    found = advise(posterior)
     assert found.kind == "next_pilot"
     assert found.settings.learning_rate == 9e-3
     assert found.next_pilot.settings.learning_rate < 9e-3
@@ -292,10 +292,10 @@ def test_next_pilot_is_named_beside_an_advice_only_where_it_is_worth_it(posterio
     evaluate, lattice = decision(posterior)
     assert choose_pilot(evaluate, lattice).gain < 0.005
     wide = made_up(width=1.0)
-    said = recommend(wide, level=0.5)
+    said = advise(wide, level=0.5)
     assert said.kind == "recommendation"
     assert said.next_pilot.gain >= 0.005
-    assert recommend(wide, level=0.5, weigh_pilots=False).next_pilot is None
+    assert advise(wide, level=0.5, weigh_pilots=False).next_pilot is None
 
 
 def test_pilots_of_the_target_alone_set_what_is_kept(uncertain):

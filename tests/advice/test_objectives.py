@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import made_up
 
-from advisor.advice import Budget, CostModel, Objective, check_request, recommend
+from advisor.advice import Budget, CostModel, Objective, Request, Search, advise
 from advisor.advice.evaluate import curve_steps
-from advisor.advice.objective import objective_from
 from advisor.advice.scenario import base_settings
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster
@@ -118,9 +117,9 @@ def test_best_for_a_goal_is_best_by_brute_force(goal):
 
 
 def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
-    asked = Objective(kind="cheapest", goal=0.7)
+    asked = Request(to_reward=0.7).objective
     # More trials than configurations: all are tried.
-    found = recommend(posterior, objective=asked, trials=1000, weigh_pilots=False)
+    found = advise(posterior, to_reward=0.7, trials=1000, weigh_pilots=False)
     assert found.kind == "recommendation"
     assert found.stability.probability >= LEVEL
     assert found.steps == found.cost.steps < STEPS
@@ -130,9 +129,9 @@ def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
     assert found.cost.paid == min(e.cost.paid for e in feasible)
     # Two thirds of the same reward are to be had for less, a higher one for more.
     less, more = (
-        recommend(
+        advise(
             posterior,
-            objective=Objective(kind="cheapest", goal=other),
+            to_reward=other,
             trials=1000,
             weigh_pilots=False,
         ).cost.paid
@@ -143,9 +142,9 @@ def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_advice_for_a_share_of_the_gain_is_the_soonest_there(posterior, share):
-    found = recommend(
+    found = advise(
         posterior,
-        objective=Objective(kind="fastest", goal=share),
+        to_share=share,
         trials=1000,
         weigh_pilots=False,
     )
@@ -163,41 +162,36 @@ def test_advice_for_a_share_of_the_gain_is_the_soonest_there(posterior, share):
 def test_goal_below_the_start_or_above_the_ceiling_is_refused(posterior):
     for wanted in (-1.0, 0.0, 0.1, 1.0, 3.0, float("nan")):
         with pytest.raises(InputError, match="is no goal: the policy starts") as caught:
-            recommend(posterior, objective=Objective(kind="cheapest", goal=wanted))
+            advise(posterior, to_reward=wanted)
         assert caught.value.argument == "to_reward"
 
 
 def test_goal_counts_in_the_units_of_the_reward():
     percent = made_up(bounds=(0.0, 100.0))
     with pytest.raises(InputError, match="reward ends at 100"):
-        recommend(percent, objective=Objective(kind="cheapest", goal=0.7))
-    asked = Objective(kind="cheapest", goal=70.0)
-    found = recommend(percent, objective=asked, trials=1000, weigh_pilots=False)
-    shares = recommend(
-        made_up(), objective=Objective(kind="cheapest", goal=0.7), trials=1000, weigh_pilots=False
-    )
+        advise(percent, to_reward=0.7)
+    found = advise(percent, to_reward=70.0, trials=1000, weigh_pilots=False)
+    shares = advise(made_up(), to_reward=0.7, trials=1000, weigh_pilots=False)
     assert found.cost == shares.cost
 
 
 @pytest.mark.parametrize("quantile", [None, 0.1])
 def test_goal_above_every_plateau_is_infeasible_and_said_to_bind(posterior, quantile):
-    found = recommend(
+    found = advise(
         posterior,
-        objective=Objective(kind="cheapest", goal=0.97, quantile=quantile),
+        to_reward=0.97,
+        risk=quantile,
         weigh_pilots=False,
     )
     assert found.kind == "infeasible"
     assert found.binding.startswith("the goal: no configuration reaches 0.970")
     assert "and the goal. The nearest one found:" in found.text
     # A goal within reach is not.
-    near = Objective(kind="cheapest", goal=0.7)
-    assert recommend(posterior, objective=near, weigh_pilots=False).kind == "recommendation"
+    assert advise(posterior, to_reward=0.7, weigh_pilots=False).kind == "recommendation"
 
 
 def test_nearest_to_a_goal_out_of_reach_is_not_the_gentlest(posterior):
-    found = recommend(
-        posterior, objective=Objective(kind="cheapest", goal=0.97), trials=1000, weigh_pilots=False
-    )
+    found = advise(posterior, to_reward=0.97, trials=1000, weigh_pilots=False)
     evaluate, lattice = decision(posterior)
     safe = [e for e in map(evaluate, lattice) if e.stability.probability >= LEVEL]
     assert found.reward.mean == pytest.approx(max(e.reward for e in safe))
@@ -226,9 +220,9 @@ def bold_and_narrow(width):
 
 
 def chosen(posterior, choices, quantile):
-    found = recommend(
+    found = advise(
         posterior,
-        objective=Objective(quantile=quantile),
+        risk=quantile,
         choose_from=choices,
         indifference=0.0,
         weigh_pilots=False,
@@ -274,45 +268,56 @@ def test_value_is_the_mean_or_the_quantile(draws, quantile):
 @pytest.mark.parametrize(
     ("asked", "problem", "key"),
     [
-        ({"kind": "reward", "goal": 0.7}, "takes no goal", "to_reward, to_share"),
-        ({"kind": "cheapest"}, "needs a goal", "to_reward, to_share"),
-        ({"kind": "fastest"}, "needs a goal", "to_reward, to_share"),
-        ({"kind": "fastest", "goal": 1.0}, "is no share of the gain", "to_share"),
-        ({"kind": "fastest", "goal": 0.0}, "is no share of the gain", "to_share"),
-        ({"kind": "fastest", "goal": float("nan")}, "is no share of the gain", "to_share"),
-        ({"quantile": 0.0}, "is no probability in", "risk"),
-        ({"quantile": 0.6}, "is no probability in", "risk"),
-        ({"quantile": float("nan")}, "is no probability in", "risk"),
+        ({"to_reward": 0.7, "to_share": 0.9}, "two were given", "to_reward, to_share"),
+        ({"to_share": 1.0}, "is no share of the gain", "to_share"),
+        ({"to_share": 1.5}, "is no share of the gain", "to_share"),
+        ({"to_share": 0.0}, "is no share of the gain", "to_share"),
+        ({"to_share": float("nan")}, "is no share of the gain", "to_share"),
+        ({"risk": 0.0}, "is no probability in", "risk"),
+        ({"risk": 0.6}, "is no probability in", "risk"),
+        ({"risk": float("nan")}, "is no probability in", "risk"),
     ],
 )
 def test_objective_that_contradicts_itself_is_refused(posterior, asked, problem, key):
-    objective = Objective(**asked)
-    for refuse in (
-        objective.check,
-        lambda: check_request(LEVEL, Budget(), objective),
-        lambda: recommend(posterior, objective=objective),
-    ):
+    for refuse in (lambda: Request(**asked), lambda: advise(posterior, **asked)):
         with pytest.raises(InputError, match=problem) as caught:
             refuse()
         assert caught.value.argument == key
 
 
-def test_flags_make_objectives():
-    assert objective_from(None, None, None) == Objective()
-    assert objective_from(0.7, None, 0.2) == Objective(kind="cheapest", goal=0.7, quantile=0.2)
-    assert objective_from(None, 0.9, None) == Objective(kind="fastest", goal=0.9)
-    with pytest.raises(InputError, match="two were given") as caught:
-        objective_from(0.7, 0.9, None)
-    assert caught.value.argument == "to_reward, to_share"
-    with pytest.raises(InputError, match="is no share"):
-        objective_from(None, 1.5, None)
+def test_requests_make_objectives():
+    assert Request().objective == Objective()
+    assert Request(to_reward=0.7, risk=0.2).objective == Objective(
+        kind="cheapest", goal=0.7, quantile=0.2
+    )
+    assert Request(to_share=0.9).objective == Objective(kind="fastest", goal=0.9)
+
+
+def test_fields_take_the_place_of_those_of_a_request(posterior):
+    request, search = Request(steps=90, level=0.8), Search(trials=30, seed=3)
+    found = advise(posterior, request, search=search, level=0.85, seed=4, weigh_pilots=False)
+    assert (found.steps, found.level, found.seed) == (90, 0.85, 4)
+    flat = advise(posterior, steps=90, level=0.85, trials=30, seed=4, weigh_pilots=False)
+    assert flat == found
+    assert (request.level, search.seed) == (0.8, 3)
+
+
+@pytest.mark.parametrize("kind", [Request, Search])
+def test_unknown_and_mistyped_arguments_are_refused(kind):
+    with pytest.raises(InputError, match="there is no argument 'stepz'") as caught:
+        kind(stepz=3)
+    assert caught.value.argument == "stepz"
+    name = "steps" if kind is Request else "trials"
+    with pytest.raises(InputError, match="valid integer") as caught:
+        kind(**{name: "many"})
+    assert caught.value.argument == name
 
 
 def test_held_out_reward_is_what_counts_where_it_was_logged(posterior):
     evaluated = with_evaluations(posterior)
-    found = recommend(evaluated, weigh_pilots=False)
+    found = advise(evaluated, weigh_pilots=False)
     assert found.measure == "held-out reward"
-    forecaster = Forecaster(evaluated, found.target)
+    forecaster = Forecaster(evaluated, found.target, seed=found.seed)
     draws = forecaster.outcome(found.settings, [STEPS])[:, 0]
     assert found.reward.mean == pytest.approx(draws.mean())
     assert forecaster.reward(found.settings, [STEPS]).mean() != pytest.approx(

@@ -8,7 +8,7 @@ from decisions import LEVEL, again, decision, searched
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from advisor.advice import Lattice, Objective, recommend
+from advisor.advice import Lattice, advise
 from advisor.advice.candidates import AXES
 from advisor.advice.search import REACHED, STABLE
 from advisor.errors import InputError
@@ -33,7 +33,7 @@ def few(posterior):
     """A goal that some of twelve configurations reach, and some without being stable enough."""
     evaluate, lattice = decision(
         posterior,
-        objective=Objective(kind="cheapest", goal=0.75),
+        to_reward=0.75,
         goal=0.75,
         learning_rates=(1e-4, 4e-4, 1e-3),
         group_sizes=(8, 64),
@@ -93,14 +93,12 @@ def test_another_large_search_in_the_same_file_is_not_steered_by_the_first(poste
 
 def test_answer_is_the_same_whether_its_study_is_kept_or_not(posterior, journal):
     asked = {"group_sizes": (8,), "learning_rates": (3e-4,), "weigh_pilots": False}
-    kept = [recommend(posterior, storage=str(journal), **asked) for _ in range(2)]
-    alone = recommend(posterior, **asked)
+    kept = [advise(posterior, storage=str(journal), **asked) for _ in range(2)]
+    alone = advise(posterior, **asked)
     assert kept[0].to_json() == kept[1].to_json() == alone.to_json()
     assert len(reopened(journal)) == 2
     # A share of the gain is a goal only once the gain is known: one more study.
-    recommend(
-        posterior, storage=str(journal), objective=Objective(kind="fastest", goal=0.9), **asked
-    )
+    advise(posterior, storage=str(journal), to_share=0.9, **asked)
     assert len(reopened(journal)) == 4
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from decisions import STEPS
 from synthetic import PLANS, made_up
 
-from advisor.advice import Budget, Objective, check_request, recommend
+from advisor.advice import Request, advise
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target
@@ -17,15 +15,15 @@ from advisor.forecast.target import largest_target, named_target
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 90.0, float("nan")])
 def test_level_that_is_no_probability_is_refused(posterior, level):
     with pytest.raises(InputError, match="is no probability") as caught:
-        recommend(posterior, level=level)
+        advise(posterior, level=level)
     assert caught.value.argument == "level"
     with pytest.raises(InputError, match="is no probability"):
-        check_request(level, Budget(), Objective())
+        Request(level=level)
 
 
 def test_unknown_task_is_refused_with_the_choices(posterior):
     with pytest.raises(InputError, match=r"no pilot trained task 'chess'.*Choose one of sort"):
-        recommend(posterior, target=Target("chess", "tiny-s", 1e5))
+        advise(posterior, task="chess", model="tiny-s", parameters=1e5)
     with pytest.raises(InputError, match=r"no pilot trained task 'chess'.*Choose one of sort"):
         named_target(posterior, task="chess")
 
@@ -33,7 +31,7 @@ def test_unknown_task_is_refused_with_the_choices(posterior):
 @pytest.mark.parametrize("start", [0.0, 1.0, -0.2, 1.5])
 def test_start_reward_outside_the_bounds_is_refused(posterior, start):
     with pytest.raises(InputError, match=r"lies outside \(0, 1\)") as caught:
-        recommend(posterior, target=Target("sort", "tiny-s", 1e5, start))
+        advise(posterior, task="sort", model="tiny-s", start_reward=start)
     assert caught.value.argument == "start_reward"
 
 
@@ -42,12 +40,11 @@ def test_start_reward_is_in_reward_units():
     target = Target("sort", "tiny-m", 4e5, 2.0)
     assert Forecaster(posterior, target).reward(PLANS[4].completed, 0) == pytest.approx(2.0)
     with pytest.raises(InputError, match=r"lies outside \(-10, 30\)"):
-        recommend(posterior, target=replace(target, start_reward=31.0))
+        advise(posterior, model=target.model, start_reward=31.0)
 
 
 def test_new_model_is_advised_with_a_caution(posterior):
-    target = named_target(posterior, "tiny-8M")
-    new = recommend(posterior, target=target, trials=60, weigh_pilots=False)
+    new = advise(posterior, model="tiny-8M", trials=60, weigh_pilots=False)
     assert new.target.parameters == 8e6
     (caution,) = [line for line in new.cautions if "tiny-8M" in line]
     assert caution == (
@@ -55,7 +52,7 @@ def test_new_model_is_advised_with_a_caution(posterior):
         "model sizes."
     )
     assert f"Caution: {caution}" in new.text
-    known = recommend(posterior, trials=60, weigh_pilots=False)
+    known = advise(posterior, trials=60, weigh_pilots=False)
     assert not any("No pilot ran" in line for line in known.cautions)
     # An unknown model is less sure than a piloted one of the same size.
     twin, own = (
@@ -79,5 +76,5 @@ def test_targets_are_completed_from_the_pilots(posterior):
 
 def test_longer_run_than_the_pilots_support_is_said(posterior, advice):
     assert not any("times the longest pilot" in line for line in advice.cautions)
-    long = recommend(posterior, steps=1000, trials=60, weigh_pilots=False)
+    long = advise(posterior, steps=1000, trials=60, weigh_pilots=False)
     assert "NOT SUPPORTED by these pilots" in long.text

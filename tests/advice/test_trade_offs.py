@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import Budget, Cost, CostModel, Objective, Stability, recommend
+from advisor.advice import Budget, Cost, CostModel, Stability, advise
 from advisor.advice.candidates import AXES
 from advisor.advice.evaluate import Evaluation, undominated
 from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs
@@ -159,6 +159,7 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
         planned=evaluate.planned,
+        mean_curve=evaluate.mean_curve,
         cost=evaluate.cost,
     )
     goal = advised_goal(evaluate.forecaster, evaluate.planned(chosen.settings), STEPS)
@@ -180,6 +181,7 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
         planned=evaluate.planned,
+        mean_curve=evaluate.mean_curve,
         cost=evaluate.cost,
     )
     goal = advised_goal(evaluate.forecaster, evaluate.planned(settings), STEPS)
@@ -197,14 +199,14 @@ def test_nothing_is_faster_where_training_gains_nothing():
             "log_misfit": -9.0,
         }
     )
-    found = recommend(lost, weigh_pilots=False)
+    found = advise(lost, weigh_pilots=False)
     evaluate, _ = decision(lost)
     assert found.reward.mean < evaluate.forecaster.outcome(found.settings, [0]).mean()
     assert "faster" not in [other.name for other in found.alternatives]
 
 
 def test_same_completions_divide_among_the_devices(posterior):
-    found = recommend(posterior, devices=1024, trials=40, weigh_pilots=False)
+    found = advise(posterior, devices=1024, trials=40, weigh_pilots=False)
     for other in found.equal_completions:
         completions = other.settings.prompts_per_step * other.settings.group_size
         assert completions % 1024 == 0, other.name
@@ -219,14 +221,14 @@ def test_nothing_is_named_where_nothing_else_was_tried(posterior):
 def test_alternatives_keep_to_the_choices():
     # Group sizes do nothing, so a pilot's own, which is not on offer, would be cheaper.
     useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
-    found = recommend(made_up(moved=useless), group_sizes=(32, 64))
+    found = advise(made_up(moved=useless), group_sizes=(32, 64))
     assert found.settings.group_size == 32
     for other in found.alternatives:
         assert other.settings.group_size in (32, 64), other.name
 
 
 def test_alternatives_do_not_depend_on_whether_pilots_are_weighed(posterior):
-    one, two = (recommend(posterior, weigh_pilots=weigh) for weigh in (True, False))
+    one, two = (advise(posterior, weigh_pilots=weigh) for weigh in (True, False))
     assert one.settings == two.settings
     assert one.alternatives == two.alternatives
 
@@ -335,7 +337,7 @@ def test_best_pilot_does_not_hang_on_the_units_of_the_reward(posterior, bounds):
 
 
 def test_objective_with_a_goal_names_feasible_alternatives(posterior):
-    found = recommend(posterior, objective=Objective(kind="fastest", goal=0.9), weigh_pilots=False)
+    found = advise(posterior, to_share=0.9, weigh_pilots=False)
     evaluate, _ = decision(posterior)
     for other in found.alternatives:
         if other.name != "safer":

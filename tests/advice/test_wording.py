@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import PLANS, Plan, made_up
 
-from advisor.advice import Cost, Objective, recommend
+from advisor.advice import Cost, advise
 from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent, price
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
 
@@ -76,7 +76,7 @@ def test_pasted_learning_rate_is_not_rounded(rate, group, minibatches, epochs):
 
 def test_advised_learning_rate_is_not_rounded_in_the_line_to_paste(posterior):
     rate = 2.1544346900318822e-04
-    found = recommend(posterior, learning_rates=(rate,), weigh_pilots=False)
+    found = advise(posterior, learning_rates=(rate,), weigh_pilots=False)
     assert found.text.startswith(f"learning_rate={rate!r}, ")
     assert "learning rate 0.000215," in found.text
 
@@ -94,7 +94,7 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     said = request.getfixturevalue(kind)
     plans = [Plan()] if kind == "first_contact" else PLANS
     posterior = made_up(plans, moved=HOT if kind == "infeasible" else None)
-    forecaster = Forecaster(posterior, said.target)
+    forecaster = Forecaster(posterior, said.target, seed=said.seed)
     curve = forecaster.reward(said.settings, np.arange(said.steps + 1))
     last = curve[:, -1]
     final = final_reward(forecaster, said.settings, said.steps)
@@ -148,7 +148,7 @@ def test_every_alternative_stands_in_the_text(advice):
 
 
 def test_steps_after_most_of_the_gain_are_priced_in_what_is_known(advice):
-    hours = recommend(timed(), weigh_pilots=False, trials=60)
+    hours = advise(timed(), weigh_pilots=False, trials=60)
     for said, unit, paid in (
         (advice, "completions", advice.cost.completions),
         (hours, "GPU-hours", hours.cost.gpu_hours),
@@ -169,13 +169,13 @@ GAPS = re.compile(r"\b(nan|NaN|None|inf|Infinity|null)\b|np\.|\{|\}|%%|  \n")
 
 
 QUESTIONS = {
-    "goal": (made_up, {"objective": Objective(kind="cheapest", goal=0.7, quantile=0.2)}),
-    "share": (timed, {"objective": Objective(kind="fastest", goal=0.9)}),
-    "risk": (timed, {"objective": Objective(quantile=0.1)}),
+    "goal": (made_up, {"to_reward": 0.7, "risk": 0.2}),
+    "share": (timed, {"to_share": 0.9}),
+    "risk": (timed, {"risk": 0.1}),
     "hours": (timed, {"gpu_hours": 3.0, "weigh_pilots": True}),
     "completions": (lambda: with_evaluations(made_up()), {"completions": 2e4}),
-    "no goal": (timed, {"objective": Objective(kind="cheapest", goal=0.99)}),
-    "new model": (made_up, {"target": Target("sort", "new", 3e6)}),
+    "no goal": (timed, {"to_reward": 0.99}),
+    "new model": (made_up, {"model": "new", "parameters": 3e6}),
     "negative": (lambda: made_up(bounds=(-5.0, -1.0)), {}),
     "one step": (made_up, {"steps": 1}),
     "no step": (made_up, {"completions": 1.0}),
@@ -195,7 +195,7 @@ def assert_no_gap(said):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_gap_in_any_answer(name):
     made, asked = QUESTIONS[name]
-    assert_no_gap(recommend(made(), **{"weigh_pilots": False, "trials": 40, **asked}))
+    assert_no_gap(advise(made(), **{"weigh_pilots": False, "trials": 40, **asked}))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -209,14 +209,12 @@ def test_check_of_gaps_rejects_one():
 
 
 def test_objective_is_said():
-    asked = Objective(kind="cheapest", goal=0.7, quantile=0.2)
-    said = recommend(made_up(), objective=asked, weigh_pilots=False, trials=40)
+    said = advise(made_up(), to_reward=0.7, risk=0.2, weigh_pilots=False, trials=40)
     wanted = (
         ", to reach a reward of 0.7 for the least, with probability 80 %, judged by the worst 20 %"
     )
     assert wanted in said.text
-    soon = Objective(kind="fastest", goal=0.9)
-    said = recommend(made_up(), objective=soon, weigh_pilots=False, trials=40)
+    said = advise(made_up(), to_share=0.9, weigh_pilots=False, trials=40)
     assert ", to make 90 % of the gain soonest: " in said.text
 
 
@@ -227,10 +225,10 @@ def test_shares_are_written_alike(advice):
 def test_best_pilots_own_settings_are_said_to_be(posterior):
     evaluate, _ = decision(posterior)
     own = base_settings(posterior, evaluate.forecaster.target)
-    said = recommend(posterior, choose_from=[own], level=0.5, weigh_pilots=False)
+    said = advise(posterior, choose_from=[own], level=0.5, weigh_pilots=False)
     assert "The best pilot has these very settings." in said.text
     other = changed(own, group_size=24)
-    said = recommend(posterior, choose_from=[other], level=0.5, weigh_pilots=False)
+    said = advise(posterior, choose_from=[other], level=0.5, weigh_pilots=False)
     more = said.reward.mean - said.best_piloted.reward
     assert f"The advice is expected to end {more:+.3f} from the best pilot's" in said.text
 

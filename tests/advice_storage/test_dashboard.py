@@ -6,7 +6,7 @@ import optuna
 import pytest
 from synthetic import made_up
 
-from advisor.advice import recommend
+from advisor.advice import advise
 from advisor.advice.search import REACHED, STABLE
 
 TRIALS = 20
@@ -20,7 +20,7 @@ def test_dashboard_finds_the_study(tmp_path, kind):
     loader = pytest.importorskip("optuna_dashboard._storage_url").get_storage
     where = tmp_path / "studies"
     kept = str(where) if kind == "journal" else f"sqlite:///{where}"
-    recommend(made_up(), trials=TRIALS, weigh_pilots=False, storage=kept)
+    advise(made_up(), trials=TRIALS, weigh_pilots=False, storage=kept)
     (summary,) = optuna.get_all_study_summaries(loader(kept))
     assert summary.study_name.startswith("tiny-m on sort, pilots ")
     assert summary.n_trials == TRIALS

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from synthetic import made_up
 
-from advisor.advice import recommend
+from advisor.advice import advise
 from advisor.advice.search import REACHED, STABLE
 from advisor.errors import InputError
 
@@ -22,8 +22,8 @@ TRIALS = 40
 LEVEL = 0.9
 
 
-def advise(url, **asked):
-    return recommend(made_up(), trials=TRIALS, weigh_pilots=False, storage=url, **asked)
+def advised(url, **asked):
+    return advise(made_up(), trials=TRIALS, weigh_pilots=False, storage=url, **asked)
 
 
 def answer(advice):
@@ -54,7 +54,7 @@ def database(server, request):
 
 
 def test_two_searches_are_two_studies_that_optuna_reads(database):
-    first, second = advise(database), advise(database, seed=7)
+    first, second = advised(database), advised(database, seed=7)
     with opened(database) as storage:
         names = sorted(optuna.get_all_study_names(storage))
         assert [name.rsplit(", ", 1)[1] for name in names] == ["1", "2"]
@@ -76,7 +76,7 @@ def test_two_searches_are_two_studies_that_optuna_reads(database):
 
 
 def test_trials_hold_constraints_and_settings(database):
-    advice = advise(database, indifference=0.0)
+    advice = advised(database, indifference=0.0)
     with opened(database) as storage:
         (name,) = optuna.get_all_study_names(storage)
         study = optuna.load_study(study_name=name, storage=storage)
@@ -98,11 +98,11 @@ def test_trials_hold_constraints_and_settings(database):
 
 
 def test_answer_is_the_same_as_without_a_database(database):
-    assert answer(advise(database)) == answer(advise(None))
+    assert answer(advised(database)) == answer(advised(None))
 
 
 def test_colleagues_at_the_same_time_do_not_collide(database):
-    advise(database)  # makes the tables: two who do that at once are Optuna's own affair
+    advised(database)  # makes the tables: two who do that at once are Optuna's own affair
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(4, mp_context=spawned) as pool:
         said = list(pool.map(advise, [database] * 8))
@@ -117,7 +117,7 @@ def test_colleagues_at_the_same_time_do_not_collide(database):
 def test_database_that_is_not_there_is_refused_without_its_password(server):
     url = f"{server}/none".replace("advisor@", "advisor:hunter2@")
     with pytest.raises(InputError, match='database "none" does not exist') as refused:
-        advise(url)
+        advised(url)
     assert refused.value.argument == "storage"
     assert "advisor:***@" in str(refused.value)
     assert "hunter2" not in str(refused.value)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.study.study import load_study
+from advisor.study.study import Study
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "walk_through"
 MOST_SECONDS = 60.0
@@ -43,7 +43,8 @@ def test_it_ends_in_a_minute_with_a_config_and_a_study(walked):
     folder, printed, seconds = walked
     assert seconds < MOST_SECONDS
     assert {path.name for path in folder.iterdir()} == {"posterior.nc", "grpo.yaml", "walk-through"}
-    posterior, advice = load_study(folder / "walk-through")
+    study = Study.load(folder / "walk-through")
+    posterior, advice = study.posterior, study.recommendation
     config = yaml.safe_load((folder / "grpo.yaml").read_text())
     assert advice.kind == "recommendation"
     assert config["learning_rate"] == advice.settings.learning_rate
@@ -60,7 +61,7 @@ def test_it_ends_in_a_minute_with_a_config_and_a_study(walked):
 def test_ten_times_the_rate_is_as_unsure_as_the_readme_says(walked):
     rows = re.findall(r"^\d +([\d.e-]+) +([\d.]+) +[\d.]+ +[\d.]+ +([\d.]+)$", walked[1], re.M)
     assert len(rows) == 3
-    advice = load_study(walked[0] / "walk-through")[1]
+    advice = Study.load(walked[0] / "walk-through").recommendation
     assert float(rows[0][1]) == pytest.approx(advice.reward.mean, abs=6e-5)
     assert float(rows[0][2]) > 0.99
     assert 0.15 < float(rows[2][2]) < 0.5
@@ -72,5 +73,5 @@ def test_every_cell_has_a_heading_and_the_readme_names_its_calls():
     headings = len(re.findall(r"^# %% \[markdown\]$", text, re.M))
     assert code == headings == 8
     readme = (FOLDER / "README.md").read_text()
-    called = set(re.findall(r"\badvisor\.([a-z_]+)\(", text)) - {"demo_folder"}
-    assert called == set(re.findall(r"`advisor\.([a-z_]+)`", readme))
+    called = set(re.findall(r"\b((?:advisor|study)\.\w+)\(", text)) - {"advisor.demo_folder"}
+    assert called == set(re.findall(r"`((?:advisor|study)\.\w+)`", readme))

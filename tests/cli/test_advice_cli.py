@@ -17,14 +17,14 @@ from synthetic import PLANS, made_up
 from trainers.launched import words_of
 
 import advisor.reporting
-from advisor.advice import recommend
+from advisor.advice import advise
 from advisor.cli.app import main
 from advisor.logfiles.configs.literal import parse_command_line, parse_overrides
 from advisor.logfiles.configs.parse import parse_config
 from advisor.logfiles.log_file import on_disk
 from advisor.model.posterior import SCHEMA
 from advisor.model.storage import META
-from advisor.study.study import MANIFEST, load_study, write_study
+from advisor.study.study import MANIFEST, Study
 from advisor.trainers.openrlhf import keys as openrlhf
 from advisor.trainers.trl import keys as trl
 from advisor.trainers.verl import keys as verl
@@ -48,19 +48,15 @@ def demo(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def said(demo):
-    return load_study(demo)[1]
-
-
-def silent(stage: str, share: float | None, detail: str) -> None:
-    pass
+    return Study.load(demo).recommendation
 
 
 def study_of(folder: Path, posterior: Any, **asked: Any) -> Path:
     """Study of a made-up posterior, without its figures."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.reporting, "draw_all", lambda *given, **more: None)
-        patch.setattr(advisor.reporting, "write_report", lambda *given, **parts: None)
-        write_study(folder, posterior, recommend(posterior, trials=40, **asked), silent)
+        patch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
+        patch.setattr(advisor.reporting, "report", lambda *given, **parts: None)
+        Study(posterior, advise(posterior, trials=40, **asked)).save(folder)
     return folder
 
 
@@ -259,7 +255,7 @@ def test_text_of_a_pilot_tells_what_json_tells(run, infeasible):
 
 
 def test_answer_s_own_pilot_is_named_again(run, infeasible):
-    advice = load_study(infeasible)[1]
+    advice = Study.load(infeasible).recommendation
     assert (advice.kind, advice.seed) == ("infeasible", 3)
     told = json.loads(run("next-pilot", infeasible, "--json"))
     assert told == advice.next_pilot.model_dump(mode="json")
@@ -274,7 +270,7 @@ def test_asking_again_gives_the_same_pilot(run, infeasible):
 
 def test_first_contact_names_a_pilot(run, first_contact):
     told = json.loads(run("next-pilot", first_contact, "--json"))
-    assert told["steps"] <= load_study(first_contact)[1].longest_pilot
+    assert told["steps"] <= Study.load(first_contact).recommendation.longest_pilot
     assert told["cost"]["gpu_hours"] is None
 
 

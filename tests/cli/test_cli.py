@@ -267,8 +267,8 @@ def test_a_request_that_the_pilots_contradict_is_refused(ask, fitted, flags, wor
 def test_what_no_configuration_reaches_is_exit_code_3(
     tmp_path, capsys, monkeypatch, fitted, flags, words
 ):
-    monkeypatch.setattr(advisor.reporting, "draw_all", lambda *given, **more: None)
-    monkeypatch.setattr(advisor.reporting, "write_report", lambda *given, **parts: None)
+    monkeypatch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
+    monkeypatch.setattr(advisor.reporting, "report", lambda *given, **parts: None)
     with pytest.raises(SystemExit) as stopped:
         main(["advise", str(demo_folder()), "--out", str(tmp_path / "study"), "--quiet", *flags])
     captured = capsys.readouterr()
@@ -359,9 +359,9 @@ def test_public_names_are_sorted_and_all_resolve():
     for name in advisor.__all__:
         assert getattr(advisor, name) is not None
     # Twice, because importing a submodule could shadow a function of its name.
-    assert callable(advisor.recommend)
+    assert callable(advisor.advise)
     assert callable(advisor.fit)
-    assert callable(advisor.recommend)
+    assert callable(advisor.advise)
 
 
 def test_no_module_is_too_long():

@@ -9,10 +9,10 @@ import pytest
 from synthetic import made_up
 
 import advisor.reporting
-from advisor.advice import recommend
+from advisor.advice import advise
 from advisor.cli.app import main
 from advisor.reporting import FIGURES
-from advisor.study.study import write_study
+from advisor.study.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +20,10 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plot") / "study"
     posterior = made_up()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.reporting, "draw_all", lambda *_, **__: None)
-        patch.setattr(advisor.reporting, "write_report", lambda *_, **__: None)
-        advice = recommend(posterior, trials=40)
-        write_study(folder, posterior, advice, lambda *_: None)
+        patch.setattr(advisor.reporting, "plot", lambda *_, **__: None)
+        patch.setattr(advisor.reporting, "report", lambda *_, **__: None)
+        advice = advise(posterior, trials=40)
+        Study(posterior, advice).save(folder)
     return folder
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from synthetic import PRESET, Plan, Truth, prior_means, simulate
 
-from advisor.advice import recommend
+from advisor.advice import advise
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import begun_run_reward
@@ -331,7 +331,7 @@ def test_arviz_opens_the_file(posterior, saved):
 
 def test_same_seed_gives_the_same_recommendation(posterior, saved):
     def answer(source, seed):
-        return recommend(source, steps=180, seed=seed, trials=40).to_json()
+        return advise(source, steps=180, seed=seed, trials=40).to_json()
 
     first = answer(posterior, 3)
     assert first == answer(posterior, 3) == answer(Posterior.load(saved), 3)

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.advice import Recommendation, what_if
 from advisor.model.posterior import Posterior
-from advisor.reporting import write_report
+from advisor.reporting import report
 from advisor.reporting.page.explorer import explorer_data, page_forecaster
 
 from .browser import chromium
@@ -27,7 +27,7 @@ def page(
     posterior: Posterior, advice: Recommendation, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     out = tmp_path_factory.mktemp("page") / "report.html"
-    return write_report(posterior, advice, out, configs={"trl": "learning_rate: 1e-4\n"})
+    return report(posterior, advice, out, configs={"trl": "learning_rate: 1e-4\n"})
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_a_hostile_name_runs_nothing(build: Any, advise: Any, tmp_path: Path) ->
     name = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
     pilots = [Pilot(1e-4, model=name, task=name)]
     posterior = build(pilots)
-    out = write_report(posterior, advise(posterior, pilots[0]), tmp_path / "report.html")
+    out = report(posterior, advise(posterior, pilots[0]), tmp_path / "report.html")
     with chromium() as browser:
         browser.get(out.as_uri())
         assert browser.execute_script("return window.hit") is None

@@ -13,7 +13,7 @@ import pytest
 from advisor.advice import Recommendation
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
-from advisor.reporting import FIGURES, draw_all
+from advisor.reporting import FIGURES, plot
 from advisor.reporting.figures.figure import render
 
 from .conftest import Pilot
@@ -24,7 +24,7 @@ Build = Callable[..., Any]
 def test_every_figure_is_written_in_every_format(
     posterior: Posterior, advice: Recommendation, tmp_path: Path
 ) -> None:
-    files = draw_all(posterior, advice, tmp_path / "new" / "figures")
+    files = plot(posterior, advice, tmp_path / "new" / "figures")
     assert [path.name for path in files] == [
         f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")
     ]
@@ -52,7 +52,7 @@ def test_global_settings_stay_as_they_are(
         return {key: matplotlib.rcParams[key] for key in matplotlib.rcParams if key != "backend"}
 
     before = settings()
-    draw_all(posterior, advice, tmp_path, formats=("svg",))
+    plot(posterior, advice, tmp_path, formats=("svg",))
     assert settings() == before
 
 
@@ -60,7 +60,7 @@ def test_an_unknown_format_is_refused_before_anything_is_drawn(
     posterior: Posterior, advice: Recommendation, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match="bmp"):
-        draw_all(posterior, advice, tmp_path / "figures", formats=("png", "bmp"))
+        plot(posterior, advice, tmp_path / "figures", formats=("png", "bmp"))
     assert not (tmp_path / "figures").exists()
 
 
@@ -98,4 +98,4 @@ def test_one_pilot_and_nothing_stable_can_be_drawn(
     }.items():
         posterior = build(pilots)
         advice = advise(posterior, Pilot(1e-5), kind="infeasible", steps=1)
-        assert len(draw_all(posterior, advice, tmp_path / label, formats=("svg",))) == len(FIGURES)
+        assert len(plot(posterior, advice, tmp_path / label, formats=("svg",))) == len(FIGURES)

@@ -14,7 +14,7 @@ import pytest
 
 from advisor.advice import Recommendation
 from advisor.model.posterior import Posterior
-from advisor.reporting import FIGURES, report_html, write_report
+from advisor.reporting import FIGURES, report, report_html
 from advisor.reporting.page import html
 
 from .conftest import Pilot
@@ -166,5 +166,5 @@ def test_the_title_says_what_kind_of_answer_it_is(
 def test_write_makes_the_folder(
     posterior: Posterior, advice: Recommendation, tmp_path: Path, text: str
 ) -> None:
-    path = write_report(posterior, advice, tmp_path / "deep" / "report.html")
+    path = report(posterior, advice, tmp_path / "deep" / "report.html")
     assert path.read_text(encoding="utf-8") == text

@@ -58,6 +58,12 @@ class _Preset(BaseModel):
     log_stiffness_ratio: HalfNormalPrior
     family_runs: FamilyPrior
 
+    def __repr__(self) -> str:
+        """Name, and from how many runs it has learned; ``advisor priors show`` has the numbers."""
+        return f"Priors({self.name!r}, learned from {len(self.learned_from)} runs)"
+
+    __str__ = __repr__
+
 
 if TYPE_CHECKING:
 

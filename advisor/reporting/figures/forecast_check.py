@@ -15,7 +15,6 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.forecast.interval import central
 from advisor.forecast.predictive import begun_run_reward
-from advisor.model.compat import Progress, silent
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
@@ -23,6 +22,7 @@ from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import settings_label, share_text, shorten
 from advisor.run.pilot_run import PilotRun
+from advisor.run.progress import Progress, silent
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:

@@ -76,7 +76,7 @@ GUIDE = [
 ]
 
 
-def write_report(
+def report(
     posterior: Posterior, recommendation: Recommendation, path: str | Path, **parts: Any
 ) -> Path:
     """Write the report.
@@ -113,7 +113,7 @@ def report_html(
     configs: Mapping[str, str] | None = None,
     drawn: Sequence[Drawn] | None = None,
 ) -> str:
-    """Return the page that :func:`write_report` writes.
+    """Return the page that :func:`report` writes.
 
     Parameters
     ----------

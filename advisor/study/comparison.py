@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.errors import InputError
 from advisor.logs import inspect, known_formats
@@ -12,13 +12,16 @@ from advisor.run.pilot_run import PilotRun
 from advisor.study.compared_lines import Comparison
 from advisor.study.compared_runs import compare_runs
 
+if TYPE_CHECKING:
+    from advisor.study.study import Study
+
 MOST_NAMED = 5
 """Runs of a folder that an error names."""
 
 
 def compare(
-    one: str | Path,
-    other: str | Path,
+    one: Study | str | Path,
+    other: Study | str | Path,
     *,
     sidecar: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
@@ -28,8 +31,8 @@ def compare(
 
     Parameters
     ----------
-    one, other : path-like
-        Folders that ``advisor advise`` wrote; or logs, or folders of one run each.
+    one, other : Study or path-like
+        Studies, or folders of studies; or logs, or folders of one run each.
     sidecar, overrides, columns
         Of runs, as in `advisor.read_runs`.
 
@@ -47,37 +50,43 @@ def compare(
     UserWarning
         Another version of the package made a study.
     """
-    paths = Path(one), Path(other)
-    for path in paths:
-        if not path.exists():
+    both = one, other
+    for path in both:
+        if isinstance(path, str | Path) and not Path(path).exists():
             raise InputError("there is no such file or folder", path=path)
-    studies = [path for path in paths if _is_study(path)]
-    if len(studies) == 2:
+    names = _name(one), _name(other)
+    are_studies = [_is_study(item) for item in both]
+    if all(are_studies):
         from advisor.study.compared_studies import compare_studies
-        from advisor.study.study import load_study
+        from advisor.study.study import Study
 
-        return compare_studies(_names(paths), load_study(paths[0]), load_study(paths[1]))
-    if studies:
-        (rest,) = (path for path in paths if path not in studies)
+        studies = [Study.load(item) if isinstance(item, str | Path) else item for item in both]
+        return compare_studies(names, studies[0], studies[1])
+    if any(are_studies):
+        study, rest = names if are_studies[0] else names[::-1]
         raise InputError(
-            f"this is no study, and {studies[0]} is one",
+            f"this is no study, and {study} is one",
             path=rest,
             advice="Give two studies (folders that advisor advise or demo wrote), or two runs",
         )
-    runs = [_only_run(path, sidecar, overrides, columns) for path in paths]
-    return compare_runs(_names(paths), runs[0], runs[1])
+    runs = [_only_run(Path(name), sidecar, overrides, columns) for name in names]
+    return compare_runs(names, runs[0], runs[1])
 
 
-def _names(paths: tuple[Path, Path]) -> tuple[str, str]:
-    return str(paths[0]), str(paths[1])
+def _name(item: Study | str | Path) -> str:
+    """Path, or that of a study."""
+    return str(item if isinstance(item, str | Path) else item.path or "study not saved")
 
 
-def _is_study(path: Path) -> bool:
-    if not (path / "manifest.json").is_file():
-        return False  # said without loading what studies need
+def _is_study(item: Study | str | Path) -> bool:
+    """Whether it is one; where it is none that is said without loading what studies need."""
+    if not isinstance(item, str | Path):
+        return True
+    if not (Path(item) / "manifest.json").is_file():
+        return False
     from advisor.study.study import is_study
 
-    return is_study(path)
+    return is_study(Path(item))
 
 
 def _only_run(

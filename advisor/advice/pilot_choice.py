@@ -6,14 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.advice.candidates import RATE_REACH, Lattice, largest_surviving_rate
+from advisor.advice.candidates import (
+    RATE_REACH,
+    Lattice,
+    default_lattice,
+    largest_surviving_rate,
+)
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.information import information_gain, shown, utilities
-from advisor.advice.recommendation import NextPilot
-from advisor.errors import CannotTellError
+from advisor.advice.objective import Objective
+from advisor.advice.recommendation import NextPilot, Recommendation
+from advisor.advice.scenario import base_settings
+from advisor.errors import CannotTellError, InputError
+from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import stability, stability_draws
 from advisor.model.posterior import Posterior
+from advisor.run.seed import DEFAULT_SEED
 from advisor.run.settings import Settings
 
 FEWEST_RUNS = 3
@@ -55,12 +64,72 @@ def is_first_contact(posterior: Posterior) -> bool:
     return len(runs) < FEWEST_RUNS or len(settings) < FEWEST_SETTINGS
 
 
+def next_pilot(
+    posterior: Posterior,
+    recommendation: Recommendation,
+    *,
+    steps: int | None = None,
+    seed: int | None = None,
+) -> NextPilot:
+    """Name the pilot whose result would improve a recommendation most for its price.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+        From this posterior.
+    steps : int, optional
+        Length of the pilot; by default the better of half and all of the longest pilot.
+    seed : int, optional
+        Of the simulated results; by default that of the recommendation.
+
+    Returns
+    -------
+    pilot : NextPilot
+
+    Raises
+    ------
+    InputError
+        So long a pilot is none.
+    CannotTellError
+        No pilot is likely enough to survive.
+    """
+    if steps is not None and not 2 <= steps <= recommendation.steps:
+        raise InputError(
+            f"a pilot of {steps} steps",
+            argument="steps",
+            advice=f"Give at least 2 and no more than the run, {recommendation.steps}",
+        )
+    evaluate, lattice = decision_of(posterior, recommendation)
+    own = recommendation.seed if seed is None else seed
+    return choose_pilot(evaluate, lattice, steps=steps, seed=own)
+
+
+def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[Evaluator, Lattice]:
+    """Rebuild what was decided and among what: the reward at the end, the same choices."""
+    target, offered = recommendation.target, recommendation.choices
+    evaluate = Evaluator(
+        Forecaster(posterior, target, seed=recommendation.seed),
+        Objective(quantile=recommendation.objective.quantile),
+        recommendation.budget,
+        recommendation.cost_model,
+    )
+    lattice = default_lattice(
+        posterior,
+        base_settings(posterior, target),
+        group_sizes=offered["group_size"],
+        learning_rates=offered["learning_rate"],
+        devices=recommendation.devices,
+    )
+    return evaluate, lattice
+
+
 def choose_pilot(
     evaluate: Evaluator,
     lattice: Lattice,
     *,
     steps: int | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     candidates: Sequence[Settings] | None = None,
 ) -> NextPilot:
     """Choose the pilot whose result improves the decision most for its price.

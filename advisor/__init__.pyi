@@ -1,0 +1,83 @@
+"""Public names for type checkers; a test holds them to the table in ``__init__.py``."""
+
+from advisor.advice import (
+    CostModel as CostModel,
+)
+from advisor.advice import (
+    Recommendation as Recommendation,
+)
+from advisor.advice import (
+    Request as Request,
+)
+from advisor.advice import (
+    Search as Search,
+)
+from advisor.advice import (
+    advise as advise,
+)
+from advisor.advice import (
+    export as export,
+)
+from advisor.advice import (
+    next_pilot as next_pilot,
+)
+from advisor.advice import (
+    what_if as what_if,
+)
+from advisor.backtesting import backtest as backtest
+from advisor.diagnosis import diagnose as diagnose
+from advisor.diagnosis import find_collapse as find_collapse
+from advisor.errors import (
+    AdvisorError as AdvisorError,
+)
+from advisor.errors import (
+    CannotTellError as CannotTellError,
+)
+from advisor.errors import (
+    InputError as InputError,
+)
+from advisor.errors import (
+    NotConvergedError as NotConvergedError,
+)
+from advisor.errors import (
+    StudyError as StudyError,
+)
+from advisor.findings.learned_priors import learn_priors as learn_priors
+from advisor.findings.text import describe as describe
+from advisor.forecast.fit import fit as fit
+from advisor.forecast.forecaster import Forecaster as Forecaster
+from advisor.forecast.forecaster import Target as Target
+from advisor.logs import (
+    Inspection as Inspection,
+)
+from advisor.logs import (
+    demo_folder as demo_folder,
+)
+from advisor.logs import (
+    inspect as inspect,
+)
+from advisor.logs import (
+    read_runs as read_runs,
+)
+from advisor.model.posterior import Posterior as Posterior
+from advisor.model.priors import (
+    Priors as Priors,
+)
+from advisor.model.priors import (
+    load_priors as load_priors,
+)
+from advisor.model.priors import (
+    preset_names as preset_names,
+)
+from advisor.model.sampling import Sampling as Sampling
+from advisor.monitoring import Watch as Watch
+from advisor.monitoring import watch_run as watch_run
+from advisor.reporting import plot as plot
+from advisor.reporting import report as report
+from advisor.run.pilot_run import PilotRun as PilotRun
+from advisor.run.settings import PartialSettings as PartialSettings
+from advisor.run.settings import Settings as Settings
+from advisor.study.comparison import compare as compare
+from advisor.study.study import Study as Study
+
+__version__: str

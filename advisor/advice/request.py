@@ -1,0 +1,263 @@
+"""What is asked of the advice, and how it is searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+
+from advisor.advice.objective import MOST_STEPS, Budget, Objective
+from advisor.errors import InputError
+from advisor.run.seed import DEFAULT_SEED
+from advisor.run.settings import Settings
+
+SAMPLERS = ("tpe", "gp")
+"""Tree-structured Parzen estimator, and Gaussian process, which needs PyTorch."""
+
+RESOLUTION = 0.01
+"""Share of the reward range below which two expected rewards count as equal: the cheaper one, then
+the safer one, wins. Seed-to-seed spread is larger."""
+
+
+class _Asked(BaseModel):
+    """Arguments that are refused as such where they are no values."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refuse(cls, data: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = str(first["loc"][0]) if first["loc"] else None
+            problem = str(first["msg"])
+            if first["type"] == "extra_forbidden":
+                problem = f"there is no argument '{name}'"
+            raise InputError(
+                problem[:1].lower() + problem[1:],
+                argument=name,
+                advice=f"The arguments are {', '.join(cls.model_fields)}",
+            ) from error
+
+
+class Search(_Asked):
+    """How the best configuration is searched for; no run is launched.
+
+    Attributes
+    ----------
+    trials : int
+        Optuna trials over the posterior.
+    sampler : {"tpe", "gp"}
+        Tree-structured Parzen estimator, or Gaussian process (needs PyTorch).
+    storage : str or None
+        File or database URL in which the Optuna study is kept.
+    seed : int
+        Of the search and of the seed noise.
+    """
+
+    trials: int = 300
+    sampler: str = "tpe"
+    storage: str | None = None
+    seed: int = DEFAULT_SEED
+
+    @model_validator(mode="after")
+    def _check(self) -> Search:
+        """Refuse a sampler that there is not."""
+        if self.sampler not in SAMPLERS:
+            raise InputError(
+                f"there is no sampler '{self.sampler}'", argument="sampler", advice="Use tpe or gp"
+            )
+        return self
+
+
+class Request(_Asked):
+    """What the full run is to achieve and may cost, and among what is chosen.
+
+    Attributes
+    ----------
+    steps, completions, gpu_hours : int, float, float or None
+        Budget of the full run, one of them: optimizer steps, generated completions, GPU-hours; by
+        default three times the longest pilot's steps.
+    level : float
+        P(stable) wanted, in (0, 1).
+    to_reward : float or None
+        Reach this reward, in reward units, for the least.
+    to_share : float or None
+        Make this share, in (0, 1), of the gain soonest: of the gain that the best feasible
+        configuration makes within the budget. With neither the reward at the end is maximised.
+    risk : float or None
+        Compare by this lower quantile, in (0, 0.5], in place of the mean: 0.1 prefers what is
+        still good in the worst tenth of the draws.
+    model, task : str or None
+        What the full run trains; by default the largest piloted model, on its task.
+    parameters : float or None
+        Of a model that was not piloted and whose name does not tell its size.
+    start_reward : float or None
+        Its mean reward before training, in reward units, if known.
+    gpus : int
+        GPUs of the pilots and of the full run.
+    seconds_per_step : float or None
+        Time of a step at the pilots' mean batch; by default learned from the logs.
+    devices : int
+        Completions of a step must divide among them.
+    group_sizes, learning_rates : tuple of float or None
+        Restrict the choices.
+    choose_from : tuple of Settings or None
+        The very configurations to choose from, completed, in place of a grid.
+    indifference : float
+        Share of the reward range below which rewards count as equal, and the cheaper
+        configuration wins; 0 compares rewards alone.
+    weigh_pilots : bool
+        Also weigh which pilot would be worth running next.
+
+    Raises
+    ------
+    InputError
+        The request contradicts itself.
+    """
+
+    steps: int | None = None
+    completions: float | None = None
+    gpu_hours: float | None = None
+    level: float = 0.9
+    to_reward: float | None = None
+    to_share: float | None = None
+    risk: float | None = None
+    model: str | None = None
+    task: str | None = None
+    parameters: float | None = None
+    start_reward: float | None = None
+    gpus: int = 1
+    seconds_per_step: float | None = None
+    devices: int = 1
+    group_sizes: tuple[int | float, ...] | None = None
+    learning_rates: tuple[float, ...] | None = None
+    choose_from: tuple[Settings, ...] | None = None
+    indifference: float = RESOLUTION
+    weigh_pilots: bool = True
+
+    @property
+    def budget(self) -> Budget:
+        """How long the run may last; empty where nothing was named."""
+        return Budget(steps=self.steps, completions=self.completions, gpu_hours=self.gpu_hours)
+
+    @property
+    def objective(self) -> Objective:
+        """What is made as large, or as cheap, as possible."""
+        if self.to_reward is not None:
+            return Objective(kind="cheapest", goal=self.to_reward, quantile=self.risk)
+        if self.to_share is not None:
+            return Objective(kind="fastest", goal=self.to_share, quantile=self.risk)
+        return Objective(quantile=self.risk)
+
+    @property
+    def names_target(self) -> bool:
+        """Whether anything of the target was named."""
+        named = (self.model, self.task, self.parameters, self.start_reward)
+        return any(value is not None for value in named)
+
+    @model_validator(mode="after")
+    def _check(self) -> Request:
+        """Refuse what no pilots could answer, before anything is fitted."""
+        if not 0 < self.level < 1:
+            raise InputError(
+                f"level {self.level:g} is no probability strictly between 0 and 1",
+                argument="level",
+                advice="Give one like 0.9",
+            )
+        self._check_budget()
+        self._check_objective()
+        for name in ("gpus", "seconds_per_step"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < np.inf:
+                raise InputError(
+                    f"{value:g} is not positive and finite",
+                    argument=name,
+                    advice="Give a positive number",
+                )
+        if self.devices < 1:
+            raise InputError(
+                f"{self.devices} devices", argument="devices", advice="Give at least 1"
+            )
+        _check_choices("group_sizes", self.group_sizes, whole_from=2)
+        _check_choices("learning_rates", self.learning_rates)
+        return self
+
+    def _check_budget(self) -> None:
+        given = {name: value for name, value in self.budget if value is not None}
+        if len(given) > 1:
+            raise InputError(
+                f"a run has one budget, but {' and '.join(sorted(given))} were given",
+                argument="steps, completions, gpu_hours",
+                advice="Give one of them",
+            )
+        for name, value in given.items():
+            if not 0 < value < np.inf:
+                raise InputError(
+                    f"a budget of {value:g} {name}",
+                    argument=name,
+                    advice="Plan at least one step",
+                )
+        if self.steps is not None and self.steps > MOST_STEPS:
+            raise InputError(
+                f"{self.steps:,} planned steps", argument="steps", advice="Count optimizer steps"
+            )
+
+    def _check_objective(self) -> None:
+        if self.risk is not None and not 0 < self.risk <= 0.5:
+            raise InputError(
+                f"risk {self.risk:g} is no probability in (0, 0.5]",
+                argument="risk",
+                advice="Give 0.1 to compare configurations by their worst tenth",
+            )
+        if self.to_reward is not None and self.to_share is not None:
+            raise InputError(
+                "a run has one goal, but two were given",
+                argument="to_reward, to_share",
+                advice="Give one of them",
+            )
+        if self.to_share is not None and not 0 < self.to_share < 1:
+            raise InputError(
+                f"{self.to_share:g} is no share of the gain strictly between 0 and 1",
+                argument="to_share",
+                advice="Give one like 0.95",
+            )
+
+
+def asked(
+    request: Request | None, search: Search | None, fields: Mapping[str, Any]
+) -> tuple[Request, Search]:
+    """Request and search with some of their fields replaced."""
+    own = {name: value for name, value in fields.items() if name in Search.model_fields}
+    rest = {name: value for name, value in fields.items() if name not in own}
+    return (
+        Request(**{**(dict(request) if request else {}), **rest}),
+        Search(**{**(dict(search) if search else {}), **own}),
+    )
+
+
+def _check_choices(name: str, given: tuple[float, ...] | None, whole_from: int = 0) -> None:
+    """Refuse choices that are empty or impossible."""
+    if given is None:
+        return
+    is_whole = whole_from > 0
+    if given and all(
+        whole_from <= one < np.inf and one > 0 and (not is_whole or one == int(one))
+        for one in given
+    ):
+        return
+    raise InputError(
+        f"the choices {list(given)} are empty or hold what cannot be",
+        argument=name,
+        advice=f"Give {'whole numbers from 2' if is_whole else 'positive numbers'}",
+    )

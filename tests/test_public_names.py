@@ -1,0 +1,100 @@
+"""The public names: verbs and nouns, one table, seen by type checkers, cheap to import."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import advisor
+from advisor.cli.app import app
+
+STUB = Path(advisor.__file__).with_suffix(".pyi")
+HEAVY = ("pymc", "arviz", "optuna", "matplotlib", "numba", "scipy", "pandas", "pydantic", "numpy")
+NOUNS = {
+    *("Study", "Posterior", "PilotRun", "Settings", "PartialSettings", "Request", "Priors"),
+    *("Recommendation", "Sampling", "InputError", "CannotTellError", "NotConvergedError"),
+}
+MOST_SECONDS = 0.3
+MOST_PARAMETERS = 8
+ELSEWHERE = ("demo", "priors", "doctor", "watch")
+"""Commands that are no verb of Python."""
+
+
+def stubbed():
+    """Names that the stub imports, by their modules."""
+    found = {}
+    for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            found.setdefault(node.module, set()).update(name.name for name in node.names)
+            # A name is public in a stub only where it is imported under itself.
+            assert all(name.asname == name.name for name in node.names)
+    return found
+
+
+def test_type_checkers_read_the_same_names():
+    assert stubbed() == {home: set(names.split()) for home, names in advisor._NAMES.items()}
+
+
+def test_every_name_is_there():
+    assert advisor.__all__ == sorted(advisor.__all__)
+    for name in advisor.__all__:
+        assert getattr(advisor, name) is not None
+    assert set(advisor.__all__) >= NOUNS
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        getattr(advisor, "nonsense")  # noqa: B009
+
+
+def test_commands_and_functions_have_the_same_names():
+    commands = typer.main.get_command(app).commands
+    verbs = {name.replace("-", "_") for name in commands} - set(ELSEWHERE)
+    assert verbs <= set(advisor.__all__), verbs - set(advisor.__all__)
+    assert set(ELSEWHERE) <= commands.keys()
+    for verb in verbs:
+        assert inspect.isfunction(getattr(advisor, verb))
+
+
+def test_no_module_hides_a_verb():
+    modules = {module.name for module in pkgutil.iter_modules(advisor.__path__)}
+    assert not modules & set(advisor.__all__)
+
+
+def test_no_function_has_more_parameters_than_one_can_remember():
+    for name in advisor.__all__:
+        found = getattr(advisor, name)
+        if inspect.isfunction(found):
+            assert len(inspect.signature(found).parameters) <= MOST_PARAMETERS, name
+
+
+def test_import_is_cheap():
+    code = (
+        "import sys, time\nstart = time.process_time()\nimport advisor\n"
+        "print(time.process_time() - start)\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds, heavy = done.stdout.splitlines()
+    assert heavy == "[]"
+    assert float(seconds) < MOST_SECONDS
+
+
+def test_loading_a_study_needs_no_sampler():
+    code = (
+        "import sys\nfrom advisor import Study\n"
+        "print([name for name in ('pymc', 'arviz', 'pytensor') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_homes_of_the_table_are_modules():
+    for home, names in advisor._NAMES.items():
+        module = importlib.import_module(home)
+        assert all(hasattr(module, name) for name in names.split())
