@@ -23,8 +23,8 @@ def draw(found: dict[str, Any], path: Path) -> None:
 
 def _fits(panel: Any, found: dict[str, Any]) -> None:
     for name, colour, marker in (("lived", BLUE, "o"), ("collapsed or declined", RED, "x")):
-        sick = name != "lived"
-        own = [r for r in found["runs"] if (r["label"] in ("collapse", "decline")) == sick]
+        has_failed = name != "lived"
+        own = [r for r in found["runs"] if (r["label"] in ("collapse", "decline")) == has_failed]
         panel.plot(
             [max(r["r2_bins"], -0.05) for r in own],
             [r["forecast_error"] for r in own],

@@ -89,14 +89,14 @@ def _judged(rows: Sequence[Labelled], posterior: Posterior) -> dict[str, Any]:
         found.append(round(own.probability, 3))
         parts.append([round(v, 3) for v in (own.refresh, own.tolerance, own.fluctuation)])
     died = [row.label == "collapse" for row in rows]
-    sick = [p for p, dead in zip(found, died, strict=True) if dead]
-    well = [p for p, dead in zip(found, died, strict=True) if not dead]
-    pairs = [(s < w) + 0.5 * (s == w) for s in sick for w in well]
+    of_collapsed = [p for p, dead in zip(found, died, strict=True) if dead]
+    of_stable = [p for p, dead in zip(found, died, strict=True) if not dead]
+    pairs = [(s < w) + 0.5 * (s == w) for s in of_collapsed for w in of_stable]
     return {
         "collapses_in_pilots": sum(run.collapse_step is not None for run in posterior.meta.runs),
         "stable": found,
         "refresh_tolerance_fluctuation": parts,
-        "collapsed_below_half": [sum(p < 0.5 for p in sick), len(sick)],
-        "lived_above_half": [sum(p > 0.5 for p in well), len(well)],
+        "collapsed_below_half": [sum(p < 0.5 for p in of_collapsed), len(of_collapsed)],
+        "lived_above_half": [sum(p > 0.5 for p in of_stable), len(of_stable)],
         "auc": round(sum(pairs) / len(pairs), 3) if pairs else None,
     }

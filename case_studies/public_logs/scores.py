@@ -70,11 +70,11 @@ def log_score(said: FloatArray, happened: FloatArray) -> float:
 
 def rank_auc(said: FloatArray, happened: FloatArray) -> float:
     """Chance that a collapsed run was given more than one that lived; ties count half."""
-    sick, well = happened.sum(), (1 - happened).sum()
-    if not sick or not well:
+    events, others = happened.sum(), (1 - happened).sum()
+    if not events or not others:
         return float("nan")
     ranks = rankdata(said)
-    return float((ranks[happened == 1].sum() - sick * (sick + 1) / 2) / (sick * well))
+    return float((ranks[happened == 1].sum() - events * (events + 1) / 2) / (events * others))
 
 
 def over_repositories(

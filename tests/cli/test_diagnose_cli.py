@@ -163,7 +163,7 @@ def test_figures_are_readable(mixed, tmp_path):
     image = imread(tmp_path / "new" / "figures" / "001-collapse.png")
     assert min(image.shape[:2]) > 300
     assert np.ptp(image[..., :3]) > 0.9
-    # Vermillion marks what the card of the sick run speaks of, and nothing in that of the other.
+    # Vermillion marks what the card of the failing run speaks of, and nothing in that of the other.
     tint = [
         np.mean(_reddish(tmp_path / "new" / "figures" / f"{n:03d}-collapse.png")) for n in (1, 2)
     ]

@@ -236,13 +236,13 @@ def _check(
             for rows in windows
         ]
     )
-    own = posterior.pilots["run"] == index
+    of_run = posterior.pilots["run"] == index
     summary = posterior.meta.runs[index]
     return Checked(
         run=run.id,
         label=settings_label(summary.settings),
-        seen_step=posterior.pilots["step"][own],
-        seen_reward=posterior.pilots["reward"][own],
+        seen_step=posterior.pilots["step"][of_run],
+        seen_reward=posterior.pilots["reward"][of_run],
         step=np.array([rows.mean() for rows in windows]),
         observed=np.array([np.mean([reward[step] for step in rows]) for rows in windows]),
         lower=quantiles[:, 0],

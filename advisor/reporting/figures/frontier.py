@@ -103,18 +103,25 @@ class Frontier:
 
 def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Frontier:
     """Collect the frontier of an answer, and every configuration that the answer names."""
-    own, meta = recommendation, posterior.meta
-    is_held_out = own.measure == "held-out reward"
+    advice, meta = recommendation, posterior.meta
+    is_held_out = advice.measure == "held-out reward"
     found: dict[tuple[Settings, float], Named] = {}
     roles = (
-        (ROLES[own.kind], "advised", own.settings, own.reward.mean, own.stability, own.cost),
+        (
+            ROLES[advice.kind],
+            "advised",
+            advice.settings,
+            advice.reward.mean,
+            advice.stability,
+            advice.cost,
+        ),
         *(
             (one.name, kind, one.settings, one.reward, one.stability, one.cost)
             for kind, group in (
-                ("alternative", own.alternatives),
-                ("pilot", (own.best_piloted,)),
-                ("alternative", own.equal_completions),
-                ("recipe", own.recipes),
+                ("alternative", advice.alternatives),
+                ("pilot", (advice.best_piloted,)),
+                ("alternative", advice.equal_completions),
+                ("recipe", advice.recipes),
             )
             for one in group
         ),
@@ -128,10 +135,10 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
         else:
             label = settings_label(settings)
             found[key] = Named((name,), label, kind, cost.paid, reward, stable.probability)
-    points = [(f.cost.paid, f.reward, f.stability.probability) for f in own.frontier]
+    points = [(f.cost.paid, f.reward, f.stability.probability) for f in advice.frontier]
     table = np.array(points, dtype=float).reshape(-1, 3)
     advised = next(iter(found.values()))
-    corners = _best([*points, (advised.cost, advised.reward, advised.probability)], own.level)
+    corners = _best([*points, (advised.cost, advised.reward, advised.probability)], advice.level)
     return Frontier(
         cost=table[:, 0],
         reward=table[:, 1],
@@ -139,9 +146,9 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
         named=tuple(found.values()),
         best_cost=corners[:, 0],
         best_reward=corners[:, 1],
-        level=own.level,
-        unit="generated completions" if own.cost.gpu_hours is None else "GPU-hours",
-        measure=own.measure,
+        level=advice.level,
+        unit="generated completions" if advice.cost.gpu_hours is None else "GPU-hours",
+        measure=advice.measure,
         floor=meta.eval_floor if is_held_out else meta.floor,
         ceiling=meta.eval_ceiling if is_held_out else meta.ceiling,
     )

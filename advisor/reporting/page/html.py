@@ -262,7 +262,7 @@ def _tiles(advice: Recommendation) -> list[dict[str, str]]:
 
 
 def _sliders(choices: dict[str, list[float]], advice: Recommendation) -> list[dict[str, Any]]:
-    own = {
+    chosen = {
         **advice.settings.model_dump(),
         "planned_steps": advice.steps,
         "parameters": advice.target.parameters,
@@ -272,8 +272,8 @@ def _sliders(choices: dict[str, list[float]], advice: Recommendation) -> list[di
             "name": name,
             "label": SLIDERS[name],
             "last": len(values) - 1,
-            "at": values.index(own[name]),
-            "shown": f"{own[name]:.3g}",
+            "at": values.index(chosen[name]),
+            "shown": f"{chosen[name]:.3g}",
         }
         for name, values in choices.items()
     ]
