@@ -8,7 +8,7 @@ import numpy as np
 
 from advisor.backtesting.cases import CohortCases, make_cases, nothing_to_ask
 from advisor.backtesting.curves import CURVES, curve_fit, ensemble, last_value
-from advisor.backtesting.leakage import refuse_learned
+from advisor.backtesting.leakage import check_no_leakage
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
 from advisor.errors import InputError, NotConvergedError
@@ -102,13 +102,7 @@ def backtest(
 
 
 def check_shares(seen: float | Sequence[float]) -> list[float]:
-    """Shares as a list, each once.
-
-    Raises
-    ------
-    InputError
-        There is none, or one is not between 0 and 1.
-    """
+    """Shares as a list, each once."""
     shares = list(dict.fromkeys([seen] if isinstance(seen, int | float) else seen))
     for share in shares:
         if not 0 < share < 1:
@@ -125,15 +119,9 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
 
 
 def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Priors:
-    """Preset for a cohort.
-
-    Raises
-    ------
-    InputError
-        It does not exist, or has learned from one of the runs.
-    """
+    """Preset for a cohort."""
     preset = priors if isinstance(priors, Priors) else load_priors(priors or preset_for(runs)[0])
-    refuse_learned(runs, preset)
+    check_no_leakage(runs, preset)
     return preset
 
 

@@ -76,23 +76,7 @@ def last_value(case: Case, rng: np.random.Generator) -> FloatArray:
 def curve_fit(
     case: Case, curve: Curve, floor: float, ceiling: float, rng: np.random.Generator
 ) -> tuple[FloatArray, float]:
-    """Least squares, and draws from its normal approximation.
-
-    Parameters
-    ----------
-    case : Case
-    curve : Curve
-    floor, ceiling : float
-        Reward bounds: start and plateau stay within them.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    draws : ndarray of shape (DRAWS,)
-        Mean reward over the steps asked for.
-    evidence : float
-        Minus half the Bayesian information criterion, to weigh families.
-    """
+    """Least squares: draws of the mean asked for from its normal approximation, and -BIC / 2."""
     scale = ceiling - floor
     span = float(case.seen.step[-1])
     time, reward = _binned(case.seen.step / span, (case.seen.reward - floor) / scale)

@@ -10,14 +10,8 @@ from advisor.run.fingerprint import fingerprint
 from advisor.run.pilot_run import PilotRun
 
 
-def refuse_learned(runs: Sequence[PilotRun], preset: Priors) -> None:
-    """Refuse a preset that has learned from one of the runs, or from a part of it.
-
-    Raises
-    ------
-    InputError
-        Names the first such run, and says how many there are.
-    """
+def check_no_leakage(runs: Sequence[PilotRun], preset: Priors) -> None:
+    """Refuse a preset that has learned from one of the runs, or from a part of it."""
     learned = [run for run in runs if fingerprint(run) in preset.learned_from]
     if learned:
         others = f" and {len(learned) - 1} more" if len(learned) > 1 else ""

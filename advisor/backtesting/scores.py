@@ -84,15 +84,7 @@ def predict(method: str, question: Question, draws: FloatArray) -> Prediction:
 def crps(draws: FloatArray, target: float) -> float:
     """Continuous ranked probability score of draws (Gneiting and Raftery 2007, eq. 20).
 
-    Parameters
-    ----------
-    draws : ndarray of shape (draws,)
-    target : float
-
-    Returns
-    -------
-    score : float
-        ``E|X - y| - E|X - X'| / 2``, in the draws' units; smaller is better.
+    ``E|X - y| - E|X - X'| / 2``, in the draws' units; smaller is better.
     """
     ordered = np.sort(draws)
     size = ordered.size

@@ -198,14 +198,13 @@ class Forecaster:
     def covariates(self, settings: Settings) -> Covariates:
         """What the laws see of a configuration."""
         reference = self.posterior.meta.reference
-        known = _known(settings)
         return Covariates(
-            np.log(known["learning_rate"] / reference.learning_rate),
-            np.log(known["group_size"] / reference.group_size),
-            np.log(known["prompts_per_step"] / reference.prompts_per_step),
+            np.log(settings.learning_rate / reference.learning_rate),
+            np.log(settings.group_size / reference.group_size),
+            np.log(settings.prompts_per_step / reference.prompts_per_step),
             self._log_parameters,
-            np.log(known["minibatches_per_refresh"]),
-            np.log(known["epochs_per_refresh"]),
+            np.log(settings.minibatches_per_refresh),
+            np.log(settings.epochs_per_refresh),
         )
 
     def laws_of(self, settings: Settings) -> RunLaws:
@@ -323,20 +322,3 @@ class Forecaster:
         """Probability of no collapse within ``steps``, given each draw, shape (draws,)."""
         exposure = float(np.sum(planned_factors(settings, steps) ** 2))
         return np.asarray(np.exp(-self.hazard(settings) * exposure))
-
-
-def _known(settings: Settings) -> dict[str, float]:
-    names = (
-        "learning_rate",
-        "group_size",
-        "prompts_per_step",
-        "minibatches_per_refresh",
-        "epochs_per_refresh",
-    )
-    values = {name: getattr(settings, name) for name in names}
-    for name, value in values.items():
-        if value is None:
-            raise InputError(
-                "the configuration to forecast is incomplete", key=name, advice=f"Give its {name}"
-            )
-    return values

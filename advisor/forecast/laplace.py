@@ -91,17 +91,8 @@ def run_effects(
 ) -> RunEffects:
     """Draw the effects of a run under each draw of the population.
 
-    Parameters
-    ----------
-    laws : RunLaws
-    observed : ObservedRun
-    residuals : Residuals
-    noise : ndarray of shape (3, COPIES // 2, draws)
-        Standard normal; kept from step to step, so that what moves is the data's doing.
-
-    Returns
-    -------
-    effects : RunEffects
+    From standard normal noise of shape (3, COPIES // 2, draws), kept from step to step, so that
+    what moves is the data's doing.
     """
     mode, curvature = _mode(laws, observed, residuals)
     factor = np.linalg.cholesky(curvature)

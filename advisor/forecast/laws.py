@@ -67,12 +67,8 @@ class RunLaws:
     def reward(self, effect: FloatArray, polynomial: FloatArray) -> FloatArray:
         """Curve of a run, as a share of floor to ceiling, shape (..., draws, times).
 
-        Parameters
-        ----------
-        effect : ndarray of shape (3, ..., draws)
-            The run's own plateau, stiffness and shape, in standard deviations.
-        polynomial : ndarray of shape (times, 4)
-            Of the clock (`equations.clock_polynomial`).
+        From effects of shape (3, ..., draws) in standard deviations and the polynomial of the clock
+        of shape (times, 4).
         """
         exponent = self.population["rate.learning_rate"]
         clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T

@@ -37,19 +37,7 @@ class Margin(NamedTuple):
 
 
 def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
-    """How near a run stands to its refresh limit, and how damped it is.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    run : PilotRun
-
-    Returns
-    -------
-    margin : Margin or None
-        None where no pilot trained the run's task, or a setting or the size of the model is not
-        known.
-    """
+    """How near a run stands to its refresh limit; None where task, size or a setting is unknown."""
     known = _known(posterior, run)
     if known is None:
         return None

@@ -68,27 +68,7 @@ class ObservedRun:
 
 
 def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
-    """Turn what a log shows so far into arrays.
-
-    Parameters
-    ----------
-    run : PilotRun
-        With at least one finite reward.
-    meta : Meta
-        Of the posterior: bounds and reference.
-    planned_steps : int
-        Optimizer steps of the whole run.
-
-    Returns
-    -------
-    observed : ObservedRun
-        Of a run that has fallen for good, only the part before the fall shapes the curve.
-
-    Raises
-    ------
-    InputError
-        A setting is unknown, or rewards leave the bounds of the pilots'.
-    """
+    """Turn what a log shows so far into arrays; after a final fall, only the part before it."""
     _check_scale(run, meta)
     settings = run.hyperparameters.model_copy(update={"learning_rate": peak_rate(run)})
     own = run.with_updates(

@@ -64,26 +64,10 @@ def new_run_reward(
     *,
     seed: int = 0,
 ) -> FloatArray:
-    """Mean logged reward over steps of a run that nobody has begun.
+    """Mean logged reward over one-based steps of a run that nobody has begun, shape (draws,).
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Fitted to other runs.
-    target : Target
-        Its task and model.
-    settings : Settings
-        Completed.
-    steps : array_like of shape (times,)
-        One-based optimizer steps of the rows whose mean is asked for.
-    seed : int
-        Of the run's own effects, of its collapse and of the noise.
-
-    Returns
-    -------
-    reward : ndarray of shape (draws,)
-        Predictive draws in reward units: with the effects of a fresh seed, the slow residual, the
-        noise of finite batches, and the chance that the run collapses before its end.
+    In reward units: with the effects of a fresh seed, the slow residual, the noise of finite
+    batches, and the chance that the run collapses before its end.
     """
     rng = np.random.default_rng(seed)
     forecaster = Forecaster(posterior, target, seed=seed)
@@ -105,29 +89,11 @@ def begun_run_reward(
     draws: int = 1000,
     seed: int = 0,
 ) -> FloatArray:
-    """Mean logged reward of a pilot over steps that it has not reached yet.
+    """Mean logged reward of a pilot over one-based steps that it has not reached, shape (draws,).
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Fitted to the run, among others.
-    index : int
-        Of the run in ``posterior.meta.runs``.
-    run : PilotRun
-        What was seen of it.
-    steps : array_like of shape (times,)
-        One-based optimizer steps of the rows whose mean is asked for.
-    draws : int
-        Thinned evenly out of the posterior.
-    seed : int
-        Of the residual and of the noise of batches.
-
-    Returns
-    -------
-    reward : ndarray of shape (draws,)
-        Predictive draws in reward units, with the run's slow residual and the noise of its finite
-        batches. Of a run that has collapsed it is where it stands, with a spread: none of the
-        curves holds any more.
+    In reward units, with the run's slow residual and the noise of its finite batches. ``run`` is
+    what was seen of it. One that has collapsed ends where it stands, with a spread: none of the
+    curves holds any more.
     """
     meta, summary = posterior.meta, posterior.meta.runs[index]
     rng = np.random.default_rng(seed)
@@ -148,22 +114,9 @@ def begun_run_reward(
 def fitted_curve(
     posterior: Posterior, run_index: int, steps: npt.ArrayLike, *, draws: int = CURVE_DRAWS
 ) -> FloatArray:
-    """Curve that the posterior drew through one pilot, as its log should show it.
+    """Curve that the posterior drew through one pilot at one-based steps, shape (draws, times).
 
-    Parameters
-    ----------
-    posterior : Posterior
-    run_index : int
-        Into ``posterior.meta.runs``.
-    steps : array_like of shape (times,)
-        One-based optimizer steps as logged.
-    draws : int
-        Thinned evenly out of the posterior.
-
-    Returns
-    -------
-    reward : ndarray of shape (draws, times)
-        In reward units, without residual and sampling noise.
+    In reward units, as its log should show it, without residual and sampling noise.
     """
     run = posterior.meta.runs[run_index]
     settings = run.settings.or_planned_over(int(run.steps))
@@ -172,20 +125,10 @@ def fitted_curve(
 
 
 def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Mean reward over the last tenth of a run that stays stable: what a backtest judges.
+    """Mean reward over the last tenth of a run that stays stable, shape (draws,).
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-    settings : Settings
-    steps : int
-        Planned optimizer steps.
-
-    Returns
-    -------
-    reward : ndarray of shape (draws,)
-        Predictive draws in units of the outcome: with the run's own effects and its slow residual,
-        and the noise of its batches, or that of an evaluation where the outcome is held out.
+    What a backtest asks for, in units of the outcome: with the run's own effects and its slow
+    residual, and the noise of its batches, or that of an evaluation where the outcome is held out.
     """
     times = final_steps(steps)
     rows = max(1, round(FINAL_SHARE * steps))
@@ -237,19 +180,9 @@ def logged_mean(
 
 
 def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Highest level on the way: the outcome's curve with the slow residual of a run round it.
+    """Highest outcome on the way, shape (draws,): the curve with the slow residual round it.
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-    settings : Settings
-    steps : int
-        Planned optimizer steps.
-
-    Returns
-    -------
-    reward : ndarray of shape (draws,)
-        In units of the outcome, never below the curve's own end; without the noise of batches.
+    Never below the curve's own end; without the noise of batches.
     """
     times = np.unique(np.linspace(0, steps, PEAK_POINTS).astype(int))
     curve = forecaster.outcome(settings, times)
@@ -290,21 +223,7 @@ def rest_of_run(
     *,
     seed: int,
 ) -> RestOfRun:
-    """Simulate the rest of a run, its residual taken up where the log left it.
-
-    Parameters
-    ----------
-    reweighted : ReweightedDraws
-    observed : ObservedRun
-    draw, effect
-        From :meth:`ReweightedDraws.resampled`.
-    seed : int
-        Of the residual to come.
-
-    Returns
-    -------
-    rest : RestOfRun
-    """
+    """Simulate the rest of a run, its residual taken up where the log left it."""
     steps = np.unique(np.linspace(observed.last, observed.end, REST_POINTS).astype(int))
     steps = steps.astype(float)
     laws = reweighted.laws.taken(draw)
@@ -333,16 +252,8 @@ def final_of_rest(
 ) -> FloatArray:
     """Mean reward over the last tenth of a run that goes on, shape (draws,), scaled to [0, 1].
 
-    Parameters
-    ----------
-    rest : RestOfRun
-    observed : ObservedRun
-    forecaster : Forecaster
-        Of the same draws.
-    logged : ndarray of shape (rows,)
-        Scaled rewards that the last tenth has logged already, which count as they are.
-    seed : int
-        Of the noise of the batches to come.
+    The forecaster is one of the same draws; scaled rewards that the last tenth has ``logged``
+    already count as they are.
     """
     length = FINAL_SHARE * observed.end
     to_come = rest.path[:, rest.step > observed.end - length].mean(axis=1)
@@ -358,23 +269,7 @@ def final_of_rest(
 def probability_as_low(
     reweighted: ReweightedDraws, observed: ObservedRun, steps: FloatArray, mean: float
 ) -> float:
-    """Probability that the mean of later rows is as low as it was, by what was seen before.
-
-    Parameters
-    ----------
-    reweighted : ReweightedDraws
-        By the rows before.
-    observed : ObservedRun
-        The rows before.
-    steps : ndarray of shape (rows,)
-        Optimizer steps of the later rows.
-    mean : float
-        Their mean reward, as a share of floor to ceiling.
-
-    Returns
-    -------
-    probability : float
-    """
+    """Probability that the scaled mean of later rows is as low as it was, by the rows before."""
     draw, effect = reweighted.resampled(reweighted.laws.log_onset.size)
     laws = reweighted.laws.taken(draw)
     expected = laws.reward(effect, observed.clock_at(steps)).mean(axis=1)
@@ -403,19 +298,7 @@ def level_if_it_falls(forecaster: Forecaster, rng: np.random.Generator) -> Float
 def level_of_fallen_run(
     level: float, rows: int, settings: Settings, size: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Level at which a run ends that has collapsed, shape (size,): where it stands, with a spread.
-
-    Parameters
-    ----------
-    level : float
-        Mean of its latest rows, as a share of floor to ceiling.
-    rows : int
-        How many they are.
-    settings : Settings
-        Completed.
-    size : int
-    rng : numpy.random.Generator
-    """
+    """Level of a run that has collapsed, shape (size,): that of its latest rows, with a spread."""
     trials = _completions(settings) * rows
     share = (np.clip(level, 0, 1) * trials + JEFFREYS) / (trials + 2 * JEFFREYS)
     return np.asarray(

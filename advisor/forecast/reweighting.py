@@ -61,20 +61,8 @@ def reweighted(
 ) -> ReweightedDraws:
     """Weigh the draws of a forecaster by the marginal likelihood of a run.
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Of the run's task and model.
-    observed : ObservedRun
-    has_fallen : bool
-        Whether the exposure ends in a collapse.
-    seed : int
-    counted : ndarray of shape (draws,), optional
-        Log marginal likelihood of those rows of the run that the posterior was fitted to.
-
-    Returns
-    -------
-    reweighted : ReweightedDraws
+    ``counted`` is the log marginal likelihood, of shape (draws,), of those rows that the posterior
+    was fitted to.
     """
     laws = forecaster.laws_of(observed.settings)
     residuals = residuals_of(laws, observed)

@@ -95,17 +95,10 @@ def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
 def rest_stable(
     forecaster: Forecaster, settings: Settings, exposure: float, level: FloatArray
 ) -> FloatArray:
-    """Probability of each draw that a run stays stable over the rest of its steps, shape (draws,).
+    """Probability of each draw that the rest of a run stays stable, shape (draws,).
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-        With the effects of the run.
-    settings : Settings
-    exposure : float
-        Steps to come, weighted by (rate / peak)^2.
-    level : ndarray of shape (draws,)
-        Train reward at the end, as a share of floor to ceiling.
+    ``exposure`` is that of the steps to come, weighted by (rate / peak)^2; ``level`` the scaled
+    train reward at the end.
     """
     alive = np.exp(-collapse_rate(forecaster, settings) * exposure)
     return np.asarray(alive * fluctuation_small(forecaster, settings, level))
@@ -134,32 +127,12 @@ def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatAr
 
     Judged where the definition judges, at the last step: of two horizons the longer may be the
     calmer, since the level rises on the way.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-    settings : Settings
-    level : ndarray of shape (draws,)
-        Train reward of the curve at the horizon, as a share of floor to ceiling.
     """
     return (SPREADS * fluctuation(forecaster, settings) < FALL * level).astype(float)
 
 
 def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stability:
-    """P(stable) of a configuration by a horizon.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-    settings : Settings
-        Completed.
-    steps : int
-        Planned optimizer steps.
-
-    Returns
-    -------
-    stability : Stability
-    """
+    """P(stable) of a configuration by a horizon."""
     contracts, survives, calm = _parts(forecaster, settings, steps)
     joint = contracts * survives * calm
     return Stability(

@@ -32,27 +32,7 @@ def named_target(
     parameters: float | None = None,
     start_reward: float | None = None,
 ) -> Target:
-    """Complete a partly named target from the pilots.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    model, task : str, optional
-        By default the largest piloted model and its task.
-    parameters : float, optional
-        Needed for a model that was not piloted and whose name does not tell its size.
-    start_reward : float, optional
-        In reward units.
-
-    Returns
-    -------
-    target : Target
-
-    Raises
-    ------
-    InputError
-        The task was not piloted, or the size of the model is unknown or contradicts the pilots.
-    """
+    """Complete a partly named target from the pilots: the largest piloted model and its task."""
     if parameters is not None and not 0 < parameters <= MOST_PARAMETERS:
         raise InputError(
             f"{parameters:g} parameters cannot be",

@@ -13,26 +13,7 @@ ANSWER = "recommendation.json"
 
 
 def load_posterior(path: str | Path) -> tuple[Posterior, int | None]:
-    """Load a posterior, and the steps that a study planned for the full run.
-
-    Parameters
-    ----------
-    path : path-like
-        ``posterior.nc``, or the folder of a study.
-
-    Returns
-    -------
-    posterior : Posterior
-    steps : int or None
-        None beside no study.
-
-    Raises
-    ------
-    StudyError
-        The file is no posterior of this version.
-    InputError
-        There is none.
-    """
+    """Load a posterior from its file or a study's folder, and the steps that the study planned."""
     at = Path(path)
     file = at / POSTERIOR if at.is_dir() else at
     if not file.is_file():

@@ -14,20 +14,7 @@ CHANGED_RATE = 1.01
 
 
 def named(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
-    """Name the task and model of a run where the posterior leaves no choice.
-
-    Returns
-    -------
-    run : PilotRun
-        With task, model and parameters; a model that no pilot trained keeps its own.
-    notes : list of str
-
-    Raises
-    ------
-    InputError
-        The posterior holds no such task, several models that the run could be, or the run is of
-        a new model of unknown size.
-    """
+    """Name task, model and size of a run where the posterior leaves no choice, with notes."""
     groups = meta.groups
     held = ", ".join(f"{model} on {task}" for task, model in groups)
     left = [

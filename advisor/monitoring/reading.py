@@ -19,16 +19,8 @@ def reader(
 ) -> Callable[[Path], list[PilotRun]]:
     """Make a function from a path to its runs.
 
-    Parameters
-    ----------
-    sidecar, overrides, columns
-        As for `read_runs`.
-
-    Returns
-    -------
-    read : callable
-        Where the learning rate in the log leaves that of the settings, the log counts: the run is
-        no pilot whose sidecar might be wrong, and just this is what a watcher wants to see.
+    Where the learning rate in the log leaves that of the settings, the log counts: the run is no
+    pilot whose sidecar might be wrong, and just this is what a watcher wants to see.
     """
 
     def read(path: Path) -> list[PilotRun]:

@@ -31,15 +31,7 @@ class Refitter:
     def __call__(
         self, watch: Watch, run: PilotRun, update: Update, progress: Progress = silent
     ) -> tuple[Watch, str] | None:
-        """Fit anew where it is due and the run has grown enough since.
-
-        Returns
-        -------
-        watch : Watch
-            Of the new posterior; only later rows are weighed.
-        said : str
-            None instead of both where nothing was tried.
-        """
+        """Fit again where it is due and the run has grown enough: the watch, and what to say."""
         if not update.refit_due or run.step.size < MORE_ROWS * self._rows:
             return None
         self._rows = float(run.step.size)

@@ -64,14 +64,7 @@ class View:
             self._print(line)
 
     def show(self, report: WatchReport, rewards: tuple[list[float], list[float]]) -> None:
-        """Show an update.
-
-        Parameters
-        ----------
-        report : WatchReport
-        rewards : tuple of list
-            Logged steps and rewards.
-        """
+        """Show an update."""
         if self.is_quiet and report.decision.action == "go on":
             return
         if self.as_json:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from synthetic import PLANS, Plan, Truth, made_up, prior_means, wandering
 
-from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import peak
 from advisor.model import equations as eq
@@ -373,13 +372,3 @@ def test_size_moves_a_new_model_along_the_curvature_law(certain):
         for size in (1e5, 1e7)
     ]
     assert stiffness[1] / stiffness[0] == pytest.approx(100**0.3, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    "name", ["learning_rate", "group_size", "prompts_per_step", "epochs_per_refresh"]
-)
-def test_incomplete_configuration_is_refused(posterior, name):
-    settings = Plan().completed.model_copy(update={name: None})
-    with pytest.raises(InputError, match="configuration to forecast is incomplete") as caught:
-        Forecaster(posterior, SMALL).reward(settings, 10)
-    assert caught.value.key == name
