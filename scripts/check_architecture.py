@@ -154,6 +154,12 @@ class House:
             for name, (file, tree) in self.modules.items()
         }
 
+    def face(self, package: str) -> ast.Module:
+        """What a package gives away: its stub where it imports lazily, else its ``__init__``."""
+        file, tree = self.modules[package]
+        stub = file.with_suffix(".pyi")
+        return ast.parse(stub.read_text(encoding="utf-8")) if stub.is_file() else tree
+
     def room(self, module: str) -> str:
         """Room of a module; empty for the package's face."""
         return module.split(".")[1] if "." in module else ""
@@ -249,7 +255,7 @@ def _is_defined(house: House, name: str) -> bool:
         for target in getattr(node, "targets", [getattr(node, "target", None)])
         if isinstance(target, ast.Name)
     }
-    return last in own | exported(tree)
+    return last in own | exported(house.face(module))
 
 
 def check_arrows(house: House) -> Iterator[Violation]:
@@ -357,7 +363,7 @@ def parameters(node: Function) -> list[str]:
 
 
 def exported(tree: ast.Module) -> set[str]:
-    """Names in ``__all__`` of a module."""
+    """Names in ``__all__`` of a module; of a stub those that it imports under their own names."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets
@@ -367,15 +373,14 @@ def exported(tree: ast.Module) -> set[str]:
                 for one in ast.walk(node.value)
                 if isinstance(one, ast.Constant) and isinstance(one.value, str)
             }
-    return set()
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return {one.name for node in imports for one in node.names if one.name == one.asname}
 
 
 def check_docs(house: House) -> Iterator[Violation]:
     """Read the docstrings of functions, classes and methods that users are given."""
     for face in (house.package, *(f"{house.package}.{room}" for room in PUBLIC_ROOMS)):
-        if face not in house.modules:
-            continue
-        for name in sorted(exported(house.modules[face][1])):
+        for name in sorted(exported(house.face(face))) if face in house.modules else ():
             found = home(house, face, name)
             if found is None:
                 continue
@@ -387,10 +392,10 @@ def check_docs(house: House) -> Iterator[Violation]:
 
 def home(house: House, module: str, name: str) -> tuple[Path, Function | ast.ClassDef] | None:
     """Definition of a name that a module defines or passes on; None where it is a value."""
-    file, tree = house.modules[module]
+    tree = house.face(module)
     for node in ast.walk(tree):
         if isinstance(node, Function | ast.ClassDef) and node.name == name and node in tree.body:
-            return file, node
+            return house.modules[module][0], node
         if isinstance(node, ast.ImportFrom) and node.module in house.modules:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from synthetic import KNOWN_SIZES, PRESET, Plan, Truth, simulate
 
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.families import SPECTRUM
@@ -15,6 +14,15 @@ from advisor.model.fast.tables import RUN_PLACES, data_of, shape_of, shapes_of
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import load_priors
 from advisor.model.sampling import cohort_of
+from advisor.testing import (
+    Plan,
+    Truth,
+    simulate_run,
+)
+from advisor.testing.simulate import (
+    KNOWN_SIZES,
+    PRESET,
+)
 
 PRIORS = load_priors(PRESET)
 TRUTH = Truth(Reference(3e-4, 8.0, 16.0, 1e5))
@@ -52,7 +60,7 @@ def simulated_from(truth: Truth, name: str) -> Cohort:
     rng, tests = (np.random.default_rng([s, list(SCENARIOS).index(name)]) for s in (50, 51))
     runs = []
     for index, plan in enumerate(SCENARIOS[name]):
-        run = simulate(truth, plan, rng, f"run{index}")
+        run = simulate_run(truth, plan, rng, f"run{index}")
         if name in TESTED and index % 2 == 0:
             step = np.array([0.0, 5.0, 20.0, 50.0])
             held_out = 0.2 + 0.3 * step / 50 + 0.03 * tests.standard_normal(step.size)

@@ -10,7 +10,6 @@ import sys
 import h5netcdf
 import numpy as np
 import pytest
-from synthetic import PLANS, Plan, made_up, rising
 
 import advisor.reporting
 from advisor.advice import advise
@@ -22,6 +21,12 @@ from advisor.study.compared_runs import compare_runs
 from advisor.study.compared_studies import compare_studies
 from advisor.study.comparison import compare
 from advisor.study.study import Study
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 EVERY = ("Pilots", "Asked", "Priors", "Provenance", "Posterior", "Advice")
 
@@ -32,7 +37,7 @@ def answered(posterior, **asked):
 
 @pytest.fixture(scope="module")
 def base():
-    return answered(made_up())
+    return answered(made_up_posterior())
 
 
 def lines_of(found, title):
@@ -57,11 +62,12 @@ def test_a_study_does_not_differ_from_itself(base):
 
 
 def test_shift_is_counted_in_posterior_standard_deviations(base):
-    other = answered(made_up(moved={"rate.learning_rate": 1.5}, seed=1))
+    other = answered(made_up_posterior(moved={"rate.learning_rate": 1.5}, seed=1))
     (own, its) = (
-        study.posterior.flat("rate.learning_rate") for study in (base, answered(made_up(seed=4)))
+        study.posterior.flat("rate.learning_rate")
+        for study in (base, answered(made_up_posterior(seed=4)))
     )
-    found = compare_studies(("a", "b"), base, answered(made_up(seed=4)))
+    found = compare_studies(("a", "b"), base, answered(made_up_posterior(seed=4)))
     line = lines_of(found, "Posterior")["rate.learning_rate"]
     spread = np.sqrt((own.var() + its.var()) / 2)
     assert line.apart == pytest.approx((its.mean() - own.mean()) / spread)
@@ -75,7 +81,9 @@ def test_shift_is_counted_in_posterior_standard_deviations(base):
 def test_other_draws_of_the_same_are_no_difference():
     """Four hundred independent draws each, as the convergence figures say."""
     independent = {"population": (np.array([1.001]), np.array([400.0]))}
-    one, other = (answered(made_up(seed=seed, diagnostics=independent)) for seed in (11, 12))
+    one, other = (
+        answered(made_up_posterior(seed=seed, diagnostics=independent)) for seed in (11, 12)
+    )
     found = compare_studies(("a", "b"), one, other)
     names = differing(found, "Posterior")
     assert len(names) <= 1, list(names)
@@ -84,7 +92,7 @@ def test_other_draws_of_the_same_are_no_difference():
 
 def test_pilots_are_known_again_and_told_apart(base):
     longer = [Plan(1e-4, 16, 2, steps=80), *PLANS[1:-1]]
-    found = compare_studies(("a", "b"), base, answered(made_up(longer)))
+    found = compare_studies(("a", "b"), base, answered(made_up_posterior(longer)))
     differ = differing(found, "Pilots")
     assert (differ["pilots"].one, differ["pilots"].other) == (5, 4)
     assert (differ["run0: steps"].one, differ["run0: steps"].other) == (60.0, 80.0)
@@ -94,7 +102,7 @@ def test_pilots_are_known_again_and_told_apart(base):
 
 
 def test_a_group_that_one_lacks_is_absent_there(base):
-    found = compare_studies(("a", "b"), base, answered(made_up(PLANS[:3])))
+    found = compare_studies(("a", "b"), base, answered(made_up_posterior(PLANS[:3])))
     line = differing(found, "Posterior")["plateau [sort / tiny-m]"]
     assert line.other is None
     assert line.shown[1] == "-"
@@ -223,7 +231,7 @@ def studies(tmp_path_factory, base):
         patch.setattr(advisor.reporting, "plot", lambda *given, **also: None)
         patch.setattr(advisor.reporting, "report", lambda *given, **also: None)
         base.save(folder / "a")
-        answered(made_up(PLANS[:3], seed=2)).save(folder / "b")
+        answered(made_up_posterior(PLANS[:3], seed=2)).save(folder / "b")
     return folder
 
 

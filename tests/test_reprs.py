@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from synthetic import PLANS, Plan, made_up, rising
 
 import advisor
 from advisor.advice import Recommendation, advise
@@ -18,6 +17,12 @@ from advisor.logs import Inspection
 from advisor.run import html as notebook
 from advisor.run.pilot_run import PilotRun
 from advisor.study.compared_studies import compare_studies
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 EVIL = "<script>alert('x')</script>&\"<b>"
 KNOWN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
@@ -53,7 +58,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def posterior():
-    return made_up()
+    return made_up_posterior()
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +128,7 @@ def test_run_of_evaluations_only():
 
 def test_a_model_called_script_is_text():
     plans = [Plan(plan.learning_rate, plan.group_size, model=EVIL, task=EVIL) for plan in PLANS]
-    posterior = made_up(plans)
+    posterior = made_up_posterior(plans)
     advice = advise(posterior, trials=30, weigh_pilots=False)
     run = plans[0].run(rising(60), EVIL, warnings=(EVIL,), path=EVIL)
     for shown in (posterior, advice, run, diagnose(run)):

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from synthetic import PLANS, made_up
 
 import advisor.reporting
 from advisor.advice import advise, export, next_pilot
@@ -26,6 +25,10 @@ from advisor.study.study import (
     Study,
     check_folder,
 )
+from advisor.testing import (
+    PLANS,
+    made_up_posterior,
+)
 
 CONFIGS = {"trl_config.yaml", "verl_grpo.sh", "openrlhf_grpo.sh"}
 NOTHING_LIVES = {"hazard.level": 2.0}
@@ -37,7 +40,7 @@ def answer(posterior, **asked):
 
 @pytest.fixture(scope="module")
 def posterior():
-    return made_up()
+    return made_up_posterior()
 
 
 @pytest.fixture(scope="module")
@@ -294,8 +297,8 @@ def test_run_with_a_goal_ends_there_unless_its_schedule_decays(advice):
 
 @pytest.mark.parametrize("framework", ["trl", "verl", "openrlhf"])
 def test_what_is_not_advised_is_marked(framework):
-    infeasible = answer(made_up(moved=NOTHING_LIVES), steps=240)
-    contact = answer(made_up(PLANS[:1]), steps=240)
+    infeasible = answer(made_up_posterior(moved=NOTHING_LIVES), steps=240)
+    contact = answer(made_up_posterior(PLANS[:1]), steps=240)
     assert (infeasible.kind, contact.kind) == ("infeasible", "next_pilot")
     for said in (infeasible, contact):
         text = export(said, framework)

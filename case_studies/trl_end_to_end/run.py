@@ -104,7 +104,10 @@ def draw(found: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    """Pilots, advice, export, the runs, and what came of them."""
+    """Pilots, advice, export, the runs, and what came of them.
+
+    Long because: one experiment from start to end, and the table of its result.
+    """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one seed of a short run")
     parser.add_argument("--out", type=Path, default=HERE / "trl.json")

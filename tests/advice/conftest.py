@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 from decisions import HOT
-from synthetic import Plan, made_up
 
 from advisor.advice import advise
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 
 
 @pytest.fixture(scope="session")
 def posterior():
-    return made_up()
+    return made_up_posterior()
 
 
 @pytest.fixture(scope="session")
@@ -21,9 +24,9 @@ def advice(posterior):
 
 @pytest.fixture(scope="session")
 def infeasible():
-    return advise(made_up(moved=HOT))
+    return advise(made_up_posterior(moved=HOT))
 
 
 @pytest.fixture(scope="session")
 def first_contact():
-    return advise(made_up([Plan()]))
+    return advise(made_up_posterior([Plan()]))

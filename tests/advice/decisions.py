@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
-from synthetic import made_up
 
 from advisor.advice import Budget, CostModel, Lattice, Objective, Search
 from advisor.advice.candidates import default_lattice
@@ -19,6 +18,9 @@ from advisor.forecast.target import largest_target
 from advisor.model.posterior import Posterior
 from advisor.run.seed import DEFAULT_SEED
 from advisor.run.settings import Settings
+from advisor.testing import (
+    made_up_posterior,
+)
 
 STEADY = settings(derandomize=True, database=None, deadline=None)
 
@@ -103,7 +105,7 @@ def with_evaluations(posterior: Posterior) -> Posterior:
 
 def timed(seconds: float | Sequence[float] = 40.0, tokens: float = 300.0) -> Posterior:
     """The usual posterior, of pilots that logged step times and lengths."""
-    posterior = made_up()
+    posterior = made_up_posterior()
     each = [seconds] * 5 if isinstance(seconds, float) else seconds
     return with_runs(
         posterior, [{"seconds_per_step": time, "completion_tokens": tokens} for time in each]

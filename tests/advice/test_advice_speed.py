@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import pytest
 from decisions import decision, searched
-from synthetic import PLANS, made_up
 
+from advisor.testing import (
+    PLANS,
+    made_up_posterior,
+)
 from advisor.theory.refresh_limit import _limits
 
 TRIALS, DRAWS = 300, 4000
@@ -16,7 +19,7 @@ TRIALS, DRAWS = 300, 4000
 
 @pytest.mark.parametrize("lag", [None, 40.0])
 def test_search_takes_seconds(lag, record_property):
-    posterior = made_up([replace(plan, lag=lag) for plan in PLANS], draws=DRAWS // 2)
+    posterior = made_up_posterior([replace(plan, lag=lag) for plan in PLANS], draws=DRAWS // 2)
     evaluate, lattice = decision(posterior, draws=DRAWS)
     assert len(evaluate.forecaster.population["log_misfit"]) == DRAWS
     assert len(lattice) > TRIALS

@@ -7,13 +7,17 @@ import pytest
 from decisions import STEADY, UNTIMED, with_runs
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import Plan, made_up, rising
 
 from advisor.advice import CostModel, advise, learn_cost
 from advisor.advice.cost import GENERATION_SHARE
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.run.step_time import seconds_per_step
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
 
@@ -24,7 +28,7 @@ def pilots(plans, seconds, tokens=None):
         {"seconds_per_step": each, "completion_tokens": None if tokens is None else tokens[at]}
         for at, each in enumerate(seconds)
     ]
-    return with_runs(made_up(plans, draws=2), updates)
+    return with_runs(made_up_posterior(plans, draws=2), updates)
 
 
 def batches(plan):
@@ -226,10 +230,11 @@ def test_step_time_of_a_refresh_is_shared_among_its_steps():
 
 
 def test_posterior_remembers_what_the_logs_say():
-    from synthetic import cohort_of_plans
-
     from advisor.model.cohort import build_cohort
     from advisor.model.posterior import _summaries
+    from advisor.testing import (
+        cohort_of_plans,
+    )
 
     run = logged([4.0])
     run = run.with_updates(series={**run.series, "completion_length": np.full(12, 70.0)})

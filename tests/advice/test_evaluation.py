@@ -9,11 +9,14 @@ import pytest
 from decisions import STEADY, decision
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import Plan, made_up
 
 from advisor.advice import Budget, Cost, Objective, Stability, advise
 from advisor.advice.answer import _cheapest_equal
 from advisor.advice.evaluate import Evaluation, curve_steps, steps_to_share
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 
 
 def test_configurations_are_evaluated_once_each_and_told_apart(posterior):
@@ -125,7 +128,7 @@ def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():
 def test_advice_does_not_pay_for_a_group_that_gains_nothing():
     # Where the group size does nothing, the smallest on offer must win.
     useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
-    found = advise(made_up(moved=useless), seed=1, weigh_pilots=False)
+    found = advise(made_up_posterior(moved=useless), seed=1, weigh_pilots=False)
     assert found.settings.group_size == 4
-    paying = advise(made_up(moved={"rate.group_size": 0.5}), seed=1, weigh_pilots=False)
+    paying = advise(made_up_posterior(moved={"rate.group_size": 0.5}), seed=1, weigh_pilots=False)
     assert paying.settings.group_size == 64

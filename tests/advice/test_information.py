@@ -9,12 +9,15 @@ from decisions import LEVEL, STEADY, STEPS, changed, decision, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
-from synthetic import Plan, made_up
 
 from advisor.advice.information import information_gain, shown, utilities
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import stability_draws
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 
 TARGET = Target("sort", "tiny-s", 1e5)
 
@@ -98,7 +101,7 @@ def test_gain_counts_in_units_of_the_utility():
 
 
 def test_utility_is_the_reward_of_who_lives_and_the_floor_of_who_does_not():
-    posterior = made_up(bounds=(-2.0, 3.0), width=0.6)
+    posterior = made_up_posterior(bounds=(-2.0, 3.0), width=0.6)
     forecaster = Forecaster(posterior, TARGET)
     plans = [Plan(1e-4).completed, Plan(1e-3, 32).completed]
     found = utilities(forecaster, plans, [100, STEPS])
@@ -136,7 +139,7 @@ def test_pilot_shows_its_curve():
         ("log_run_plateau_spread", "log_run_rate_spread", "log_run_loss_spread", "log_misfit"),
         -12.0,
     )
-    posterior = made_up(moved={**luckless, "log_run_shape_spread": -12.0}, width=0.6)
+    posterior = made_up_posterior(moved={**luckless, "log_run_shape_spread": -12.0}, width=0.6)
     plan = Plan(1e-3, prompts=1e6)
     features = look(posterior, plan)
     curve = Forecaster(posterior, TARGET).scaled_reward(plan.completed, [20, 40, 60])
@@ -161,7 +164,7 @@ def gain_of(posterior, pilot, steps=60):
 def test_pilot_that_cannot_move_tells_nothing():
     # At a billionth of the learning rate the reward stays where it starts, whatever the posterior,
     # and where it starts is known.
-    posterior = made_up(width=0.6, draws=500)
+    posterior = made_up_posterior(width=0.6, draws=500)
     known = with_draws(posterior, start_logit=np.full_like(posterior.draws["start_logit"], -1.4))
     idle, telling = (gain_of(known, Plan(rate).completed) for rate in (3e-13, 1e-3))
     assert telling > 0.003
@@ -175,8 +178,8 @@ def test_pilot_tells_nothing_where_everything_is_known():
         "log_run_rate_spread": np.log(0.5),
         "log_run_loss_spread": np.log(0.8),
     }
-    known = made_up(moved=luck, width=0.0, draws=1000)
-    uncertain = made_up(moved=luck, width=0.6, draws=1000)
+    known = made_up_posterior(moved=luck, width=0.0, draws=1000)
+    uncertain = made_up_posterior(moved=luck, width=0.6, draws=1000)
     assert gain_of(uncertain, Plan(1e-3).completed) > 0.001
     assert gain_of(known, Plan(1e-3).completed) < 0.0005
 
@@ -184,7 +187,7 @@ def test_pilot_tells_nothing_where_everything_is_known():
 def test_luck_of_a_pilot_is_not_that_of_the_full_run():
     # Under the same draws, with nothing but luck to tell two runs apart.
     wide = {"log_run_plateau_spread": 0.0, "log_misfit": -12.0}
-    forecaster = Forecaster(made_up(moved=wide, width=0.0, draws=1000), TARGET)
+    forecaster = Forecaster(made_up_posterior(moved=wide, width=0.0, draws=1000), TARGET)
     settings = Plan(1e-3).completed
     for seed in (0, 1):  # also that of the forecast itself
         pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
@@ -199,7 +202,7 @@ def test_luck_of_a_pilot_is_not_that_of_the_full_run():
 
 
 def test_longer_and_wider_pilots_tell_more():
-    posterior = made_up(width=0.6, draws=1000, moved={"log_misfit": -6.0})
+    posterior = made_up_posterior(width=0.6, draws=1000, moved={"log_misfit": -6.0})
     short, long = (gain_of(posterior, Plan(3e-4).completed, steps) for steps in (6, 60))
     assert long > short
     few, many = (gain_of(posterior, Plan(3e-4, prompts=p).completed, 6) for p in (1.0, 64.0))
@@ -207,6 +210,6 @@ def test_longer_and_wider_pilots_tell_more():
 
 
 def test_decision_of_the_tests_has_something_to_decide():
-    evaluate, lattice = decision(made_up(width=0.6))
+    evaluate, lattice = decision(made_up_posterior(width=0.6))
     values = [e.value for e in map(evaluate, list(lattice)[::20]) if e.is_feasible(LEVEL)]
     assert np.ptp(values) > 0.1

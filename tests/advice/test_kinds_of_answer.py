@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
-from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import Recommendation, advise
 from advisor.advice.limiting_factor import NOTICED
@@ -17,6 +16,11 @@ from advisor.advice.wording import in_trainer_names, percent
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 from advisor.trainers.registry import recipes as trainer_recipes
 
 
@@ -73,14 +77,16 @@ def test_infeasible_says_what_binds_and_what_next(infeasible):
 
 
 def test_nearest_is_the_safest_where_none_is_safe_enough(infeasible):
-    evaluate, lattice = decision(made_up(moved=HOT))
+    evaluate, lattice = decision(made_up_posterior(moved=HOT))
     top = max(evaluate(settings).stability.probability for settings in lattice)
     assert infeasible.stability.probability == pytest.approx(top, abs=0.01)
 
 
 def test_infeasible_because_of_stale_rollouts():
     plans = [replace(plan, lag=40.0, ratio=False) for plan in PLANS]
-    stale = made_up(plans, moved={"log_slope": 0.0, "hazard.level": -20.0, "log_misfit": -9.0})
+    stale = made_up_posterior(
+        plans, moved={"log_slope": 0.0, "hazard.level": -20.0, "log_misfit": -9.0}
+    )
     found = advise(stale, trials=30, weigh_pilots=False)
     assert found.kind == "infeasible"
     assert found.stability.refresh < 0.9 < found.stability.tolerance
@@ -88,7 +94,7 @@ def test_infeasible_because_of_stale_rollouts():
 
 
 def test_infeasible_because_of_the_fluctuation():
-    restless = made_up(moved={"hazard.level": -20.0, "log_misfit": 0.5})
+    restless = made_up_posterior(moved={"hazard.level": -20.0, "log_misfit": 0.5})
     found = advise(restless, trials=60, weigh_pilots=False)
     assert found.kind == "infeasible"
     assert found.stability.fluctuation < 0.9 < found.stability.tolerance
@@ -97,7 +103,7 @@ def test_infeasible_because_of_the_fluctuation():
 
 def test_advice_after_collapses_alone_stays_below_them():
     plans = [Plan(3e-3, collapse=20), Plan(1e-2, collapse=10), Plan(1e-2, 16, collapse=10)]
-    posterior = made_up(plans)
+    posterior = made_up_posterior(plans)
     _, lattice = decision(posterior)
     rates = lattice.axes["learning_rate"]
     assert (rates[0], rates[-1]) == (3e-5, 3e-3)
@@ -125,7 +131,9 @@ def test_binding_configuration_is_better_and_less_stable(posterior, advice):
 
 def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
     # A rate that the task hardly tolerates to lie far above what the reward gains from.
-    mild = made_up(moved={"hazard.level": -20.0, "plateau_loss.level": 0.5, "rate.group_size": 0.0})
+    mild = made_up_posterior(
+        moved={"hazard.level": -20.0, "plateau_loss.level": 0.5, "rate.group_size": 0.0}
+    )
     found = advise(mild, weigh_pilots=False, trials=1000)
     assert found.stability.probability > 0.99
     evaluate, lattice = decision(mild)
@@ -165,16 +173,16 @@ def test_cautions_name_what_was_not_varied(first_contact, advice):
     assert "All pilots ran at learning rate 0.0003" in said
     assert "All pilots ran at group size 8" in said
     assert advice.cautions == ()
-    bare = made_up([replace(plan, ratio=False) for plan in PLANS])
+    bare = made_up_posterior([replace(plan, ratio=False) for plan in PLANS])
     unratioed = advise(bare, trials=40, weigh_pilots=False)
     assert any("without an importance ratio" in line for line in unratioed.cautions)
-    plain = made_up([replace(plan, optimizer="sgd") for plan in PLANS])
+    plain = made_up_posterior([replace(plan, optimizer="sgd") for plan in PLANS])
     assert any("SGD" in line for line in advise(plain, trials=40, weigh_pilots=False).cautions)
 
 
 def test_settings_that_are_kept_are_those_of_the_targets_own_pilots():
     plans = [Plan(prompts=4.0), Plan(1e-3, 16, prompts=4.0), Plan(1e-4, 32, model="tiny-m")]
-    posterior = made_up(plans)
+    posterior = made_up_posterior(plans)
     found = advise(posterior, weigh_pilots=False, trials=40)
     assert (
         found.settings.prompts_per_step

@@ -9,7 +9,6 @@ import pytest
 from decisions import STEADY, changed, decision
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import Lattice, advise
 from advisor.advice.candidates import (
@@ -20,6 +19,11 @@ from advisor.advice.candidates import (
     within_reach,
 )
 from advisor.errors import InputError
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 FIXED = PLANS[3].completed
 """What the advice keeps of the first pilot of the target."""
@@ -78,7 +82,7 @@ def test_completions_of_a_step_divide_among_the_devices(case):
     assert {settings.group_size for settings in lattice} == divisible
 
 
-POSTERIOR = made_up(draws=2)
+POSTERIOR = made_up_posterior(draws=2)
 
 
 def test_devices_that_nothing_divides_among_are_refused(posterior):
@@ -187,7 +191,7 @@ def test_reach_ends_at_three_times_the_largest_that_survived(posterior):
 def test_decimals_do_not_cut_off_three_times_a_rate():
     # 3 * 1e-4 is 3.0000000000000003e-4, and 3 * 7e-5 less than 2.1e-4.
     for rate, thrice in ((1e-4, 3e-4), (7e-5, 2.1e-4)):
-        posterior = made_up([Plan(rate), Plan(rate, 16), Plan(rate / 2)], draws=2)
+        posterior = made_up_posterior([Plan(rate), Plan(rate, 16), Plan(rate / 2)], draws=2)
         _, wide = decision(posterior, learning_rates=(thrice, 1.01 * thrice))
         assert within_reach(wide, posterior).axes["learning_rate"] == (thrice,)
 
@@ -200,7 +204,7 @@ def test_nothing_within_reach_is_refused(posterior):
 
 def test_nothing_is_within_reach_or_out_of_it_where_every_pilot_collapsed():
     plans = [replace(plan, collapse=20) for plan in PLANS]
-    posterior = made_up(plans, draws=2)
+    posterior = made_up_posterior(plans, draws=2)
     assert largest_surviving_rate(posterior) is None
     _, lattice = decision(posterior)
     assert within_reach(lattice, posterior) is lattice

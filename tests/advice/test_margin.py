@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up
 
 from advisor.diagnosis import diagnose
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.margin import refresh_margin
 from advisor.forecast.stability import refresh_contracts
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 from advisor.theory import oscillatory_onset
 
 STIFF = {"log_slope": 0.0, "uncorrected_log_odds": 20.0}
@@ -20,7 +23,7 @@ def a_run(**plan):
 
 
 def test_margin_is_that_of_the_advice():
-    posterior, run = made_up(), a_run(minibatches=4)
+    posterior, run = made_up_posterior(), a_run(minibatches=4)
     margin = refresh_margin(posterior, run).stiffness
     size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
     forecaster = Forecaster(posterior, Target(run.task, run.model, size))
@@ -29,7 +32,7 @@ def test_margin_is_that_of_the_advice():
 
 
 def test_unknown_models_and_settings_have_none():
-    posterior, run = made_up(), a_run()
+    posterior, run = made_up_posterior(), a_run()
     for nobody in ({"task": "another"}, {"model": "another", "parameters": None}):
         assert refresh_margin(posterior, run.with_updates(**nobody)) is None
     unknown = run.hyperparameters.model_copy(update={"group_size": None})
@@ -39,7 +42,7 @@ def test_unknown_models_and_settings_have_none():
 @pytest.mark.parametrize("minibatches", [1, 64])
 def test_card_tells_what_diverges(minibatches):
     run = a_run(learning_rate=3e-3, minibatches=minibatches, ratio=False)
-    margin = refresh_margin(made_up(moved=STIFF), run).stiffness
+    margin = refresh_margin(made_up_posterior(moved=STIFF), run).stiffness
     card = diagnose(run, margin).card("dynamical_instability")
     assert card.unit == "P(refresh map diverges)"
     assert card.number == pytest.approx((margin >= 1).mean())
@@ -47,7 +50,7 @@ def test_card_tells_what_diverges(minibatches):
 
 
 def test_a_model_of_known_size_that_no_pilot_trained_has_a_wider_one():
-    posterior, run = made_up(), a_run(minibatches=4)
+    posterior, run = made_up_posterior(), a_run(minibatches=4)
     own = np.log(refresh_margin(posterior, run).stiffness)
     another = run.with_updates(model="another", parameters=1e6)
     new = np.log(refresh_margin(posterior, another).stiffness)
@@ -55,7 +58,7 @@ def test_a_model_of_known_size_that_no_pilot_trained_has_a_wider_one():
 
 
 def test_damping_is_one_at_the_onset_of_oscillation():
-    posterior, run = made_up(), a_run()
+    posterior, run = made_up_posterior(), a_run()
     size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
     forecaster = Forecaster(posterior, Target(run.task, run.model, size))
     settings = run.hyperparameters.completed()
@@ -70,7 +73,9 @@ def test_damping_is_one_at_the_onset_of_oscillation():
 def test_staleness_takes_damping_away_and_then_the_closed_form_ends():
     uncorrected = {"uncorrected_log_odds": 20.0}
     fresh, stale = (
-        refresh_margin(made_up(moved=uncorrected), a_run(minibatches=k, ratio=False)).damping
+        refresh_margin(
+            made_up_posterior(moved=uncorrected), a_run(minibatches=k, ratio=False)
+        ).damping
         for k in (1, 16)
     )
     known = np.isfinite(stale)

@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 from decisions import DEADLY, STEPS, changed, decision
-from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import CostModel, advise
 from advisor.advice.candidates import largest_surviving_rate
@@ -18,11 +17,16 @@ from advisor.advice.scenario import base_settings
 from advisor.errors import CannotTellError
 from advisor.forecast.stability import stability
 from advisor.run.seed import DEFAULT_SEED
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 
 @pytest.fixture(scope="module")
 def uncertain():
-    return made_up(width=0.6)
+    return made_up_posterior(width=0.6)
 
 
 def pilots(posterior, *changes):
@@ -56,7 +60,7 @@ def test_deadly_pilot_is_not_chosen_however_much_it_tells(uncertain):
 
 
 def test_no_pilot_is_chosen_where_nothing_survives():
-    posterior = made_up(moved=DEADLY)
+    posterior = made_up_posterior(moved=DEADLY)
     evaluate, lattice = decision(posterior)
     with pytest.raises(CannotTellError, match="Offer learning rates 3 to 9 times lower") as caught:
         choose_pilot(evaluate, lattice)
@@ -79,7 +83,7 @@ def test_cheaper_of_two_that_tell_alike_is_chosen():
     # Group sizes do nothing, so that the noise of a batch goes with its prompts alone.
     useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
     evaluate, lattice, (wide, narrow) = pilots(
-        made_up(width=0.6, moved=useless),
+        made_up_posterior(width=0.6, moved=useless),
         {"learning_rate": 5e-4, "group_size": 64},
         {"learning_rate": 5e-4, "group_size": 8},
     )
@@ -87,7 +91,7 @@ def test_cheaper_of_two_that_tell_alike_is_chosen():
     assert found.settings == narrow
     # In time the wide one is nearly free, and of equal price the one that tells more wins.
     timed, lattice = decision(
-        made_up(width=0.6, moved=useless),
+        made_up_posterior(width=0.6, moved=useless),
         cost=CostModel(fixed=10.0, generated=1e-9, source="made up"),
     )
     gains = [
@@ -99,7 +103,7 @@ def test_cheaper_of_two_that_tell_alike_is_chosen():
 
 def test_chosen_pilot_tells_most_for_its_price_among_those_that_tell_enough():
     evaluate, lattice, offered = pilots(
-        made_up(width=0.6, draws=1500),
+        made_up_posterior(width=0.6, draws=1500),
         *(
             {"learning_rate": rate, "group_size": group}
             for rate in (5e-5, 4e-4)
@@ -126,7 +130,7 @@ def test_chosen_pilot_tells_most_for_its_price_among_those_that_tell_enough():
 )
 def test_pilot_does_not_hang_on_the_units_of_the_reward(uncertain, bounds):
     shares = choose_pilot(*decision(uncertain))
-    found = choose_pilot(*decision(made_up(width=0.6, bounds=bounds)))
+    found = choose_pilot(*decision(made_up_posterior(width=0.6, bounds=bounds)))
     assert (found.settings, found.steps) == (shares.settings, shares.steps)
     # Which configurations are decided among may differ a little, for the floor is worth nothing.
     assert found.gain == pytest.approx(shares.gain, rel=0.1)
@@ -181,7 +185,7 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
     ],
 )
 def test_reason_says_where_the_pilot_lies(rate, words):
-    mild = made_up(width=0.6, draws=500, moved={"hazard.level": -9.5})
+    mild = made_up_posterior(width=0.6, draws=500, moved={"hazard.level": -9.5})
     evaluate, lattice, offered = pilots(mild, {"learning_rate": rate, "group_size": 32})
     found = choose_pilot(evaluate, lattice, steps=40, candidates=offered)
     assert found.gain >= 0.001
@@ -193,7 +197,7 @@ def test_reason_says_where_the_pilot_lies(rate, words):
 
 
 def test_pilot_that_would_change_nothing_is_said_to():
-    evaluate, lattice, offered = pilots(made_up(width=0.0), {"learning_rate": 1e-12})
+    evaluate, lattice, offered = pilots(made_up_posterior(width=0.0), {"learning_rate": 1e-12})
     found = choose_pilot(evaluate, lattice, candidates=offered)
     assert found.gain < 0.001
     assert found.reason.startswith("no pilot is expected to change the decision")
@@ -203,7 +207,9 @@ def test_pilot_that_would_change_nothing_is_said_to():
     ("rate", "place"), [(9e-3, "this is no higher"), (4e-3, "this lies below")]
 )
 def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, place):
-    posterior = made_up([Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)], width=1.0, draws=500)
+    posterior = made_up_posterior(
+        [Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)], width=1.0, draws=500
+    )
     evaluate, lattice, offered = pilots(posterior, {"learning_rate": rate, "group_size": 32})
     found = choose_pilot(evaluate, lattice, candidates=offered)
     assert found.gain >= 0.001
@@ -223,7 +229,7 @@ def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, pl
     ids=["one run", "two runs", "three runs of one setting"],
 )
 def test_few_pilots_are_answered_with_the_next_one(plans):
-    posterior = made_up(plans)
+    posterior = made_up_posterior(plans)
     assert is_first_contact(posterior)
     found = advise(posterior)
     assert found.kind == "next_pilot"
@@ -238,13 +244,13 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
     if rate > 1.05 * surviving:
         assert f"learning rate {surviving:.3g} survived" in found.next_pilot.reason
     assert found.text.startswith("Not enough pilots for a recommendation")
-    assert not is_first_contact(made_up([Plan(), Plan(1e-3), Plan(1e-4)]))
+    assert not is_first_contact(made_up_posterior([Plan(), Plan(1e-3), Plan(1e-4)]))
 
 
 def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
     said = r"^learning rates up to (\S+) keep P\(stable\) at 90 %"
     (rate,) = re.findall(said, first_contact.binding)
-    evaluate, lattice = decision(made_up([Plan()]))
+    evaluate, lattice = decision(made_up_posterior([Plan()]))
     rates = lattice.axes["learning_rate"]
     assert float(rate) in rates
     for offered in rates:
@@ -254,7 +260,7 @@ def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
 
 
 def test_first_pilot_where_nothing_survives():
-    found = advise(made_up([Plan()], moved=DEADLY))
+    found = advise(made_up_posterior([Plan()], moved=DEADLY))
     assert found.kind == "next_pilot"
     assert found.binding == "no learning rate tried keeps P(stable) at 90 %"
     assert found.next_pilot is None
@@ -263,7 +269,7 @@ def test_first_pilot_where_nothing_survives():
 
 
 def test_first_pilot_where_only_short_ones_survive():
-    found = advise(made_up([Plan()], moved={"hazard.level": -1.0}))
+    found = advise(made_up_posterior([Plan()], moved={"hazard.level": -1.0}))
     assert found.kind == "next_pilot"
     assert found.binding == "no learning rate tried keeps P(stable) at 90 %"
     # The gentlest on offer is a third of what was piloted.
@@ -276,7 +282,7 @@ def test_first_pilot_where_only_short_ones_survive():
 )
 def test_collapsed_pilots_send_the_next_one_down(plans):
     # A twentieth of the runs lost at every step, as these pilots would have it.
-    posterior = made_up(plans, moved={"hazard.level": np.log(0.05)})
+    posterior = made_up_posterior(plans, moved={"hazard.level": np.log(0.05)})
     assert largest_surviving_rate(posterior) is None
     found = advise(posterior)
     assert found.kind == "next_pilot"
@@ -291,7 +297,7 @@ def test_next_pilot_is_named_beside_an_advice_only_where_it_is_worth_it(posterio
     assert advice.next_pilot is None
     evaluate, lattice = decision(posterior)
     assert choose_pilot(evaluate, lattice).gain < 0.005
-    wide = made_up(width=1.0)
+    wide = made_up_posterior(width=1.0)
     said = advise(wide, level=0.5)
     assert said.kind == "recommendation"
     assert said.next_pilot.gain >= 0.005

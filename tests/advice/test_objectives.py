@@ -7,7 +7,6 @@ import pytest
 from decisions import LEVEL, STEADY, STEPS, again, changed, decision, with_draws, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import made_up
 
 from advisor.advice import Budget, CostModel, Objective, Request, Search, advise
 from advisor.advice.evaluate import curve_steps
@@ -15,6 +14,9 @@ from advisor.advice.scenario import base_settings
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import stability
+from advisor.testing import (
+    made_up_posterior,
+)
 
 LONG = 400
 """Steps in which most configurations reach the goal."""
@@ -34,7 +36,7 @@ def goal(request):
     """Every configuration on offer, evaluated for a reward of .65 within 400 steps."""
     kind, quantile = request.param
     evaluate, lattice = decision(
-        made_up(seed=2, width=0.5),
+        made_up_posterior(seed=2, width=0.5),
         objective=Objective(kind=kind, goal=0.65, quantile=quantile),
         budget=Budget(steps=LONG),
         cost=TIMED,
@@ -167,11 +169,11 @@ def test_goal_below_the_start_or_above_the_ceiling_is_refused(posterior):
 
 
 def test_goal_counts_in_the_units_of_the_reward():
-    percent = made_up(bounds=(0.0, 100.0))
+    percent = made_up_posterior(bounds=(0.0, 100.0))
     with pytest.raises(InputError, match="reward ends at 100"):
         advise(percent, to_reward=0.7)
     found = advise(percent, to_reward=70.0, trials=1000, weigh_pilots=False)
-    shares = advise(made_up(), to_reward=0.7, trials=1000, weigh_pilots=False)
+    shares = advise(made_up_posterior(), to_reward=0.7, trials=1000, weigh_pilots=False)
     assert found.cost == shares.cost
 
 
@@ -207,7 +209,7 @@ def bold_and_narrow(width):
     narrow one runs at the reference.
     """
     loss = np.random.default_rng(3).normal(0.0, width, (2, 200))
-    posterior = made_up(
+    posterior = made_up_posterior(
         moved={"plateau_loss.level": -2.2, "hazard.level": -20.0, "log_run_plateau_spread": -3.0},
         width=0.02,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import advise
 from advisor.advice.candidates import largest_surviving_rate
@@ -13,6 +12,11 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.presets import EVIDENCE, outside_evidence
 from advisor.model.priors import load_priors, preset_names
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 FULL = Plan().completed
 LORA = FULL.model_copy(update={"adapter": "lora", "adapter_rank": 16})
@@ -76,7 +80,7 @@ def test_a_decade_beyond_the_pilots_is_far(preset, factor, is_far):
 
 
 def of_preset(name, plans=PLANS, **updates):
-    posterior = made_up([replace(plan, **updates) for plan in plans])
+    posterior = made_up_posterior([replace(plan, **updates) for plan in plans])
     priors = load_priors(name)
     return replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
 
@@ -122,7 +126,9 @@ def test_advice_inside_the_evidence_is_neither(posterior, advice):
     assert "Outside the evidence" not in advice.text
     assert not any("learning rates stop" in line for line in advice.assumptions)
     # The control: what was asked for beyond the cap is then on offer, and advised.
-    bold = made_up(moved={"hazard.level": -20.0, "plateau_loss.level": -20.0, "log_misfit": -9.0})
+    bold = made_up_posterior(
+        moved={"hazard.level": -20.0, "plateau_loss.level": -20.0, "log_misfit": -9.0}
+    )
     rates = (1e-4, 1e-3, 3e-3, 1e-2)
     inside = advise(bold, learning_rates=rates, trials=40, weigh_pilots=False)
     assert inside.settings.learning_rate == 1e-2

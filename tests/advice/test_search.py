@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from decisions import LEVEL, STEPS, again, decision, searched
-from synthetic import made_up
 
 from advisor.advice import Budget, Lattice, Objective
 from advisor.advice.search import STARTUP, exhaustive
 from advisor.errors import InputError
+from advisor.testing import (
+    made_up_posterior,
+)
 
 TOLERANCE = 0.01
 """Of the reward range: rewards nearer than this are called equal anyway. Of a price: its share."""
@@ -17,7 +19,7 @@ TOLERANCE = 0.01
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
 def landscape(request):
-    evaluate, lattice = decision(made_up(seed=request.param, width=0.5))
+    evaluate, lattice = decision(made_up_posterior(seed=request.param, width=0.5))
     return evaluate, lattice, exhaustive(again(evaluate), lattice, LEVEL)
 
 
@@ -63,7 +65,7 @@ def dearer(kind, quantile, goal, steps, width=0.5):
     found = []
     for seed in (0, 3):
         evaluate, lattice = decision(
-            made_up(seed=seed, width=width),
+            made_up_posterior(seed=seed, width=width),
             objective=Objective(kind=kind, goal=goal, quantile=quantile),
             budget=Budget(steps=steps),
             goal=goal,
@@ -130,7 +132,7 @@ def test_constraint_costs_reward(landscape):
 
 
 def test_search_without_a_feasible_point_gives_the_safest():
-    evaluate, lattice = decision(made_up(moved={"hazard.level": -3.0}))
+    evaluate, lattice = decision(made_up_posterior(moved={"hazard.level": -3.0}))
     best, nearest = searched(evaluate, lattice, level=0.9999)
     assert best is None
     everything = again(evaluate)

@@ -9,7 +9,6 @@ import pytest
 from decisions import STEADY, STEPS, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import PLANS, Plan, made_up
 from theory_oracles import (
     held_inflation,
     held_limit,
@@ -28,6 +27,11 @@ from advisor.forecast.stability import (
     stiffness_left,
 )
 from advisor.model.equations import MOST_HAZARD
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 TARGET = Target("sort", "tiny-s", 1e5)
 STIFF = {"log_slope": -1.0, "headroom_logit": 1.0}
@@ -76,7 +80,7 @@ def test_parts_bound_the_whole(posterior):
 
 
 def test_whole_is_joint_over_the_draws():
-    stale = made_up(moved={**STIFF, "log_misfit": -2.0}, width=1.0)
+    stale = made_up_posterior(moved={**STIFF, "log_misfit": -2.0}, width=1.0)
     settings = Plan(3e-4, 8, minibatches=4, ratio=False).completed
     forecast = forecaster(stale)
     level = forecast.scaled_reward(settings, STEPS)[:, 0]
@@ -99,14 +103,14 @@ def test_whole_is_joint_over_the_draws():
 def test_error_is_that_of_the_draws():
     # Forty posteriors of a hundred draws each: their answers scatter as widely as each says.
     plan = Plan(1e-3)
-    found = [chance(made_up(seed=seed, width=0.5, draws=50), plan) for seed in range(40)]
+    found = [chance(made_up_posterior(seed=seed, width=0.5, draws=50), plan) for seed in range(40)]
     scatter = np.std([one.probability for one in found], ddof=1)
     said = np.sqrt(np.mean([one.error**2 for one in found]))
     # Of 40 normal values a standard deviation within 30 % but once in a hundred times; here the
     # run's own luck, which is part of the forecast, is the same for all.
     assert scatter == pytest.approx(said, rel=0.3)
     # Four times the draws halve it.
-    more = chance(made_up(seed=0, width=0.5, draws=200), plan)
+    more = chance(made_up_posterior(seed=0, width=0.5, draws=200), plan)
     assert more.error == pytest.approx(said / 2, rel=0.3)
 
 
@@ -120,7 +124,7 @@ def test_probability_falls_with_epochs_more_than_with_minibatches(posterior):
 
 def test_survival_worked_out_by_hand():
     # Without a pull of batch and size, a thousandth a step at the reference, bent by the most.
-    posterior = made_up(
+    posterior = made_up_posterior(
         moved={"hazard.level": np.log(0.001), "hazard.batch": 0.0, "hazard.size": 0.0}, width=0.0
     )
     settings = Plan(posterior.meta.reference.learning_rate).completed
@@ -129,7 +133,7 @@ def test_survival_worked_out_by_hand():
 
 
 def test_no_run_is_lost_sooner_than_a_tenth_a_step():
-    hot = made_up(moved={"hazard.level": 30.0})
+    hot = made_up_posterior(moved={"hazard.level": 30.0})
     np.testing.assert_allclose(
         rate_tolerated(forecaster(hot), PLANS[1].completed, 50), np.exp(-5.0), rtol=1e-4
     )
@@ -141,7 +145,7 @@ def test_no_run_is_lost_sooner_than_a_tenth_a_step():
 @pytest.mark.parametrize("ratio", [False, True])
 def test_refresh_part_falls_with_the_interval_where_staleness_counts(ratio):
     # Without a ratio all staleness counts; with one as much as is left uncorrected, here all.
-    posterior = made_up(moved={**STIFF, "uncorrected_log_odds": 40.0})
+    posterior = made_up_posterior(moved={**STIFF, "uncorrected_log_odds": 40.0})
     intervals = (1, 2, 4, 8, 16, 32, 64)
     shares = [chance(posterior, minibatches=K, ratio=ratio).refresh for K in intervals]
     assert np.all(np.diff(shares) <= 0)
@@ -150,7 +154,7 @@ def test_refresh_part_falls_with_the_interval_where_staleness_counts(ratio):
 
 
 def test_refresh_part_is_one_where_nothing_is_stale():
-    posterior = made_up(moved={**STIFF, "uncorrected_log_odds": -40.0})
+    posterior = made_up_posterior(moved={**STIFF, "uncorrected_log_odds": -40.0})
     for interval in (1, 8, 64):
         assert chance(posterior, minibatches=interval).refresh == 1
     # The control: the same posterior without the ratio is far from stable.
@@ -159,7 +163,7 @@ def test_refresh_part_is_one_where_nothing_is_stale():
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_refresh_part_is_the_share_of_draws_below_the_exact_limit(momentum):
-    posterior = made_up(moved=STIFF)
+    posterior = made_up_posterior(moved=STIFF)
     settings = Plan(minibatches=8, ratio=False, momentum=momentum).completed
     forecast = forecaster(posterior)
     stiffest = forecast.law_stiffness(settings) * np.exp(forecast.log_stiffness_ratio)
@@ -169,7 +173,7 @@ def test_refresh_part_is_the_share_of_draws_below_the_exact_limit(momentum):
 
 
 def test_stiffest_mode_sets_stability_and_not_the_fitted_one():
-    posterior = made_up(moved=STIFF)
+    posterior = made_up_posterior(moved=STIFF)
     forecast = forecaster(posterior)
     settings = Plan(minibatches=8, ratio=False).completed
     assert np.all(forecast.log_stiffness_ratio >= 0)
@@ -182,7 +186,7 @@ def test_stiffest_mode_sets_stability_and_not_the_fitted_one():
 
 
 def test_fluctuation_at_the_reference_is_the_pilots_own():
-    posterior = made_up()
+    posterior = made_up_posterior()
     reference = posterior.meta.reference
     forecast = forecaster(posterior)
     # Fresh rollouts: the limit is far away, and nothing inflates.
@@ -202,7 +206,7 @@ def test_fluctuation_at_the_reference_is_the_pilots_own():
 @pytest.mark.parametrize("interval", [2, 8, 32])
 def test_fluctuation_is_inflated_as_the_held_snapshot_inflates_it(interval):
     # Variances of the exact recursion without momentum, all of it stale.
-    forecast = forecaster(made_up(moved={"log_slope": -4.0}))
+    forecast = forecaster(made_up_posterior(moved={"log_slope": -4.0}))
     fresh, held = (Plan(minibatches=K, momentum=0.0, ratio=False).completed for K in (1, interval))
     stiffness = forecast.law_stiffness(fresh)
     kept = stiffness * interval < 1.9
@@ -226,7 +230,7 @@ def test_fluctuation_grows_with_the_learning_rate_and_falls_with_the_batch(
     assert np.all(hotter[finite] > base[finite])
     assert np.all(np.isinf(hotter[np.isinf(base)]))
     # The stiffness is the same, so only the heat falls.
-    same = made_up(moved={"rate.group_size": 0.0, "rate.prompts_per_step": 0.0}, draws=10)
+    same = made_up_posterior(moved={"rate.group_size": 0.0, "rate.prompts_per_step": 0.0}, draws=10)
     forecast = forecaster(same)
     narrow = fluctuation(forecast, plan.completed)
     wide = fluctuation(forecast, replace(plan, group_size=4 * group).completed)
@@ -236,11 +240,11 @@ def test_fluctuation_grows_with_the_learning_rate_and_falls_with_the_batch(
     np.testing.assert_allclose(more, wide)
 
 
-FORECASTER = forecaster(made_up(draws=20))
+FORECASTER = forecaster(made_up_posterior(draws=20))
 
 
 def test_fluctuation_is_infinite_beyond_the_refresh_limit():
-    forecast = forecaster(made_up(moved=STIFF, width=1.0))
+    forecast = forecaster(made_up_posterior(moved=STIFF, width=1.0))
     settings = Plan(minibatches=16, ratio=False).completed
     left, wander = stiffness_left(forecast, settings), fluctuation(forecast, settings)
     assert 0.05 < np.mean(left >= 1) < 0.95
@@ -251,7 +255,7 @@ def test_fluctuation_is_infinite_beyond_the_refresh_limit():
 
 
 def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
-    posterior = made_up()
+    posterior = made_up_posterior()
     settings = Plan().completed
     # A wander of exactly what fits, a little less and a little more, at a level of .6.
     fits = 0.6 / 3 / SPREADS
@@ -268,7 +272,7 @@ def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
 
 def test_fluctuation_part_judges_the_level_at_the_last_step():
     # A wander that is small beside the plateau and large beside the start.
-    posterior = made_up(moved={"log_misfit": np.log(0.15 / SPREADS)}, width=0.1)
+    posterior = made_up_posterior(moved={"log_misfit": np.log(0.15 / SPREADS)}, width=0.1)
     settings = Plan().completed
     forecast = forecaster(posterior)
     start, end = forecast.scaled_reward(settings, [1, STEPS]).mean(axis=0)

@@ -6,9 +6,12 @@ import json
 
 import pytest
 from decisions import STEPS, timed
-from synthetic import Plan, made_up
 
 from advisor.advice import Recommendation, advise
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 from advisor.trainers.registry import recipes as trainer_recipes
 
 KINDS = ["advice", "infeasible", "first_contact"]
@@ -75,12 +78,12 @@ def dateless(said):
 def test_same_question_same_answer(posterior, advice):
     assert advise(posterior).to_json() == advice.to_json()
     # Of a posterior made up anew, in which nothing is remembered.
-    assert dateless(advise(made_up())) == dateless(advice)
+    assert dateless(advise(made_up_posterior())) == dateless(advice)
     assert advise(posterior, seed=2).to_json() != advice.to_json()
 
 
 def test_same_few_pilots_same_answer(first_contact):
-    assert dateless(advise(made_up([Plan()]))) == dateless(first_contact)
+    assert dateless(advise(made_up_posterior([Plan()]))) == dateless(first_contact)
 
 
 def test_provenance_is_that_of_the_posterior(posterior, advice):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 from decisions import STEPS
-from synthetic import PLANS, made_up
 
 from advisor.advice import Request, advise
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target
+from advisor.testing import (
+    PLANS,
+    made_up_posterior,
+)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 90.0, float("nan")])
@@ -36,7 +39,7 @@ def test_start_reward_outside_the_bounds_is_refused(posterior, start):
 
 
 def test_start_reward_is_in_reward_units():
-    posterior = made_up(bounds=(-10.0, 30.0))
+    posterior = made_up_posterior(bounds=(-10.0, 30.0))
     target = Target("sort", "tiny-m", 4e5, 2.0)
     assert Forecaster(posterior, target).reward(PLANS[4].completed, 0) == pytest.approx(2.0)
     with pytest.raises(InputError, match=r"lies outside \(-10, 30\)"):

@@ -10,12 +10,16 @@ import pytest
 from decisions import LEVEL, STEADY, STEPS, again, decision
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import Budget, Cost, CostModel, Stability, advise
 from advisor.advice.candidates import AXES
 from advisor.advice.evaluate import Evaluation, undominated
 from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, source="made up")
 
@@ -27,7 +31,7 @@ TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, source="made up")
 def weighed(request):
     """Everything on offer, a configuration that is advised, and what is named beside it."""
     evaluate, lattice = decision(
-        made_up(seed=request.param, width=0.4, draws=100),
+        made_up_posterior(seed=request.param, width=0.4, draws=100),
         cost=TIMED if request.param % 2 else CostModel(source="unknown"),
     )
     tried = [evaluate(settings) for settings in lattice]
@@ -170,7 +174,7 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
 @pytest.mark.parametrize(("factor", "is_named"), [(0.79, True), (0.81, False)])
 def test_terms_of_the_faster_one(posterior, factor, is_named):
     # The same curve at steps that take less time: half as many prompts, which do nothing here.
-    still = made_up(moved={"rate.prompts_per_step": 0.0, "plateau_loss.batch": 0.0})
+    still = made_up_posterior(moved={"rate.prompts_per_step": 0.0, "plateau_loss.batch": 0.0})
     evaluate, lattice = decision(still, cost=CostModel(fixed=0.0, generated=1.0, source="made up"))
     settings = next(s for s in lattice if s.learning_rate > 3e-4)
     chosen = evaluate(settings)
@@ -191,7 +195,7 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
 
 def test_nothing_is_faster_where_training_gains_nothing():
     # So hot that every plateau lies below the start.
-    lost = made_up(
+    lost = made_up_posterior(
         moved={
             "plateau_loss.level": 6.0,
             "plateau_loss.learning_rate": 0.0,
@@ -221,7 +225,7 @@ def test_nothing_is_named_where_nothing_else_was_tried(posterior):
 def test_alternatives_keep_to_the_choices():
     # Group sizes do nothing, so a pilot's own, which is not on offer, would be cheaper.
     useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
-    found = advise(made_up(moved=useless), group_sizes=(32, 64))
+    found = advise(made_up_posterior(moved=useless), group_sizes=(32, 64))
     assert found.settings.group_size == 32
     for other in found.alternatives:
         assert other.settings.group_size in (32, 64), other.name
@@ -319,7 +323,7 @@ def test_best_pilot_of_a_new_model_is_any(posterior):
 
 def test_gentlest_pilot_stands_for_all_where_none_lived():
     plans = [Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)]
-    posterior = made_up(plans)
+    posterior = made_up_posterior(plans)
     evaluate, _ = decision(posterior)
     assert best_piloted(evaluate, posterior).settings.learning_rate == 9e-3
 
@@ -331,7 +335,7 @@ def test_gentlest_pilot_stands_for_all_where_none_lived():
 def test_best_pilot_does_not_hang_on_the_units_of_the_reward(posterior, bounds):
     evaluate, _ = decision(posterior)
     shares = best_piloted(evaluate, posterior)
-    other = made_up(bounds=bounds)
+    other = made_up_posterior(bounds=bounds)
     evaluate, _ = decision(other)
     assert best_piloted(evaluate, other).settings == shares.settings
 

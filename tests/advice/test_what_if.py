@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 from decisions import STEPS, changed, decision, timed
-from synthetic import PLANS, made_up
 
 from advisor.advice import Budget, Request, learn_cost, what_if
 from advisor.advice.evaluate import Evaluator
@@ -18,6 +17,10 @@ from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
 from advisor.forecast.target import largest_target
 from advisor.run.seed import DEFAULT_SEED
+from advisor.testing import (
+    PLANS,
+    made_up_posterior,
+)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +150,9 @@ def test_unknown_task_is_refused(posterior):
 
 
 def test_answer_comes_at_once():
-    forecaster = Forecaster(made_up(draws=2000), Target("sort", "tiny-m", 4e5), draws=4000)
+    forecaster = Forecaster(
+        made_up_posterior(draws=2000), Target("sort", "tiny-m", 4e5), draws=4000
+    )
     asked_of(forecaster)
     times = []
     for at in range(20):

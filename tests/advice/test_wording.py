@@ -10,7 +10,6 @@ import pytest
 from decisions import HOT, STEADY, changed, decision, timed, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import PLANS, Plan, made_up
 
 from advisor.advice import Cost, advise
 from advisor.advice.scenario import base_settings
@@ -18,6 +17,11 @@ from advisor.advice.wording import in_trainer_names, percent, price
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 KINDS = ["advice", "infeasible", "first_contact"]
 
@@ -93,7 +97,7 @@ def numbers(pattern, text):
 def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     said = request.getfixturevalue(kind)
     plans = [Plan()] if kind == "first_contact" else PLANS
-    posterior = made_up(plans, moved=HOT if kind == "infeasible" else None)
+    posterior = made_up_posterior(plans, moved=HOT if kind == "infeasible" else None)
     forecaster = Forecaster(posterior, said.target, seed=said.seed)
     curve = forecaster.reward(said.settings, np.arange(said.steps + 1))
     last = curve[:, -1]
@@ -169,18 +173,21 @@ GAPS = re.compile(r"\b(nan|NaN|None|inf|Infinity|null)\b|np\.|\{|\}|%%|  \n")
 
 
 QUESTIONS = {
-    "goal": (made_up, {"to_reward": 0.7, "risk": 0.2}),
+    "goal": (made_up_posterior, {"to_reward": 0.7, "risk": 0.2}),
     "share": (timed, {"to_share": 0.9}),
     "risk": (timed, {"risk": 0.1}),
     "hours": (timed, {"gpu_hours": 3.0, "weigh_pilots": True}),
-    "completions": (lambda: with_evaluations(made_up()), {"completions": 2e4}),
+    "completions": (lambda: with_evaluations(made_up_posterior()), {"completions": 2e4}),
     "no goal": (timed, {"to_reward": 0.99}),
-    "new model": (made_up, {"model": "new", "parameters": 3e6}),
-    "negative": (lambda: made_up(bounds=(-5.0, -1.0)), {}),
-    "one step": (made_up, {"steps": 1}),
-    "no step": (made_up, {"completions": 1.0}),
-    "billions": (made_up, {"completions": 5e9}),
-    "every pilot lost": (lambda: made_up([replace(plan, collapse=20) for plan in PLANS]), {}),
+    "new model": (made_up_posterior, {"model": "new", "parameters": 3e6}),
+    "negative": (lambda: made_up_posterior(bounds=(-5.0, -1.0)), {}),
+    "one step": (made_up_posterior, {"steps": 1}),
+    "no step": (made_up_posterior, {"completions": 1.0}),
+    "billions": (made_up_posterior, {"completions": 5e9}),
+    "every pilot lost": (
+        lambda: made_up_posterior([replace(plan, collapse=20) for plan in PLANS]),
+        {},
+    ),
 }
 
 
@@ -209,12 +216,12 @@ def test_check_of_gaps_rejects_one():
 
 
 def test_objective_is_said():
-    said = advise(made_up(), to_reward=0.7, risk=0.2, weigh_pilots=False, trials=40)
+    said = advise(made_up_posterior(), to_reward=0.7, risk=0.2, weigh_pilots=False, trials=40)
     wanted = (
         ", to reach a reward of 0.7 for the least, with probability 80 %, judged by the worst 20 %"
     )
     assert wanted in said.text
-    said = advise(made_up(), to_share=0.9, weigh_pilots=False, trials=40)
+    said = advise(made_up_posterior(), to_share=0.9, weigh_pilots=False, trials=40)
     assert ", to make 90 % of the gain soonest: " in said.text
 
 

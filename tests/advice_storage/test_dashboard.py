@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import optuna
 import pytest
-from synthetic import made_up
 
 from advisor.advice import advise
 from advisor.advice.search import REACHED, STABLE
+from advisor.testing import (
+    made_up_posterior,
+)
 
 TRIALS = 20
 
@@ -20,7 +22,7 @@ def test_dashboard_finds_the_study(tmp_path, kind):
     loader = pytest.importorskip("optuna_dashboard._storage_url").get_storage
     where = tmp_path / "studies"
     kept = str(where) if kind == "journal" else f"sqlite:///{where}"
-    advise(made_up(), trials=TRIALS, weigh_pilots=False, storage=kept)
+    advise(made_up_posterior(), trials=TRIALS, weigh_pilots=False, storage=kept)
     (summary,) = optuna.get_all_study_summaries(loader(kept))
     assert summary.study_name.startswith("tiny-m on sort, pilots ")
     assert summary.n_trials == TRIALS

@@ -12,18 +12,20 @@ from contextlib import contextmanager
 import optuna
 import pytest
 from sqlalchemy import create_engine, text
-from synthetic import made_up
 
 from advisor.advice import advise
 from advisor.advice.search import REACHED, STABLE
 from advisor.errors import InputError
+from advisor.testing import (
+    made_up_posterior,
+)
 
 TRIALS = 40
 LEVEL = 0.9
 
 
 def advised(url, **asked):
-    return advise(made_up(), trials=TRIALS, weigh_pilots=False, storage=url, **asked)
+    return advise(made_up_posterior(), trials=TRIALS, weigh_pilots=False, storage=url, **asked)
 
 
 def answer(advice):

@@ -181,6 +181,14 @@ BROKEN = {
         {"advisor/middle/drawing.py": "def draw(size):\n    return size\n"},
         "draw has no docstring",
     ),
+    "an export by a stub without a docstring": (
+        {
+            "advisor/__init__.py": "",
+            "advisor/__init__.pyi": "from advisor.middle import draw as draw\n",
+            "advisor/middle/drawing.py": "def draw(size):\n    return size\n",
+        },
+        "draw has no docstring",
+    ),
     "an undocumented parameter": (
         {"advisor/middle/drawing.py": DOCUMENTED.replace("size : int", "width : int")},
         "draw does not document its parameter 'size'",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from synthetic import Plan, made_up
 
 from advisor.errors import NotConvergedError
 from advisor.model.sampling import cohort_of
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 
 STUCK = "stuck"
 """Task on which no fit converges."""
@@ -27,7 +30,7 @@ def fits(monkeypatch):
         kept = {run.id for run in cohort_of(runs).runs}
         # In another order: runs must be found by their ids.
         order = sorted((run for run in runs if run.id in kept), key=lambda run: run.id)
-        posterior = made_up([_plan(run) for run in order], width=0.1, draws=100)
+        posterior = made_up_posterior([_plan(run) for run in order], width=0.1, draws=100)
         named = [
             summary.model_copy(update={"id": run.id})
             for summary, run in zip(posterior.meta.runs, order, strict=True)

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from synthetic import Plan, rising
 
 from advisor.backtesting import backtest, transfer
 from advisor.backtesting.cases import make_cases
@@ -16,6 +15,10 @@ from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
 from advisor.run.fingerprint import fingerprint
 from advisor.run.settings import PartialSettings
+from advisor.testing import (
+    Plan,
+    rising,
+)
 
 METHODS = ["advisor", "last value", "exponential", "hill", "stretched", "ensemble"]
 PLANS = [Plan(rate, group) for rate, group in ((1e-4, 8), (3e-4, 16), (1e-3, 4), (3e-3, 8))]

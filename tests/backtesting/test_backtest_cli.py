@@ -6,12 +6,15 @@ import json
 
 import numpy as np
 import pytest
-from synthetic import Plan, rising
 
 import advisor.logs
 from advisor.backtesting import backtest, transfer
 from advisor.backtesting.figure import draw_backtest
 from advisor.cli.app import main
+from advisor.testing import (
+    Plan,
+    rising,
+)
 
 RATES = np.geomspace(1e-4, 1e-3, 4)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic import Plan, rising
 
 from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS, SAME_SCALE, make_cases
+from advisor.testing import (
+    Plan,
+    rising,
+)
 
 
 def finished(count, rows=100, plan=None, path=None, prefix="run", **updates):

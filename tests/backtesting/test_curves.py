@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic import Plan, rising
 
 from advisor.backtesting.cases import Case, make_cases
 from advisor.backtesting.curves import CURVES, DRAWS, ENSEMBLE, curve_fit, ensemble, last_value
+from advisor.testing import (
+    Plan,
+    rising,
+)
 
 # start, plateau, log time and shape relative to the last of the steps seen
 THETA = {

@@ -6,10 +6,13 @@ import time
 
 import numpy as np
 import pytest
-from synthetic import Plan, rising
 
 from advisor.backtesting import backtest
 from advisor.errors import InputError
+from advisor.testing import (
+    Plan,
+    rising,
+)
 
 MOST_SECONDS = 60
 """For four runs of ten thousand steps; a quiet machine with two cores takes a tenth of it."""

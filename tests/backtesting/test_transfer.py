@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up, rising
 
 from advisor.backtesting import transfer
 from advisor.backtesting.transfer import ELSEWHERE
@@ -15,6 +14,11 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import new_run_reward
 from advisor.model.sampling import Sampling
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 METHODS = [
     "advisor",
@@ -193,7 +197,7 @@ def forecast(plan, posterior=None, target=TARGET, **options):
 
 def moved_to(population=NEVER):
     """A posterior in which no run collapses, but for what is said."""
-    return made_up(PILOTS, width=0.05, draws=2000, moved={**NEVER, **population})
+    return made_up_posterior(PILOTS, width=0.05, draws=2000, moved={**NEVER, **population})
 
 
 def test_forecast_is_the_expected_reward_with_noise():
@@ -242,7 +246,7 @@ def test_a_model_without_pilots_is_less_certain():
 
 def test_forecasts_repeat_and_stay_within_bounds():
     plan = Plan(3e-4, 8)
-    posterior = made_up(PILOTS, bounds=(-2.0, 6.0), draws=200)
+    posterior = made_up_posterior(PILOTS, bounds=(-2.0, 6.0), draws=200)
     one, two, other = (forecast(plan, posterior, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, two)
     assert np.any(one != other)

@@ -13,7 +13,6 @@ from typing import Any
 import h5netcdf
 import pytest
 import yaml
-from synthetic import PLANS, made_up
 from trainers.launched import words_of
 
 import advisor.reporting
@@ -25,6 +24,10 @@ from advisor.logfiles.log_file import on_disk
 from advisor.model.posterior import SCHEMA
 from advisor.model.storage import META
 from advisor.study.study import MANIFEST, Study
+from advisor.testing import (
+    PLANS,
+    made_up_posterior,
+)
 from advisor.trainers.openrlhf import keys as openrlhf
 from advisor.trainers.trl import keys as trl
 from advisor.trainers.verl import keys as verl
@@ -63,18 +66,18 @@ def study_of(folder: Path, posterior: Any, **asked: Any) -> Path:
 @pytest.fixture(scope="session")
 def infeasible(tmp_path_factory):
     folder = tmp_path_factory.mktemp("infeasible") / "study"
-    return study_of(folder, made_up(), level=0.99999, seed=3)
+    return study_of(folder, made_up_posterior(), level=0.99999, seed=3)
 
 
 @pytest.fixture(scope="session")
 def lifeless(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lifeless") / "study"
-    return study_of(folder, made_up(moved=NOTHING_LIVES), weigh_pilots=False)
+    return study_of(folder, made_up_posterior(moved=NOTHING_LIVES), weigh_pilots=False)
 
 
 @pytest.fixture(scope="session")
 def first_contact(tmp_path_factory):
-    return study_of(tmp_path_factory.mktemp("contact") / "study", made_up(PLANS[:1]))
+    return study_of(tmp_path_factory.mktemp("contact") / "study", made_up_posterior(PLANS[:1]))
 
 
 @pytest.fixture

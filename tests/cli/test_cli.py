@@ -8,12 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from synthetic import made_up
 
 import advisor.forecast.fit
 import advisor.reporting
 from advisor.cli.app import main
 from advisor.logs import demo_folder
+from advisor.testing import (
+    made_up_posterior,
+)
 
 SIDECAR = """
 [defaults]
@@ -158,7 +160,9 @@ def unfitted(monkeypatch):
 @pytest.fixture
 def fitted(monkeypatch):
     """A posterior of smooth made-up pilots, of the demo's task and models, without step times."""
-    monkeypatch.setattr(advisor.forecast.fit, "fit", lambda *arguments, **options: made_up())
+    monkeypatch.setattr(
+        advisor.forecast.fit, "fit", lambda *arguments, **options: made_up_posterior()
+    )
 
 
 @pytest.mark.parametrize(

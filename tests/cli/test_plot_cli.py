@@ -6,19 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import made_up
 
 import advisor.reporting
 from advisor.advice import advise
 from advisor.cli.app import main
 from advisor.reporting import FIGURES
 from advisor.study.study import Study
+from advisor.testing import (
+    made_up_posterior,
+)
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plot") / "study"
-    posterior = made_up()
+    posterior = made_up_posterior()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(advisor.reporting, "plot", lambda *_, **__: None)
         patch.setattr(advisor.reporting, "report", lambda *_, **__: None)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic import Plan, rising
 
 from advisor.run.fingerprint import fingerprint
+from advisor.testing import (
+    Plan,
+    rising,
+)
 
 
 def noisy(seed=0, plan=None, rows=100):

@@ -14,7 +14,12 @@ from cohorts import (
     random_point,
     simulated,
 )
-from synthetic import PLANS, Plan, made_up
+
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
 sys.path.insert(0, str(FOLDER))
@@ -150,7 +155,7 @@ def test_prior_draws_have_the_moments_of_the_preset_at_the_anchors(preset, name)
 
 def test_posterior_tells_its_draws_as_the_priors_speak_of_them():
     plans = (*PLANS, Plan(task="mod"), Plan(1e-3, task="mod"))
-    posterior = made_up(plans, width=1.0, draws=2000, is_prior=True)
+    posterior = made_up_posterior(plans, width=1.0, draws=2000, is_prior=True)
     assert len(posterior.meta.tasks) == 2
     for name in NAMES:
         prior = getattr(posterior.meta.priors, name.replace(".", "_"))

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
-from synthetic import PLANS, Plan, Truth, made_up, prior_means, rising
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward
 from advisor.model.parameters import RUN_EFFECTS
+from advisor.testing import (
+    PLANS,
+    Plan,
+    Truth,
+    made_up_posterior,
+    prior_means,
+    rising,
+)
 from advisor.theory import policy_steps
 
 QUIET = {"log_misfit": -30.0, "log_noise_scale": -30.0}
@@ -49,12 +56,12 @@ def with_luck(posterior, index, luck):
 @pytest.fixture(scope="module")
 def certain():
     """Posterior of one point, but for the luck of the runs, and nothing that wanders."""
-    return made_up(RUNS, width=0.0, moved={**STILL, **MINE, **LEVELS, **QUIET})
+    return made_up_posterior(RUNS, width=0.0, moved={**STILL, **MINE, **LEVELS, **QUIET})
 
 
 @pytest.fixture(scope="module")
 def noisy():
-    return made_up(RUNS, width=0.0, moved={**STILL, **MINE, **LEVELS}, draws=4000)
+    return made_up_posterior(RUNS, width=0.0, moved={**STILL, **MINE, **LEVELS}, draws=4000)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +152,8 @@ def test_spread_of_a_forecast_is_that_of_the_wander_and_of_finite_batches(noisy,
 def test_forecast_is_in_reward_units_and_stays_within_them():
     moved = {**STILL, **MINE, **LEVELS, "log_misfit": 0.0}
     unit, wide = (
-        made_up(RUNS, width=0.0, moved=moved, bounds=bounds) for bounds in ((0, 1), (-2, 6))
+        made_up_posterior(RUNS, width=0.0, moved=moved, bounds=bounds)
+        for bounds in ((0, 1), (-2, 6))
     )
     for index in (0, DEAD):
         plan = RUNS[index]
@@ -215,7 +223,7 @@ def test_collapsed_run_that_gets_nothing_right_may_stay_at_nothing(noisy):
 
 def test_nothing_right_in_few_completions_says_less(noisy):
     few = Plan(3e-3, 2, prompts=1.0, collapse=25)
-    posterior = made_up([RUNS[0], RUNS[1], few], width=0.0, draws=4000)
+    posterior = made_up_posterior([RUNS[0], RUNS[1], few], width=0.0, draws=4000)
     found = begun_run_reward(posterior, 2, few.run(np.zeros(24)), np.arange(50, 60), draws=8000)
     # Five rows of two completions: half a success in eleven trials.
     odds = log_odds(0.5 / 11) + FALLEN_SPREAD * norm.ppf((np.arange(1000) + 0.5) / 1000)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import Plan, rising
 
 from advisor.errors import InputError
 from advisor.model.cohort import (
@@ -20,6 +19,10 @@ from advisor.model.cohort import (
     clock_table,
 )
 from advisor.model.sampling import cohort_of
+from advisor.testing import (
+    Plan,
+    rising,
+)
 from advisor.theory import policy_steps, schedule_factors
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)

@@ -8,17 +8,20 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up
 
 from advisor.findings.design import ALIASED, FACTORS, SIZE, design_check, informed_share
 from advisor.model.equations import LAWS
 from advisor.model.posterior import MIN_SIZES
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3)
 
 
 def checks(*plans):
-    return {check.factor: check for check in design_check(made_up(plans, draws=3).meta)}
+    return {check.factor: check for check in design_check(made_up_posterior(plans, draws=3).meta)}
 
 
 def test_crossed_factors_are_varied():
@@ -157,7 +160,7 @@ def test_nothing_is_told_where_every_run_collapsed_at_once():
 
 
 def test_check_works_from_a_saved_posterior(tmp_path):
-    posterior = made_up()
+    posterior = made_up_posterior()
     posterior.save(tmp_path / "posterior.nc")
     assert design_check(type(posterior).load(tmp_path / "posterior.nc").meta) == design_check(
         posterior.meta
@@ -166,7 +169,8 @@ def test_check_works_from_a_saved_posterior(tmp_path):
 
 def test_informed_share_is_what_the_width_leaves():
     found = [
-        informed_share(made_up(width=width, draws=4000, is_prior=True)) for width in (0.1, 0.5, 1.0)
+        informed_share(made_up_posterior(width=width, draws=4000, is_prior=True))
+        for width in (0.1, 0.5, 1.0)
     ]
     for share, width in zip(found, (0.1, 0.5, 1.0), strict=True):
         # The variance of 8,000 draws has a relative sd of sqrt(2 / 8,000) = .016.
@@ -177,7 +181,7 @@ def test_informed_share_is_what_the_width_leaves():
 
 
 def test_informed_share_covers_every_term_of_the_laws():
-    share = informed_share(made_up(moved={"rate.group_size": 0.4}))
+    share = informed_share(made_up_posterior(moved={"rate.group_size": 0.4}))
     terms = {f"{law}.{term}" for law, names in LAWS.items() for term in names}
     assert set(share) == terms | {"curvature_exponent"}
     assert share["rate.group_size"] == 1.0

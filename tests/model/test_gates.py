@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up
 
 from advisor.findings.gates import CONTRACTED, FARTHEST, PLATEAU_WIDTH, TIMESCALE_FACTOR, gate
 from advisor.model.priors.loader import NormalPrior
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 
 Z80 = 1.2815516
 """Normal quantile at the end of the central 80 % interval."""
@@ -52,7 +55,7 @@ def even(middle, width, size):
 
 def gated(plateau_width=0.05, stiffness_factor=1.2, *, priors=None, draws=200, plans=(PILOT,)):
     """Gate of one group whose draws have the given widths."""
-    base = made_up(plans, width=0.0, moved={"start_logit": -1.4}, draws=draws)
+    base = made_up_posterior(plans, width=0.0, moved={"start_logit": -1.4}, draws=draws)
     plateau = even(0.6, plateau_width, 2 * draws)
     log_stiffness = even(np.log(0.02), np.log(stiffness_factor), 2 * draws)
     return gate(posed(base, priors, plateau=plateau, stiffness=np.exp(log_stiffness)))[0]
@@ -110,7 +113,9 @@ def test_timescale_that_the_prior_knew_is_not_told_by_pilots(sd):
 
 def test_little_headroom_is_not_a_plateau_told():
     narrow = even(0.985, 0.02, 400)
-    high, low = (made_up((PILOT,), width=0.0, moved={"start_logit": at}) for at in (3.5, -1.4))
+    high, low = (
+        made_up_posterior((PILOT,), width=0.0, moved={"start_logit": at}) for at in (3.5, -1.4)
+    )
     assert not gate(posed(high, plateau=narrow))[0].plateau.is_identified
     assert gate(posed(low, plateau=narrow))[0].plateau.is_identified
 
@@ -180,7 +185,7 @@ def test_contraction_is_measured_against_the_interval_of_the_prior():
 
 def test_bound_and_slope_are_quantiles_of_the_draws():
     rng = np.random.default_rng(zlib.crc32(b"bound and slope"))
-    base = made_up((PILOT,), width=0.0, moved={"start_logit": -1.4}, draws=500)
+    base = made_up_posterior((PILOT,), width=0.0, moved={"start_logit": -1.4}, draws=500)
     plateau, stiffness = rng.uniform(0.3, 1.0, 1000), np.exp(rng.normal(-4, 1, 1000))
     found = gate(posed(base, plateau=plateau, stiffness=stiffness))[0]
     assert np.mean(plateau > found.bound) == pytest.approx(0.9, abs=0.002)
@@ -196,7 +201,7 @@ def test_bound_and_slope_are_quantiles_of_the_draws():
 def test_verdicts_do_not_depend_on_the_reward_unit():
     def found(bounds):
         low, high = bounds
-        base = made_up((PILOT,), width=0.0, bounds=bounds, draws=200)
+        base = made_up_posterior((PILOT,), width=0.0, bounds=bounds, draws=200)
         plateau = low + (high - low) * even(0.6, 0.18, 400)
         return gate(posed(base, plateau=plateau))[0]
 
@@ -219,7 +224,7 @@ def lacking(plans=(PILOT,), *, time=200.0, plateau_width=0.5, **moved):
         "start_logit": -1.4,
         **{name.replace("__", "."): value for name, value in moved.items()},
     }
-    base = made_up(plans, width=0.0, moved=sure, draws=50)
+    base = made_up_posterior(plans, width=0.0, moved=sure, draws=50)
     stiffness = even(-np.log(time), 2 * np.log(TIMESCALE_FACTOR), 100)
     plateau = even(0.6, plateau_width, 100)
     return gate(posed(base, plateau=plateau, stiffness=np.exp(stiffness)))
@@ -243,7 +248,9 @@ def test_long_tail_and_slow_optimizer_need_more_steps():
 
 
 def test_uncertain_timescale_widens_the_answer():
-    base = made_up((PILOT,), width=0.0, moved={**ONE_MODE, "start_logit": -1.4}, draws=500)
+    base = made_up_posterior(
+        (PILOT,), width=0.0, moved={**ONE_MODE, "start_logit": -1.4}, draws=500
+    )
     rng = np.random.default_rng(zlib.crc32(b"uncertain timescale"))
     slopes = base.draws["log_slope"] + rng.normal(0, 0.8, base.draws["log_slope"].shape)
     unsure = posed(base, plateau=even(0.6, 0.5, 1000))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
 from scipy.special import expit
-from synthetic import Plan
 
 from advisor.model.families import FAMILIES
 from advisor.model.fast.density import log_density, natural, pack, sampled
@@ -25,6 +24,9 @@ from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
 from advisor.model.parameters import POPULATION
 from advisor.model.sampling import cohort_of
+from advisor.testing import (
+    Plan,
+)
 
 NAMES = ("population", "task_level", "start_logit", "group_offset", "run_offset")
 HELD = [POPULATION.index(name) for name in SPREADS]

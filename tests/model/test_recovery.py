@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from synthetic import PRESET, Plan, Truth, prior_means, simulate
 
 from advisor.advice import advise
 from advisor.forecast.fit import fit
@@ -22,6 +21,15 @@ from advisor.model.cohort import Reference
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT, Sampling
+from advisor.testing import (
+    Plan,
+    Truth,
+    prior_means,
+    simulate_run,
+)
+from advisor.testing.simulate import (
+    PRESET,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -84,7 +92,7 @@ TRUTH = Truth(
 @pytest.fixture(scope="module")
 def whole_runs():
     rng = np.random.default_rng(62)
-    return [simulate(TRUTH, plan, rng, f"run{i}") for i, plan in enumerate(PLANS)]
+    return [simulate_run(TRUTH, plan, rng, f"run{i}") for i, plan in enumerate(PLANS)]
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +267,7 @@ def test_another_cohort_has_its_own_levels_and_a_seed_its_own_draws(posterior):
     """Fewer runs, other lengths and another truth, in the same process."""
     other = replace(TRUTH, start_logit={"tiny-s": 0.5, "tiny-m": -2.5})
     rng, plans = np.random.default_rng(63), [replace(PLANS[i], steps=70) for i in (0, 1, 5, 6, 8)]
-    runs = [simulate(other, plan, rng, f"other{i}") for i, plan in enumerate(plans)]
+    runs = [simulate_run(other, plan, rng, f"other{i}") for i, plan in enumerate(plans)]
     found = fit(runs, priors=PRESET, sampling=BRIEF)
     assert len(found.meta.runs) == 5
     level = found.draws["start_logit"].mean(axis=(0, 1))

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import PLANS, Plan, made_up
 
 from advisor.findings.sensitivity import (
     SENSITIVE,
@@ -16,6 +15,11 @@ from advisor.findings.sensitivity import (
     log_prior,
     prior_sensitivity,
     sensitive_lines,
+)
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
 )
 
 NAME = "curvature_exponent"
@@ -28,7 +32,7 @@ def conjugate(informed, away, draws=10000):
     ``informed`` is the share of the information that the data hold, ``away`` how far they lie from
     the prior's mean in prior standard deviations. Mean and sd under a power of the prior come too.
     """
-    posterior = made_up(width=0.0, draws=draws // 2)
+    posterior = made_up_posterior(width=0.0, draws=draws // 2)
     prior = posterior.meta.priors.curvature_exponent
     data_precision = informed / (1 - informed) / prior.sd**2
 
@@ -112,7 +116,7 @@ def test_sign_scale_and_shift_of_a_quantity_do_not_matter():
 
 
 def test_chance_alone_is_taken_off():
-    posterior = made_up(width=1.0, draws=800, is_prior=True)
+    posterior = made_up_posterior(width=1.0, draws=800, is_prior=True)
     rng = np.random.default_rng(zlib.crc32(b"chance alone"))
     null = {str(index): rng.standard_normal(1600) for index in range(60)}
     found = prior_sensitivity(posterior, {**null, "prior": posterior.flat("hazard.size")})
@@ -124,7 +128,7 @@ def test_chance_alone_is_taken_off():
 
 
 def test_certain_quantity_does_not_move():
-    posterior = made_up(width=1.0, draws=50)
+    posterior = made_up_posterior(width=1.0, draws=50)
     assert prior_sensitivity(posterior, {"q": np.full(100, 0.7)}) == {"q": 0.0}
 
 
@@ -142,7 +146,7 @@ def spoken_of(posterior):
 
 
 def test_log_prior_counts_every_scaled_prior_once_and_no_offset():
-    posterior = made_up((*PLANS, Plan(task="mod")), width=1.0, draws=20, is_prior=True)
+    posterior = made_up_posterior((*PLANS, Plan(task="mod")), width=1.0, draws=20, is_prior=True)
     assert len(posterior.meta.tasks) == 2
     base, spoken = log_prior(posterior), spoken_of(posterior)
     priors = posterior.meta.priors
@@ -164,7 +168,7 @@ def test_log_prior_counts_every_scaled_prior_once_and_no_offset():
 
 
 def test_deciding_numbers_have_the_names_of_the_table():
-    posterior = made_up()
+    posterior = made_up_posterior()
     found = deciding_numbers(posterior)
     assert set(posterior.table.index) < set(found)
     assert {"hazard level", "hazard exponent of epochs"} < set(found)

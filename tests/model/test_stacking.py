@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import norm
-from synthetic import Plan, made_up, rising
 
 from advisor.errors import InputError
 from advisor.forecast.fit import fit
@@ -16,6 +15,11 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.families import FAMILIES
 from advisor.model.posterior import mix
 from advisor.model.stacking import held_out_scores, mixed, shares, stacked_weights
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=60)
 
@@ -108,9 +112,9 @@ def test_mixture_takes_draws_by_weight_and_evenly():
 
 
 def test_mixed_posterior_holds_both_families_and_the_worst_figures():
-    one = made_up(seed=1)
+    one = made_up_posterior(seed=1)
     diagnostics = {"population": (np.array([1.009]), np.array([450.0]))}
-    other = made_up(seed=2, family=FAMILIES["oscillator"], diagnostics=diagnostics)
+    other = made_up_posterior(seed=2, family=FAMILIES["oscillator"], diagnostics=diagnostics)
     both = mix([one, other], {"spectrum": 0.7, "oscillator": 0.3})
     assert both.meta.families == {"spectrum": 0.7, "oscillator": 0.3}
     assert both.flat("is_oscillator").mean() == pytest.approx(0.3)
@@ -129,7 +133,10 @@ def test_mixed_posterior_holds_both_families_and_the_worst_figures():
 
 
 def test_forecast_of_a_mixture_is_that_of_each_draws_own_family():
-    one, other = made_up(width=0.0), made_up(width=0.0, family=FAMILIES["oscillator"])
+    one, other = (
+        made_up_posterior(width=0.0),
+        made_up_posterior(width=0.0, family=FAMILIES["oscillator"]),
+    )
     both = mix([one, other], {"spectrum": 0.5, "oscillator": 0.5})
     target, steps = Target("sort", "tiny-s", 1e5), [5, 20, 60]
     curves = [

@@ -7,7 +7,6 @@ import json
 import h5netcdf
 import numpy as np
 import pytest
-from synthetic import PLANS, PRESET, Plan, cohort_of_plans, made_up, raw_draws, rising
 
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
@@ -29,11 +28,24 @@ from advisor.model.sampling import (
     cohort_of,
 )
 from advisor.model.storage import META
+from advisor.testing import (
+    PLANS,
+    Plan,
+    cohort_of_plans,
+    made_up_posterior,
+    rising,
+)
+from advisor.testing.posteriors import (
+    raw_draws,
+)
+from advisor.testing.simulate import (
+    PRESET,
+)
 
 
 @pytest.fixture(scope="module")
 def posterior():
-    return made_up()
+    return made_up_posterior()
 
 
 @pytest.fixture
@@ -64,7 +76,7 @@ def test_round_trip_keeps_every_bit(posterior, saved):
 
 
 def test_saving_again_replaces_the_file(posterior, saved):
-    made_up(PLANS[:2]).save(saved)
+    made_up_posterior(PLANS[:2]).save(saved)
     assert len(Posterior.load(saved).meta.runs) == 2
     posterior.save(saved)
     assert Posterior.load(saved).meta == posterior.meta
@@ -146,7 +158,7 @@ def test_netcdf_of_others_is_refused(tmp_path):
 def test_named_draws_are_those_that_were_sampled():
     cohort, priors = cohort_of_plans(), load_priors(PRESET)
     raw = raw_draws(cohort, priors, np.random.default_rng(1), 200, 0.3, {})
-    posterior = made_up(seed=1)
+    posterior = made_up_posterior(seed=1)
     for index, name in enumerate(POPULATION):
         np.testing.assert_array_equal(posterior.draws[name], raw["population"][..., index])
     for index, name in enumerate(("headroom_logit", "log_slope", "log_onset")):
@@ -165,7 +177,7 @@ def test_named_draws_are_those_that_were_sampled():
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-2.0, 6.0)])
 def test_levels_are_in_reward_units(bounds):
-    posterior = made_up(bounds=bounds)
+    posterior = made_up_posterior(bounds=bounds)
     low, high = bounds
     start = 1 / (1 + np.exp(-posterior.draws["start_logit"]))
     np.testing.assert_allclose(posterior.draws["start"], low + (high - low) * start)
@@ -193,7 +205,7 @@ def test_levels_are_in_reward_units(bounds):
 
 
 def test_text_of_one_pilot_is_in_the_singular():
-    line = describe(made_up([Plan()])).splitlines()[0]
+    line = describe(made_up_posterior([Plan()])).splitlines()[0]
     assert line.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
 
 
@@ -203,11 +215,13 @@ FINE = {name: (np.array([1.001]), np.array([900.0])) for name in shapes_of(Shape
 
 
 def diagnosed(name, rhat, ess):
-    return made_up(diagnostics={**FINE, name: (np.array([1.001, rhat]), np.array([900.0, ess]))})
+    return made_up_posterior(
+        diagnostics={**FINE, name: (np.array([1.001, rhat]), np.array([900.0, ess]))}
+    )
 
 
 def test_gate_lets_converged_draws_pass():
-    assert gate(made_up()) is None
+    assert gate(made_up_posterior()) is None
     assert gate(diagnosed("run_offset", RHAT_LIMIT - 1e-4, ESS_LIMIT + 1)) is None
 
 
@@ -229,11 +243,11 @@ def test_gate_stops_divergences():
     diverging = np.zeros((2, 2000))
     diverging[0, :32] = 1
     steps = np.full((2, 2000), 7.0)
-    posterior = made_up(statistics={"diverging": diverging, "n_steps": steps})
+    posterior = made_up_posterior(statistics={"diverging": diverging, "n_steps": steps})
     assert gate(posterior) == "0.8% of the draws diverged"
     diverging[0, round(DIVERGENT_SHARE * 4000) :] = 0
     assert diverging.sum() > 0
-    assert gate(made_up(statistics={"diverging": diverging, "n_steps": steps})) is None
+    assert gate(made_up_posterior(statistics={"diverging": diverging, "n_steps": steps})) is None
 
 
 @pytest.mark.smoke

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cohorts import PRIORS, simulated, without_bins
-from synthetic import PLANS, Plan, cohort_of_plans, rising, wandering
 
 from advisor.model import equations as eq
 from advisor.model.families import FAMILIES, PINNED_SD, SPECTRUM
@@ -17,6 +16,15 @@ from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.priors import Priors
 from advisor.model.sampling import cohort_of
+from advisor.testing import (
+    PLANS,
+    Plan,
+    cohort_of_plans,
+    rising,
+)
+from advisor.testing.simulate import (
+    wandering,
+)
 
 # Data ------------------------------------------------------------------------------------------
 

@@ -6,18 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import PLANS, Plan, made_up
 
 from advisor.findings.design import design_check
 from advisor.findings.gates import gate
 from advisor.findings.text import describe
 from advisor.model.families import FAMILIES
 from advisor.model.posterior import mix
+from advisor.testing import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 
 @pytest.fixture(scope="module")
 def posterior():
-    return made_up()
+    return made_up_posterior()
 
 
 def told(posterior, **updates):
@@ -32,7 +36,7 @@ def test_text_opens_with_what_was_piloted(posterior):
         "5 pilots of 2 model-task pairs, 1 of which collapsed. At learning rate "
         f"{reference.learning_rate:.2g}, group size {reference.group_size:.3g}:"
     )
-    one = describe(made_up([Plan()])).splitlines()[0]
+    one = describe(made_up_posterior([Plan()])).splitlines()[0]
     assert one.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
 
 
@@ -60,9 +64,9 @@ def test_exponents_are_said_with_their_intervals(posterior):
 
 def test_curve_is_named_where_it_is_not_the_usual_one(posterior):
     assert "Curve" not in describe(posterior)
-    assert "Curve: the Hill curve." in describe(made_up(family=FAMILIES["hill"]))
+    assert "Curve: the Hill curve." in describe(made_up_posterior(family=FAMILIES["hill"]))
     both = describe(
-        mix([posterior, made_up(family=FAMILIES["hill"])], {"spectrum": 0.9, "hill": 0.1})
+        mix([posterior, made_up_posterior(family=FAMILIES["hill"])], {"spectrum": 0.9, "hill": 0.1})
     )
     assert (
         "Curves by weight: the oscillator over a spectrum of stiffness 0.90, the Hill curve 0.10."
@@ -86,6 +90,8 @@ def test_held_out_rewards_are_said_of_the_group_that_logged_them(posterior):
 
 def test_what_rests_on_the_priors_is_named():
     """A posterior as wide as its prior moves with it; a narrow one does not."""
-    wide, narrow = (describe(made_up(PLANS, width=width, draws=1000)) for width in (1.0, 0.02))
+    wide, narrow = (
+        describe(made_up_posterior(PLANS, width=width, draws=1000)) for width in (1.0, 0.02)
+    )
     assert "Would move with the priors (power scaling): " in wide
     assert "Would move with the priors" not in narrow

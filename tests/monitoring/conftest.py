@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic import made_up
 from watched import PLAN, PLANS
+
+from advisor.testing import (
+    made_up_posterior,
+)
 
 
 @pytest.fixture(scope="session")
 def posterior():
-    return made_up(PLANS, draws=500, width=0.15)
+    return made_up_posterior(PLANS, draws=500, width=0.15)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic import PRESET, Plan, made_up
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.laplace import COPIES, residuals_of, run_effects
@@ -16,6 +15,13 @@ from advisor.model.fast import kernel
 from advisor.model.fast.tables import data_of
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import load_priors
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
+from advisor.testing.simulate import (
+    PRESET,
+)
 
 PLAN = Plan(3e-4, 8, 4, lag=2.0, steps=60, schedule="linear", warmup=5)
 TARGET = Target("sort", "tiny-s", 1e5)
@@ -37,7 +43,7 @@ def parts(posterior, run):
 
 @pytest.mark.parametrize("family", ["spectrum", "oscillator"])
 def test_the_likelihood_is_that_of_the_sampler(family):
-    posterior = made_up([PLAN], draws=10, family=FAMILIES[family])
+    posterior = made_up_posterior([PLAN], draws=10, family=FAMILIES[family])
     run = logged()
     observed, laws, residuals = parts(posterior, run)
     rng = np.random.default_rng(3)
@@ -79,7 +85,7 @@ def test_the_likelihood_is_that_of_the_sampler(family):
 
 
 def test_laplace_with_importance_integrates_the_luck_out():
-    posterior = made_up([PLAN], draws=5)
+    posterior = made_up_posterior([PLAN], draws=5)
     observed, laws, residuals = parts(posterior, logged())
     rng = np.random.default_rng(0)
     many = 20000
@@ -106,7 +112,7 @@ def test_the_luck_follows_the_rows(kind):
     spreads = dict.fromkeys(
         ("log_run_plateau_spread", "log_run_rate_spread", "log_run_shape_spread"), -0.5
     )
-    posterior = made_up(
+    posterior = made_up_posterior(
         [PLAN], draws=50, width=0.0, moved={**spreads, "log_misfit": -5.0, "log_slope": -1.5}
     )
     noise = np.random.default_rng(0).standard_normal((3, COPIES // 2, 100))

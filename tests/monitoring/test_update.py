@@ -6,13 +6,16 @@ import time
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up
 from watched import PLAN
 
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.observed_run import observe
 from advisor.monitoring import Watch
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 
 TARGET = Target("sort", "tiny-s", 1e5)
 END = 100
@@ -100,7 +103,7 @@ def test_the_target_is_reached_or_not(posterior, rows):
 
 
 def test_what_no_pilot_resembles_asks_for_a_new_fit():
-    posterior = made_up([PLAN], draws=500, width=0.05)
+    posterior = made_up_posterior([PLAN], draws=500, width=0.05)
     usual = 0.7 - 0.55 * np.exp(-np.arange(60) / 15)
     odd = np.where(np.arange(60) < 30, 0.05, 0.95)
     watch = Watch(posterior, planned_steps=END)
@@ -108,7 +111,7 @@ def test_what_no_pilot_resembles_asks_for_a_new_fit():
 
 
 def test_living_on_speaks_for_stability():
-    posterior = made_up([PLAN], draws=500, moved={"hazard.level": -4.0})
+    posterior = made_up_posterior([PLAN], draws=500, moved={"hazard.level": -4.0})
     watch = Watch(posterior, planned_steps=END)
     run = PLAN.run(0.8 - 0.6 * np.exp(-np.arange(END) / 20))
     risks = [watch.update(run.before(seen)).p_unstable for seen in (10, 50, 90)]
@@ -183,14 +186,14 @@ def test_a_run_without_names_is_taken_for_the_only_one(posterior):
     update = Watch(posterior, planned_steps=END).update(run)
     assert (update.task, update.model) == ("sort", "tiny-s")
     assert "taken for" in update.notes[0]
-    several = made_up(draws=20)
+    several = made_up_posterior(draws=20)
     with pytest.raises(InputError, match="Give `task` and `model`"):
         Watch(several, planned_steps=END).update(run)
 
 
 def test_a_larger_model_than_any_pilot_is_forecast_and_learned_from():
     # Pilots on small models, the run on a large one: what the advice is for.
-    several = made_up(draws=400)
+    several = made_up_posterior(draws=400)
     plan = Plan(3e-4, 8, 2, steps=100, model="large", parameters=1e7)
     watch = Watch(several, planned_steps=END)
     few = watch.update(plan.run(np.linspace(0.2, 0.25, 6)))

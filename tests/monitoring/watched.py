@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from synthetic import Plan
+from advisor.testing import (
+    Plan,
+)
 
 PLAN = Plan(3e-4, 8, 2, steps=100)
 PLANS = (PLAN, Plan(1e-3, 16, 4), Plan(1e-4, 16, 1), Plan(3e-3, 8, 2, collapse=25))

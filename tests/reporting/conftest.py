@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import pytest
 
 from advisor.advice import Budget, CostModel, Objective, Recommendation
@@ -16,38 +13,21 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
-from advisor.model import equations as eq
-from advisor.model.cohort import Reference
-from advisor.model.parameters import LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.posterior import Convergence, Meta, Posterior, Provenance, RunSummary
+from advisor.model.posterior import Posterior
 from advisor.model.priors import load_priors
 from advisor.run.settings import PartialSettings, Settings
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 from advisor.trainers.registry import recipes as trainer_recipes
 
-CHAINS, DRAWS = 2, 150
-WIDTH = 0.3
-"""Standard deviation of a made-up posterior over that of its prior."""
-
-
-@dataclass(frozen=True)
-class Pilot:
-    """A pilot to make up; ``collapse`` is the step at which it collapsed."""
-
-    learning_rate: float
-    group_size: int = 8
-    minibatches: int = 1
-    epochs: int = 1
-    model: str = "tiny-s"
-    parameters: float = 1e5
-    task: str = "sort"
-    steps: int = 60
-    collapse: float | None = None
-
+Pilot = Plan
 
 PILOTS = (
     Pilot(1e-4, 16, 2),
     Pilot(3e-4, 8, 8),
-    Pilot(3e-3, 8, 2, collapse=7.0),
+    Pilot(3e-3, 8, 2, collapse=7),
     Pilot(3e-4, 16, 1, 2, model="tiny-m", parameters=4e5),
     Pilot(1e-3, 32, 4, model="tiny-m", parameters=4e5),
 )
@@ -73,115 +53,15 @@ def make_posterior(
     ceiling: float = 1.0,
     moved: dict[str, float] | None = None,
 ) -> Posterior:
-    """Draws around the prior means (shifted by ``moved``), with the shapes that a fit leaves."""
-    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    """Posterior made up around the middle of the priors, shifted by ``moved``."""
     priors = load_priors("small_models")
-    groups = tuple(dict.fromkeys((p.task, p.model) for p in pilots))
-    tasks = tuple(dict.fromkeys(task for task, _ in groups))
-    sizes = tuple(next(p.parameters for p in pilots if (p.task, p.model) == g) for g in groups)
-    of = tuple(tasks.index(task) for task, _ in groups)
-    reference = Reference(
-        *(
-            float(np.exp(np.mean(np.log([getattr(p, key) for p in pilots]))))
-            for key in ("learning_rate", "group_size")
-        ),
-        16.0,
-        float(np.exp(np.mean(np.log(sizes)))),
-    )
-
-    def draw(key: str, *shape: int) -> Any:
-        prior = getattr(priors, key.replace(".", "_"))
-        mean = prior.mean + (moved or {}).get(key, 0.0)
-        return mean + WIDTH * prior.sd * rng.standard_normal((CHAINS, DRAWS, *shape))
-
-    draws = {key: draw(key) for key in POPULATION}
-    draws |= {key: draw(key, len(tasks)) for key in LEVELS[:3]}
-    draws |= {key: draw(key, len(groups)) for key in LEVELS[3:]}
-    draws["is_oscillator"] = np.zeros((CHAINS, DRAWS))
-    for key in ("group_offset.headroom", "group_offset.stiffness"):
-        draws[key] = WIDTH * rng.standard_normal((CHAINS, DRAWS, len(groups)))
-    for key in RUN_EFFECTS:
-        draws[key] = WIDTH * rng.standard_normal((CHAINS, DRAWS, len(pilots)))
-    level = eq.group_level(
-        {key: draws[key][..., None] for key in POPULATION},
-        draws["headroom_logit"][..., list(of)],
-        draws["log_slope"][..., list(of)],
-        draws["start_logit"],
-        draws["group_offset.headroom"],
-        draws["group_offset.stiffness"],
-        np.log(np.array(sizes) / reference.parameters),
-    )
-    scale = ceiling - floor
-    draws["start"] = floor + scale * level.start
-    population = {key: draws[key][..., None] for key in POPULATION}
-    log_parameters = np.log(np.array(sizes) / reference.parameters)
-    draws["plateau"] = floor + scale * eq.reference_plateau(population, level, log_parameters)
-    draws["stiffness"] = np.exp(level.log_stiffness)
-
-    bins = [np.linspace(2, p.collapse or p.steps - 1, 6 if p.collapse else 20) for p in pilots]
-    curve = [
-        np.where(p.collapse is None, 0.8 - 0.7 * np.exp(-step / 20), 0.1)
-        for p, step in zip(pilots, bins, strict=True)
-    ]
-    noise = 0.02 * rng.standard_normal(sum(step.size for step in bins))
-    meta = Meta(
-        tasks=tasks,
-        groups=groups,
-        group_parameters=sizes,
-        task_of_group=of,
-        reference=reference,
-        floor=floor,
-        ceiling=ceiling,
-        evaluated=(False,) * len(groups),
-        eval_floor=floor,
-        eval_ceiling=ceiling,
-        families={"spectrum": 1.0},
-        longest=float(max(p.steps for p in pilots)),
-        runs=tuple(
-            RunSummary(
-                id=f"run{index}",
-                task=p.task,
-                model=p.model,
-                parameters=p.parameters,
-                settings=settings(p),
-                steps=float(p.steps),
-                completions=float(p.steps * 16 * p.group_size),
-                first_reward=floor + 0.1 * scale,
-                last_reward=floor + (0.8 if p.collapse is None else 0.05) * scale,
-                collapse_step=p.collapse,
-                fingerprint=f"{index:064x}",
-                seconds_per_step=None,
-                completion_tokens=None,
-            )
-            for index, p in enumerate(pilots)
-        ),
-        notes=("lag = 0.0 assumed (synchronous rollouts)",),
-        convergence=Convergence(
-            rhat=1.003,
-            ess=812.0,
-            worst="population",
-            divergent_share=0.0,
-            draws=CHAINS * DRAWS,
-            steps_per_draw=31.0,
-        ),
-        priors=priors,
-        provenance=Provenance(
-            schema_version=1,
-            package="0.1.0",
-            created="2026-11-21T00:00:00+00:00",
-            data_sha256="0" * 64,
-            seed=1,
-            versions={"pymc": "6.4.0"},
-        ),
-    )
-    return Posterior(
-        draws,
-        {
-            "run": np.repeat(np.arange(len(pilots), dtype=float), [b.size for b in bins]),
-            "step": np.concatenate(bins),
-            "reward": floor + scale * np.clip(np.concatenate(curve) + noise, 0, 1),
-        },
-        meta,
+    means = {k: getattr(priors, k.replace(".", "_")).mean for k in moved or {}}
+    return made_up_posterior(
+        pilots,
+        seed=zlib.crc32(name.encode()),
+        bounds=(floor, ceiling),
+        moved={k: means[k] + shift for k, shift in (moved or {}).items()},
+        draws=150,
     )
 
 

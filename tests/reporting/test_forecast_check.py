@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up, rising
 
 from advisor.backtesting import backtest
 from advisor.backtesting.scores import QUANTILES, Prediction
@@ -23,6 +22,11 @@ from advisor.reporting.figures.forecast_check import (
     ForecastCheck,
 )
 from advisor.run.pilot_run import PilotRun
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 
 def checked(name: str, target: float, width: float = 0.1, collapsed: bool = False) -> Checked:
@@ -104,7 +108,9 @@ def finished(count: int) -> list[PilotRun]:
 def test_final_levels_are_those_of_a_backtest(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(runs: list[PilotRun], **_: Any) -> Any:
         """A posterior made up of runs with the same settings, in place of a fit."""
-        found = made_up([Plan(run.hyperparameters.learning_rate or 0.0, 8) for run in runs])
+        found = made_up_posterior(
+            [Plan(run.hyperparameters.learning_rate or 0.0, 8) for run in runs]
+        )
         named = [
             summary.model_copy(update={"id": run.id})
             for summary, run in zip(found.meta.runs, runs, strict=True)

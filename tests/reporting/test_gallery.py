@@ -94,7 +94,7 @@ def test_one_pilot_and_nothing_stable_can_be_drawn(
 ) -> None:
     for label, pilots in {
         "one": [Pilot(2e-4)],
-        "collapsed": [Pilot(2e-4, collapse=1.0), Pilot(3e-4, collapse=2.0, steps=9)],
+        "collapsed": [Pilot(2e-4, collapse=1), Pilot(3e-4, collapse=2, steps=9)],
     }.items():
         posterior = build(pilots)
         advice = advise(posterior, Pilot(1e-5), kind="infeasible", steps=1)

@@ -6,7 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
-from synthetic import Plan, made_up
+
+from advisor.testing import (
+    Plan,
+    made_up_posterior,
+)
 
 trl = pytest.importorskip("trl")
 
@@ -20,7 +24,7 @@ PLAN = Plan(1e-3, 4, 2, prompts=2.0, steps=STEPS)
 
 @pytest.fixture(scope="module")
 def posterior():
-    return made_up([PLAN], draws=200)
+    return made_up_posterior([PLAN], draws=200)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Pilots simulated from known parameters, and posteriors made up without sampling."""
+"""Pilots simulated from known parameters: what the model should find again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from advisor.model import equations as eq
-from advisor.model.cohort import Cohort, Covariates, Reference, build_cohort
-from advisor.model.families import SPECTRUM, Family
+from advisor.model.cohort import Covariates, Reference
 from advisor.model.parameters import LAWS, POPULATION, RUN_EFFECTS
-from advisor.model.posterior import Posterior, make_posterior
-from advisor.model.priors import Priors, load_priors
+from advisor.model.priors import load_priors
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import PartialSettings, Settings
 from advisor.theory import cumulative_clock, policy_steps, schedule_factors
@@ -23,7 +21,38 @@ PRESET = "small_models"
 
 @dataclass(frozen=True)
 class Plan:
-    """A pilot to simulate."""
+    """A pilot to simulate.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Peak.
+    group_size : int
+        Completions per prompt.
+    minibatches, epochs : int
+        Optimizer steps on one batch of rollouts: K is their product.
+    model, task : str or None
+    parameters : float or None
+        Of the model.
+    steps : int
+        Optimizer steps.
+    prompts : float
+        Prompts per optimizer step.
+    lag : float or None
+        Age of the rollouts beyond that within a refresh, in optimizer steps.
+    momentum : float or None
+    schedule : str or None
+        Of the learning rate.
+    warmup : int or None
+        Optimizer steps.
+    ratio : bool or None
+        Whether an importance ratio corrects stale rollouts.
+    optimizer : {"adamw", "sgd"} or None
+    logging : int
+        Optimizer steps per logged row.
+    collapse : int or None
+        Step at which the run collapses.
+    """
 
     learning_rate: float = 3e-4
     group_size: int = 8
@@ -45,6 +74,7 @@ class Plan:
 
     @property
     def settings(self) -> PartialSettings:
+        """What a log of this run would tell."""
         return PartialSettings(
             learning_rate=self.learning_rate,
             group_size=self.group_size,
@@ -62,10 +92,11 @@ class Plan:
 
     @property
     def completed(self) -> Settings:
+        """Settings with the defaults for what is not given."""
         return self.settings.completed()
 
     def run(self, reward: Any, name: str = "run", **updates: Any) -> PilotRun:
-        """Log rewards, one per logged row, under this plan."""
+        """Run that logged these rewards, one per row; ``updates`` replace its fields."""
         reward = np.asarray(reward, dtype=float)
         step = self.logging * np.arange(1.0, reward.size + 1)
         given: dict[str, Any] = {
@@ -83,11 +114,21 @@ class Plan:
 
 
 def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 15.0) -> Any:
-    """A smooth curve that saturates, one value per step."""
+    """Smooth curve that saturates.
+
+    Parameters
+    ----------
+    steps : int
+    start, end : float
+        Rewards.
+    time : float
+        Steps in which all but 1/e of the gain is made.
+
+    Returns
+    -------
+    reward : ndarray of shape (steps,)
+    """
     return end - (end - start) * np.exp(-np.arange(steps) / time)
-
-
-# Known truth -----------------------------------------------------------------------------------
 
 
 HEADROOM_LOGIT, LOG_SLOPE = 1.2, -2.6
@@ -102,7 +143,16 @@ def prior_means(
 ) -> dict[str, float]:
     """Population in the middle of the prior of a task with these levels, as the laws use it.
 
-    But for the size laws: few models stand a hundred times the size as the prior expects.
+    Except for the size laws: few models tolerate a hundred times the size as the prior expects.
+
+    Parameters
+    ----------
+    headroom_logit, log_slope : float
+        Levels of the task.
+
+    Returns
+    -------
+    population : dict of str to float
     """
     priors = load_priors(PRESET)
     means = {name: getattr(priors, name.replace(".", "_")).mean for name in POPULATION}
@@ -113,7 +163,18 @@ def prior_means(
 
 @dataclass(frozen=True)
 class Truth:
-    """Parameters that pilots are simulated from; starts by model name, offsets zero."""
+    """Parameters that pilots are simulated from; offsets of models are zero.
+
+    Attributes
+    ----------
+    reference : Reference
+        Configuration at which the laws have their levels.
+    population : dict of str to float
+    headroom_logit, log_slope, log_onset : float
+        Levels of the task.
+    start_logit : dict of str to float
+        Start by name of the model.
+    """
 
     reference: Reference
     population: dict[str, float] = field(default_factory=prior_means)
@@ -129,6 +190,7 @@ class Truth:
         return replace(self, population={**self.population, **renamed})
 
     def covariates(self, plan: Plan) -> Covariates:
+        """Logarithms of a plan over the reference."""
         return Covariates(
             np.log(plan.learning_rate / self.reference.learning_rate),
             np.log(plan.group_size / self.reference.group_size),
@@ -139,10 +201,12 @@ class Truth:
         )
 
     def law(self, name: str, plan: Plan) -> float:
+        """Value of a law for a plan."""
         design = getattr(eq, f"{name}_design")(self.covariates(plan))
         return float(design @ [self.population[f"{name}.{term}"] for term in LAWS[name]])
 
     def group(self, plan: Plan) -> eq.GroupLevel:
+        """Level of the plan's task and model."""
         return eq.group_level(
             self.population,
             self.headroom_logit,
@@ -153,10 +217,8 @@ class Truth:
             self.covariates(plan).log_parameters,
         )
 
-    def reward(self, plan: Plan, steps: Any, luck: Sequence[float] = (0.0, 0.0, 0.0)) -> Any:
-        """Expected reward of the policy after so many optimizer steps; luck is plateau, stiffness
-        and shape.
-        """
+    def reward(self, plan: Plan, steps: Any, luck: Any = (0.0, 0.0, 0.0)) -> Any:
+        """Expected reward after so many optimizer steps; luck: plateau, stiffness and shape."""
         settings = plan.completed
         interval = plan.minibatches * plan.epochs
         run = eq.run_level(
@@ -167,13 +229,13 @@ class Truth:
             (luck[0], luck[1], luck[2]),
             self.log_onset,
             interval,
-            float(bool(settings.importance_ratio)),
+            float(settings.importance_ratio),
         )
         steps = np.asarray(steps, dtype=float)
         factors = schedule_factors(
-            settings.schedule or "constant",
+            settings.schedule,
             int(steps.max()),
-            warmup_steps=settings.warmup_steps or 0,
+            warmup_steps=settings.warmup_steps,
             planned_steps=plan.steps,
         )
         clock = cumulative_clock(factors, self.population["rate.learning_rate"])
@@ -182,17 +244,30 @@ class Truth:
             run,
             settings.momentum,
             settings.mean_age,
-            eq.uncorrected(self.population, float(bool(settings.importance_ratio))),
+            eq.uncorrected(self.population, float(settings.importance_ratio)),
         )
 
     def hazard(self, plan: Plan) -> float:
+        """Collapses per optimizer step at the peak learning rate."""
         return float(eq.hazard(self.law("hazard", plan)))
 
 
-def simulate(truth: Truth, plan: Plan, rng: np.random.Generator, name: str = "run") -> PilotRun:
-    """Log one run: seed noise, slow wander, prompt difficulty, Bernoulli rewards, reused batches.
+def simulate_run(truth: Truth, plan: Plan, rng: np.random.Generator, name: str = "run") -> PilotRun:
+    """Simulate one run with all noise that a log shows.
 
-    A run collapses at ``plan.collapse``: its policy loses everything within six steps.
+    An effect of the run, a slow AR(1) residual, difficulty of prompts, rewards of 0 and 1, reused
+    batches. A run collapses at ``plan.collapse``: its policy loses everything within six steps.
+
+    Parameters
+    ----------
+    truth : Truth
+    plan : Plan
+    rng : numpy.random.Generator
+    name : str
+
+    Returns
+    -------
+    run : PilotRun
     """
     luck = rng.standard_normal(len(RUN_EFFECTS))
     interval = plan.minibatches * plan.epochs
@@ -227,114 +302,37 @@ def wandering(steps: int, rng: np.random.Generator) -> Any:
     return values
 
 
-# Made-up posteriors ----------------------------------------------------------------------------
+def simulate_runs(
+    plans: Sequence[Plan], truth: Truth | None = None, *, seed: int = 1
+) -> list[PilotRun]:
+    """Simulate pilots, say to try the advisor on a design before any GPU is paid for.
 
-PILOTED = {"plateau_loss.level": -4.0, "hazard.level": -7.6}
-"""Levels at the reference that pilots show of which one in five collapsed, at ten times its rate.
-A prior that knows no pilots expects neither loss nor collapse where so little is learned per step.
-"""
+    Parameters
+    ----------
+    plans : sequence of Plan
+    truth : Truth, optional
+        Parameters to simulate from; by default those in the middle of the prior, at a reference
+        between the plans.
+    seed : int
 
-PLANS = (
-    Plan(1e-4, 16, 2),
-    Plan(3e-4, 8, 8),
-    Plan(3e-3, 8, 2, collapse=25),
-    Plan(3e-4, 16, 1, 2, model="tiny-m", parameters=4e5),
-    Plan(1e-3, 32, 4, model="tiny-m", parameters=4e5),
-)
+    Returns
+    -------
+    runs : list of PilotRun
+        Named ``run0``, ``run1``, ...
 
-
-def cohort_of_plans(
-    plans: Sequence[Plan] = PLANS, bounds: tuple[float, float] = (0.0, 1.0)
-) -> Cohort:
-    """Smooth rising pilots; those with a ``collapse`` fall to the floor there."""
-    low, high = bounds
-    runs, collapse = [], {}
-    for index, plan in enumerate(plans):
-        curve = rising(plan.steps, end=0.8 - 0.01 * index)
-        if plan.collapse is not None:
-            curve[plan.collapse - 1 :] = 0.0
-        name = f"run{index}"
-        runs.append(
-            plan.run(low + (high - low) * curve, name, reward_floor=low, reward_ceiling=high)
-        )
-        collapse[name] = None if plan.collapse is None else float(plan.collapse)
-    healthy = {name: None if step is None else step - 3 for name, step in collapse.items()}
-    return build_cohort(runs, collapse, healthy)
-
-
-def made_up(
-    plans: Sequence[Plan] = PLANS,
-    *,
-    seed: int = 1,
-    width: float = 0.3,
-    moved: dict[str, float] | None = None,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    draws: int = 200,
-    statistics: dict[str, Any] | None = None,
-    diagnostics: dict[str, Any] | None = None,
-    family: Family = SPECTRUM,
-    is_prior: bool = False,
-) -> Posterior:
-    """Posterior of random draws around the prior means, ``moved``, through the real namer.
-
-    ``width`` is the spread of a draw over that of its prior. Levels of plateau loss and collapse
-    are those at the reference, around ``PILOTED``; with ``is_prior`` those that the prior implies.
+    Examples
+    --------
+    >>> [run.id for run in simulate_runs([Plan(1e-4), Plan(1e-3)])]
+    ['run0', 'run1']
     """
-    rng = np.random.default_rng(seed)
-    cohort, priors = cohort_of_plans(plans, bounds), load_priors(PRESET)
-    raw = raw_draws(cohort, priors, rng, draws, width, moved or {}, is_prior)
-    shape = (2, draws)
-    return make_posterior(
-        cohort,
-        priors,
-        family,
-        raw,
-        statistics or {"diverging": np.zeros(shape), "n_steps": np.full(shape, 15.0)},
-        diagnostics or {name: (np.array([1.001]), np.array([900.0])) for name in raw},
-        {"pymc": "none"},
-        seed=seed,
-    )
-
-
-def raw_draws(
-    cohort: Cohort,
-    priors: Priors,
-    rng: np.random.Generator,
-    draws: int,
-    width: float,
-    moved: dict[str, float],
-    is_prior: bool = False,
-) -> dict[str, Any]:
-    """Draws by the names and shapes that the model samples."""
-    known = {} if is_prior else PILOTED | KNOWN_SIZES
-
-    def around(names: Sequence[str], *shape: int) -> Any:
-        given = [getattr(priors, name.replace(".", "_")) for name in names]
-        centre = {n: p.mean for n, p in zip(names, given, strict=True)} | known | moved
-        mean = np.array([centre[name] for name in names])
-        sizes = KNOWN_SIZES if known else {}
-        spread = np.array(
-            [
-                0.0 if n in moved else 0.5 if n in sizes else p.sd
-                for n, p in zip(names, given, strict=True)
-            ]
+    if truth is None:
+        truth = Truth(
+            Reference(
+                *(
+                    float(np.exp(np.mean(np.log([getattr(plan, name) for plan in plans]))))
+                    for name in ("learning_rate", "group_size", "prompts", "parameters")
+                )
+            )
         )
-        noise = rng.standard_normal((2, draws, *shape, len(names)))
-        return mean + width * spread * noise
-
-    groups, runs = len(cohort.groups), len(cohort.runs)
-    levels = around(["headroom_logit", "log_slope", "log_onset"], len(cohort.tasks))
-    tests = around(["eval_start_logit", "log_eval_gain"], groups)
-    population = around(POPULATION)
-    if is_prior:
-        anchored = dict(zip(POPULATION, np.moveaxis(population, -1, 0), strict=True))
-        stiffness = eq.task_log_stiffness(levels[..., 0], levels[..., 1])
-        population = np.stack(list(eq.at_reference(anchored, stiffness).values()), axis=-1)
-    return {
-        "population": population,
-        "task_level": np.swapaxes(levels, 2, 3),
-        "start_logit": around(["start_logit"], groups)[..., 0],
-        "eval_level": np.swapaxes(tests, 2, 3),
-        "group_offset": width * rng.standard_normal((2, draws, 2, groups)),
-        "run_offset": width * rng.standard_normal((2, draws, len(RUN_EFFECTS), runs)),
-    }
+    rng = np.random.default_rng(seed)
+    return [simulate_run(truth, plan, rng, f"run{n}") for n, plan in enumerate(plans)]
