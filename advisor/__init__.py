@@ -23,7 +23,7 @@ _NAMES = {
     "advisor.model.posterior": "Posterior",
     "advisor.model.priors": "Priors load_priors preset_names",
     "advisor.model.sampling": "Sampling",
-    "advisor.monitoring": "Watch watch_run",
+    "advisor.monitoring": "Watch watch",
     "advisor.reporting": "plot report",
     "advisor.run.pilot_run": "PilotRun",
     "advisor.run.settings": "PartialSettings Settings",

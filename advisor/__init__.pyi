@@ -71,7 +71,7 @@ from advisor.model.priors import (
 )
 from advisor.model.sampling import Sampling as Sampling
 from advisor.monitoring import Watch as Watch
-from advisor.monitoring import watch_run as watch_run
+from advisor.monitoring import watch as watch
 from advisor.reporting import plot as plot
 from advisor.reporting import report as report
 from advisor.run.pilot_run import PilotRun as PilotRun

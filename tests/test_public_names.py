@@ -24,7 +24,7 @@ NOUNS = {
 }
 MOST_SECONDS = 0.3
 MOST_PARAMETERS = 8
-ELSEWHERE = ("demo", "priors", "doctor", "watch")
+ELSEWHERE = ("demo", "priors", "doctor")
 """Commands that are no verb of Python."""
 
 

@@ -2,9 +2,9 @@
 
 from advisor.monitoring.decision import WatchDecision, WatchReport, watch_decision, watch_report
 from advisor.monitoring.follow import Follower, Growth
-from advisor.monitoring.hook import RunWatch, watch_run
+from advisor.monitoring.hook import RunWatch, watch
 from advisor.monitoring.update import Update
-from advisor.monitoring.watch import Watch
+from advisor.monitoring.watcher import Watch
 
 __all__ = [
     "Follower",
@@ -14,7 +14,7 @@ __all__ = [
     "Watch",
     "WatchDecision",
     "WatchReport",
+    "watch",
     "watch_decision",
     "watch_report",
-    "watch_run",
 ]

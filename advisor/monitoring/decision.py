@@ -13,7 +13,7 @@ from advisor.forecast.forecaster import Target
 from advisor.model.posterior import Posterior
 from advisor.monitoring.naming import named
 from advisor.monitoring.update import Update
-from advisor.monitoring.watch import LATEST_ROWS, Watch
+from advisor.monitoring.watcher import LATEST_ROWS, Watch
 from advisor.run.pilot_run import PilotRun
 from advisor.run.step_time import seconds_per_step
 

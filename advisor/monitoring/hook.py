@@ -11,7 +11,7 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
 from advisor.monitoring.decision import WatchReport, watch_report
-from advisor.monitoring.watch import Watch
+from advisor.monitoring.watcher import Watch
 from advisor.run.pilot_run import SERIES, PilotRun
 from advisor.run.settings import PartialSettings
 
@@ -122,7 +122,7 @@ class RunWatch:
         ]
 
 
-def watch_run(
+def watch(
     posterior: Posterior | str | Path,
     settings: PartialSettings | Mapping[str, Any],
     *,
@@ -155,7 +155,7 @@ def watch_run(
 
     Examples
     --------
-    ``watch = advisor.watch_run("study", settings)`` before the loop and
+    ``watch = advisor.watch("study", settings)`` before the loop and
     ``found = watch.log(step, reward=reward, entropy=entropy)`` in it;
     ``found.decision.action == "stop"`` ends it.
     """

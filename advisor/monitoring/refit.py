@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.monitoring.update import Update
-from advisor.monitoring.watch import Watch
+from advisor.monitoring.watcher import Watch
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import Progress, silent
 

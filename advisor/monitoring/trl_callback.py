@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 
 from advisor.errors import AdvisorError
 from advisor.model.posterior import Posterior
-from advisor.monitoring import RunWatch, WatchReport, watch_run
+from advisor.monitoring import RunWatch, WatchReport, watch
 from advisor.run.settings import PartialSettings
 from advisor.trainers.trl.keys import KEY_TABLE
 from advisor.trainers.trl.settings import derive
@@ -78,7 +78,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
             "every": every,
         }
         # Loaded and checked here: a wrong path is to be said before a model is.
-        self._posterior = watch_run(posterior, PartialSettings(), **self._wanted).watch.posterior
+        self._posterior = watch(posterior, PartialSettings(), **self._wanted).watch.posterior
         self._stops = stop
         self._watch: RunWatch | None = None
         self._said: set[str] = set()
@@ -110,7 +110,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
         )
         known = set(PartialSettings.model_fields)
         settings = {name: value for name, value in derived.facts.items() if name in known}
-        self._watch = watch_run(self._posterior, settings, **self._wanted)
+        self._watch = watch(self._posterior, settings, **self._wanted)
         for row in state.log_history:
             if "reward" in row:
                 self._watch.take(int(row["step"]), **_series(row))

@@ -12,7 +12,7 @@ from advisor.monitoring import Watch, watch_report
 
 
 def test_rows_become_forecasts(posterior, rows):
-    watch = advisor.watch_run(posterior, PLAN.settings, target_reward=0.7)
+    watch = advisor.watch(posterior, PLAN.settings, target_reward=0.7)
     found = [
         watch.log(step, reward=reward, learning_rate=3e-4)
         for step, reward in enumerate(rows[:40], start=1)
@@ -28,7 +28,7 @@ def test_rows_become_forecasts(posterior, rows):
 
 
 def test_a_step_that_goes_back_starts_a_new_branch(posterior, rows):
-    watch = advisor.watch_run(posterior, PLAN.settings.model_dump())
+    watch = advisor.watch(posterior, PLAN.settings.model_dump())
     for step in range(1, 21):
         watch.log(step, reward=rows[step])
     watch.log(11, reward=0.3)
@@ -37,23 +37,23 @@ def test_a_step_that_goes_back_starts_a_new_branch(posterior, rows):
 
 
 def test_a_forecast_every_so_many_rows(posterior, rows):
-    watch = advisor.watch_run(posterior, PLAN.settings, every=5)
+    watch = advisor.watch(posterior, PLAN.settings, every=5)
     found = [watch.log(step, reward=rows[step]) is not None for step in range(1, 21)]
     assert [step for step, is_there in enumerate(found, start=1) if is_there] == [5, 10, 15, 20]
 
 
 def test_bad_requests(posterior):
-    watch = advisor.watch_run(posterior, PLAN.settings)
+    watch = advisor.watch(posterior, PLAN.settings)
     with pytest.raises(InputError, match="no series 'rewrd'"):
         watch.log(1, rewrd=0.3)
     with pytest.raises(InputError, match="every"):
-        advisor.watch_run(posterior, PLAN.settings, every=0)
+        advisor.watch(posterior, PLAN.settings, every=0)
     with pytest.raises(InputError, match="no posterior"):
-        advisor.watch_run("nowhere", PLAN.settings)
+        advisor.watch("nowhere", PLAN.settings)
 
 
 def test_rows_without_a_reward_are_kept_for_later(posterior, rows):
-    watch = advisor.watch_run(posterior, PLAN.settings)
+    watch = advisor.watch(posterior, PLAN.settings)
     assert watch.log(1, entropy=0.5) is None
     for step in range(2, 6):
         watch.log(step, reward=rows[step])
