@@ -42,24 +42,7 @@ class Columns:
 def parse_columns(
     columns: Mapping[str, Any] | None, *, path: Path | None = None, row: int | None = None
 ) -> Columns:
-    """Check a column map.
-
-    Parameters
-    ----------
-    columns : mapping or None
-        ``{"reward": "train/acc", "step": "grpo_step", "filter": "type=rollout", ...}``.
-    path, row : Path, int, optional
-        Where it stands, for messages.
-
-    Returns
-    -------
-    columns : Columns
-
-    Raises
-    ------
-    InputError
-        A name is not known, a value is no text, or a filter is not ``key=value``.
-    """
+    """Check a column map."""
     allowed = (*SERIES, *OPTIONS)
     given: dict[str, str] = {}
     for name, value in (columns or {}).items():

@@ -15,23 +15,7 @@ SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ""})
 def find_in_console(
     log: LogFile, sign: bytes, sought: re.Pattern[bytes], accept: Callable[[str], bool]
 ) -> bool:
-    """Whether a console log holds a row of some form.
-
-    Parameters
-    ----------
-    log : LogFile
-    sign : bytes
-        What every row holds; blocks without it are passed over quickly.
-    sought : pattern
-        The row, in no more than `limits.CONSOLE_OVERLAP_BYTES` bytes.
-    accept : callable (line) -> bool
-        Whether a line on which the pattern was found holds such a row indeed.
-
-    Returns
-    -------
-    is_there : bool
-        False for files that cannot be read, whatever is wrong with them.
-    """
+    """Whether a console log holds a row of some form."""
     if log.suffix not in SUFFIXES:
         return False
     try:

@@ -22,19 +22,7 @@ def csv_header(log: LogFile) -> list[str]:
 
 
 def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a CSV file that may name columns twice; the first is the header.
-
-    Parameters
-    ----------
-    log : LogFile
-    notes : list of str
-        Takes what was left out: a last line that is cut.
-
-    Raises
-    ------
-    InputError
-        A row is longer than the header, or quotes do not close.
-    """
+    """Rows of a CSV file that may name columns twice; the first is the header."""
     check_text(log.head(), log.path)
     lines = (line for line in log.lines() if line.text.strip())
     first = next(lines, None)

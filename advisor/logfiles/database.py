@@ -22,14 +22,7 @@ READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
 
 
 def holds_table(log: LogFile, definition: re.Pattern[bytes]) -> bool:
-    """Whether a file is an SQLite database whose schema has a definition.
-
-    Parameters
-    ----------
-    log : LogFile
-    definition : pattern
-        Of the statement that made a table, as it stands in the file.
-    """
+    """Whether a file is an SQLite database whose schema has a definition."""
     if log.suffix not in SUFFIXES:
         return False
     try:
@@ -46,19 +39,7 @@ def holds_table(log: LogFile, definition: re.Pattern[bytes]) -> bool:
 
 @contextmanager
 def open_database(log: LogFile) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading.
-
-    Parameters
-    ----------
-    log : LogFile
-        A packed database, and one with rows that are not merged into it yet, is copied to a
-        temporary folder; any other is opened where it lies.
-
-    Raises
-    ------
-    InputError
-        It is broken, too large, or takes too long; also from within the block.
-    """
+    """Open a database for reading."""
     ahead = _write_ahead(log)
     try:
         if not log.is_packed and ahead is None:

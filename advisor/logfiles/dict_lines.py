@@ -44,17 +44,7 @@ class Bar(NamedTuple):
 
 
 def find_dicts(text: str) -> Iterator[Printed]:
-    """Dicts of a line that are not empty; what is nested in them is passed over.
-
-    Parameters
-    ----------
-    text : str
-        One physical line.
-
-    Yields
-    ------
-    printed : Printed
-    """
+    """Dicts of a line that are not empty; what is nested in them is passed over."""
     start = text.find("{'")
     while start >= 0:
         end = text.find("}", start) + 1

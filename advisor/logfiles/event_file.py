@@ -23,22 +23,9 @@ HEADER, FOOTER = 12, 4
 def read_records(log: LogFile, warnings: list[str]) -> Iterator[list[bytes]]:
     """Read the records that can be trusted, block by block; long ones are passed over.
 
-    Parameters
-    ----------
-    log : LogFile
-    warnings : list of str
-        Takes what was left out, with the byte at which it begins; complete at the end.
-
-    Raises
-    ------
-    InputError
-        The file is empty, or holds no record at all.
-
-    Notes
-    -----
     Bytes that fail their own checksum cost one record. Where the checksum of a length fails, the
-    next place at which a length and its checksum agree is taken as the next record: by chance
-    they agree once in 2^32 places.
+    next place at which a length and its checksum agree is taken as the next record: by chance they
+    agree once in 2^32 places.
     """
     walk = _Walk(log)
     with log.open() as stream:

@@ -54,19 +54,7 @@ class Unread(NamedTuple):
 
 
 def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCandidate]:
-    """Files named, and all files below the folders and in the archives named, sorted, each once.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-    unread : list of Unread or None
-        Takes archives that cannot be opened; without it they raise.
-
-    Raises
-    ------
-    InputError
-        A path does not exist or is no plain file, or an archive is broken.
-    """
+    """Files named, and all files below the folders and in the archives named, sorted, each once."""
     found: dict[Path, LogCandidate] = {}
     for path in paths:
         try:

@@ -50,13 +50,7 @@ class MalformedError(ValueError):
 
 
 def parse(kind: str, data: bytes) -> Any:
-    """Parse a message of one of the kinds in `SCHEMA`.
-
-    Raises
-    ------
-    MalformedError
-        The bytes are no such message.
-    """
+    """Parse a message of one of the kinds in `SCHEMA`."""
     # Imported where a log needs it: it takes longer than most logs take to read.
     from google.protobuf.message import DecodeError
 

@@ -67,18 +67,7 @@ class ProgressTable:
 
 
 def find_tables(text: str) -> list[ProgressTable]:
-    """Progress tables of one HTML output.
-
-    Parameters
-    ----------
-    text : str
-        HTML, however broken.
-
-    Returns
-    -------
-    tables : list of ProgressTable
-        Those whose first column counts steps or epochs.
-    """
+    """Progress tables of one HTML output."""
     tables: list[ProgressTable] = []
     table: ProgressTable | None = None
     row: list[str] = []

@@ -37,13 +37,7 @@ class Columnar(NamedTuple):
 
 
 def open_stream(log: LogFile, limit: int = limits.MOST_PARQUET_BYTES_HELD) -> BinaryIO:
-    """Seekable stream of a file, of the one on disk where it lies there as it is.
-
-    Raises
-    ------
-    InputError
-        It is missing, or is packed and larger than ``limit`` bytes.
-    """
+    """Seekable stream of a file, of the one on disk where it lies there as it is."""
     if log.is_packed:
         return io.BytesIO(log.read(limit))
     log.head(4)  # a missing or unreadable file is a typed error here
@@ -51,13 +45,7 @@ def open_stream(log: LogFile, limit: int = limits.MOST_PARQUET_BYTES_HELD) -> Bi
 
 
 def read_footer(stream: BinaryIO, log: LogFile) -> bytes:
-    """Footer of a file, once its marks and its length hold.
-
-    Raises
-    ------
-    InputError
-        They do not.
-    """
+    """Footer of a file, once its marks and its length hold."""
     try:
         size = stream.seek(0, io.SEEK_END)
         stream.seek(0)
@@ -77,20 +65,7 @@ def read_footer(stream: BinaryIO, log: LogFile) -> bytes:
 
 
 def open_columnar(log: LogFile, stream: BinaryIO) -> Columnar:
-    """Open a file whose footer holds.
-
-    Parameters
-    ----------
-    log : LogFile
-        For messages.
-    stream : binary stream
-        Of the file; it must stay open.
-
-    Raises
-    ------
-    InputError
-        pyarrow is absent or unsafe, or the file is broken or too large.
-    """
+    """Open a file whose footer holds."""
     read_footer(stream, log)
     arrow, parquet = _pyarrow(log)
     try:
@@ -109,19 +84,7 @@ def open_columnar(log: LogFile, stream: BinaryIO) -> Columnar:
 
 
 def read_rows(columnar: Columnar, wanted: list[str]) -> Iterator[dict[str, Any]]:
-    """Cells of each row that are not null, a batch of rows at a time.
-
-    Parameters
-    ----------
-    columnar : Columnar
-    wanted : list of str
-        Columns to unpack.
-
-    Raises
-    ------
-    InputError
-        The file is broken.
-    """
+    """Cells of each row that are not null, a batch of rows at a time."""
     arrow, _ = _pyarrow(columnar.log)
     if not wanted:
         return

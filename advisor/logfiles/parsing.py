@@ -30,13 +30,7 @@ class Row(NamedTuple):
 
 
 def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
-    """Parse JSON; ``NaN`` and ``Infinity`` are let through as numbers that are not finite.
-
-    Raises
-    ------
-    InputError
-        With the line at which it breaks.
-    """
+    """Parse JSON; ``NaN`` and ``Infinity`` are let through as numbers that are not finite."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -53,19 +47,7 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
 
 
 def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
-    """Objects of a JSONL file, one per line; blank lines are skipped.
-
-    Parameters
-    ----------
-    log : LogFile
-    notes : list of str, optional
-        Takes a word about a last line that is cut; without it, that is an error.
-
-    Raises
-    ------
-    InputError
-        A line is not a JSON object.
-    """
+    """Objects of a JSONL file; a last line that is cut is noted, or without ``notes`` an error."""
     pending: InputError | None = None
     rows = 0
     for line in log.lines():
@@ -247,24 +229,7 @@ class _Text:
 
 
 def fill_from_csv(log: LogFile, builder: TableBuilder) -> bool:
-    """Read the rows of a CSV file (comma, semicolon or tab).
-
-    Parameters
-    ----------
-    log : LogFile
-    builder : TableBuilder
-        Takes the rows; an empty cell is absent.
-
-    Returns
-    -------
-    is_cut : bool
-        Whether the last line was cut, and left out.
-
-    Raises
-    ------
-    InputError
-        No header, a column named twice, a row longer than the header, or no rows.
-    """
+    """Read a CSV file (comma, semicolon or tab); True where its last line was cut and left out."""
     check_text(log.head(), log.path)
     lines = log.lines()
     first = next((line for line in lines if line.text.strip()), None)
@@ -342,13 +307,7 @@ def _refuse_doubled(header: list[str], path: Path, row: int) -> None:
 
 
 def to_number(value: Any) -> float | None:
-    """Float of a cell, ``None`` where it is absent.
-
-    Raises
-    ------
-    ValueError
-        The cell holds something that is no number.
-    """
+    """Float of a cell, ``None`` where it is absent; `ValueError` of any other text."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | str):

@@ -44,19 +44,7 @@ def is_store(head: bytes) -> bool:
 
 
 def read_store(log: LogFile, warnings: list[str]) -> Iterator[Stored]:
-    """Read the rows and settings of a run.
-
-    Parameters
-    ----------
-    log : LogFile
-    warnings : list of str
-        Takes what could not be read.
-
-    Yields
-    ------
-    stored : Stored
-        Cells as JSON text, in which numbers stand as they are.
-    """
+    """Read the rows and settings of a run."""
     broken = 0
     for record in _records(log, warnings):
         try:
@@ -71,13 +59,7 @@ def read_store(log: LogFile, warnings: list[str]) -> Iterator[Stored]:
 
 
 def stored_config(log: LogFile) -> dict[str, Any]:
-    """Settings of a run, nested as they were given; empty where the file does not tell them.
-
-    Parameters
-    ----------
-    log : LogFile
-        W&B's own file.
-    """
+    """Settings of a run, nested as they were given; empty where the file does not tell them."""
     config: dict[str, Any] = {}
     try:
         for stored in read_store(log, []):

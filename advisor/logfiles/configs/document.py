@@ -17,22 +17,7 @@ YAML_ENDINGS = (".yaml", ".yml")
 
 
 def read_document(log: LogFile) -> Any:
-    """Parse a file by its ending.
-
-    Parameters
-    ----------
-    log : LogFile
-        Ending in ``.json``, ``.toml``, ``.yaml`` or ``.yml``.
-
-    Returns
-    -------
-    document : dict, list or scalar
-
-    Raises
-    ------
-    InputError
-        Not text, too large, too deep, or not valid.
-    """
+    """Parse a file by its ending."""
     limit = limits.MOST_TOML_BYTES if log.suffix == ".toml" else limits.MOST_CONFIG_BYTES
     text = log.text(give="Write the settings into it, or remove it", limit=limit)
     parse: Callable[[str], Any] = json.loads

@@ -16,16 +16,6 @@ REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
 def flatten(document: Any) -> dict[str, Scalar]:
     """Scalars of nested mappings and short lists by dotted names.
 
-    Parameters
-    ----------
-    document : dict, list or scalar
-        As parsed. Long texts, long lists, numbers too large for a float and whatever is no
-        plain data are passed over: no setting is like that.
-
-    Returns
-    -------
-    settings : dict of str to scalar
-
     Examples
     --------
     >>> flatten({"optim": {"lr": 1e-6, "betas": [0.9, 0.95]}})
@@ -58,18 +48,7 @@ def _is_setting(value: Any) -> bool:
 
 
 def follow_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Replace ``${a.b}`` by the value of ``a.b``; leave out what leads elsewhere.
-
-    Parameters
-    ----------
-    settings : mapping of str to scalar
-        Of one OmegaConf file. ``${.b}`` is relative to the folder of its own name, each further
-        dot one level higher. Resolvers (``${oc.env:HOME}``) are not run.
-
-    Returns
-    -------
-    settings : dict of str to scalar
-    """
+    """Replace ``${a.b}`` by the value of ``a.b``; leave out what leads elsewhere."""
     followed = {key: _follow(key, value, settings) for key, value in settings.items()}
     return {key: value for key, (value, is_whole) in followed.items() if is_whole}
 

@@ -42,18 +42,7 @@ def literal(text: str) -> Scalar:
 
 
 def parse_overrides(entries: Iterable[object]) -> dict[str, Scalar]:
-    """Settings of Hydra overrides.
-
-    Parameters
-    ----------
-    entries : iterable of object
-        ``key=value`` with ``+`` or ``++`` before it; entries that delete (``~key``), choose a
-        package (``key@package``), or are no text are passed over. ``key={a:1}`` is ``key.a=1``.
-
-    Returns
-    -------
-    settings : dict of str to scalar
-    """
+    """Settings of Hydra overrides."""
     settings: dict[str, Scalar] = {}
     for entry in entries:
         if not isinstance(entry, str):
@@ -73,20 +62,7 @@ def _entries(key: str, value: str) -> dict[str, Scalar]:
 
 
 def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
-    """Settings of a command line: ``--key value``, ``--key=value``, ``--switch``, ``key=value``.
-
-    Parameters
-    ----------
-    arguments : sequence of object
-        As W&B keeps them, without the program.
-
-    Returns
-    -------
-    settings : dict of str to scalar
-        Dashes in names are underscores, as argparse has them. Several values of a flag stand under
-        ``x.0`` and ``x.1``, as those of a list do. ``--no-x`` without a value switches ``x`` off,
-        and ``no_x`` on where a program calls it that.
-    """
+    """Settings of a command line: ``--key value``, ``--key=value``, ``--switch``, ``key=value``."""
     settings: dict[str, Scalar] = {}
     words = [word for word in arguments if isinstance(word, str)]
     for place, word in enumerate(words):

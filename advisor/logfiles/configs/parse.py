@@ -30,25 +30,7 @@ class Parsed(NamedTuple):
 
 
 def parse_config(log: LogFile, kind: str) -> Parsed:
-    """Read the settings of one file.
-
-    Parameters
-    ----------
-    log : LogFile
-        The file.
-    kind : str
-        Its name without what ties it to a log: ``config.json`` for ``x.config.json``.
-
-    Returns
-    -------
-    parsed : Parsed
-        Empty where the file is of another purpose (the architecture of a model).
-
-    Raises
-    ------
-    InputError
-        It cannot be read, or holds no settings.
-    """
+    """Read the settings of one file."""
     document = read_document(log)
     if kind.startswith("overrides.") and isinstance(document, list):
         return Parsed(follow_references(parse_overrides(document)))

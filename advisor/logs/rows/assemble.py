@@ -36,30 +36,7 @@ from advisor.trainers.keys import Keys, find_keys, no_reward, reward_key
 def assemble(
     logged: Logged, framework: KeyTable, path: Path, columns: Columns, known: Mapping[str, Any]
 ) -> list[RawRun]:
-    """Turn what a reader handed over into runs.
-
-    Parameters
-    ----------
-    logged : Logged
-    framework : KeyTable
-        Whose declarations tell what the keys mean.
-    path : Path
-        For messages.
-    columns : Columns
-        The user's column map.
-    known : mapping
-        Settings of the file as a whole.
-
-    Returns
-    -------
-    runs : list of RawRun
-        Several where a column names the run of a row, or the step starts anew.
-
-    Raises
-    ------
-    InputError
-        No reward key, rows of several kinds, rewards or steps that are no numbers.
-    """
+    """Turn what a reader handed over into runs."""
     runs = []
     for named in split_by_name(logged.table):
         observed = framework.observe(named.table)

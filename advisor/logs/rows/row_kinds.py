@@ -55,23 +55,7 @@ def passes(table: Table, conditions: Mapping[str, str]) -> BoolArray:
 
 
 def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -> RowKinds:
-    """Tell rows with the train reward from others.
-
-    Parameters
-    ----------
-    table : Table
-    framework : KeyTable
-        Its own kinds come before the common ones.
-    columns : Columns
-        A filter of the user comes first.
-    path : Path
-        For messages.
-
-    Raises
-    ------
-    InputError
-        No row passes the user's filter.
-    """
+    """Tell rows with the train reward from others."""
     everything = np.ones(len(table), dtype=bool)
     if columns.filter:
         train = passes(table, columns.filter)
@@ -214,25 +198,6 @@ def _joined(names: list[str], others: list[str]) -> list[str]:
 def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int) -> list[Segment]:
     """Split rows where their counter starts anew.
 
-    Parameters
-    ----------
-    table : Table
-        All rows.
-    train : ndarray of shape (train rows,)
-        Indices of those with a train reward.
-    count : ndarray of shape (train rows,)
-        Their counter.
-    window : int
-        Counts between rows: a restart begins at or below it.
-
-    Returns
-    -------
-    segments : list of Segment
-        A single one unless two attempts are both long enough to be runs; the place of a segment
-        is its number among the attempts.
-
-    Notes
-    -----
     A counter that goes back to somewhere in the middle is a run resumed from a checkpoint, which
     stays one run.
     """

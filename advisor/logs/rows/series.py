@@ -26,13 +26,7 @@ OF_A_SAMPLE = frozenset(
 
 
 def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
-    """Train reward of each row.
-
-    Raises
-    ------
-    InputError
-        One is no number, or most are not finite.
-    """
+    """Train reward of each row."""
     texts = table.text(key)
     if texts:
         row = min(texts)

@@ -66,32 +66,7 @@ def place_rows(
     path: Path,
     logging_steps: int | None,
 ) -> Placed:
-    """Place rows on the axis of steps, in the unit of the log's counter.
-
-    Parameters
-    ----------
-    table : Table
-        Rows with reward, of one attempt.
-    key : str or None
-        Key of the step; without one rows are counted.
-    unit : {"optimizer", "refresh", "unknown"}
-        What the counter counts.
-    known : mapping
-        Settings, of which ``logging_steps`` is looked at where no step is logged.
-    path : Path
-        For messages.
-    logging_steps : int or None
-        As the log states it.
-
-    Returns
-    -------
-    placed : Placed
-
-    Raises
-    ------
-    InputError
-        A step is no number, or many rows share a step.
-    """
+    """Place rows on the axis of steps, in the unit of the log's counter."""
     is_refresh = unit == "refresh"
     if key is None:
         given = None if is_refresh else known.get("logging_steps")
@@ -155,13 +130,7 @@ def unit_of(
 
 
 def read_counts(table: Table, key: str, path: Path) -> FloatArray:
-    """Counter of each row.
-
-    Raises
-    ------
-    InputError
-        One is absent or no whole number.
-    """
+    """Counter of each row."""
     count = table.column(key)
     # The bounds also refuse NaN, which compares false.
     with np.errstate(invalid="ignore"):
@@ -189,25 +158,6 @@ def keep_increasing(
 
     A repeated step is a resumed run: the later row replaces the earlier one, and what the first
     attempt logged beyond the resumed checkpoint is dropped with it.
-
-    Parameters
-    ----------
-    step : ndarray of shape (rows,)
-    table : Table
-        The rows, for their place in the file.
-    path, key : Path, str
-        For messages.
-
-    Returns
-    -------
-    kept : list of int
-        Indices into ``step``.
-    warnings : list of str
-
-    Raises
-    ------
-    InputError
-        Many steps have several rows, or hardly a row would stay.
     """
     if step.size > 2 and np.all(np.diff(step) < 0):
         return list(range(step.size))[::-1], ["rows stood in descending order and were reversed"]

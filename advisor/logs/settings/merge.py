@@ -26,27 +26,7 @@ INEXACT = ("learning_rate", "warmup_steps")
 
 
 def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
-    """Join what the log tells with what config files, sidecar and flags tell.
-
-    Parameters
-    ----------
-    located : LocatedRun
-        The run as read, and the settings beside it.
-    run_id : str
-        Unique id.
-    settings : mapping of str to Setting
-        Flags over sidecar; they come before the config files, these before guesses.
-
-    Returns
-    -------
-    run : PilotRun
-
-    Raises
-    ------
-    InputError
-        The run has too few rewards, the settings contradict each other or a hard fact of the log, a
-        fact of the log is out of bounds, or the size of a named model is not known.
-    """
+    """Join what the log tells with what config files, sidecar and flags tell."""
     raw = located.raw
     _refuse_short(raw, run_id)
     interval = _interval(raw.facts, located.stated.facts, {k: s.value for k, s in settings.items()})

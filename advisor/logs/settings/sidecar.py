@@ -94,13 +94,7 @@ class Sidecar:
 
 
 def read_sidecar(file: LogFile) -> Sidecar:
-    """Read and check a sidecar.
-
-    Raises
-    ------
-    InputError
-        Not valid TOML or CSV, an unknown key, a value out of bounds, an entry that names no run.
-    """
+    """Read and check a sidecar."""
     path = file.path.resolve()
     if path.is_dir():
         raise InputError(
@@ -161,13 +155,7 @@ def _parse_toml(text: str, path: Path) -> Mapping[str, Any]:
 
 
 def parse_entry(given: Mapping[str, Any], path: Path, row: int) -> Entry:
-    """Check one entry.
-
-    Raises
-    ------
-    InputError
-        It names no run, has an unknown key, or a value of the wrong kind.
-    """
+    """Check one entry."""
     if not isinstance(given, dict):
         raise InputError(
             f"{given!r} is not a table", path=path, row=row, key="run", advice="Write [[run]]"
@@ -215,13 +203,7 @@ def parse_entry(given: Mapping[str, Any], path: Path, row: int) -> Entry:
 
 
 def parse_csv_entries(text: str, path: Path) -> list[Entry]:
-    """Entries of a CSV sidecar; an empty cell sets nothing, ``columns.reward`` maps a column.
-
-    Raises
-    ------
-    InputError
-        The table is broken or has no entry, or an entry is wrong.
-    """
+    """Entries of a CSV sidecar; an empty cell sets nothing, ``columns.reward`` maps a column."""
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     entries = []
     try:

@@ -24,13 +24,7 @@ ATTRIBUTE = re.compile(r"^(\w+(?:, \w+)*)(?: : .*)?\n((?: {4}\S.*\n?)+)", re.MUL
 
 
 def sidecar_schema() -> dict[str, Any]:
-    """JSON schema (draft 7) of ``pilots.toml``, from the keys that the package reads.
-
-    Returns
-    -------
-    schema : dict
-        Stricter than the reader in one thing: numbers are no text.
-    """
+    """JSON schema (draft 7) of ``pilots.toml``, from the keys that the package reads."""
     definitions = {**_settings(), **_run_keys()}
     settings = {name: {"$ref": f"#/definitions/{name}"} for name in definitions}
     columns = _table(dict.fromkeys((*SERIES, *OPTIONS), TEXT) | {"step_unit": _unit()})

@@ -81,14 +81,7 @@ class Finder:
     def courses(self, node: Mapping[str, Any]) -> dict[str | None, Course]:
         """Runs whose rows stand in this object, by the key of their list.
 
-        Parameters
-        ----------
-        node : mapping
-
-        Returns
-        -------
-        courses : dict of (str or None) to Course
-            The key is None where the object holds a single run.
+        The key is None where the object holds a single run.
         """
         lists = {key: v for key, v in node.items() if isinstance(v, list) and self.are_rows(v)}
         apart = {key: rows for key, rows in lists.items() if not HELD_OUT.fullmatch(key.lower())}

@@ -71,24 +71,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a JSON document.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One document.
-    columns : Columns
-        A key mapped as the reward is looked for besides the known ones.
-
-    Yields
-    ------
-    run : Logged
-
-    Raises
-    ------
-    InputError
-        It is no JSON, or holds no run.
-    """
+    """Read the runs of a JSON document."""
     (log,) = logs
     document = parse_json(log.text(), log.path)
     walk = _Walk(columns)

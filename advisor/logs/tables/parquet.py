@@ -56,25 +56,7 @@ def group(log: LogFile) -> Path:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a Parquet file, or of all parts of one history.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        The parts.
-    columns : Columns
-        Keys to keep besides the known ones.
-
-    Yields
-    ------
-    logged : Logged
-        One; several of a project of Trackio, which keeps their settings in a file beside.
-
-    Raises
-    ------
-    InputError
-        pyarrow is absent, a file is broken, or it holds no rows.
-    """
+    """Read the runs of a Parquet file, or of all parts of one history."""
     keeps = kept_keys(columns)
     runs: TrackedRuns | None = None
     number = 0

@@ -58,25 +58,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a table.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One JSONL, one run per line.
-    columns : Columns
-        Column map: series -> key of its list.
-
-    Yields
-    ------
-    run : Logged
-        In the order of the file.
-
-    Raises
-    ------
-    InputError
-        A line without a list of rewards, or with lists of several lengths.
-    """
+    """Read the runs of a table."""
     (log,) = logs
     if columns.filter or columns.step_unit == "refresh":
         raise InputError(

@@ -44,24 +44,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the rows of a table.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One CSV (comma, semicolon or tab), JSONL, or JSON list of objects.
-    columns : Columns
-        Column map; what it leaves open is found by the known names.
-
-    Yields
-    ------
-    run : Logged
-
-    Raises
-    ------
-    InputError
-        The file is no table.
-    """
+    """Read the rows of a table."""
     (log,) = logs
     builder = TableBuilder(log.path, kept_keys(columns))
     warnings: list[str] = []

@@ -62,13 +62,7 @@ class Points:
         return self._keys[key] is not None
 
     def add(self, key: str, time: float, value: float, step: float) -> None:
-        """Add a value of a key that is wanted.
-
-        Raises
-        ------
-        InputError
-            There are more than any run logs.
-        """
+        """Add a value of a key that is wanted."""
         if len(self._value) >= limits.MOST_MLFLOW_POINTS:
             raise InputError(
                 f"the run holds more than {limits.MOST_MLFLOW_POINTS:,} values",
@@ -152,25 +146,7 @@ def group(log: LogFile) -> Path:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read one run.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        Its files of metrics.
-    columns : Columns
-        Keys to keep besides the known ones.
-
-    Yields
-    ------
-    logged : Logged
-        Labelled with the run's name, with its parameters as settings.
-
-    Raises
-    ------
-    InputError
-        A line is not one of MLflow's, or there is none.
-    """
+    """Read one run."""
     if FOLDER not in logs[0].path.parts[1:-1]:
         raise _no_run(logs[0].path)
     folder = group(logs[0])

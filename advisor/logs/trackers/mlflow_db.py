@@ -28,26 +28,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of all experiments.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One database.
-    columns : Columns
-        Keys to keep besides the known ones.
-
-    Yields
-    ------
-    logged : Logged
-        One per run with metrics that are known, labelled with its name and the start of its id,
-        with its parameters as settings. Runs that were deleted in MLflow are left out.
-
-    Raises
-    ------
-    InputError
-        The database is broken, of another shape, or holds no such run.
-    """
+    """Read the runs of all experiments."""
     log = logs[0]
     with open_database(log) as connection:
         names = set(columns_of(connection, "metrics"))

@@ -56,25 +56,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a notebook.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One notebook of format 3 or 4.
-    columns : Columns
-        Column map, empty as a rule.
-
-    Yields
-    ------
-    run : Logged
-        One for each training whose output shows rewards.
-
-    Raises
-    ------
-    InputError
-        It is no notebook, or none of its outputs shows rewards.
-    """
+    """Read the runs of a notebook."""
     (log,) = logs
     text = log.text(give="Save the notebook with its outputs", limit=limits.MOST_NOTEBOOK_BYTES)
     notebook = parse_json(text, log.path)

@@ -75,25 +75,7 @@ def _is_settings_only(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a folder: one, or several attempts.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        Its event files.
-    columns : Columns
-        Column map.
-
-    Yields
-    ------
-    logged : Logged
-        One row per step, with the cells of all tags at that step.
-
-    Raises
-    ------
-    InputError
-        No file holds scalars, or there are more than any run logs.
-    """
+    """Read the runs of a folder: one, or several attempts."""
     files, warnings = _read_files(logs, columns)
     run = [(log, tags) for log, tags in files if not _is_settings_only(log)] or files
     attempts: list[_Attempt] = []
@@ -191,13 +173,7 @@ def _refuse_too_many(cells: int, tags: int, path: Path) -> None:
 
 
 def _append(cells: dict[str, Cells], later: Mapping[str, Cells], path: Path) -> int | None:
-    """Put the cells of a later file behind those before it.
-
-    Returns
-    -------
-    replaced : int or None
-        Step from which earlier cells gave way.
-    """
+    """Put the cells of a later file behind those before it."""
     starts = [min(new.steps) for new in later.values() if len(new.steps)]
     start = min(starts, default=0)
     is_replaced = False

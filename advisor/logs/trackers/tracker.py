@@ -204,22 +204,7 @@ class TrackedRuns:
         *,
         own_ids: bool = False,
     ) -> Iterator[Logged]:
-        """Hand over all runs with rows.
-
-        Parameters
-        ----------
-        labels, settings, warnings : mapping, optional
-            By the name under which a run was added; the label of a run is that name by default.
-        assumptions : tuple of str
-            Of every run.
-        own_ids : bool
-            Whether names identify runs across files.
-
-        Raises
-        ------
-        InputError
-            There is not one row.
-        """
+        """Hand over all runs with rows."""
         if not any(len(run) for run in self.runs.values()):
             raise InputError(
                 "the history has no rows",

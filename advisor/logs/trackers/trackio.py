@@ -31,26 +31,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a project.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One database, of any version: runs are told apart by ``run_id`` where there is one, else
-        by name, and in the first version also by project.
-    columns : Columns
-        Keys to keep besides the known ones.
-
-    Yields
-    ------
-    logged : Logged
-        One per run, labelled with its name, with its configuration as settings.
-
-    Raises
-    ------
-    InputError
-        The database is broken, of another shape, or has no rows.
-    """
+    """Read the runs of a project."""
     log = logs[0]
     runs = TrackedRuns(log.path, columns, COUNTS)
     with open_database(log) as connection:

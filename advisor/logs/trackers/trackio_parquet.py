@@ -35,25 +35,7 @@ OWN = frozenset(
 
 
 def read(columnar: Columnar, columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a project.
-
-    Parameters
-    ----------
-    columnar : Columnar
-        The copy of its metrics; that of its configurations is sought beside.
-    columns : Columns
-        Keys to keep besides the known ones.
-
-    Yields
-    ------
-    logged : Logged
-        One per run, labelled with its name.
-
-    Raises
-    ------
-    InputError
-        The file is broken, or holds no rows.
-    """
+    """Read the runs of a project."""
     log = columnar.log
     runs = TrackedRuns(log.path, columns, COUNTS)
     keeps = kept_keys(columns)

@@ -86,11 +86,6 @@ class Chart:
     notes, assumptions : list of str
     averaged : set of str
         Runs with points that are means; complete once all points were read.
-
-    Raises
-    ------
-    InputError
-        The file is no table, or nothing tells its metric while other charts stand beside it.
     """
 
     def __init__(self, log: LogFile, columns: Columns, *, is_alone: bool = True) -> None:

@@ -25,26 +25,7 @@ def group(log: LogFile) -> Path:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a chart, or of all charts of a folder.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        CSV files.
-    columns : Columns
-        A mapped reward names the metric where the headers name only runs.
-
-    Yields
-    ------
-    logged : Logged
-        One per run, labelled with its display name; metrics of several charts stand in one row
-        where their places on the axis agree.
-
-    Raises
-    ------
-    InputError
-        A file is no chart, or nothing tells the metric of any.
-    """
+    """Read the runs of a chart, or of all charts of a folder."""
     runs = TrackedRuns(logs[0].path, columns, COUNTS)
     source = Chart(logs[0], columns) if len(logs) == 1 else _Merged(logs, columns)
     for point in source.points():

@@ -36,25 +36,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a history.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One file: JSONL, a JSON list, or CSV with a column per key.
-    columns : Columns
-        Keys to keep besides the known ones.
-
-    Yields
-    ------
-    logged : Logged
-        One; rows of several runs are told apart by their names later on.
-
-    Raises
-    ------
-    InputError
-        A row is broken, or there is none.
-    """
+    """Read the runs of a history."""
     log = logs[0]
     notes: list[str] = []
     runs = TrackedRuns(log.path, columns, COUNTS)

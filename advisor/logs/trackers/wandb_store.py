@@ -29,25 +29,7 @@ def claims(log: LogFile) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the one run of a file.
-
-    Parameters
-    ----------
-    logs : sequence of LogFile
-        One file.
-    columns : Columns
-        Keys to keep besides the known ones.
-
-    Yields
-    ------
-    logged : Logged
-        With the run's config as its settings.
-
-    Raises
-    ------
-    InputError
-        The file is broken from its beginning, or holds no row.
-    """
+    """Read the one run of a file."""
     (log,) = logs
     notes: list[str] = []
     config: dict[str, Any] = {}
