@@ -122,24 +122,8 @@ class _Assembly:
         reward, holds = _train_rows(self.table, self.kinds, self.framework, self.columns, self.path)
         if not holds.any():
             return self._evaluations_only(reward)
-        train = self.table.take(holds)
-        refuse_kinds(train, self.kinds, self.columns, self.path)
-        refuse_episodes(train, self.columns, self.path)
-        keys = find_keys(
-            train.filled_keys,
-            self.table.filled_keys,
-            reward,
-            self.framework,
-            self.columns,
-            self.path,
-        )
+        train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        if step_key is None and not self.columns.keys and are_results(train):
-            raise InputError(
-                "each row is the result of a run, not a step of one",
-                path=self.path,
-                advice="Give the logs of the runs, or name the step in a column map",
-            )
         train, joined = join_rows(train, step_key)
         rewards = read_rewards(train, keys.found["reward"], self.path)
         placed = place_rows(
@@ -190,6 +174,27 @@ class _Assembly:
             warnings=tuple(warnings),
             **self._keys(keys, series, borrowed),
         )
+
+    def _train_keys(self, reward: str | None, holds: BoolArray) -> tuple[Table, Keys]:
+        """Rows with a train reward and their keys; raises where they are no steps of training."""
+        train = self.table.take(holds)
+        refuse_kinds(train, self.kinds, self.columns, self.path)
+        refuse_episodes(train, self.columns, self.path)
+        keys = find_keys(
+            train.filled_keys,
+            self.table.filled_keys,
+            reward,
+            self.framework,
+            self.columns,
+            self.path,
+        )
+        if "step" not in keys.found and not self.columns.keys and are_results(train):
+            raise InputError(
+                "each row is the result of a run, not a step of one",
+                path=self.path,
+                advice="Give the logs of the runs, or name the step in a column map",
+            )
+        return train, keys
 
     def _borrow(
         self,

@@ -15,6 +15,7 @@ from advisor.logs.settings.inferred import Rates, guess, read_rates
 from advisor.logs.settings.stated_settings import Setting, check_settings, place_row
 from advisor.run.pilot_run import LEAST_REWARDS, Missing, PilotRun, parameters_from_name
 from advisor.run.settings import PartialSettings
+from advisor.theory.arrays import FloatArray
 from advisor.trainers import Derived
 
 RATE_TOLERANCE = 0.05
@@ -43,11 +44,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     stated_facts, contradictions = _weigh(rates, located.stated.facts, facts)
     warnings += [line for key, line in contradictions.items() if key not in settings]
     facts |= stated_facts
-    for key, setting in settings.items():
-        if key in facts and key not in INEXACT and facts[key] != setting.value:
-            warnings.append(
-                f"{key} = {setting.value} from {setting.where} is used; the log says {facts[key]}"
-            )
+    warnings += _overruled(facts, settings)
     values = facts | {key: setting.value for key, setting in settings.items()}
     derivations = _derivations(raw, located.stated, values, settings, stated_facts)
     assumptions = [*raw.assumptions, *located.stated.assumptions]
@@ -63,29 +60,8 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     )
     _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
     _refuse_bounds(raw, settings)
-    if "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
-        values["model"] = raw.label
-        assumptions.append(f"model = '{raw.label}' assumed (the run's name tells a size)")
-    parameters = values.get("parameters")
-    if parameters is None and "model" in values:
-        parameters = parameters_from_name(values["model"])
-        if parameters is not None:
-            assumptions.append(
-                f"parameters = {parameters:g} assumed (read off the name '{values['model']}')"
-            )
-        elif "model" in settings:
-            raise InputError(
-                f"the size of model '{values['model']}' is not known",
-                path=settings["model"].path or raw.path,
-                row=settings["model"].row,
-                key="model",
-                advice="Add 'parameters = 7e9' (all parameters of the base model) beside it",
-            )
-    missing, series = dict(raw.missing), dict(raw.series)
-    if hyperparameters.kl_coefficient == 0 and not np.any(np.nan_to_num(series.get("kl", 0.0))):
-        # Some trainers write zeros where there is no reference policy.
-        series.pop("kl", None)
-        missing["kl"] = "not applicable"
+    parameters = _parameters(raw, values, settings, assumptions)
+    series, missing = _without_idle_kl(raw, hyperparameters)
     return _build(
         raw,
         id=run_id,
@@ -103,6 +79,51 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         assumptions=tuple(dict.fromkeys(assumptions)),
         warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def _overruled(facts: Mapping[str, Any], settings: Mapping[str, Setting]) -> list[str]:
+    """What the log says against the user's settings, which are used."""
+    return [
+        f"{key} = {setting.value} from {setting.where} is used; the log says {facts[key]}"
+        for key, setting in settings.items()
+        if key in facts and key not in INEXACT and facts[key] != setting.value
+    ]
+
+
+def _parameters(
+    raw: RawRun, values: dict[str, Any], settings: Mapping[str, Setting], assumptions: list[str]
+) -> float | None:
+    """Size of the model, stated or read off its name, which the run's own name may be."""
+    if "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
+        values["model"] = raw.label
+        assumptions.append(f"model = '{raw.label}' assumed (the run's name tells a size)")
+    parameters: float | None = values.get("parameters")
+    if parameters is None and "model" in values:
+        parameters = parameters_from_name(values["model"])
+        if parameters is not None:
+            assumptions.append(
+                f"parameters = {parameters:g} assumed (read off the name '{values['model']}')"
+            )
+        elif "model" in settings:
+            raise InputError(
+                f"the size of model '{values['model']}' is not known",
+                path=settings["model"].path or raw.path,
+                row=settings["model"].row,
+                key="model",
+                advice="Add 'parameters = 7e9' (all parameters of the base model) beside it",
+            )
+    return parameters
+
+
+def _without_idle_kl(
+    raw: RawRun, hyperparameters: PartialSettings
+) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
+    """Series of a run; without the zeros that some trainers write for an absent KL penalty."""
+    missing, series = dict(raw.missing), dict(raw.series)
+    if hyperparameters.kl_coefficient == 0 and not np.any(np.nan_to_num(series.get("kl", 0.0))):
+        series.pop("kl", None)
+        missing["kl"] = "not applicable"
+    return series, missing
 
 
 def _interval(*sources: Mapping[str, Any]) -> int | None:
