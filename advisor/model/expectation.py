@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from advisor.model import equations as eq
-from advisor.model.families import Family
 from advisor.model.observations import Observations
 from advisor.model.parameters import LAWS
 from advisor.theory.arrays import namespace
@@ -43,7 +42,7 @@ class Expectation(NamedTuple):
 
 
 def expectation(
-    parameters: Mapping[str, Any], data: Mapping[str, Any], seen: Observations, family: Family
+    parameters: Mapping[str, Any], data: Mapping[str, Any], seen: Observations
 ) -> Expectation:
     """Evaluate the model's equations for every run of a cohort.
 
@@ -51,18 +50,18 @@ def expectation(
     ----------
     parameters : mapping of str to array_like
         By the names of `model.parameters`, with the effects of groups and runs: of shape
-        (..., tasks), (..., groups), (..., runs), and of what all share (..., 1) or ().
+        (..., tasks), (..., groups), (..., runs), and of what all share (..., 1) or (). Besides
+        them ``is_oscillator``: 1 for the curve of a single mode (`model.families`), else 0.
     data : mapping of str to array_like
         ``seen.constant``, as arrays or as PyTensor variables.
     seen : Observations
         Which run belongs to which group and task.
-    family : Family
 
     Returns
     -------
     expectation : Expectation
     """
-    xp = namespace(*parameters.values())
+    xp = namespace(parameters["log_misfit"])
     task, of = seen.task_of_group, seen.group_of_run
     group = eq.group_level(
         parameters,
@@ -95,24 +94,28 @@ def expectation(
     sampling = sampling + (1 - within) * data["noise_between"]
     evaluated = seen.run_of_evaluation
 
-    def curve(clock: Any, at: Any, power: Any) -> Any:
+    single = parameters["is_oscillator"]
+
+    def curve(clock: Any, at: Any, power: Any, is_oscillator: Any) -> Any:
         return eq.expected_reward(
             sum(power**index * clock[..., index] for index in range(seen.clock_powers)),
             eq.RunLevel(*(at(part) for part in run)),
             at(data["momentum"]),
             at(data["mean_age"]),
             at(uncorrected),
-            float(family.is_oscillator),
+            is_oscillator,
         )
 
     residual = xp.exp(2 * parameters["log_misfit"])
     return Expectation(
         group=group,
-        train_reward=curve(data["clock"], lambda part: part[..., None], exponent[..., None]),
+        train_reward=curve(
+            data["clock"], lambda part: part[..., None], exponent[..., None], single[..., None]
+        ),
         sampling_variance=noise * sampling,
         residual_variance=residual,
         held_out_reward=eq.held_out(
-            curve(data["eval_clock"], lambda part: part[..., evaluated], exponent),
+            curve(data["eval_clock"], lambda part: part[..., evaluated], exponent, single),
             run.start[..., evaluated],
             eq.sigmoid(parameters["eval_start_logit"])[..., of[evaluated]],
             xp.exp(parameters["log_eval_gain"])[..., of[evaluated]],

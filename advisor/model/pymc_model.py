@@ -73,7 +73,8 @@ def build_model(
             for name, values in seen.constant.items()
         }
         parameters = _parameters(preset) | _effects()
-        expected = expectation(parameters, data, seen, family)
+        parameters["is_oscillator"] = np.asarray(float(family.is_oscillator))
+        expected = expectation(parameters, data, seen)
         for name, values in group_summaries(parameters, expected.group, seen).items():
             pm.Deterministic(name, values, dims="group")
         pm.CustomDist(

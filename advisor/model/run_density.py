@@ -88,6 +88,35 @@ def bin_log_densities(
     return is_logged * density
 
 
+def one_step_ahead(
+    value: FloatArray,
+    mean: FloatArray,
+    white: FloatArray,
+    residual: FloatArray,
+    correlation: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Predictive Student t of each bin given those before it in its run.
+
+    Parameters
+    ----------
+    value, mean, white, residual, correlation
+        As for :func:`run_log_density`.
+
+    Returns
+    -------
+    location, scale : ndarray of shape (..., bins)
+        In shares of the reward range.
+    degrees : ndarray of shape (bins,)
+    """
+    root = np.linalg.cholesky(covariance(white, residual, correlation))
+    surprise = _forward(root, value - mean)
+    spread = np.diagonal(root, axis1=-2, axis2=-1)
+    degrees = DEGREES + np.arange(MAX_BINS)
+    earlier = np.cumsum(surprise**2, axis=-1) - surprise**2
+    location = value - spread * surprise
+    return location, spread * np.sqrt((DEGREES + earlier) / degrees), degrees
+
+
 def _forward(root: Any, vector: Any) -> Any:
     """Solve ``root x = vector`` for lower triangles, batches first."""
     if namespace(root, vector) is np:
