@@ -273,6 +273,39 @@ def draw_ranks(
     return "share of all ranks", "chain's share, less even"
 
 
+def as_inference_data(
+    groups: Mapping[str, Mapping[str, tuple[tuple[str, ...], FloatArray]]],
+    coordinates: Mapping[str, Sequence[str]],
+) -> Any:
+    """Groups as the installed ArviZ has them.
+
+    Parameters
+    ----------
+    groups : mapping of str to mapping of str to (dims, values)
+    coordinates : mapping of str to sequence of str
+        Labels of dimensions by name; others are numbered.
+
+    Returns
+    -------
+    data : arviz.InferenceData or xarray.DataTree
+    """
+    arviz = import_arviz()
+    import xarray
+
+    datasets = {}
+    for name, variables in groups.items():
+        dims = dict.fromkeys(dim for own, _ in variables.values() for dim in own)
+        labels = {dim: list(coordinates[dim]) for dim in dims if dim in coordinates}
+        sizes = {
+            dim: n for own, v in variables.values() for dim, n in zip(own, v.shape, strict=True)
+        }
+        numbered = {dim: np.arange(sizes[dim]) for dim in dims if dim not in coordinates}
+        datasets[name] = xarray.Dataset(dict(variables), coords={**labels, **numbered})
+    if hasattr(arviz, "plot_posterior"):
+        return arviz.InferenceData(**datasets)
+    return xarray.DataTree.from_dict(datasets)
+
+
 def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
     """Pareto-smoothed importance weights (Vehtari et al., arXiv:1507.02646).
 

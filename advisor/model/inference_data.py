@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm, t
@@ -31,7 +31,7 @@ class Variable(NamedTuple):
     """Values with their dimensions, chain and draw first where there are draws."""
 
     dims: tuple[str, ...]
-    values: FloatArray
+    values: Any
 
 
 Group = dict[str, Variable]
@@ -48,9 +48,10 @@ def inference_groups(posterior: Posterior) -> dict[str, Group]:
     Returns
     -------
     groups : dict of str to dict of str to Variable
-        ``posterior``, ``sample_stats``, ``prior``, ``log_prior``, ``log_likelihood`` (``run``: all
-        that a run showed; ``train_reward``: each bin given those before it in its run, so they sum
-        to the density of the run; ``held_out_reward``; ``collapse_exposure``),
+        ``posterior``, ``sample_stats``, ``prior``, ``log_prior``, ``log_likelihood``
+        (``whole_run``: all that a run showed; ``train_reward``: each bin given those before it in
+        its run, so they sum to the density of the run; ``held_out_reward``;
+        ``collapse_exposure``),
         ``posterior_predictive`` (bins one step ahead, as their log likelihood), ``observed_data``,
         ``constant_data``.
     """
@@ -62,7 +63,7 @@ def inference_groups(posterior: Posterior) -> dict[str, Group]:
         "train_reward": "train_bin",
         "held_out_reward": "evaluation",
         "collapse_exposure": "run",
-        "run": "run",
+        "whole_run": "run",
     }
 
     def sampled(values: Mapping[str, FloatArray]) -> Group:
@@ -85,12 +86,12 @@ def inference_groups(posterior: Posterior) -> dict[str, Group]:
         "task_of_group": Variable(("group",), seen.task_of_group),
     }
     return {
-        "posterior": _posterior(posterior.draws),
+        "posterior": posterior_group(posterior.draws),
         "sample_stats": {
-            name: Variable(("chain", "draw"), values)
+            name: Variable(("chain", "draw"), values > 0 if name == "diverging" else values)
             for name, values in posterior.statistics.items()
         },
-        "prior": _posterior(prior_draws(posterior.meta.priors, seen)),
+        "prior": posterior_group(prior_draws(posterior.meta.priors, seen)),
         "log_prior": {
             name: Variable(("chain", "draw", *DIMS.get(name, ())), values)
             for name, values in _log_prior(posterior).items()
@@ -160,11 +161,10 @@ def prior_draws(priors: Priors, seen: Observations) -> dict[str, FloatArray]:
     return draws | group_summaries(shared, group, seen)
 
 
-def _posterior(draws: Mapping[str, FloatArray]) -> Group:
+def posterior_group(draws: Mapping[str, FloatArray]) -> Group:
     """Free variables and Deterministics of the PyMC model."""
-    kept = {name: draws[name] for name in ("start", "plateau", "stiffness", "collapse_rate")}
-    if "is_oscillator" in draws:
-        kept["is_oscillator"] = draws["is_oscillator"]
+    names = ("start", "plateau", "stiffness", "collapse_rate", "is_oscillator")
+    kept = {name: draws[name] for name in names if name in draws}
     return {
         name: Variable(("chain", "draw", *DIMS.get(name, ())), values)
         for name, values in (model_variables(draws) | kept).items()
@@ -214,9 +214,10 @@ def _log_likelihood(expected: Expectation, seen: Observations) -> dict[str, Floa
     tests = t.logpdf(away, eq.DEGREES) - np.log(expected.held_out_scale)
     collapse = seen.collapsed * np.log(expected.hazard) - expected.hazard * seen.exposure
     run = bins.sum(axis=-1) + collapse
-    np.add.at(run, (slice(None), seen.run_of_evaluation), tests)
+    for at, own in enumerate(seen.run_of_evaluation):
+        run[:, own] += tests[:, at]
     return {
-        "run": run,
+        "whole_run": run,
         "train_reward": bins[:, seen.is_logged > 0],
         "held_out_reward": np.asarray(tests),
         "collapse_exposure": collapse,
@@ -263,6 +264,3 @@ def _log_prior(posterior: Posterior) -> dict[str, FloatArray]:
     for name in (*GROUP_EFFECTS, *RUN_EFFECTS):
         density[name] = norm.logpdf(posterior.draws[name])
     return model_variables(density)
-
-
-__all__ = ["Group", "Variable", "inference_groups", "labels", "prior_draws"]

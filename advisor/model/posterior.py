@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,9 @@ from advisor._version import VERSION
 from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
+from advisor.model.expectation import group_summaries
 from advisor.model.families import Family
+from advisor.model.observations import Observations, observations
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.stacking import mixed
@@ -147,11 +150,38 @@ class Posterior:
     pilots : dict of str to ndarray
         The binned pilot curves: ``run``, ``step``, ``reward`` (reward units).
     meta : Meta
+    statistics : dict of str to ndarray of shape (chains, draws)
+        Of the sampler, by ArviZ's names (``diverging``, ``energy``, ``lp`` ...).
+    observations : Observations or None
+        What was fitted; None of a posterior that was made by hand.
     """
 
     draws: Mapping[str, FloatArray]
     pilots: Mapping[str, FloatArray]
     meta: Meta
+    statistics: Mapping[str, FloatArray] = field(default_factory=dict)
+    observations: Observations | None = None
+
+    def to_arviz(self) -> Any:
+        """Everything that ArviZ can work with, labelled by task, model and run.
+
+        Returns
+        -------
+        data : arviz.InferenceData or xarray.DataTree
+            The former under ArviZ 0.23, the latter under 1.x; groups as in
+            `model.inference_data.inference_groups`.
+
+        Raises
+        ------
+        StudyError
+            The posterior was made by hand, without pilots.
+        """
+        from advisor.model.compat import as_inference_data
+        from advisor.model.inference_data import inference_groups, labels
+
+        if self.observations is None:
+            raise StudyError("this posterior was made by hand, without pilots", advice="Fit pilots")
+        return as_inference_data(inference_groups(self), labels(self.observations))
 
     @property
     def convergence(self) -> Convergence:
@@ -251,7 +281,20 @@ class Posterior:
 
     def save(self, path: str | Path) -> None:
         """Write a NetCDF file that ArviZ and :meth:`load` both open."""
-        write_netcdf(Path(path), self.draws, self.pilots, self.meta.model_dump_json(), _dims())
+        from advisor.model.inference_data import inference_groups, labels, posterior_group
+
+        seen = self.observations
+        groups = (
+            {"posterior": posterior_group(self.draws)} if seen is None else inference_groups(self)
+        )
+        write_netcdf(
+            Path(path),
+            groups,
+            {} if seen is None else labels(seen),
+            self.pilots,
+            seen,
+            self.meta.model_dump_json(),
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Posterior:
@@ -267,7 +310,7 @@ class Posterior:
         UserWarning
             Another version of the package fitted it.
         """
-        draws, pilots, text = read_netcdf(Path(path), SCHEMA)
+        draws, statistics, pilots, seen, text = read_netcdf(Path(path), SCHEMA)
         try:
             meta = Meta.model_validate_json(text)
         except ValidationError as error:
@@ -283,30 +326,7 @@ class Posterior:
                 "numbers may differ from a new fit",
                 stacklevel=2,
             )
-        return cls(draws, pilots, meta)
-
-
-def _dims() -> dict[str, tuple[str, ...]]:
-    """Extra dimensions of the stored parameters; what is not named is a scalar."""
-    return {
-        "headroom_logit": ("task",),
-        "log_slope": ("task",),
-        "log_onset": ("task",),
-        **dict.fromkeys(
-            (
-                "start_logit",
-                "eval_start_logit",
-                "log_eval_gain",
-                "group_offset.headroom",
-                "group_offset.stiffness",
-                "start",
-                "plateau",
-                "stiffness",
-            ),
-            ("group",),
-        ),
-        **dict.fromkeys(RUN_EFFECTS, ("run",)),
-    }
+        return cls(draws, pilots, meta, statistics, seen)
 
 
 def make_posterior(
@@ -349,8 +369,10 @@ def make_posterior(
     )
     for name, values in zip(RUN_EFFECTS, np.moveaxis(raw["run_offset"], 2, 0), strict=True):
         draws[name] = values
+    seen, scale = observations(cohort), cohort.ceiling - cohort.floor
+    shared = {name: draws[name][..., None] for name in names}
     groups = eq.group_level(
-        {name: draws[name][..., None] for name in names},
+        shared,
         draws["headroom_logit"][..., cohort.task_of_group],
         draws["log_slope"][..., cohort.task_of_group],
         draws["start_logit"],
@@ -359,12 +381,7 @@ def make_posterior(
         cohort.group_log_parameters,
     )
     draws["is_oscillator"] = np.full_like(draws["log_misfit"], float(family.is_oscillator))
-    scale = cohort.ceiling - cohort.floor
-    draws["start"] = cohort.floor + scale * groups.start
-    draws["plateau"] = cohort.floor + scale * eq.reference_plateau(
-        {name: draws[name][..., None] for name in names}, groups, cohort.group_log_parameters
-    )
-    draws["stiffness"] = np.exp(groups.log_stiffness)
+    draws |= group_summaries(shared, groups, seen)
 
     rhat = {name: np.max(pair[0]) for name, pair in diagnostics.items()}
     # NaN (a parameter that never moved) must fail the gate: max and min would pass it over.
@@ -410,7 +427,7 @@ def make_posterior(
             versions=versions,
         ),
     )
-    return Posterior(draws, pilots, meta)
+    return Posterior(draws, pilots, meta, statistics, seen)
 
 
 def mix(posteriors: Sequence[Posterior], weights: Mapping[str, float]) -> Posterior:
@@ -445,7 +462,7 @@ def mix(posteriors: Sequence[Posterior], weights: Mapping[str, float]) -> Poster
         }
     )
     meta = worst.meta.model_copy(update={"families": dict(weights), "convergence": convergence})
-    return Posterior(draws, worst.pilots, meta)
+    return Posterior(draws, worst.pilots, meta, observations=worst.observations)
 
 
 def _summaries(cohort: Cohort) -> list[RunSummary]:

@@ -111,16 +111,24 @@ def one_step_ahead(
     root = np.linalg.cholesky(covariance(white, residual, correlation))
     surprise = _forward(root, value - mean)
     spread = np.diagonal(root, axis1=-2, axis2=-1)
-    degrees = DEGREES + np.arange(MAX_BINS)
+    degrees: FloatArray = DEGREES + np.arange(MAX_BINS, dtype=float)
     earlier = np.cumsum(surprise**2, axis=-1) - surprise**2
     location = value - spread * surprise
-    return location, spread * np.sqrt((DEGREES + earlier) / degrees), degrees
+    return (
+        np.asarray(location),
+        np.asarray(spread * np.sqrt((DEGREES + earlier) / degrees)),
+        degrees,
+    )
 
 
 def _forward(root: Any, vector: Any) -> Any:
     """Solve ``root x = vector`` for lower triangles, batches first."""
     if namespace(root, vector) is np:
-        return np.linalg.solve(root, vector[..., None])[..., 0]
+        out = np.zeros(np.broadcast_shapes(root.shape[:-1], vector.shape))
+        for at in range(root.shape[-1]):
+            known = np.einsum("...i,...i->...", root[..., at, :at], out[..., :at])
+            out[..., at] = (vector[..., at] - known) / root[..., at, at]
+        return out
     from pytensor.tensor.slinalg import solve_triangular
 
     return solve_triangular(root, vector, lower=True, b_ndim=1)

@@ -1,0 +1,172 @@
+"""A posterior as ArviZ has it: under 0.23 and 1.x the same groups, labels, statistics and plots."""
+
+from __future__ import annotations
+
+import warnings
+
+import matplotlib
+import numpy as np
+import pytest
+from cohorts import simulated
+from scipy.stats import multivariate_t
+
+from advisor.forecast.fit import fit
+from advisor.model import equations as eq
+from advisor.model.compat import import_arviz
+from advisor.model.inference_data import inference_groups
+from advisor.model.posterior import Posterior
+from advisor.model.sampling import Sampling
+
+matplotlib.use("Agg")
+pytestmark = [pytest.mark.slow, pytest.mark.smoke]
+
+GROUPS = {
+    "posterior",
+    "sample_stats",
+    "prior",
+    "log_prior",
+    "log_likelihood",
+    "posterior_predictive",
+    "observed_data",
+    "constant_data",
+}
+
+
+@pytest.fixture(scope="module")
+def arviz():
+    return import_arviz()
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    runs = simulated("two tasks").runs
+    sampling = Sampling(draws=500, tune=300, seed=2)
+    return fit(runs, priors="small_models", sampling=sampling)
+
+
+@pytest.fixture(scope="module")
+def data(posterior):
+    return posterior.to_arviz()
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """ArviZ warns of a high Pareto k; that is asserted on, not printed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    matplotlib.pyplot.close("all")
+
+
+def test_groups_and_labels_are_there(data, posterior):
+    listed = data.groups() if callable(data.groups) else data.groups
+    assert {name.strip("/") for name in listed} - {""} == GROUPS
+    draws = data["posterior"]
+    meta = posterior.meta
+    assert list(draws["group"].values) == [f"{task} / {model}" for task, model in meta.groups]
+    assert list(draws["task"].values) == list(meta.tasks)
+    assert list(draws["run"].values) == [run.id for run in meta.runs]
+    assert list(draws["rate_term"].values) == ["learning_rate", "group_size", "prompts_per_step"]
+    np.testing.assert_array_equal(draws["plateau"].values, posterior.draws["plateau"])
+    np.testing.assert_array_equal(
+        draws["shared"].sel(shared_term="log_misfit").values, posterior.draws["log_misfit"]
+    )
+
+
+def test_saved_file_opens_in_arviz_with_all_of_them(posterior, data, arviz, tmp_path):
+    posterior.save(tmp_path / "posterior.nc")
+    opened = arviz.from_netcdf(tmp_path / "posterior.nc")
+    for group in GROUPS:
+        for name in data[group].data_vars:
+            np.testing.assert_array_equal(opened[group][name].values, data[group][name].values)
+        for name in data[group].coords:
+            assert list(opened[group][name].values) == list(data[group][name].values)
+    again = Posterior.load(tmp_path / "posterior.nc").to_arviz()
+    for name in data["log_likelihood"].data_vars:
+        np.testing.assert_array_equal(
+            again["log_likelihood"][name].values, data["log_likelihood"][name].values
+        )
+
+
+def test_log_likelihood_of_a_run_is_that_of_its_parts(data, posterior):
+    likelihood, constant = data["log_likelihood"], data["constant_data"]
+    total = likelihood["collapse_exposure"].values.copy()
+    for at, run in enumerate(constant["run_of_train_bin"].values):
+        total[:, :, int(run)] += likelihood["train_reward"].values[:, :, at]
+    for at, run in enumerate(posterior.observations.run_of_evaluation):
+        total[:, :, run] += likelihood["held_out_reward"].values[:, :, at]
+    np.testing.assert_allclose(total, likelihood["whole_run"].values, rtol=1e-9)
+
+
+def test_bins_are_jointly_student_t(posterior):
+    """By scipy's multivariate Student t, of the first draw; another tail is told apart."""
+    from advisor.model.expectation import expectation
+    from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
+    from advisor.model.run_density import covariance, run_log_density
+
+    seen = posterior.observations
+    names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
+    first = {name: posterior.flat(name)[:1].reshape(1, -1) for name in names}
+    expected = expectation(first, seen.constant, seen)
+    white = expected.sampling_variance + eq.LEAST_VARIANCE
+    correlation = seen.constant["correlation"]
+    found = run_log_density(
+        seen.train_reward,
+        expected.train_reward,
+        white,
+        expected.residual_variance,
+        correlation,
+        seen.is_logged,
+    )[0]
+    matrices = covariance(white, expected.residual_variance, correlation)[0]
+    for run, bins in enumerate(seen.is_logged > 0):
+        residual = (seen.train_reward[run] - expected.train_reward[0, run])[bins]
+        matrix = matrices[run][np.ix_(bins, bins)]
+        wanted = multivariate_t.logpdf(residual, None, matrix, eq.DEGREES)
+        assert found[run] == pytest.approx(wanted, rel=1e-9)
+        other = multivariate_t.logpdf(residual, None, matrix, eq.DEGREES + 1)
+        assert abs(found[run] - other) > 1e-4
+
+
+def test_summary_and_diagnostics(data, arviz):
+    table = arviz.summary(data, var_names=["plateau", "stiffness", "collapse_rate", "rate"])
+    assert any("plateau" in str(row) for row in table.index)
+    assert (table["r_hat"].astype(float) < 1.05).all()
+
+
+def test_loo_by_run_has_a_pareto_k_for_each(data, arviz, posterior):
+    loo = arviz.loo(data, var_name="whole_run", pointwise=True)
+    k = np.asarray(loo.pareto_k)
+    assert k.shape == (len(posterior.meta.runs),)
+    assert np.isfinite(k).all()
+    # The control: a run whose rewards nobody expected costs a worse score.
+    groups = inference_groups(posterior)
+    worse = groups["log_likelihood"]["whole_run"].values.sum(axis=2).mean() - 50
+    assert float(getattr(loo, "elpd", getattr(loo, "elpd_loo", np.nan))) > worse
+
+
+def test_loo_pit_is_within_its_bounds(data, arviz):
+    if hasattr(arviz, "plot_posterior"):
+        pit = arviz.loo_pit(data, y="train_reward", y_hat="train_reward")
+    else:
+        pit = arviz.loo_pit(data, var_names="train_reward")["train_reward"].values
+    pit = np.asarray(pit)
+    assert pit.size == data["observed_data"]["train_reward"].size
+    assert np.all((pit >= 0) & (pit <= 1))
+    assert 0.3 < pit.mean() < 0.7
+
+
+def test_plots(data, arviz):
+    arviz.plot_trace(data, var_names=["plateau"])
+    arviz.plot_forest(data, var_names=["rate", "hazard"])
+    arviz.plot_energy(data)
+    draw = getattr(arviz, "plot_ppc", None) or arviz.plot_ppc_dist
+    draw(data, var_names=["train_reward"])
+
+
+def test_prior_sensitivity_by_power_scaling(data, arviz):
+    if not hasattr(arviz, "psense_summary"):
+        pytest.skip("ArviZ 0.23 has no psense_summary")
+    table = arviz.psense_summary(data, var_names=["plateau", "stiffness"])
+    assert np.isfinite(table["prior"].astype(float)).all()
+    assert np.isfinite(table["likelihood"].astype(float)).all()
