@@ -69,7 +69,9 @@ from advisor.model.priors import (
 from advisor.model.priors import (
     preset_names as preset_names,
 )
+from advisor.model.pymc_model import build_model as build_model
 from advisor.model.sampling import Sampling as Sampling
+from advisor.model.sampling import cohort_of as cohort_of
 from advisor.monitoring import Watch as Watch
 from advisor.monitoring import watch as watch
 from advisor.reporting import plot as plot

@@ -54,6 +54,12 @@ def inference_groups(posterior: Posterior) -> dict[str, Group]:
         ``collapse_exposure``),
         ``posterior_predictive`` (bins one step ahead, as their log likelihood), ``observed_data``,
         ``constant_data``.
+
+    Notes
+    -----
+    ``whole_run`` is the sum of the other log likelihoods by run: name it, or them, wherever ArviZ
+    adds up what it finds (``loo(var_name="whole_run")``,
+    ``psense_summary(likelihood_var_names=["whole_run"])``).
     """
     seen = _observations(posterior)
     shape = next(iter(posterior.draws.values())).shape[:2]
