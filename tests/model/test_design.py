@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from advisor.findings.design import ALIASED, FACTORS, SIZE, design_check, informed_share
-from advisor.model.equations import LAWS
+from advisor.model.parameters import LAWS
 from advisor.model.posterior import MIN_SIZES
 from advisor.testing import (
     Plan,
