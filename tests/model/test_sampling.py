@@ -44,16 +44,6 @@ def by_nutpie(family="spectrum", **changes):
 NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
 
 
-def as_parameters(draws):
-    """Draws of the stacked vectors, by the names of the parameters."""
-    rows = [row for name in draws for row in _rows(draws[name], name)]
-    return dict(zip(NAMES, rows, strict=True))
-
-
-def _rows(values, name):
-    return [values] if name == "start_logit" else list(np.moveaxis(values, 2, 0))
-
-
 @cache
 def drawn():
     return by_nutpie()
@@ -67,13 +57,6 @@ def figures(draws):
     ).reshape(-1, ess.size)
     spread = values.std(axis=0)
     return values.mean(axis=0), spread / np.sqrt(ess), spread
-
-
-def apart(one, other):
-    """Largest difference of two sets of means, in standard errors."""
-    mean, error, _ = figures(one)
-    mean_too, error_too, _ = figures(other)
-    return np.max(np.abs(mean - mean_too) / np.hypot(error, error_too))
 
 
 def test_draws_have_the_shapes_of_the_parameters():
