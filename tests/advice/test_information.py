@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from advisor.advice.next_pilot import ANOTHER_RUN
 from decisions import LEVEL, STEADY, STEPS, changed, decision, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
 from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice.pilot_choice import ANOTHER_RUN
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import stability_draws
