@@ -365,4 +365,4 @@ def test_python_says_the_same(studies):
     found = compare(studies / "a", str(studies / "b"))
     assert found.paths == (str(studies / "a"), str(studies / "b"))
     assert found.differs
-    assert Study.load(studies / "a").compare(studies / "b") == found
+    assert compare(Study.load(studies / "a"), studies / "b") == found

@@ -108,21 +108,12 @@ def search(
         study.set_user_attr("provenance", provenance.model_dump())
         study.set_user_attr("objective", evaluate.objective.model_dump())
 
-        def enqueue(settings: Iterable[Settings]) -> int:
-            places = [
-                {f"{name} (index)": axes[name].index(getattr(one, name)) for name in AXES}
-                for one in settings
-            ]
-            for place in places:
-                study.enqueue_trial(place)
-            return len(places)
-
         if is_small:
-            enqueue(lattice)
+            _enqueue(study, lattice, lattice)
         study.optimize(objective, n_trials=number)
         seen = {e.settings for e in tried}
         while around := _around(_top(tried, level), lattice, seen):
-            study.optimize(objective, n_trials=enqueue(around))
+            study.optimize(objective, n_trials=_enqueue(study, lattice, around))
             seen.update(around)
         if kept is not None:
             target = evaluate.forecaster.target
@@ -133,6 +124,17 @@ def search(
         tried, key=lambda e: (np.isfinite(e.value), min(e.stability.probability, level), e.reward)
     )
     return best, nearest
+
+
+def _enqueue(study: optuna.Study, lattice: Lattice, settings: Iterable[Settings]) -> int:
+    """Ask that these settings are tried next, and count them."""
+    places = [
+        {f"{name} (index)": lattice.axes[name].index(getattr(one, name)) for name in AXES}
+        for one in settings
+    ]
+    for place in places:
+        study.enqueue_trial(place)
+    return len(places)
 
 
 def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:

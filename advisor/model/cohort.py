@@ -191,6 +191,8 @@ def build_cohort(
 ) -> Cohort:
     """Turn runs into arrays.
 
+    Long because: it fills the columns of one table.
+
     Parameters
     ----------
     runs : sequence of PilotRun

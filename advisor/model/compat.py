@@ -66,6 +66,8 @@ def sample_density(
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Run NUTS on a log density that Python can call.
 
+    Many parameters because: it is all that a sampler has to be told.
+
     Parameters
     ----------
     log_density : callable (point) -> (value, gradient)

@@ -342,6 +342,8 @@ def make_posterior(
 ) -> Posterior:
     """Name the sampled vectors and add start, plateau and stiffness per group.
 
+    Long because: it names every draw and fills one record.
+
     Parameters
     ----------
     cohort, priors, family

@@ -127,6 +127,8 @@ class Watch:
     def update(self, run: PilotRun) -> Update:
         """Weigh the posterior by what a run has logged and forecast its rest.
 
+        Long because: it fills one report, field by field.
+
         Parameters
         ----------
         run : PilotRun

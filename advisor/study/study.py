@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from advisor.reporting.figures.figure import Drawn
-    from advisor.study.compared_lines import Comparison
 
 MANIFEST = "manifest.json"
 POSTERIOR = "posterior.nc"
@@ -239,12 +238,6 @@ class Study:
             )
         except OSError as error:
             raise unwritable("the report", error, out, "study") from error
-
-    def compare(self, other: Study | str | Path) -> Comparison:
-        """Compare with another study; see `advisor.compare`."""
-        from advisor.study.comparison import compare
-
-        return compare(self, other)
 
     @cached_property
     def _forecaster(self) -> Forecaster:

@@ -137,6 +137,8 @@ def _standard_normal(point: Any, gradient: Any) -> float:
 def log_density(point: Any, block: Any, gradient: Any) -> Any:
     """Log posterior density up to a constant.
 
+    Long because: every prior and its gradient stand once, in the order of the parameters.
+
     Parameters
     ----------
     point : ndarray of shape (size,)

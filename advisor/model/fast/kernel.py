@@ -284,6 +284,9 @@ def log_likelihood(
 ) -> float:
     """Log likelihood, and its gradient added to what the last six arrays hold.
 
+    Long because: one pass over runs and bins computes value and gradient.
+    Many parameters because: machine code takes tables one by one.
+
     Parameters
     ----------
     population, task_level, start_logit, eval_level, group_offset, run_offset : ndarray
