@@ -46,6 +46,8 @@ def expectation(
 ) -> Expectation:
     """Evaluate the model's equations for every run of a cohort.
 
+    Long because: these are the equations, one after the other.
+
     Parameters
     ----------
     parameters : mapping of str to array_like

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.stats import norm, t
@@ -16,9 +16,6 @@ from advisor.model.priors import Priors
 from advisor.model.run_density import bin_log_densities, one_step_ahead
 from advisor.model.variables import DIMS, model_variables
 from advisor.theory.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from advisor.model.posterior import Posterior
 
 PRIOR_DRAWS = 1000
 """Draws of the prior group."""
@@ -37,7 +34,30 @@ class Variable(NamedTuple):
 Group = dict[str, Variable]
 
 
-def inference_groups(posterior: Posterior) -> dict[str, Group]:
+class FittedDraws(Protocol):
+    """What of a `model.posterior.Posterior` is written for ArviZ."""
+
+    @property
+    def draws(self) -> Mapping[str, FloatArray]:
+        """Draws by parameter, shape (chains, draws, ...)."""
+
+    @property
+    def statistics(self) -> Mapping[str, FloatArray]:
+        """Statistics of the sampler, shape (chains, draws)."""
+
+    @property
+    def observations(self) -> Observations | None:
+        """What was observed; None for a posterior made by hand."""
+
+    @property
+    def meta(self) -> Any:
+        """Priors and provenance."""
+
+    def flat(self, name: str) -> FloatArray:
+        """Draws of one parameter with chains joined."""
+
+
+def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
     """Every group of ArviZ's schema that a posterior can fill.
 
     Parameters
@@ -177,14 +197,14 @@ def posterior_group(draws: Mapping[str, FloatArray]) -> Group:
     }
 
 
-def _observations(posterior: Posterior) -> Observations:
+def _observations(posterior: FittedDraws) -> Observations:
     if posterior.observations is None:
         raise ValueError("this posterior was made by hand: it has no observations")
     return posterior.observations
 
 
 def _by_draw(
-    posterior: Posterior, seen: Observations
+    posterior: FittedDraws, seen: Observations
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Log likelihoods and predictions, each of shape (draws, ...), a chunk of draws at a time."""
     rng = np.random.default_rng(posterior.meta.provenance.seed)
@@ -255,7 +275,7 @@ def _predict(
     }
 
 
-def _log_prior(posterior: Posterior) -> dict[str, FloatArray]:
+def _log_prior(posterior: FittedDraws) -> dict[str, FloatArray]:
     """Log prior density of every variable of the model."""
     density = {}
     for name in (*POPULATION, *LEVELS):

@@ -117,6 +117,14 @@ def sampled(
 def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
     """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset.
 
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+
+    Returns
+    -------
+    cohort : Cohort
+
     Raises
     ------
     InputError
