@@ -27,7 +27,7 @@ from advisor.run.settings import Settings
 
 FEWEST_RUNS = 3
 FEWEST_SETTINGS = 2
-"""Below three runs, or with one setting only, no law is identified (theory section 8)."""
+"""Below three runs, or with one setting only, no law is identified (docs/theory, T37)."""
 
 PILOT_LEVEL = 0.5
 """P(stable) that a suggested pilot must have: it is short, and a failure teaches too."""

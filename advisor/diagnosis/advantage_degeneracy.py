@@ -34,7 +34,7 @@ FEWEST = 10
 MORE_THAN_MIX = 0.2
 SOURCE = (
     "ours; expected share E[p^G + (1-p)^G] for Beta-distributed difficulty with the logged mean "
-    "and spread within groups (arXiv:2606.30789 names the mode; theory section 6)"
+    "and spread within groups (arXiv:2606.30789 names the mode; docs/theory, T32)"
 )
 NO_SPREAD = 1e-6
 
@@ -203,7 +203,7 @@ def expected_silent(run: PilotRun) -> float | None:
 def drift_lost(run: PilotRun) -> float | None:
     """Share of an infinite group's drift that the group size costs at the end, or None.
 
-    Theory section 6 (arXiv:2606.30789), with the divisor of the run's advantages.
+    docs/theory, T33, with the divisor of the run's advantages.
     """
     group, mix = run.hyperparameters.group_size, difficulty(run)
     if mix is None or group is None:

@@ -2,7 +2,7 @@
 
 Rows are folded at the refresh interval K. Samples go stale while a batch is used, so the gradient
 norm may depend on the position within it; where the refresh map is close to a flip (an eigenvalue
-near -1, theory section 4, arXiv:2606.30789) rewards of successive refreshes alternate.
+near -1, docs/theory, T17) rewards of successive refreshes alternate.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ exponent is inflated by 1 / (1 - .95^2) = 10, the customary limit."""
 
 AT_ONCE = 0.25
 """A pilot collapsed at once when it did so within this share of the longest pilot's steps: a
-quarter of the timescale tells no curve either (theory section 8)."""
+quarter of the timescale tells no curve either (docs/theory, T36)."""
 
 Verdict = Literal["varied", "not varied", "aliased"]
 

@@ -1,7 +1,7 @@
 """What may be published of a (task, model): plateau and timescale only where they are identified.
 
 A pilot shorter than the timescale shows its start and its initial slope, and little else: a high
-plateau reached slowly and a low one reached soon look the same (theory section 8). Until then the
+plateau reached slowly and a low one reached soon look the same (docs/theory, T36). Until then the
 answer is "too early to tell", with the slope, a bound on the plateau and how many more steps would
 tell.
 """
@@ -25,11 +25,11 @@ from advisor.theory.arrays import FloatArray
 
 PLATEAU_WIDTH = 0.2
 """Width of the plateau's interval, in reward ranges, from which it is not published: a window of
-one timescale leaves .21 (sd .081, theory section 8)."""
+one timescale leaves .21 (sd .081, docs/theory, T36)."""
 
 TIMESCALE_FACTOR = 3.0
 """Upper over lower end of the timescale's interval from which it is not published; a window of one
-timescale leaves 1.9, of half a one 8 (theory section 8)."""
+timescale leaves 1.9, of half a one 8 (docs/theory, T36)."""
 
 CONTRACTED = 0.7
 """Width of a posterior interval over that of its prior from which the pilots have said too little:
@@ -38,7 +38,7 @@ they then hold no more information than the prior did (1 / sqrt(2) = .71)."""
 PLATEAU_WINDOW = 2.0
 TIMESCALE_WINDOW = 1.0
 """Logged window over timescale at which plateau and timescale are told: sd(R*) = .022 and
-sd(log T) = .26 (theory section 8, at a noise of .03). They are stated for one exponential, which
+sd(log T) = .26 (docs/theory, T36, at a noise of .03). They are stated for one exponential, which
 then has e^-2 and e^-1 of its way to go; a curve with a slow start or a long tail is taken to tell
 as much when as much of its way is left."""
 
@@ -238,7 +238,7 @@ def _settings(run: RunSummary) -> Settings:
 
 
 def _clock(posterior: Posterior, run: RunSummary, settings: Settings) -> float:
-    """Logged window in steps at peak rate: decayed ones tell no plateau (theory section 7)."""
+    """Logged window in steps at peak rate: decayed ones tell no plateau (docs/theory, T34)."""
     exponent = float(np.median(posterior.flat("rate.learning_rate")))
     polynomial = eq.clock_polynomial(clock_table(settings, int(run.steps))[-1])
     return float(polynomial @ exponent ** np.arange(polynomial.size))

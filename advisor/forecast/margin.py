@@ -15,7 +15,7 @@ from advisor.theory import coefficients, damping_ratio
 from advisor.theory.arrays import FloatArray
 
 CLOSED_FORM = 0.25
-"""Stiffness times uncorrected age below which the closed form holds (theory section 3)."""
+"""Stiffness times uncorrected age below which the closed form holds to 0.05 (docs/theory, T7)."""
 
 
 class Margin(NamedTuple):
@@ -25,9 +25,9 @@ class Margin(NamedTuple):
     ----------
     stiffness : ndarray of shape (draws,)
         Over the largest that the run's refresh schedule stands: the refresh map diverges at 1 and
-        above (theory section 4, arXiv:2606.30789).
+        above (docs/theory, T16).
     damping : ndarray of shape (draws,)
-        Damping ratio: above 1 overdamped, below it the mode oscillates (theory section 3); NaN in
+        Damping ratio: above 1 overdamped, below it the mode oscillates (docs/theory, T8); NaN in
         draws so stale that the closed form does not hold. Whether the oscillation dies out is told
         by the refresh map alone.
     """

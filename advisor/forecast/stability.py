@@ -67,7 +67,7 @@ def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,).
 
     The reward curve shows a slow, reward-weighted mode; the stiffest one sets stability, so the
-    fitted stiffness is multiplied by a ratio >= 1 drawn from its prior (theory section 4).
+    fitted stiffness is multiplied by a ratio >= 1 drawn from its prior (docs/theory, T23).
     """
     ratio = np.exp(forecaster.log_stiffness_ratio)
     return (stiffness_left(forecaster, settings) * ratio < 1).astype(float)
@@ -109,7 +109,7 @@ def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
 
     The pilots' own residual, scaled by the temperature ``eta / (P G)`` relative to their reference
     and, towards the refresh limit k*, by ``1 / (1 - k / k*)``: at K steps of a held snapshot
-    without momentum that is the exact inflation (theory section 6). Infinite beyond the limit. The
+    without momentum that is the exact inflation (docs/theory, T28). Infinite beyond the limit. The
     fitted mode carries the reward's fluctuation, so no stiffness ratio enters.
     """
     reference = forecaster.posterior.meta.reference

@@ -24,7 +24,7 @@ from advisor.theory.arrays import FloatArray
 
 DRAWS, FREEDOM = 20_000, 5
 TENFOLD = 10.0
-"""Learning rate of an adapter over that of full fine-tuning at the same speed (theory 9)."""
+"""Learning rate of an adapter over that of full fine-tuning at one speed (docs/theory, T39)."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def effective_rate(job: Job) -> float:
     """Rate per unit of gradient once momentum has built up: what the theory calls eta.
 
     AdamW averages gradients, torch's SGD sums them, so the latter moves 1 / (1 - momentum) times
-    as far (theory section 2).
+    as far (docs/theory, T2).
     """
     return job.rate / (1 - MOMENTUM) if job.optimizer == "sgd" else job.rate
 

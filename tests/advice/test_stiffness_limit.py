@@ -89,7 +89,7 @@ def test_limit_of_partial_correction_without_momentum_is_the_closed_form(interva
 @STEADY
 @given(MOMENTA, INTERVALS, st.integers(0, 4), st.floats(0, 1))
 def test_limit_lies_beyond_the_sufficient_rule(momentum, interval, cycles, share):
-    # Theory section 4: k (lag + K/2) < 1 is enough, whatever the schedule.
+    # docs/theory, T20: k (lag + K/2) < 1 is enough, whatever the schedule.
     age = interval * (cycles + 0.5)
     assert stiffness_limit(momentum, interval, share, cycles * interval) >= 0.99 / age
 

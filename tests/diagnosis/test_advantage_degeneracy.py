@@ -128,7 +128,7 @@ def test_groups_that_teach_are_counted():
 
 @pytest.mark.parametrize(("group", "lost"), [(4, 0.19), (16, 0.03)])
 def test_the_drift_that_a_small_group_costs(group, lost):
-    # Prompts that are nearly alike, at one half: theory section 6 gives 0.81 and 0.97 of it.
+    # Prompts that are nearly alike, at one half: docs/theory, T33 gives 0.81 and 0.97 of it.
     rows = 0.5 + 0.01 * np.sin(np.arange(60.0))
     right = np.random.default_rng(3).binomial(group, 0.5, 10**6) / group
     within = np.full(60, 0.99 * np.mean(np.sqrt(right * (1 - right) * group / (group - 1))))

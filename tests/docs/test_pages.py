@@ -45,23 +45,15 @@ def unknown(code: str) -> set[str]:
     return {name for name in names if not exists(name)}
 
 
-COMING = {"advisor.Study", "advisor.advise", "advisor.build_model"}
-"""Names that pages use ahead of the move that brings them: strike each out as it exists."""
-
-
 @pytest.mark.parametrize(("page", "code"), fences("python"), ids=lambda value: str(value)[-30:])
 def test_examples_use_names_that_exist(page, code):
-    assert unknown(code) - COMING == set()
+    assert unknown(code) == set()
 
 
 def test_names_in_running_text_exist():
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = {f"advisor.{name}" for name in re.findall(r"`advisor\.(\w+)", text)}
-    assert {name for name in named if not exists(name)} <= COMING
-
-
-def test_no_name_is_awaited_that_is_there():
-    assert {name for name in COMING if exists(name)} == set()
+    assert {name for name in named if not exists(name)} == set()
 
 
 def test_an_example_with_a_wrong_name_is_found():
@@ -94,14 +86,12 @@ def test_links_lead_somewhere(page):
 
 
 PATH = re.compile(r"`((?:advisor|tests|docs|case_studies|priors|\.ci)/[\w./-]*)`")
-COMING_PATHS = {"advisor/report/figures/", "advisor/model/parameters.py"}
-"""Places that CONTRIBUTING names ahead of the move that brings them: strike each out then."""
 
 
 def test_contributing_names_places_that_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(PATH.findall(text))
-    assert {name for name in named if not (ROOT / name).exists()} == COMING_PATHS
+    assert {name for name in named if not (ROOT / name).exists()} == set()
     assert len(named) > 10
 
 

@@ -393,7 +393,7 @@ def test_curve_of_a_narrow_spectrum_is_the_saturation_law():
 
 
 def test_lag_shortens_the_timescale_by_the_stale_age():
-    # Theory section 3: T = gamma / k = 1 / k - s A.
+    # docs/theory, T12: T = gamma / k = 1 / k - s A.
     narrow = {"momentum": 0.0, "dispersion": 1e-7}
     lagging = curve(20.0 - 0.5 * 8, age=8.0, share=0.5, **narrow)
     assert lagging == pytest.approx(curve(20.0, **narrow), abs=2e-4)

@@ -170,7 +170,7 @@ def test_prior_width_of_a_plateau_holds_the_loss_that_goes_with_its_stiffness():
     ],
 )
 def test_limits_agree_with_the_identifiability_table(window, sd_plateau, sd_log_time, told):
-    """Theory section 8: plateau .7 from a start of .2, noise .03, 100 points."""
+    """docs/theory, T36: plateau .7 from a start of .2, noise .03, 100 points."""
     found = gated(2 * Z80 * sd_plateau, np.exp(2 * Z80 * sd_log_time))
     assert (found.plateau.is_identified, found.timescale.is_identified) == told, window
 

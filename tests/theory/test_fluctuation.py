@@ -1,4 +1,4 @@
-"""Noise formulas against exact moments and seeded simulation; numbers of theory section 6."""
+"""Noise formulas against exact moments and seeded simulation; docs/theory, T26 to T31."""
 
 from __future__ import annotations
 

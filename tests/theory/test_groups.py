@@ -1,4 +1,4 @@
-"""Silent groups and the drift factor: exact enumeration, simulation, limits; theory section 6."""
+"""Silent groups and the drift factor: enumeration, simulation, limits; docs/theory, T32 and T33."""
 
 from __future__ import annotations
 

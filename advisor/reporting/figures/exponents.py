@@ -57,7 +57,7 @@ THEORY: dict[str, tuple[tuple[float, str], ...]] = {
     "plateau_loss.learning_rate": ((1.0, "temperature"),),
     "plateau_loss.batch": ((0.5, "AdamW in noise"), (1.0, "SGD")),
 }
-"""Where the theory (sections 5 and 6) has a value: that, and what it holds for."""
+"""Where the theory (docs/theory, T25 and T30) has a value: that, and what it holds for."""
 
 
 @dataclass(frozen=True)
