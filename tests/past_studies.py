@@ -12,7 +12,13 @@ import numpy as np
 from advisor._version import VERSION
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
-from advisor.model.parameters import GROUP_LEVELS, POPULATION, TASK_LEVELS
+from advisor.model.parameters import (
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+)
 from advisor.model.posterior import SCHEMA, Convergence, Meta, Posterior, Provenance, RunSummary
 from advisor.model.priors import Priors, load_priors
 from advisor.run.settings import PartialSettings
@@ -62,6 +68,8 @@ def past(
         draws[name] = mean + noise / np.sqrt(precision)
     stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
     draws |= eq.at_reference(draws, stiffness)
+    draws |= {name: np.zeros((CHAINS, DRAWS, len(groups))) for name in GROUP_EFFECTS}
+    draws |= {name: np.zeros((CHAINS, DRAWS, runs)) for name in RUN_EFFECTS}
     return Posterior(draws, _pilots(rng, runs), _meta(label, priors, groups, tasks, runs, ess))
 
 

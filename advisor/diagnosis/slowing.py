@@ -41,8 +41,9 @@ def find_slowing(values: FloatArray) -> Slowing | None:
 
     Values are finite, evenly spaced, and lie before any fall. None where surrogates (first-order
     autoregressive noise of the same length and correlation, detrended alike, seed fixed) rise as
-    much more often than ``RARE``. Near the refresh limit theory expects it (docs/theory, T28); a reward that moves towards one half or a batch that shrinks also raises the
-    variance, but not its persistence.
+    much more often than ``RARE``. Near the refresh limit theory expects it (docs/theory, T28);
+    a reward that moves towards one half or a batch that shrinks also raises the variance, but not
+    its persistence.
     """
     if values.size < FEWEST_ROWS:
         return None
