@@ -95,7 +95,7 @@ def check_study(study):
     assert advice["kind"] == "recommendation"
     assert advice["target"]["model"] == "tiny-m"
     assert advice["stability"]["probability"] >= advice["level"] == 0.9
-    # Real full runs at three seeds ended at .93 to .97; at a third of this rate at about .85.
+    # Real full runs at three seeds ended at 0.93 to 0.97; at a third of this rate at about 0.85.
     assert 1e-4 <= settings["learning_rate"] <= 1e-3
     assert 0.8 < advice["reward"]["low"] < advice["reward"]["high"] < 1.0
     config = yaml.safe_load((study / "trl_config.yaml").read_text())

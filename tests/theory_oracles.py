@@ -109,7 +109,7 @@ def sufficient_margin(
 ) -> FloatArray:
     """``1 - k (lag + K/2)``: positive is sufficient for stability whatever the schedule.
 
-    Checked on momentum in [0, .99], K <= 64 and 0 to 4 cycles of lag. If the lag is no multiple of
+    Checked on momentum in [0, 0.99], K <= 64 and 0 to 4 cycles of lag. If the lag is no multiple of
     K, :func:`stability_margin` rounds it up and can be negative where this is positive.
     """
     age = np.asarray(lag, dtype=float) + np.asarray(interval, dtype=float) / 2

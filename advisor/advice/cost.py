@@ -120,7 +120,7 @@ def learn_cost(
     -------
     cost : CostModel
         ``seconds = fixed + generated x P G / epochs + trained x P G``, by non-negative least
-        squares on the pilots, with a weak pull towards a generation share of .7.
+        squares on the pilots, with a weak pull towards a generation share of 0.7.
     """
     runs = posterior.meta.runs
     lengths = [run.completion_tokens for run in runs if run.completion_tokens]

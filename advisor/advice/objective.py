@@ -28,7 +28,7 @@ class Objective(BaseModel):
         Reward to reach for "cheapest", in reward units; share of the gain, in (0, 1), for
         "fastest": of the gain that the best feasible configuration makes within the budget.
     quantile : float or None
-        Probability, in (0, .5], of a result no better than what is compared: .1 prefers what is
+        Probability, in (0, 0.5], of a result no better than what is compared: 0.1 prefers what is
         still good in the worst tenth of the draws. None compares means (medians of times).
     """
 

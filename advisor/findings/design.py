@@ -40,7 +40,7 @@ LEAST_RATIO = 1.1
 
 ALIASED = 0.95
 """Multiple correlation with other factors from which two effects are one: the variance of the
-exponent is inflated by 1 / (1 - .95^2) = 10, the customary limit."""
+exponent is inflated by 1 / (1 - 0.95^2) = 10, the customary limit."""
 
 AT_ONCE = 0.25
 """A pilot collapsed at once when it did so within this share of the longest pilot's steps: a

@@ -25,7 +25,7 @@ from advisor.theory.arrays import FloatArray
 
 PLATEAU_WIDTH = 0.2
 """Width of the plateau's interval, in reward ranges, from which it is not published: a window of
-one timescale leaves .21 (sd .081, docs/theory, T36)."""
+one timescale leaves 0.21 (sd 0.081, docs/theory, T36)."""
 
 TIMESCALE_FACTOR = 3.0
 """Upper over lower end of the timescale's interval from which it is not published; a window of one
@@ -33,12 +33,12 @@ timescale leaves 1.9, of half a one 8 (docs/theory, T36)."""
 
 CONTRACTED = 0.7
 """Width of a posterior interval over that of its prior from which the pilots have said too little:
-they then hold no more information than the prior did (1 / sqrt(2) = .71)."""
+they then hold no more information than the prior did (1 / sqrt(2) = 0.71)."""
 
 PLATEAU_WINDOW = 2.0
 TIMESCALE_WINDOW = 1.0
-"""Logged window over timescale at which plateau and timescale are told: sd(R*) = .022 and
-sd(log T) = .26 (docs/theory, T36, at a noise of .03). They are stated for one exponential, which
+"""Logged window over timescale at which plateau and timescale are told: sd(R*) = 0.022 and
+sd(log T) = 0.26 (docs/theory, T36, at a noise of 0.03). They are stated for one exponential, which
 then has e^-2 and e^-1 of its way to go; a curve with a slow start or a long tail is taken to tell
 as much when as much of its way is left."""
 

@@ -17,8 +17,8 @@ from advisor.theory.arrays import FloatArray
 
 SENSITIVE = 0.05
 """Sensitivity from which a number is said to rest on the priors (arXiv:2107.14054). For a normal
-it means that its mean moves by .22 of its standard deviation, or its standard deviation changes by
-a fifth, per doubling of the prior's power; a number that is all prior has .08."""
+it means that its mean moves by 0.22 of its standard deviation, or its standard deviation changes by
+a fifth, per doubling of the prior's power; a number that is all prior has 0.08."""
 
 POWERS = (1 / 1.01, 1.01)
 """Powers of the prior. So close to 1 the weights are all but even, and need no Pareto smoothing."""
@@ -76,8 +76,8 @@ def prior_sensitivity(
     shows that no pilot tells. Scaled are the population and the levels of tasks and groups; what is
     standard normal by construction (offsets of groups and runs) belongs to the model.
 
-    Two thousand draws move a number that has nothing to do with the priors by some .03, so the mean
-    square distance by chance is taken off: that of the weights rotated against the draws, which
+    Two thousand draws move a number that has nothing to do with the priors by some 0.03, so the
+    mean square distance by chance is taken off: that of the weights rotated against the draws, which
     keeps the autocorrelation of both.
     """
     prior = log_prior(posterior)

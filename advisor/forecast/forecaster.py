@@ -25,7 +25,7 @@ RESIDUAL = 2
 """Sets the residuals of a forecast apart from its other random numbers."""
 
 SEARCH_DRAWS = 4000
-"""Draws used for a forecast: Monte Carlo error of a probability is at most .008."""
+"""Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ FALL = 1 / 3
 
 SPREADS = 1.0
 """Standard deviations of the fluctuation that must fit into that share. At two, P(stable) was said
-to be .5 where every one of 550 forecast tiny-transformer runs lived."""
+to be 0.5 where every one of 550 forecast tiny-transformer runs lived."""
 
 
 class Stability(BaseModel):

@@ -321,7 +321,7 @@ def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
     weights : ndarray of shape (draws,)
         They sum to 1.
     k : float
-        Shape of the Pareto tail: above .7 the weights cannot be trusted.
+        Shape of the Pareto tail: above 0.7 the weights cannot be trusted.
     """
     if np.ptp(log_ratios) < EQUAL_RATIOS:
         return np.full(log_ratios.size, 1 / log_ratios.size), 0.0  # no tail to fit

@@ -36,7 +36,7 @@ LOG_HAZARD_ENDS = (-600.0, 50.0)
 HAZARD_PER_LOSS = 1.3
 """Power of the plateau loss D by which the collapse rate grows. The rate is known beforehand where
 D is 1, for the same heat that depresses a plateau ends a run. Fitted apart, three tables of 40
-tiny-transformer runs had half of their runs dead in 200 steps at D = .8, 1.3 and 2.4."""
+tiny-transformer runs had half of their runs dead in 200 steps at D = 0.8, 1.3 and 2.4."""
 
 
 LOG_LOSS_ENDS = (-30.0, 3.0)

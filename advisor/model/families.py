@@ -17,7 +17,7 @@ PINNED_SD = 0.01
 """Standard deviation of a pinned logarithm: 1 %."""
 
 NO_DISPERSION = -6.0
-"""Log dispersion of a curve without one; it differs by less than .001 from the limit 0."""
+"""Log dispersion of a curve without one; it differs by less than 0.001 from the limit 0."""
 
 NO_SPREAD = -4.0
 """Log run-to-run spread of a shape that all runs share: 2 %."""

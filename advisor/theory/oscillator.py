@@ -54,10 +54,10 @@ def coefficients(
     Notes
     -----
     ``m = (1 + momentum) / (2 (1 - momentum)) + s k A^2 / 2``, ``gamma = 1 - s k A``. While
-    ``k (1 - momentum) <= .02`` and K <= 32, good to .01 of the initial distance up to
-    ``s k A = .12`` (s = 1; .06 at s = .2) and to .03 (.05) up to .25; beyond that iterate the
+    ``k (1 - momentum) <= 0.02`` and K <= 32, good to 0.01 of the initial distance up to
+    ``s k A = 0.12`` (s = 1; 0.06 at s = 0.2) and to 0.03 (0.05) up to 0.25; beyond that iterate the
     refresh map (:mod:`advisor.theory.refresh`). Never judge stability by the sign of ``gamma``:
-    at momentum .9, K = 16, s = 1 it vanishes at k K = 2.13 while the exact limit is 2.98.
+    at momentum 0.9, K = 16, s = 1 it vanishes at k K = 2.13 while the exact limit is 2.98.
 
     Examples
     --------
@@ -178,9 +178,9 @@ def trajectory(time: Any, start: Any, plateau: Any, oscillator: Oscillator) -> A
     -----
     A cold start has ``u[-1] = u[0]``, so the velocity of the continuous solution is zero half a
     step before the first update: time is shifted by 1/2. Dividing by ``u(1/2)`` keeps the curve at
-    R0 exactly when no step has been taken; it changes less than .004 while k (1 - momentum) <= .02.
-    There the curve tracks the on-policy recursion to .004 for momentum <= .95 (.003 up to .015) and
-    to .009 at momentum .99.
+    R0 exactly when no step has been taken; it changes less than 0.004 while
+    k (1 - momentum) <= 0.02. There the curve tracks the on-policy recursion to 0.004 for
+    momentum <= 0.95 (0.003 up to 0.015) and to 0.009 at momentum 0.99.
     """
     shifted = decay(time + 0.5, oscillator) / decay(0.5, oscillator)
     return plateau + (start - plateau) * shifted

@@ -32,7 +32,7 @@ def inertial_time(time: Any, momentum: Any) -> Any:
     -------
     time : array_like
         ``t - mu (1 - mu^t) / (1 - mu)``: exact for the discrete recursion to first order in the
-        stiffness; lags raw time by ``mu / (1 - mu)`` steps (9 at momentum .9) in the end.
+        stiffness; lags raw time by ``mu / (1 - mu)`` steps (9 at momentum 0.9) in the end.
     """
     xp = namespace(time, momentum)
     safe = xp.maximum(momentum, SMALLEST_MOMENTUM)

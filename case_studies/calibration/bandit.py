@@ -39,7 +39,7 @@ class Task(NamedTuple):
     missed : float
         Share of right answers that the verifier refuses: the plateau is 1 minus it.
     momentum : float
-        Of SGD, EMA form: 0 or .9.
+        Of SGD, EMA form: 0 or 0.9.
     """
 
     logits: FloatArray

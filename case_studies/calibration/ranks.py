@@ -17,7 +17,7 @@ from scipy.stats import binom
 from advisor.theory.arrays import FloatArray, IntArray
 
 SIMULATED = 100_000
-"""Sets of uniform ranks behind a band: a level of .001 then rests on a hundred of them."""
+"""Sets of uniform ranks behind a band: a level of 0.001 then rests on a hundred of them."""
 
 CHUNK = 10_000
 

@@ -34,7 +34,7 @@ class Job:
     optimizer : {"adamw", "sgd"}
     task, size : str
     clipped : bool
-        Whether the ratio is, to 1 +- .2.
+        Whether the ratio is, to 1 +- 0.2.
     """
 
     rate: float

@@ -29,7 +29,7 @@ from advisor.model.priors.loader import NormalPrior
 
 SEED_SPREAD = 0.015
 """Standard deviation between seeds of one configuration's final reward, from
-``case_studies/tiny_transformer`` (.010 to .018)."""
+``case_studies/tiny_transformer`` (0.010 to 0.018)."""
 
 FLOOR_DRAWS = 2000
 

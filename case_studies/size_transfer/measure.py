@@ -42,7 +42,7 @@ def best_rate(finals: dict[float, float]) -> float:
 
 
 def speed(rewards: Sequence[float], start: float) -> float | None:
-    """Mean rate per step at which what is missing to 1 shrinks, until .75 is reached.
+    """Mean rate per step at which what is missing to 1 shrinks, until 0.75 is reached.
 
     None where the reward did not rise.
     """

@@ -47,7 +47,7 @@ def test_steps_of_a_budget_worked_out_by_hand():
     assert Budget(completions=6400.0).steps_of(settings, price) == 100
     assert Budget(completions=6399.0).steps_of(settings, price) == 99
     assert Budget(completions=63.0).steps_of(settings, price) == 0
-    # 2 s + 64 x .25 s + 128 x .125 s = 34 s on four GPUs.
+    # 2 s + 64 x 0.25 s + 128 x 0.125 s = 34 s on four GPUs.
     assert price.seconds_per_step(settings) == 34
     assert Budget(gpu_hours=4 * 3400.5 / 3600).steps_of(settings, price) == 100
     assert Budget(gpu_hours=4 * 3399.5 / 3600).steps_of(settings, price) == 99

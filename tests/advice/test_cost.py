@@ -55,7 +55,7 @@ def test_price_of_a_run_worked_out_by_hand():
     settings = Plan(group_size=8, epochs=2).completed
     found = price(settings, 100)
     assert (found.steps, found.completions, found.tokens) == (100, 6400, 320_000)
-    # 2 s + 64 x .25 s + 128 x .125 s = 34 s on four GPUs, a hundred times.
+    # 2 s + 64 x 0.25 s + 128 x 0.125 s = 34 s on four GPUs, a hundred times.
     assert found.gpu_hours == pytest.approx(4 * 3400 / 3600)
     assert found.paid == found.gpu_hours
     unknown = CostModel(source="here")(settings, 100)

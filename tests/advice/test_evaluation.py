@@ -33,7 +33,7 @@ def test_configurations_are_evaluated_once_each_and_told_apart(posterior):
 def test_share_of_the_gain_worked_out_by_hand():
     curve, steps = np.array([0.2, 0.5, 0.7, 0.79, 0.8]), [0, 10, 20, 40, 80]
     assert steps_to_share(curve, steps, 0.5) == pytest.approx(10)
-    # .77 lies 7/9 of the way from .7 to .79.
+    # 0.77 lies 7/9 of the way from 0.7 to 0.79.
     assert steps_to_share(curve, steps, 0.95) == pytest.approx(20 + 20 * 7 / 9)
     assert steps_to_share(curve[::-1], steps, 0.95) == 80
     assert steps_to_share(np.full(5, 0.4), steps, 0.95) == 80

@@ -33,7 +33,7 @@ TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, gpus=8, source="made u
     ids=lambda asked: f"{asked[0]}-{asked[1]}",
 )
 def goal(request):
-    """Every configuration on offer, evaluated for a reward of .65 within 400 steps."""
+    """Every configuration on offer, evaluated for a reward of 0.65 within 400 steps."""
     kind, quantile = request.param
     evaluate, lattice = decision(
         made_up_posterior(seed=2, width=0.5),
@@ -91,7 +91,7 @@ def test_price_or_time_of_a_goal_is_what_is_minimised(goal):
 
 
 def by_brute_force(evaluate):
-    """Least price of .65 at P(stable) .9, step by step, without interpolation."""
+    """Least price of 0.65 at P(stable) 0.9, step by step, without interpolation."""
     prices = {}
     for found in evaluate.tried:
         every = np.arange(1, LONG + 1)

@@ -257,7 +257,7 @@ def test_fluctuation_is_infinite_beyond_the_refresh_limit():
 def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
     posterior = made_up_posterior()
     settings = Plan().completed
-    # A wander of exactly what fits, a little less and a little more, at a level of .6.
+    # A wander of exactly what fits, a little less and a little more, at a level of 0.6.
     fits = 0.6 / 3 / SPREADS
     forecast = forecaster(posterior)
     scale = fluctuation(forecast, settings) / np.exp(forecast.population["log_misfit"])

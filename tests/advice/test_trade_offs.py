@@ -146,7 +146,7 @@ def test_time_of_an_alternative_is_that_of_the_advised_gain(weighed):
     ],
 )
 def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
-    # Beside one that costs 100 completions and is stable with .92; a twin of it but for these.
+    # Beside one that costs 100 completions and is stable with 0.92; a twin of it but for these.
     evaluate, lattice = decision(posterior)
     chosen = evaluate(next(iter(lattice)))
     stable = chosen.stability.model_copy(update={"probability": 0.92})

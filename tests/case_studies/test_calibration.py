@@ -278,7 +278,7 @@ def test_the_result_is_that_of_the_simulations_beside_it(told):
 
 
 def test_families_pass_and_controls_fail(told):
-    # Hill leaves the band of all by a chance of .048, as the page says.
+    # Hill leaves the band of all by a chance of 0.048, as the page says.
     assert {study: result["passes"] for study, result in told.items()} == {
         study: not study.startswith("control") and study != "hill" for study in told
     }

@@ -180,7 +180,7 @@ def test_kl_coefficients(pairs):
         if found is None or value is None or "never passed" in entry["kl_beta"]:
             continue
         recovered += 1
-        # The index took plain means; two of its ratios lie 15 % above TRL's default of .04.
+        # The index took plain means; two of its ratios lie 15 % above TRL's default of 0.04.
         assert value == pytest.approx(float(found.group(1)), rel=0.2), entry["id"]
     assert recovered >= 20
 

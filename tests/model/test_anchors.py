@@ -144,7 +144,7 @@ def test_prior_draws_have_the_moments_of_the_preset_at_the_anchors(preset, name)
         assert np.abs(off(values, prior)).max() < 4.5, parameter
     # They say nothing of how fast this task is learned.
     assert np.abs([np.corrcoef(spoken[n], stiffness)[0, 1] for n in ANCHORED]).max() < 0.08
-    # The controls: levels as they are kept, and at a stiffness of .1 for .05.
+    # The controls: levels as they are kept, and at a stiffness of 0.1 for 0.05.
     for parameter in ANCHORED:
         prior = getattr(priors, parameter.replace(".", "_"))
         assert np.abs(off(here[parameter], prior)).max() > 20

@@ -234,7 +234,7 @@ def test_logged_spread_replaces_the_split_that_is_learned(scale):
 
 @pytest.mark.parametrize("silent", [0.2, 0.5])
 def test_silent_groups_hide_in_the_mean_spread(silent):
-    # Groups that speak spread by .4, the rest by nothing.
+    # Groups that speak spread by 0.4, the rest by nothing.
     spread = 0.4 * (1 - silent)
     told = with_spread(spread, silent)
     np.testing.assert_allclose(told.noise_known, split(told, 0.4**2 * (1 - silent)))
@@ -743,7 +743,7 @@ def test_rising_run_of_negative_rewards_is_no_collapse(low):
 
 
 def test_given_floor_of_one_run_judges_all():
-    # From .5 to .1 above 0 is a collapse; above -10 it is not.
+    # From 0.5 to 0.1 above 0 is a collapse; above -10 it is not.
     curve = np.concatenate([rising(30, 0.2, 0.5), np.full(30, 0.1)])
     runs = [Plan().run(curve, "a"), Plan(1e-4).run(rising(), "b")]
     assert cohort_of(runs).collapsed.tolist() == [1, 0]

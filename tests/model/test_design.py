@@ -173,7 +173,7 @@ def test_informed_share_is_what_the_width_leaves():
         for width in (0.1, 0.5, 1.0)
     ]
     for share, width in zip(found, (0.1, 0.5, 1.0), strict=True):
-        # The variance of 8,000 draws has a relative sd of sqrt(2 / 8,000) = .016.
+        # The variance of 8,000 draws has a relative sd of sqrt(2 / 8,000) = 0.016.
         assert list(share.values()) == pytest.approx(
             [1 - width**2] * len(share), abs=5 * 0.016 * width**2
         )

@@ -325,7 +325,7 @@ def test_run_level_worked_out_by_hand():
     luck = (2.0, -1.0, 3.0)
     run = eq.run_level(MEANS, group, np.log(3.0), np.log(0.1), luck, np.log(1.4), 9.0, 1.0)
     assert run.start == 0.2
-    # Odds 4 moved by exp(.5); of the tenth that is lost to temperature, exp(-1.5) remains.
+    # Odds 4 moved by exp(0.5); of the tenth that is lost to temperature, exp(-1.5) remains.
     odds = 4 * np.exp(0.5)
     assert run.plateau == pytest.approx(odds / (1 + odds) * np.exp(-0.1 * np.exp(-1.5)))
     raw = 0.06 * np.exp(-0.1)
@@ -413,7 +413,7 @@ def test_single_mode_has_the_curve_of_the_oscillator():
     time = np.array([0.0, 1.0, 7.0, 60.0, 200.0])
     mode = coefficients(0.05, 0.9, 0.5, 0.3)
     found = curve(time, age=0.5, share=0.3, single=1.0)
-    # s k A = .0075: the damping is not bent yet.
+    # s k A = 0.0075: the damping is not bent yet.
     np.testing.assert_allclose(found, trajectory(time, 0.2, 0.8, mode), rtol=1e-9)
     assert found.max() > 0.82
     relaxation = curve(time, age=0.5, share=0.3)

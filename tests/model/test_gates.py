@@ -131,8 +131,8 @@ def test_prior_widths_are_those_of_the_preset():
         **NO_SPREAD,
     }
     found = gated(priors=plain, draws=10000)
-    # The ends of the interval of 20,000 draws have an error of sqrt(.09 / 20,000) / density / width
-    # = .5 %; the headroom adds .3^2 to the variance of 4^2.
+    # The ends of the interval of 20,000 draws have an error of sqrt(0.09 / 20,000) / density /
+    # width = 0.5 %; the headroom adds 0.3^2 to the variance of 4^2.
     assert found.plateau.prior_width == pytest.approx((1 - start) * np.ptp(share), rel=0.03)
     assert found.timescale.prior_width == pytest.approx(2 * Z80 * 4.0, rel=0.03)
     wrong = gated(priors={**plain, "headroom_logit": normal(0.3, 1.2)}, draws=10000)
@@ -170,7 +170,7 @@ def test_prior_width_of_a_plateau_holds_the_loss_that_goes_with_its_stiffness():
     ],
 )
 def test_limits_agree_with_the_identifiability_table(window, sd_plateau, sd_log_time, told):
-    """docs/theory, T36: plateau .7 from a start of .2, noise .03, 100 points."""
+    """docs/theory, T36: plateau 0.7 from a start of 0.2, noise 0.03, 100 points."""
     found = gated(2 * Z80 * sd_plateau, np.exp(2 * Z80 * sd_log_time))
     assert (found.plateau.is_identified, found.timescale.is_identified) == told, window
 

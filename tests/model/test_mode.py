@@ -71,7 +71,7 @@ def test_nothing_free_pulls_at_the_mode(name):
     before, after = density(start), density(mode)
     assert after[0] > before[0]
     free = np.setdiff1d(np.arange(mode.size), HELD)
-    # Units of order one: a slope of .1 is a hundredth of a nat from the top.
+    # Units of order one: a slope of 0.1 is a hundredth of a nat from the top.
     assert np.abs(after[1][free]).max() < 0.1
     assert np.abs(before[1][free]).max() > 0.5
     np.testing.assert_array_equal(mode[HELD], start[HELD])

@@ -122,7 +122,7 @@ def test_chance_alone_is_taken_off():
     found = prior_sensitivity(posterior, {**null, "prior": posterior.flat("hazard.size")})
     assert found.pop("prior") > SENSITIVE
     values = np.array(list(found.values()))
-    # Left in, chance would make the mean .03.
+    # Left in, chance would make the mean 0.03.
     assert values.mean() < SENSITIVE / 3
     assert np.mean(values >= SENSITIVE) <= 0.05
 

@@ -228,5 +228,5 @@ def test_wander_of_a_simulated_run_has_this_correlation(share, wrong):
     walk = np.cumsum(np.log(residual_persistence(cohort)[1:] ** (0.5 / share)))
     walk = np.concatenate([[0.0], walk])
     meant = np.exp(-np.abs(np.subtract.outer(walk, walk)))
-    # 2000 paths: .022 each.
+    # 2000 paths: 0.022 each.
     assert (np.abs(found - meant).max() > 0.12) == wrong

@@ -18,7 +18,7 @@ def posterior():
 
 @pytest.fixture
 def rows():
-    """Rewards of a healthy run that ends at .8, with the noise of 128 completions."""
+    """Rewards of a healthy run that ends at 0.8, with the noise of 128 completions."""
     rng = np.random.default_rng(5)
     mean = 0.8 - 0.6 * np.exp(-np.arange(PLAN.steps) / 20)
     return rng.binomial(128, mean) / 128

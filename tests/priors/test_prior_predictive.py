@@ -76,7 +76,7 @@ def test_the_loss_lowers_the_plateau(faster):
     )
     np.testing.assert_array_equal(cold.start, hot.start)
     assert (hot.plateau < cold.plateau).all()
-    # D = e^-.7 = .5 where the stiffness is .05: some e^-.5 of the cold plateau is left there.
+    # D = e^-.7 = 0.5 where the stiffness is 0.05: some e^-.5 of the cold plateau is left there.
     left = np.exp(-0.5 * faster**1.8)
     assert np.median(hot.plateau / cold.plateau) == pytest.approx(left, abs=0.05)
 

@@ -112,10 +112,10 @@ def test_decay_halves_the_clock_and_stops_it_at_the_planned_end(schedule):
 def test_linear_decay_over_two_relaxations_stops_at_65_of_the_gain_instead_of_87():
     relaxation, steps = 150, 300
     linear, constant = (schedule_factors(name, steps) for name in ("linear", "constant"))
-    # The .65 and .87 of docs/theory, T34, are the recursion at momentum .9 and T = 150 ...
+    # The 0.65 and 0.87 of docs/theory, T34, are the recursion at momentum 0.9 and T = 150 ...
     assert gain_of_recursion(linear, 0.9, relaxation)[-1] == pytest.approx(0.649, abs=5e-4)
     assert gain_of_recursion(constant, 0.9, relaxation)[-1] == pytest.approx(0.874, abs=5e-4)
-    # ... while the single exponential of the clock alone says .63 and .865.
+    # ... while the single exponential of the clock alone says 0.63 and 0.865.
     assert 1 - np.exp(-cumulative_clock(linear)[-1] / relaxation) == pytest.approx(0.633, abs=5e-4)
     assert 1 - np.exp(-cumulative_clock(constant)[-1] / relaxation) == pytest.approx(
         0.865, abs=5e-4

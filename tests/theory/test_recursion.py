@@ -1,7 +1,7 @@
 """The closed form against the optimizer recursion that it approximates, and where it stops.
 
-The bounds are measured ones. A first estimate said .003 while k (1 - momentum) <= .02, and .01
-while s k A < .25: both hold for part of the range only, and the tests say for which part.
+The bounds are measured ones. A first estimate said 0.003 while k (1 - momentum) <= 0.02, and 0.01
+while s k A < 0.25: both hold for part of the range only, and the tests say for which part.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def test_held_error_is_below_01_up_to_a_stale_share_of_a_few_percent(share, stal
 @pytest.mark.parametrize(("share", "bound"), [(1.0, 0.03), (0.5, 0.04), (0.2, 0.042)])
 def test_held_error_up_to_the_stated_quarter_reaches_several_hundredths(share, bound):
     error = worst_held(share, (0.15, 0.2, 0.249))
-    assert 0.02 < error < bound  # the first estimate said .01 here
+    assert 0.02 < error < bound  # the first estimate said 0.01 here
 
 
 def test_stated_held_bound_holds_at_the_usual_momentum_up_to_twelve_steps():

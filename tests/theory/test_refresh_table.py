@@ -46,7 +46,7 @@ def test_held_limit_is_2_to_6_times_the_papers_rule_at_any_momentum():
     assert min(limits.values()) == pytest.approx(2)
     largest = max(limits, key=limits.get)
     assert largest == (pytest.approx(0.545), 2)
-    assert limits[largest] == pytest.approx(5.67, abs=0.01)  # docs/theory, T19: momentum .9
+    assert limits[largest] == pytest.approx(5.67, abs=0.01)  # docs/theory, T19: momentum 0.9
 
 
 def test_constant_age_row_runs_from_1_to_half_pi():
