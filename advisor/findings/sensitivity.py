@@ -77,8 +77,8 @@ def prior_sensitivity(
     standard normal by construction (offsets of groups and runs) belongs to the model.
 
     Two thousand draws move a number that has nothing to do with the priors by some 0.03, so the
-    mean square distance by chance is taken off: that of the weights rotated against the draws, which
-    keeps the autocorrelation of both.
+    mean square distance by chance is taken off: that of the weights rotated against the draws,
+    which keeps the autocorrelation of both.
     """
     prior = log_prior(posterior)
     weights = [_weights((power - 1) * prior) for power in POWERS]
