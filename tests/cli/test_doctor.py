@@ -159,7 +159,7 @@ def test_a_checkout_that_is_not_installed_is_judged_by_what_is_there(monkeypatch
 def test_every_extra_for_users_is_told():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = declared["optional-dependencies"]
-    assert EXTRAS.keys() == extras.keys() - {"test", "lint"}
+    assert EXTRAS.keys() == extras.keys() - {"test", "lint", "docs", "notebook"}
     for name, (packages, _) in EXTRAS.items():
         asked = " ".join(extras[name])
         assert all(package in asked for package in packages)
