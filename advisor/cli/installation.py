@@ -26,7 +26,7 @@ EXTRAS = {
 }
 """Optional extras: what has to be there, and what it enables."""
 
-COMPILED = ("density_callback", "expand_callback")
+COMPILED = ("log_density", "_expand")
 """Functions that the sampler calls: where both are compiled, nothing is left to compile."""
 
 HEAD = 64

@@ -50,12 +50,13 @@ def decision(
     cost: CostModel = UNTIMED,
     goal: float | None = None,
     draws: int = 4000,
+    seed: int = DEFAULT_SEED,
     **choices: Any,
 ) -> tuple[Evaluator, Lattice]:
     """Fresh evaluator, and lattice around the pilots."""
     target = target or largest_target(posterior)
     evaluate = Evaluator(
-        Forecaster(posterior, target, draws=draws, seed=DEFAULT_SEED),
+        Forecaster(posterior, target, draws=draws, seed=seed),
         objective or Objective(),
         budget or Budget(steps=STEPS),
         cost,

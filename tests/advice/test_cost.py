@@ -192,14 +192,14 @@ def test_time_of_a_step_as_given_replaces_the_logs():
 )
 def test_time_of_a_step_that_is_none_is_refused(posterior, value):
     with pytest.raises(InputError) as caught:
-        learn_cost(posterior, SMALL, seconds_per_step=value)
-    assert caught.value.argument == "`seconds_per_step`"
+        advise(posterior, seconds_per_step=value)
+    assert caught.value.argument == "seconds_per_step"
 
 
 @pytest.mark.parametrize("gpus", [0, -2])
 def test_number_of_gpus_that_is_none_is_refused(posterior, gpus):
     with pytest.raises(InputError, match=f"{gpus} is not positive") as caught:
-        learn_cost(posterior, SMALL, gpus=gpus)
+        advise(posterior, gpus=gpus)
     assert caught.value.argument == "gpus"
 
 

@@ -8,7 +8,7 @@ from decisions import LEVEL, again, decision, searched
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from advisor.advice import Lattice, advise
+from advisor.advice import Lattice, Objective, advise
 from advisor.advice.candidates import AXES
 from advisor.advice.search import REACHED, STABLE
 from advisor.errors import InputError
@@ -33,7 +33,7 @@ def few(posterior):
     """A goal that some of twelve configurations reach, and some without being stable enough."""
     evaluate, lattice = decision(
         posterior,
-        to_reward=0.75,
+        objective=Objective(kind="cheapest", goal=0.75),
         goal=0.75,
         learning_rates=(1e-4, 4e-4, 1e-3),
         group_sizes=(8, 64),

@@ -65,7 +65,7 @@ def test_draws_have_the_shapes_of_the_parameters():
     assert {name: values.shape for name, values in draws.items()} == {
         name: (2, 20, *shape) for name, shape in shapes.items()
     }
-    assert statistics.keys() == {"diverging", "n_steps"}
+    assert statistics.keys() == set(_compat.STATISTICS.values())
     assert statistics["diverging"].shape == statistics["n_steps"].shape == (2, 20)
     assert np.all(statistics["n_steps"] >= 1)
 
