@@ -129,7 +129,7 @@ def _forward(root: Any, vector: Any) -> Any:
             known = np.einsum("...i,...i->...", root[..., at, :at], out[..., :at])
             out[..., at] = (vector[..., at] - known) / root[..., at, at]
         return out
-    from pytensor.tensor.slinalg import solve_triangular
+    from pytensor.tensor.linalg import solve_triangular
 
     return solve_triangular(root, vector, lower=True, b_ndim=1)
 
