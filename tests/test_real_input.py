@@ -106,7 +106,7 @@ def test_tiny_transformers(tiny_grpo):
     ]
     posterior = fit(runs[:16], priors="small_models")
     target = Target("sort", "tiny-s", 26894)
-    advice = advise(posterior, target=target, steps=200)
+    advice = advise(posterior, task="sort", model="tiny-s", parameters=26894, steps=200)
     assert advice.kind == "recommendation"
     # The table's final rewards peak between 3e-4 and 1e-3 and fall to 0.6 at 3e-3, 0 at 1e-2.
     assert 2e-4 <= advice.settings.learning_rate <= 1.2e-3
