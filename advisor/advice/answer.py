@@ -14,6 +14,7 @@ from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to
 from advisor.advice.limiting_factor import bound, limiting_factor, shortfall
 from advisor.advice.objective import Budget, Objective
 from advisor.advice.pilot_choice import choose_pilot, is_first_contact
+from advisor.advice.prior_check import prior_checks
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Request, Search, asked
 from advisor.advice.scenario import base_settings, target_of
@@ -258,6 +259,9 @@ def explain(
         informed={
             name: share for name, share in informed_share(posterior).items() if name in DECIDING
         },
+        prior_checks=prior_checks(
+            decision.evaluate, chosen, question.request.level, question.request.indifference
+        ),
         outside=question.outside,
         next_pilot=pilot,
         pilots=len(meta.runs),

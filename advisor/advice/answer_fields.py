@@ -66,6 +66,29 @@ class NextPilot(BaseModel):
     reason: str
 
 
+class PriorCheck(BaseModel):
+    """The answer with every prior raised to a power: above 1 surer, below 1 less sure.
+
+    Attributes
+    ----------
+    power : float
+    reward, stability : float
+        Expected reward and P(stable) of the advised configuration.
+    best : Settings or None
+        Configuration that would be chosen among the best tried; None where none is stable enough.
+    pareto_k : float
+        Of the importance weights: above 0.7 the check itself cannot be trusted.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    power: float
+    reward: float
+    stability: float
+    best: Settings | None
+    pareto_k: float
+
+
 class AnswerFields(BaseModel):
     """What an answer holds.
 
@@ -113,6 +136,8 @@ class AnswerFields(BaseModel):
         Configurations tried that none beats in reward, price and P(stable) together.
     informed : dict of str to float
         Share of the prior's variance that the pilots removed, of the numbers that decide.
+    prior_checks : tuple of PriorCheck
+        Reward, P(stable) and choice with the priors less and more sure.
     outside : str or None
         In what the target lies outside the evidence of the priors and pilots.
     next_pilot : NextPilot or None
@@ -161,6 +186,7 @@ class AnswerFields(BaseModel):
     best_piloted: Alternative
     frontier: tuple[Alternative, ...]
     informed: dict[str, float]
+    prior_checks: tuple[PriorCheck, ...]
     outside: str | None
     next_pilot: NextPilot | None
     pilots: int

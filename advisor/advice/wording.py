@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from advisor.advice.answer_fields import Alternative, AnswerFields
+from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
 from advisor.advice.cost import Cost
 from advisor.run.settings import Settings
 from advisor.trainers.registry import paste_line
+
+TRUSTED_K = 0.7
+"""Pareto k up to which importance weights are trusted (arXiv:1507.02646)."""
 
 SUPPORT = 3.0
 """Planned steps over the longest pilot beyond which survival is extrapolated, and said to be."""
@@ -89,7 +92,24 @@ def evidence_text(advice: AnswerFields) -> str:
             f"Peak on the way: {peak.mean:.3f} [{peak.low:.3f}, {peak.high:.3f}]; runs wander "
             "round their curve, so the best checkpoint lies above the last.",
             f"How much is data, not prior: {told}.",
+            *(_prior_check(advice, check) for check in advice.prior_checks),
         ]
+    )
+
+
+def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
+    """What the answer would be with the priors less or more sure."""
+    sure = "less" if check.power < 1 else "more"
+    if check.best is None:
+        choice = "no configuration is stable enough"
+    elif _choice(check.best) == _choice(advice.settings):
+        choice = "the choice stays"
+    else:
+        choice = f"the choice becomes {in_trainer_names(check.best)}"
+    doubt = "" if check.pareto_k <= TRUSTED_K else " (a rough figure: its weights are uneven)"
+    return (
+        f"With the priors {sure} sure (power {check.power:g}): reward {check.reward:.3f}, "
+        f"P(stable) {percent(check.stability)}; {choice}{doubt}."
     )
 
 

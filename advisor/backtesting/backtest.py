@@ -12,12 +12,15 @@ from advisor.backtesting.leakage import check_no_leakage
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.fit import fit
-from advisor.forecast.predictive import begun_run_reward
+from advisor.forecast.analogues import Corpus
+from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
+from advisor.forecast.corpus_file import corpus_beside
+from advisor.forecast.fit import fit, fitted_or_none
 from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling
+from advisor.run.copies import mark_copies
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import Progress, progress_of
 
@@ -73,9 +76,15 @@ def backtest(
         for _, cohorts, _ in asked
         for cohort in cohorts
     }
+    corpora = {
+        cohort.name: corpus_beside([case.seen for case in cohort.cases])
+        for _, cohorts, _ in asked
+        for cohort in cohorts
+    }
     predictions: list[Prediction] = []
     left_out: list[str] = []
     failed: list[str] = []
+    uncurved: list[str] = []
     done = 0
     for share, cohorts, unusable in asked:
         left_out += unusable
@@ -83,22 +92,26 @@ def backtest(
         for cohort in cohorts:
             tell("Backtesting", done / total, f"{cohort.name}{at}, {len(cohort.cases)} runs")
             done += 1
-            try:
-                posterior = fit(
-                    [case.seen for case in cohort.cases],
-                    priors=presets[cohort.name],
-                    sampling=sampling or Sampling(),
-                )
-            except NotConvergedError:
-                failed.append(cohort.name + at)
-                continue
-            except InputError as error:  # what is seen of it teaches nothing
-                left_out += [f"{case.seen.id}{at}: {error.problem}" for case in cohort.cases]
-                continue
-            own, twins = _forecasts(cohort, share, posterior)
+            corpus, posterior = corpora[cohort.name], None
+            pilots = [case.seen for case in cohort.cases]
+            if corpus is None:
+                try:
+                    posterior = fit(pilots, priors=presets[cohort.name], sampling=sampling)
+                except NotConvergedError:
+                    failed.append(cohort.name + at)
+                    continue
+                except InputError as error:  # what is seen of it teaches nothing
+                    left_out += [f"{case.seen.id}{at}: {error.problem}" for case in cohort.cases]
+                    continue
+            else:
+                posterior, why = fitted_or_none(pilots, presets[cohort.name], sampling)
+                uncurved += [f"{cohort.name}{at}: {why}"] if why else []
+            own, copies = _forecasts(cohort, share, posterior, corpus)
             predictions += own
-            left_out += [f"{run}{at}: its first part is that of another run" for run in twins]
-    return Backtest(tuple(predictions), tuple(dict.fromkeys(left_out)), tuple(failed))
+            left_out += [f"{run}{at}: its first part is that of another run" for run in copies]
+    return Backtest(
+        tuple(predictions), tuple(dict.fromkeys(left_out)), tuple(failed), tuple(uncurved)
+    )
 
 
 def check_shares(seen: float | Sequence[float]) -> list[float]:
@@ -126,25 +139,31 @@ def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Prio
 
 
 def _forecasts(
-    cohort: CohortCases, seen: float, posterior: Posterior
+    cohort: CohortCases, seen: float, posterior: Posterior | None, corpus: Corpus | None
 ) -> tuple[list[Prediction], list[str]]:
     """Predictions of all methods, and the runs whose first part the fit took for copies."""
-    place = {run.id: index for index, run in enumerate(posterior.meta.runs)}
-    floor, ceiling = posterior.meta.floor, posterior.meta.ceiling
-    mine, others, twins = [], [], []
+    floor, ceiling = cohort.bounds
+    if posterior is not None:
+        floor, ceiling = posterior.meta.floor, posterior.meta.ceiling
+    mine, others = [], []
+    copies = {
+        run.id
+        for run in mark_copies([case.seen.with_updates(copy_of=None) for case in cohort.cases])
+        if run.copy_of is not None
+    }
     for number, case in enumerate(cohort.cases):
-        if case.seen.id not in place:
-            twins.append(case.seen.id)
+        if case.seen.id in copies:
             continue
         question = Question(cohort.name, case.seen.id, seen, None, cohort.bounds, case.target)
-        continued = begun_run_reward(
-            posterior, place[case.seen.id], case.seen, case.steps, seed=number
-        )
-        mine.append(predict(ADVISOR, question, continued))
+        shared = None
+        if posterior is not None:
+            shared = curve_of_begun_run(posterior, case.seen, case.steps, seed=number)
+        continued = end_of_begun_run(case.seen, case.steps, corpus=corpus, curve=shared)
+        mine.append(predict(ADVISOR, question, continued.draws))
         rng = np.random.default_rng(0)
         draws = {"last value": last_value(case, rng)}
         for name, curve in CURVES.items():
             draws[name] = curve_fit(case, curve, floor, ceiling, rng)[0]
         draws["ensemble"] = ensemble(case, floor, ceiling, rng)
         others += [predict(name, question, values) for name, values in draws.items()]
-    return [*mine, *others], twins
+    return [*mine, *others], sorted(copies)

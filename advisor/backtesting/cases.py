@@ -93,26 +93,31 @@ def make_cases(
     fine-tuning, and rewards on different scales, stay apart.
     """
     finished, left_out = finished_runs(runs, least_steps)
-    cohorts, numbers = [], Counter[str]()
-    for name, members in _groups(finished):
+    cohorts = []
+    for name, members in grouped(finished):
+        cases = []
+        for run in members:
+            rewards = int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
+            if rewards >= LEAST_REWARDS:
+                cases.append(cut(run, seen))
+            else:
+                what = f"{rewards} rewards in its first {seen:.0%}"
+                left_out.append(f"{run.id}: {what} (a forecast needs {LEAST_REWARDS})")
+        if cases:
+            cohorts.append(CohortCases(name, tuple(cases), bounds_of(members)))
+    return cohorts, left_out
+
+
+def grouped(runs: Sequence[PilotRun]) -> list[tuple[str, list[PilotRun]]]:
+    """Cohorts of finished runs by name: at most ten runs each, as :func:`make_cases` says."""
+    parts, numbers = [], Counter[str]()
+    for name, members in _groups(runs):
         shuffled = list(members)
         random.Random(0).shuffle(shuffled)
         for at in range(0, len(shuffled), COHORT):
-            part = shuffled[at : at + COHORT]
             numbers[name] += 1
-            cases = []
-            for run in part:
-                rewards = int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
-                if rewards >= LEAST_REWARDS:
-                    cases.append(cut(run, seen))
-                else:
-                    what = f"{rewards} rewards in its first {seen:.0%}"
-                    left_out.append(f"{run.id}: {what} (a forecast needs {LEAST_REWARDS})")
-            if cases:
-                cohorts.append(
-                    CohortCases(f"{name} {numbers[name]}", tuple(cases), bounds_of(part))
-                )
-    return cohorts, left_out
+            parts.append((f"{name} {numbers[name]}", shuffled[at : at + COHORT]))
+    return parts
 
 
 def finished_runs(

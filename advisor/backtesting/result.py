@@ -21,11 +21,14 @@ class Backtest:
         Runs that could not be asked about, and why.
     failed : tuple of str
         Cohorts on which the sampler did not converge; they count for no method.
+    uncurved : tuple of str
+        Cohorts over which no curve could be pooled, and why; analogues alone forecast their runs.
     """
 
     predictions: tuple[Prediction, ...]
     left_out: tuple[str, ...]
     failed: tuple[str, ...]
+    uncurved: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """How much was asked; ``methods()`` has the scores."""
@@ -84,7 +87,11 @@ class Backtest:
         if len(parts) > 1:
             name = "by_pilots" if self.is_transfer else "by_share"
             document[name] = {part: self.methods(part) for part in parts}
-        document |= {"left_out": list(self.left_out), "failed": list(self.failed)}
+        document |= {
+            "left_out": list(self.left_out),
+            "failed": list(self.failed),
+            "uncurved": list(self.uncurved),
+        }
         return json.dumps(document, indent=1, allow_nan=False)
 
 

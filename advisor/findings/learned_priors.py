@@ -29,6 +29,9 @@ from advisor.model.priors import Priors, load_priors, preset_names
 from advisor.model.priors.loader import NormalPrior
 from advisor.model.priors.table import prior_entries
 
+MOST_NAMED = 3
+"""Posteriors that a source names; the others it counts."""
+
 HASH = 8
 """Characters of a data hash that a source names."""
 
@@ -237,7 +240,9 @@ def _source(
     if entry in TASK_LEVELS + GROUP_LEVELS:
         pooled = f", pooled over {_count(round(found.weight.sum()), 'task')},"
         between_what = "tasks"
-    who = "; ".join(_told(posteriors[study]) for study in found.studies)
+    named = [_told(posteriors[study]) for study in found.studies[:MOST_NAMED]]
+    rest = len(found.studies) - len(named)
+    who = "; ".join(named) + (f"; and {rest} more" if rest else "")
     return (
         f"Learned from {len(found.studies)} of {_count(len(posteriors), 'posterior')}{pooled} by "
         f"random-effects meta-analysis: {who}. Spread between {between_what} {between:.2g}; "

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from advisor.errors import InputError
+from advisor.errors import InputError, NotConvergedError
+from advisor.forecast.falling import is_falling
 from advisor.forecast.predictive import begun_run_reward
 from advisor.model.families import FAMILIES, SPECTRUM, Family
 from advisor.model.posterior import Posterior, mix
@@ -74,6 +75,39 @@ def fit(
     if len(fits) == 1:
         return fits[0]
     return mix(fits, _weights(runs, preset, chosen, settings, tell))
+
+
+def fitted_or_none(
+    runs: Sequence[PilotRun],
+    priors: Priors | str | None = None,
+    sampling: Sampling | None = None,
+) -> tuple[Posterior | None, str]:
+    """Fit the runs of a cohort that do not fall, or say why no curve can be pooled over them.
+
+    A run that falls and has not yet fallen for good fits no closed form: its end would pull down
+    those of its siblings.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+    priors, sampling
+        As for :func:`fit`.
+
+    Returns
+    -------
+    posterior : Posterior or None
+    why : str
+        Empty where there is a posterior.
+    """
+    upright = [run for run in runs if not is_falling(run)]
+    if not upright:
+        return None, "every run falls"
+    try:
+        return fit(upright, priors=priors, sampling=sampling), ""
+    except InputError as error:
+        return None, error.problem
+    except NotConvergedError as error:
+        return None, str(error)
 
 
 def _family(name: str) -> Family:

@@ -16,7 +16,7 @@ from advisor.model.cohort import Covariates, clock_table, planned_factors
 from advisor.model.parameters import LAWS, POPULATION
 from advisor.model.posterior import Posterior
 from advisor.run.settings import Settings
-from advisor.theory.arrays import FloatArray
+from advisor.theory.arrays import FloatArray, IntArray
 
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""
@@ -118,6 +118,11 @@ class Forecaster:
         """Student t residual of each draw in its standard form, shape (draws,)."""
         rng = np.random.default_rng((self.seed, RESIDUAL))
         return rng.standard_t(eq.DEGREES, size=self.size)
+
+    @property
+    def indices(self) -> IntArray:
+        """Which of the posterior's draws are in use, shape (draws,)."""
+        return self._kept
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
 """The parameters of the model: one row each, from which names, vectors, priors and pages follow.
 
 To add one, write its row here, use it in `model.equations`, and give it a number with a source in
-`priors/full_finetuning.toml` and `priors/uninformative.toml`.
+`priors/theory.toml` and `priors/uninformative.toml`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,11 @@ class Posterior:
     def convergence(self) -> Convergence:
         """Convergence figures."""
         return self.meta.convergence
+
+    def with_note(self, note: str) -> Posterior:
+        """Return the posterior with one more line on how it was reached."""
+        meta = self.meta.model_copy(update={"notes": (*self.meta.notes, note)})
+        return replace(self, meta=meta)
 
     def flat(self, name: str) -> FloatArray:
         """Draws of one parameter with chains joined, shape (draws, ...)."""

@@ -25,8 +25,8 @@ class Evidence(NamedTuple):
 
 EVIDENCE = {
     "small_models": Evidence("full", 1e4, SMALL),
-    "lora": Evidence("lora", 1e8, 1e11),
-    "full_finetuning": Evidence("full", 1e8, 1e11),
+    "lora": Evidence("lora", 5e8, 2e10),
+    "full_finetuning": Evidence("full", 5e8, 2e10),
 }
 """Of the presets that come with the package; others are judged by the pilots alone."""
 

@@ -26,7 +26,8 @@ class Update(BaseModel):
         From now to the end.
     final : Interval
         Mean reward over the last tenth of the run, as a backtest judges it, given that it stays
-        stable.
+        stable; of a language model pooled with what became of runs like it
+        (`advisor.forecast.begun`), while the band is the curve's alone.
     final_eval : Interval or None
         Held-out reward at the end, where pilots of this model were evaluated.
     p_reach : float or None

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.forecast.begun import end_of_begun_run
+from advisor.forecast.corpus_file import corpus_beside
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import Interval, band_of, interval_of
 from advisor.forecast.observed_run import ObservedRun, observe
@@ -262,8 +264,14 @@ class Watch:
         meta = self.posterior.meta
         rows = (run.step > (1 - FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
         logged = (run.reward[rows] - meta.floor) / (meta.ceiling - meta.floor)
-        final = final_of_rest(rest, observed, forecaster, logged, seed=self.seed)
-        return interval_of(forecaster.in_reward_units(final))
+        final = forecaster.in_reward_units(
+            final_of_rest(rest, observed, forecaster, logged, seed=self.seed)
+        )
+        corpus = corpus_beside([run])
+        if corpus is None or logged.size or observed.fall.unstable:
+            return interval_of(final)
+        steps = np.arange(int((1 - FINAL_SHARE) * observed.end) + 1, observed.end + 1, dtype=float)
+        return interval_of(end_of_begun_run(run, steps, corpus=corpus, curve=final).draws)
 
     def _gentler(
         self, forecaster: Forecaster, observed: ObservedRun, level: FloatArray

@@ -18,6 +18,10 @@ SMALLEST_MOMENTUM = 1e-9
 """Stands for momentum 0, whose logarithm does not exist; the result differs by less than 1e-8."""
 
 
+MOST_LOG_POWER = 600.0
+"""Log of the power of a time beyond which nothing is left to gain: exp must not overflow."""
+
+
 def inertial_time(time: Any, momentum: Any) -> Any:
     """Steps of progress after ``time`` optimizer steps while the velocity builds up.
 
@@ -74,5 +78,6 @@ def spectrum_decay(
     x = stiffness / damping * inertial_time(time, momentum)
     # The power of 0 is left out of the graph: its derivative by the exponent is no number.
     begun = x > 0
-    x = xp.where(begun, xp.where(begun, x, 1.0) ** onset, 0.0)
+    log_power = onset * xp.log(xp.where(begun, x, 1.0))
+    x = xp.where(begun, xp.exp(xp.minimum(log_power, MOST_LOG_POWER)), 0.0)
     return xp.exp(-xp.log1p(dispersion * x) / dispersion)

@@ -40,7 +40,7 @@ def numbers(studies: Path = STUDIES) -> Named:
         Folder of the case studies.
     """
     out: Named = {}
-    for part in (public_logs, tiny_forecasts, advice, stability, failures, theory, sampler):
+    for part in (real_runs, public_logs, tiny_forecasts, advice, stability, failures, theory, sampler):
         found = part(studies)
         twice = out.keys() & found.keys()
         if twice:
@@ -97,6 +97,47 @@ def public_logs(studies: Path) -> Named:
     out["fits.rank_correlation"] = _two(fits["rank_correlation_of_r2_and_error"])
     out |= _collapse_foretold(result)
     out |= _sweep(result["off_policy"]["said"])
+    return out
+
+
+def real_runs(studies: Path) -> Named:
+    """Every public run with 40 rewards, cut or beside whole siblings, and what others say of it."""
+    result = _read(studies / "real_runs/real_runs.json")
+    out: Named = {"real.runs": str(result["runs"])}
+    out["real.repositories"] = str(result["repositories"])
+    methods = {
+        "advisor": "advisor",
+        "last third": "third",
+        "last value": "last",
+        "exponential": "exponential",
+        "ensemble of curves": "ensemble",
+        "local level": "level",
+        "ridge": "ridge",
+        "boosted trees": "trees",
+        "siblings' gain": "gain",
+    }
+    for scene, short in (("all_cut", "cut"), ("siblings_whole", "whole")):
+        for share, found in result[scene].items():
+            at = f"real.{short}.{round(100 * float(share))}"
+            out[f"{at}.runs"] = str(found["methods"]["advisor"]["n"])
+            out[f"{at}.unanswered"] = str(found["unanswered"])
+            out[f"{at}.curved"] = str(found["with_pooled_curve"])
+            for name, word in methods.items():
+                if name in found["methods"]:
+                    scores = found["methods"][name]
+                    out[f"{at}.{word}.mae"] = _three(scores["mae"])
+                    out[f"{at}.{word}.crps"] = _three(scores["crps"])
+                    out[f"{at}.{word}.over"] = _three(scores["mae_over_repositories"])
+                    out[f"{at}.{word}.holds"] = _percent(scores["coverage"]["0.8"])
+            for score in ("mae", "crps"):
+                best = found["against_best"][score]
+                out[f"{at}.{score}.best"] = best["best"]
+                out[f"{at}.{score}.ratio"] = _two(best["ratio"])
+                low, high = best["interval_0.8"]
+                out[f"{at}.{score}.low"], out[f"{at}.{score}.high"] = _two(low), _two(high)
+            worst = found["against_best"]["worst_repository"]
+            if worst is not None:
+                out[f"{at}.worst.name"], out[f"{at}.worst.ratio"] = worst[0], _two(worst[1])
     return out
 
 

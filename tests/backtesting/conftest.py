@@ -38,8 +38,8 @@ def fits(monkeypatch):
         meta = posterior.meta.model_copy(update={"runs": tuple(named)})
         return type(posterior)(posterior.draws, posterior.pilots, meta)
 
-    for name in ("backtest", "transfer"):
-        monkeypatch.setattr(importlib.import_module(f"advisor.backtesting.{name}"), "fit", _fit)
+    for name in ("backtesting.backtest", "backtesting.transfer", "forecast.fit"):
+        monkeypatch.setattr(importlib.import_module(f"advisor.{name}"), "fit", _fit)
     return asked
 
 

@@ -120,7 +120,7 @@ def test_scores_are_pooled_and_by_cohort(fits):
             for name in ("sort / tiny-s 1", "mod / tiny-s 1")
         }
     document = json.loads(found.to_json())
-    assert document == {"methods": methods, "left_out": [], "failed": []}
+    assert document == {"methods": methods, "left_out": [], "failed": [], "uncurved": []}
 
 
 def test_what_is_left_out_is_in_the_json(fits):
@@ -201,6 +201,33 @@ def test_a_share_that_is_none_is_refused(fits, seen):
     with pytest.raises(InputError, match="is no share of a run") as caught:
         backtest(finished("sort"), seen=seen)
     assert caught.value.argument == "seen"
+
+
+# Language models: analogues beside the curve ----------------------------------------------------
+
+
+def test_a_cohort_without_a_curve_is_forecast_from_runs_like_its_own(fits):
+    """A flat cohort and one that does not converge: answers, and why no curve is behind them."""
+    large = {"parameters": 7e9}
+    rng = np.random.default_rng(4)
+    flat = [
+        plan.run(0.5 + 0.05 * rng.standard_normal(100), f"flat{k}", task="flat").with_updates(
+            **large
+        )
+        for k, plan in enumerate(PLANS)
+    ]
+    stuck = [run.with_updates(**large) for run in finished("stuck")]
+    found = backtest([*flat, *stuck], priors="theory")
+    assert (found.left_out, found.failed) == ((), ())
+    assert len(found.uncurved) == 2
+    mine = {p.run: p for p in found.predictions if p.method == "advisor"}
+    assert set(mine) == {run.id for run in (*flat, *stuck)}
+    for run in flat:
+        assert mine[run.id].median == pytest.approx(0.5, abs=0.06)
+    # Control: of small models, of which there are no analogues, none is answered.
+    small = backtest([run.with_updates(parameters=1e5) for run in stuck], priors="theory")
+    assert not [p for p in small.predictions if p.method == "advisor"]
+    assert len(small.failed) == 1
 
 
 # Presets ---------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from advisor.errors import InputError
 from advisor.model.families import FAMILIES
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import Priors, load_priors, preset_names
-from advisor.model.priors.loader import HalfNormalPrior, NormalPrior, _folder
+from advisor.model.priors.loader import HalfNormalPrior, NormalPrior, preset_folder
 
-PRESETS = ("full_finetuning", "lora", "small_models", "uninformative")
+PRESETS = ("full_finetuning", "lora", "small_models", "theory", "uninformative")
 LEAST_SOURCE = 20
 """Characters: a number's source is at least a short sentence."""
 
@@ -29,7 +29,7 @@ def entries(priors):
 
 @pytest.fixture
 def text():
-    return (_folder() / "full_finetuning.toml").read_text(encoding="utf-8")
+    return (preset_folder() / "theory.toml").read_text(encoding="utf-8")
 
 
 def write(folder: Path, text: str, name: str = "mine.toml") -> Path:
@@ -64,7 +64,7 @@ def test_every_parameter_that_is_sampled_has_a_prior(name):
 
 
 def test_preset_loads_by_path(tmp_path, text):
-    path = write(tmp_path, text.replace('name = "full_finetuning"', 'name = "mine"'))
+    path = write(tmp_path, text.replace('name = "theory"', 'name = "mine"'))
     assert load_priors(path).name == load_priors(str(path)).name == "mine"
 
 
@@ -134,7 +134,7 @@ def test_missing_key_is_named(tmp_path, text):
             "[log_stiffness_ratio]\nmean = 0.0\n",
             "log_stiffness_ratio.mean",
         ),
-        ('name = "full_finetuning"', 'name = "full_finetuning"\nauthor = "me"', "author"),
+        ('name = "theory"', 'name = "theory"\nauthor = "me"', "author"),
     ],
 )
 def test_wrong_entry_is_named(tmp_path, text, old, new, key):

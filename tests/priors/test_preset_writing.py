@@ -32,11 +32,25 @@ def test_awkward_text_and_numbers_survive(tmp_path):
 
 
 def test_numbers_stand_before_their_source():
-    text = preset_toml(load_priors("lora"))
+    text = preset_toml(load_priors("theory"))
     section = text[text.index("[hazard_batch]") :].splitlines()[1:4]
     assert [line.split(" = ")[0] for line in section] == ["mean", "sd", "source"]
     assert "learned_from" not in text
     assert list(tomllib.loads(text))[:3] == ["name", "description", "evidence"]
+
+
+def test_what_a_base_says_is_not_written_again():
+    base = load_priors("theory")
+    learned = base.model_copy(
+        update={
+            "name": "mine",
+            "log_slope": base.log_slope.model_copy(update={"sd": 0.3}),
+            "log_onset": base.log_onset.model_copy(update={"source": "Another word for the same."}),
+        }
+    )
+    told = tomllib.loads(preset_toml(learned, base))
+    assert list(told) == ["name", "description", "evidence", "base", "log_slope"]
+    assert told["base"] == "theory"
 
 
 def test_an_older_preset_is_replaced(tmp_path):

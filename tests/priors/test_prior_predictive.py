@@ -92,8 +92,10 @@ def test_the_time_is_where_the_curve_has_95_percent_of_its_gain(name):
     )
     assert inside.size > 500
     for draw in inside:
-        at = np.interp(np.log(found.time[draw]), np.log(found.steps), gained[draw])
-        assert at == pytest.approx(0.95, abs=0.02)
+        # A long slow start makes a curve too steep to interpolate: its neighbours bracket the gain.
+        after = int(np.searchsorted(found.steps, found.time[draw]))
+        assert gained[draw, after - 1] <= 0.95 + 1e-6
+        assert gained[draw, after] >= 0.95 - 1e-6
 
 
 def test_a_faster_preset_gets_there_sooner():

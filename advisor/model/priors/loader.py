@@ -90,14 +90,14 @@ else:
     )
 
 
-def _folder() -> Path:
+def preset_folder() -> Path:
     """Presets of the installed wheel, else those of the checkout."""
     return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
 
 
 def preset_names() -> list[str]:
     """Names of the presets that come with the package."""
-    return sorted(path.stem for path in _folder().glob("*.toml"))
+    return sorted(path.stem for path in preset_folder().glob("*.toml"))
 
 
 def load_priors(name: str | Path) -> Priors:
@@ -117,13 +117,7 @@ def load_priors(name: str | Path) -> Priors:
     InputError
         The preset does not exist, is no TOML, or lacks or mistypes an entry.
     """
-    path = Path(name) if str(name).endswith(".toml") else _folder() / f"{name}.toml"
-    if not path.is_file():
-        raise InputError(
-            f"there is no prior preset '{name}'",
-            argument="priors",
-            advice=f"Choose one of {', '.join(preset_names())}, or give a path to a .toml file",
-        )
+    path = _preset_file(name, argument="priors")
     try:
         return Priors.model_validate(_entries(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -143,16 +137,19 @@ def _entries(path: Path) -> dict[str, Any]:
     """Entries of a preset; where it names a base, only what differs from the base is written."""
     entries = tomllib.loads(path.read_text(encoding="utf-8"))
     base = entries.pop("base", None)
-    return entries if base is None else {**_entries(_preset_file(base)), **entries}
+    if base is None:
+        return entries
+    named = path.parent / base if str(base).endswith(".toml") else base
+    return {**_entries(_preset_file(named, key="base")), **entries}
 
 
-def _preset_file(name: str | Path) -> Path:
-    """File of a preset that exists."""
-    path = Path(name) if str(name).endswith(".toml") else _folder() / f"{name}.toml"
+def _preset_file(name: str | Path, **where: Any) -> Path:
+    """File of a preset that exists; ``where`` says what named it."""
+    path = Path(name) if str(name).endswith(".toml") else preset_folder() / f"{name}.toml"
     if not path.is_file():
         raise InputError(
             f"there is no prior preset '{name}'",
-            key="priors",
+            **where,
             advice=f"Choose one of {', '.join(preset_names())}, or give a path to a .toml file",
         )
     return path

@@ -10,12 +10,14 @@ from advisor.errors import InputError, unwritable
 from advisor.model.priors.loader import Priors, load_priors
 
 
-def preset_toml(priors: Priors) -> str:
+def preset_toml(priors: Priors, base: Priors | None = None) -> str:
     """Preset as TOML: what is said of the whole first, then one table per entry.
 
     Parameters
     ----------
     priors : Priors
+    base : Priors, optional
+        Preset that comes with the package; only entries with other numbers are written.
 
     Returns
     -------
@@ -23,15 +25,24 @@ def preset_toml(priors: Priors) -> str:
         Ends with a newline.
     """
     head, tables = [], []
+    known = {} if base is None else base.model_dump()
     for key, value in priors.model_dump().items():
         if isinstance(value, dict):
+            if key in known and _numbers(value) == _numbers(known[key]):
+                continue
             # The numbers first, then where they come from.
             names = sorted(value, key=lambda name: name == "source")
             lines = [f"{name} = {_literal(value[name])}" for name in names]
             tables.append("\n".join([f"[{key}]", *lines]))
         elif value != type(priors).model_fields[key].default:
             head.append(f"{key} = {_literal(value)}")
+    if base is not None:
+        head.append(f"base = {_literal(base.name)}")
     return "\n\n".join(["\n".join(head), *tables]) + "\n"
+
+
+def _numbers(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != "source"}
 
 
 def check_preset_file(path: Path) -> None:

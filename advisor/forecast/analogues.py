@@ -1,0 +1,281 @@
+"""What became of runs like this one: the end of a run from its own log and a corpus of others.
+
+No curve is assumed. Every finished run of the corpus is described as it stood at the same share of
+its length, by numbers that do not depend on the scale of its reward, and counts by how much it
+resembled the run that is forecast. Runs of the same cohort that have ended count many times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.run.fingerprint import fingerprint
+from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
+
+FINAL_SHARE = 0.1
+"""Share of a run, at its end, whose mean reward is forecast and judged."""
+
+SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85)
+"""Shares of their length at which the runs of a corpus are described."""
+
+SCORED_SHARES = (0.1, 0.25, 0.5)
+"""Shares at which reaches are compared and the weight of a pooled curve is learned."""
+
+FEATURES = (
+    "log_share",
+    "trend",
+    "bend",
+    "noise",
+    "signal",
+    "half_log_rows",
+    "is_share",
+    "level",
+    "headroom",
+    "log_unit",
+)
+"""What describes a run; see :func:`describe`."""
+
+LEAST_ROWS = 3
+"""Rewards below which nothing is described: two ends and what lies between."""
+
+GAIN_ENDS = (-3.0, 4.0)
+"""Ends of a gain in ranges seen, beyond which a run that had hardly begun would speak alone."""
+
+LEAST_RESEMBLANCE = 1e-6
+"""Weight of a run that resembles in nothing: the forecast of a run unlike any is the corpus's."""
+
+MARK = 12
+"""Characters of a fingerprint that tell runs apart."""
+
+SIBLING_REACH = 2.0
+"""Distance within which siblings are alike, over that of strangers: what they share is unseen."""
+
+
+class Description(NamedTuple):
+    """A run as it stands.
+
+    Attributes
+    ----------
+    features : ndarray of shape (len(FEATURES),)
+    level : float
+        Mean of its last third, in reward units.
+    unit : float
+        Range of what is seen, in reward units.
+    """
+
+    features: FloatArray
+    level: float
+    unit: float
+
+
+def describe(
+    step: npt.ArrayLike, reward: npt.ArrayLike, end: float, *, is_share: bool
+) -> Description:
+    """Describe a run that has begun.
+
+    Parameters
+    ----------
+    step, reward : array_like of shape (rows,)
+        Finite rewards seen, three or more.
+    end : float
+        Optimizer step at which the run ends.
+    is_share : bool
+        Whether the reward lies between 0 and 1 by its definition, so that its level tells.
+
+    Returns
+    -------
+    description : Description
+        Its features: log of the share seen; gain from the first to the last third, and what the
+        second half of it lacks beside the first; noise of a row; how sure the gain is; rows;
+        and, of a reward that is a share, its level, log headroom and log range.
+    """
+    steps, rewards = np.asarray(step, dtype=float), np.asarray(reward, dtype=float)
+    third = max(1, rewards.size // 3)
+    first, last = float(rewards[:third].mean()), float(rewards[-third:].mean())
+    between = rewards[third:-third]
+    middle = float(between.mean()) if between.size else (first + last) / 2
+    unit = max(float(np.ptp(rewards)), 1e-9 * max(1.0, float(np.abs(rewards).max())))
+    # The median of squared differences: a single jump is no noise.
+    noise = float(np.sqrt(np.median(np.diff(rewards) ** 2) / 0.91))
+    error = noise * np.sqrt(2 / third) + 0.02 * unit
+    features = [
+        np.log(min(max(float(steps[-1]) / end, 1e-3), 1.0)),
+        (last - first) / unit,
+        (last - 2 * middle + first) / unit,
+        noise / unit,
+        2 * np.tanh((last - first) / error / 4),
+        np.log(rewards.size) / 2,
+        float(is_share),
+        2 * last if is_share else 1.0,
+        float(np.clip(np.log(min((1 - last) / unit, 20) + 0.05), -3, 3)) if is_share else 0.0,
+        float(np.log(unit)) if is_share else 0.0,
+    ]
+    return Description(np.array(features), last, unit)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Finished runs, each as it stood at several shares of its length, and what it still gained.
+
+    Attributes
+    ----------
+    features : ndarray of shape (rows, len(FEATURES))
+    gain : ndarray of shape (rows,)
+        From the last third seen to the last tenth of the run, in ranges seen.
+    span : ndarray of shape (rows,)
+        Range of the whole run, in ranges seen.
+    run, repository : ndarray of shape (rows,)
+        Start of a run's fingerprint, by which it is known again; name of its repository.
+    reach : ndarray of shape (len(FEATURES),)
+        Distance in each feature over which resemblance is lost.
+    widening : float
+        By which the spread round the median is multiplied, so that intervals hold what they say in
+        repositories that were left out.
+    sibling_weight : float
+        Strangers that one finished run of the same cohort outweighs.
+    sibling_errors : ndarray of shape (levels,)
+        Quantiles, at evenly spaced levels from 0 to 1, of the end of a run less the median end of
+        its siblings, in the siblings' range.
+    curve_weights : ndarray of shape (len(SCORED_SHARES),)
+        Share of the pooled curve in the forecast of a run, by the share of it that is seen.
+    pool_widenings : ndarray of shape (len(SCORED_SHARES),)
+        By which the spread of curve and analogues together is multiplied, by the share seen.
+    new_curve_weight : float
+        Share of the pooled curve in the forecast of a run that has not begun.
+    """
+
+    features: FloatArray
+    gain: FloatArray
+    span: FloatArray
+    run: npt.NDArray[np.str_]
+    repository: npt.NDArray[np.str_]
+    reach: FloatArray
+    widening: float
+    sibling_weight: float
+    sibling_errors: FloatArray
+    curve_weights: FloatArray
+    pool_widenings: FloatArray
+    new_curve_weight: float
+
+    @property
+    def weight(self) -> FloatArray:
+        """Of each row by itself: runs of a large repository count for less than their number."""
+        runs = {name: np.unique(self.run[self.repository == name]).size for name in self.names}
+        return np.array([runs[name] ** -0.5 for name in self.repository])
+
+    @property
+    def names(self) -> list[str]:
+        """Repositories that it holds runs of."""
+        return sorted(set(self.repository.tolist()))
+
+    def without(self, runs: Sequence[PilotRun]) -> Corpus:
+        """Return the corpus without the repositories that hold one of these runs."""
+        known = np.isin(self.run, [mark_of(run) for run in runs])
+        if not known.any():
+            return self
+        kept = ~np.isin(self.repository, self.repository[known])
+        return replace(
+            self,
+            features=self.features[kept],
+            gain=self.gain[kept],
+            span=self.span[kept],
+            run=self.run[kept],
+            repository=self.repository[kept],
+        )
+
+
+def end_of_run(
+    corpus: Corpus, seen: Description, siblings: Corpus | None = None, *, size: int = 1000
+) -> FloatArray:
+    """Mean reward over the last tenth of a run that has begun.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    seen : Description
+    siblings : Corpus, optional
+        Finished runs of the same cohort, described at the share that is seen.
+    size : int
+        Draws.
+
+    Returns
+    -------
+    reward : ndarray of shape (size,)
+        In reward units, in increasing order: evenly spaced quantiles of the weighted gains.
+    """
+    gain = corpus.gain
+    weight = resemblance(corpus, seen) * corpus.weight
+    if siblings is not None and siblings.gain.size:
+        gain = np.concatenate([gain, siblings.gain])
+        near = resemblance(siblings, seen, reach=SIBLING_REACH * corpus.reach)
+        weight = np.concatenate([weight, corpus.sibling_weight * near])
+    quantiles = weighted_quantiles(gain, weight, (np.arange(size) + 0.5) / size)
+    median = quantiles[size // 2]
+    return np.asarray(seen.level + seen.unit * (median + corpus.widening * (quantiles - median)))
+
+
+def resemblance(
+    corpus: Corpus, seen: Description, *, reach: FloatArray | None = None
+) -> FloatArray:
+    """How much each row of a corpus resembles a run, shape (rows,), 1 at most."""
+    away = (corpus.features - seen.features) / (corpus.reach if reach is None else reach)
+    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)) + LEAST_RESEMBLANCE)
+
+
+def weighted_quantiles(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
+    """Quantiles of weighted values, linear between the middles of their weights."""
+    order = np.argsort(values)
+    weights = weights[order] / weights.sum()
+    return np.asarray(np.interp(levels, np.cumsum(weights) - weights / 2, values[order]))
+
+
+# Describing finished runs ------------------------------------------------------------------------
+
+
+def mark_of(run: PilotRun) -> str:
+    """What a run is known by in a corpus: the start of its fingerprint, or else its id."""
+    return fingerprint(run)[:MARK] or run.id
+
+
+def is_share(run: PilotRun) -> bool:
+    """Whether the reward of a run lies between 0 and 1, as stated or else as logged."""
+    low = np.nanmin(run.reward) if run.reward_floor is None else run.reward_floor
+    high = np.nanmax(run.reward) if run.reward_ceiling is None else run.reward_ceiling
+    return bool(low >= 0 and high <= 1)
+
+
+def tabulated(
+    runs: Mapping[str, Sequence[PilotRun]], shares: Sequence[float], like: Corpus
+) -> Corpus:
+    """Describe finished runs, by the name of their repository, at shares of their length.
+
+    ``like`` gives all else.
+    """
+    rows: list[tuple[FloatArray, float, float, str, str]] = []
+    for repository, members in runs.items():
+        for run in members:
+            known = np.isfinite(run.reward)
+            step, reward, end = run.step[known], run.reward[known], float(run.step[-1])
+            target = reward[step > (1 - FINAL_SHARE) * end]
+            for share in shares:
+                begun = step <= share * end
+                if begun.sum() < LEAST_ROWS or not target.size or np.ptp(reward) <= 0:
+                    continue
+                seen = describe(step[begun], reward[begun], end, is_share=is_share(run))
+                gain = float(np.clip((target.mean() - seen.level) / seen.unit, *GAIN_ENDS))
+                span = float(np.ptp(reward)) / seen.unit
+                rows.append((seen.features, gain, span, mark_of(run), repository))
+    return replace(
+        like,
+        features=np.array([row[0] for row in rows]).reshape(-1, len(FEATURES)),
+        gain=np.array([row[1] for row in rows]),
+        span=np.array([row[2] for row in rows]),
+        run=np.array([row[3] for row in rows], dtype=str),
+        repository=np.array([row[4] for row in rows], dtype=str),
+    )

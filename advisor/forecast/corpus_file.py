@@ -1,0 +1,98 @@
+"""Store a corpus of analogues as JSON: a line for each run at each share, and what was learned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.forecast.analogues import FEATURES, Corpus
+from advisor.model.presets import preset_for
+from advisor.model.priors.loader import preset_folder
+from advisor.run.pilot_run import PilotRun
+
+NAME = "analogues.json"
+SMALL_MODELS = "small_models"
+"""Preset of runs whose like the corpus does not hold."""
+
+DIGITS = 4
+"""Significant digits of what describes a run."""
+
+
+@cache
+def shipped_corpus() -> Corpus:
+    """Corpus that comes with the package."""
+    return load_corpus(preset_folder() / NAME)
+
+
+def corpus_beside(runs: Sequence[PilotRun]) -> Corpus | None:
+    """Shipped corpus for runs of language models; None where every model is small.
+
+    Repositories that hold one of the runs are left out of it.
+    """
+    return None if preset_for(runs)[0] == SMALL_MODELS else shipped_corpus().without(runs)
+
+
+def load_corpus(path: Path) -> Corpus:
+    """Read a corpus.
+
+    Raises
+    ------
+    InputError
+        The file is missing, or is no corpus of this version.
+    """
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        rows = told["rows"]
+        return Corpus(
+            features=np.array([row[4:] for row in rows], dtype=float),
+            gain=np.array([row[2] for row in rows], dtype=float),
+            span=np.array([row[3] for row in rows], dtype=float),
+            run=np.array([row[1] for row in rows], dtype=str),
+            repository=np.array([row[0] for row in rows], dtype=str),
+            reach=np.array([told["reach"][name] for name in FEATURES], dtype=float),
+            widening=float(told["widening"]),
+            sibling_weight=float(told["sibling_weight"]),
+            sibling_errors=np.array(told["sibling_errors"], dtype=float),
+            curve_weights=np.array(told["curve_weights"], dtype=float),
+            pool_widenings=np.array(told["pool_widenings"], dtype=float),
+            new_curve_weight=float(told["new_curve_weight"]),
+        )
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise InputError(
+            f"it is no corpus of finished runs: {error!r}",
+            path=path,
+            advice="Write one with: advisor priors corpus LOGS --out FILE",
+        ) from error
+
+
+def corpus_json(corpus: Corpus, evidence: str) -> str:
+    """Corpus as JSON, with what it was learned from in words."""
+    head: dict[str, Any] = {
+        "evidence": evidence,
+        "reach": dict(zip(FEATURES, _rounded(corpus.reach), strict=True)),
+        "widening": corpus.widening,
+        "sibling_weight": corpus.sibling_weight,
+        "curve_weights": corpus.curve_weights.tolist(),
+        "pool_widenings": corpus.pool_widenings.tolist(),
+        "new_curve_weight": corpus.new_curve_weight,
+        "sibling_errors": _rounded(corpus.sibling_errors),
+        "columns": ["repository", "run", "gain", "span", *FEATURES],
+    }
+    rows = [
+        json.dumps([str(repository), str(run), *_rounded([gain, span, *features])])
+        for repository, run, gain, span, features in zip(
+            corpus.repository, corpus.run, corpus.gain, corpus.span, corpus.features, strict=True
+        )
+    ]
+    body = json.dumps(head, indent=1)[:-2]
+    return body + ',\n "rows": [\n' + ",\n".join(rows) + "\n ]\n}\n"
+
+
+def _rounded(values: Any) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values]

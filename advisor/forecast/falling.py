@@ -1,0 +1,26 @@
+"""Whether a run goes down: what the closed form, which rises or stays, cannot follow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+
+FALL_Z = 3.0
+"""Standard errors by which the last third must lie below the first."""
+
+FALL_SHARE = 0.1
+"""Share of the range seen by which it must: a drift of less is no fall."""
+
+
+def is_falling(run: PilotRun) -> bool:
+    """Whether the last third of what is seen of a run lies below the first by more than noise."""
+    reward = run.reward[np.isfinite(run.reward)]
+    if reward.size < LEAST_REWARDS:
+        return False
+    third = max(1, reward.size // 3)
+    lost = float(reward[:third].mean() - reward[-third:].mean())
+    # The median of squared differences: the jump down itself is no noise.
+    noise = float(np.sqrt(np.median(np.diff(reward) ** 2) / 0.91))
+    error = noise * float(np.sqrt(2 / third))
+    return lost > max(FALL_Z * error, FALL_SHARE * float(np.ptp(reward)), 0.0)

@@ -1,0 +1,519 @@
+"""How right forecasts of real language-model runs are, beside what people use today.
+
+    python case_studies/real_runs/run.py FOLDER... [--seen 0.1 0.25 0.5] [--preset shipped]
+        [--json] [--predictions FILE] [--out FILE] [--curve]
+
+Every FOLDER holds logs and an INDEX.tsv. Every run with 40 and more rewards counts for every
+method. Two scenes: all runs of a cohort cut at the same share of their length, and one run cut with
+its siblings whole (also before it has begun). By default what is learned from real runs is learned
+again without the repository that is asked about; ``--preset shipped`` takes what the package ships,
+for repositories that it has not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from index import read_index
+from interim import interim_posteriors, learned_preset
+from methods import (
+    DRAWS,
+    RULES,
+    Asked,
+    curves,
+    learned,
+    local_level,
+    siblings_gain,
+    with_spread,
+)
+from pilots import cohorts, pilots
+
+from advisor.backtesting.cases import is_lora
+from advisor.backtesting.scores import QUANTILES, crps
+from advisor.forecast.analogue_learning import learned_corpus
+from advisor.forecast.analogues import SHARES, Corpus, tabulated
+from advisor.forecast.begun import (
+    EndOfRun,
+    curve_of_begun_run,
+    curve_of_new_run,
+    end_of_begun_run,
+    end_of_new_run,
+)
+from advisor.forecast.corpus_file import shipped_corpus
+from advisor.forecast.fit import fitted_or_none
+from advisor.model.priors import Priors, load_priors
+from advisor.run.fingerprint import fingerprint
+from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
+
+LEAST_REWARDS = 40
+LEAST_SEEN = 3
+LARGE = 5
+"""Runs of a repository from which it is judged by itself."""
+
+FOLDS = 5
+"""Parts of the repositories: a reach is learned on those that do not hold the one asked about."""
+
+ADVISOR = "advisor"
+PARTS = ("advisor, curve alone", "advisor, analogues alone")
+"""What the advisor's answer is pooled of, where both are there: no other method."""
+
+BOOTSTRAPS = 1000
+SCENES = ("all_cut", "siblings_whole")
+
+
+class Run(NamedTuple):
+    """A finished run, its repository and its cohort."""
+
+    pilot: PilotRun
+    repository: str
+    cohort: str
+    bounds: tuple[float, float]
+
+
+def load(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
+    """Runs of all folders with enough rewards, and what could not be read."""
+    indexed, unread = [], []
+    for folder in folders:
+        found, lost = read_index(folder)
+        indexed += [run for run in found if run.reward.size >= LEAST_REWARDS]
+        unread += lost
+    members = list(zip(indexed, pilots(indexed), strict=True))
+    members = [(run, pilot) for run, pilot in members if np.ptp(pilot.reward) > 0]
+    of = cohorts([pilot for _, pilot in members])
+    return [
+        Run(pilot, run.repository, *of[pilot.id]) for run, pilot in members if pilot.id in of
+    ], unread
+
+
+def asked(run: Run, share: float, siblings: Sequence[Run]) -> Asked:
+    """Question about a run of which a share is seen, beside siblings that are whole."""
+    step, reward = run.pilot.step, run.pilot.reward
+    end = float(step[-1])
+    seen = step <= share * end
+    if share > 0 and seen.sum() < LEAST_SEEN:
+        seen = np.arange(step.size) < LEAST_SEEN
+    last = step > 0.9 * end
+    settings = run.pilot.hyperparameters
+    told = {
+        "learning_rate": settings.learning_rate,
+        "group_size": settings.group_size,
+        "parameters": run.pilot.parameters,
+    }
+    return Asked(
+        run=run.pilot.id,
+        repository=run.repository,
+        step=step[seen],
+        reward=reward[seen],
+        steps=step[last],
+        end=end,
+        target=float(reward[last].mean()),
+        span=float(np.ptp(reward)),
+        bounds=run.bounds,
+        siblings=tuple((other.pilot.step, other.pilot.reward) for other in siblings),
+        told={name: float(value) for name, value in told.items() if value is not None},
+    )
+
+
+def peers(questions: Sequence[Asked]) -> dict[str, dict[str, FloatArray]]:
+    """Draws of every other method, by method and run."""
+    begun = questions[0].step.size > 0
+    found: dict[str, dict[str, FloatArray]] = defaultdict(dict)
+    points: dict[str, dict[str, float]] = defaultdict(dict)
+    for one in questions:
+        for name, rule in RULES.items() if begun else [("siblings' gain", siblings_gain)]:
+            points[name][one.run] = rule(one)
+        if begun:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                drawn = curves(one) | {"local level": local_level(one)}
+            for name, draws in drawn.items():
+                found[name][one.run] = draws
+    if begun:
+        for repository in {one.repository for one in questions}:
+            test = [one for one in questions if one.repository == repository]
+            train = [one for one in questions if one.repository != repository]
+            if not train:
+                continue
+            for name, values in learned(train, test).items():
+                points[name].update(zip((one.run for one in test), values, strict=True))
+    for name, by_run in points.items():
+        errors = np.array([(one.target - by_run[one.run]) / one.unit for one in questions])
+        for one in questions:
+            others = np.array([other.repository != one.repository for other in questions])
+            chosen = errors[others] if others.any() else errors
+            found[name][one.run] = with_spread(by_run[one.run], chosen, one.unit)
+    return dict(found)
+
+
+def pooled_curves(
+    cohort: Sequence[Run], scene: str, share: float, priors: Priors, folder: Path
+) -> dict[str, FloatArray]:
+    """What the curve pooled over a cohort says of the end of its runs; kept in a folder.
+
+    A run that has not begun is asked of a fit of its siblings, where their settings differ; one
+    that is cut beside whole siblings is left to analogues.
+    """
+    warnings.simplefilter("ignore")
+    marks = sorted(fingerprint(run.pilot) or run.pilot.id for run in cohort)
+    told = json.dumps([scene, share, marks]) + priors.model_dump_json()
+    path = folder / f"curves_{hashlib.sha256(told.encode()).hexdigest()[:20]}.npz"
+    if path.exists():
+        return dict(np.load(path))
+    found: dict[str, FloatArray | None] = {}
+    if scene == "all_cut":
+        parts = [first_part(run.pilot, share) for run in cohort]
+        posterior, _ = fitted_or_none(parts, priors)
+        for run, part in zip(cohort, parts, strict=True):
+            if posterior is not None:
+                found[run.pilot.id] = curve_of_begun_run(posterior, part, last_tenth(run.pilot))
+    elif share == 0 and settings_vary(cohort):
+        for run in cohort:
+            siblings = [other.pilot for other in cohort if other is not run]
+            posterior, _ = fitted_or_none(siblings, priors)
+            if posterior is not None:
+                steps = last_tenth(run.pilot)
+                found[run.pilot.id] = curve_of_new_run(posterior, run.pilot, steps)
+    levels = (np.arange(DRAWS) + 0.5) / DRAWS
+    kept = {name: np.quantile(draws, levels) for name, draws in found.items() if draws is not None}
+    np.savez(path, **kept)
+    return kept
+
+
+def answer(
+    run: Run,
+    cohort: Sequence[Run],
+    scene: str,
+    share: float,
+    corpus: Corpus,
+    curve: FloatArray | None,
+) -> EndOfRun:
+    """What the advisor says of one run."""
+    siblings = [other.pilot for other in cohort if other is not run]
+    if share == 0:
+        return end_of_new_run(corpus=corpus, curve=curve, siblings=siblings)
+    return end_of_begun_run(
+        first_part(run.pilot, share),
+        last_tenth(run.pilot),
+        corpus=corpus,
+        curve=curve,
+        siblings=() if scene == "all_cut" else siblings,
+    )
+
+
+def last_tenth(run: PilotRun) -> FloatArray:
+    """Steps of the rows whose mean is asked."""
+    return np.asarray(run.step[run.step > 0.9 * run.step[-1]])
+
+
+def first_part(run: PilotRun, share: float) -> PilotRun:
+    """Rows seen of a run: its share, and three at least."""
+    part = run.first_part(share)
+    if part.step.size >= LEAST_SEEN:
+        return part
+    return run.first_part(float(run.step[LEAST_SEEN - 1] / run.step[-1]))
+
+
+def settings_vary(cohort: Sequence[Run]) -> bool:
+    """Whether the learning rate or the refresh interval differs between the runs of a cohort."""
+    settings = [run.pilot.hyperparameters for run in cohort]
+    return len({(one.learning_rate, one.refresh_interval) for one in settings}) > 1
+
+
+# What is learned without the repository that is asked about ---------------------------------------
+
+
+def corpora(runs: Sequence[Run], preset: str | None) -> dict[str, Corpus]:
+    """Corpus for each repository: the shipped one, or one learned without it."""
+    names = sorted({run.repository for run in runs})
+    if preset:
+        return dict.fromkeys(names, shipped_corpus())
+    of = {run.pilot.id: run.cohort for run in runs}
+    found = {}
+    for fold in range(FOLDS):
+        out = set(names[fold::FOLDS])
+        reached = learned_corpus(by_repository(runs, out), of)
+        for name in out:
+            whole = tabulated(by_repository(runs, {name}), SHARES, reached)
+            found[name] = whole
+    return found
+
+
+def by_cohort(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs by the name of their cohort."""
+    found: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[run.cohort].append(run)
+    return dict(found)
+
+
+def by_repository(runs: Sequence[Run], without: set[str]) -> dict[str, list[PilotRun]]:
+    """Pilots by repository, some left out."""
+    found: dict[str, list[PilotRun]] = defaultdict(list)
+    for run in runs:
+        if run.repository not in without:
+            found[run.repository].append(run.pilot)
+    return dict(found)
+
+
+def presets(
+    runs: Sequence[Run], preset: str | None, folder: Path
+) -> dict[tuple[str, bool], Priors]:
+    """Preset for each repository and kind of training: learned without it, or shipped."""
+    names = sorted({run.repository for run in runs})
+    if preset:
+        return {
+            (name, lora): load_priors("lora" if lora else "full_finetuning")
+            for name in names
+            for lora in (False, True)
+        }
+    cohort_runs = list(by_cohort(runs).values())
+    fits = interim_posteriors([[run.pilot for run in part] for part in cohort_runs], folder)
+    found = {}
+    for name in names:
+        kept = [fitted for i, fitted in fits if cohort_runs[i][0].repository != name]
+        learned = learned_preset(kept, f"without {name}")
+        found[name, False] = found[name, True] = learned
+    return found
+
+
+# Scores -------------------------------------------------------------------------------------------
+
+
+class Scored(NamedTuple):
+    """One forecast of one method."""
+
+    scene: str
+    share: float
+    method: str
+    run: str
+    repository: str
+    error: float
+    crps: float
+    holds: bool
+    target: float
+    quantiles: tuple[float, ...]
+
+
+def scored(scene: str, share: float, method: str, one: Asked, draws: FloatArray) -> Scored:
+    """Score draws in shares of the range logged; a forecast beyond the bounds is moved to them."""
+    draws = np.clip(draws, *one.bounds)
+    quantiles = np.quantile(draws, QUANTILES)
+    low, middle, high = (quantiles[QUANTILES.index(level)] for level in (0.1, 0.5, 0.9))
+    return Scored(
+        scene,
+        share,
+        method,
+        one.run,
+        one.repository,
+        abs(float(middle) - one.target) / one.span,
+        crps(draws, one.target) / one.span,
+        bool(low <= one.target <= high),
+        one.target,
+        tuple(float(f"{value:.6g}") for value in quantiles),
+    )
+
+
+def summary(rows: Sequence[Scored]) -> dict[str, Any]:
+    """Scores of every method, pooled, by repository, and the advisor against the best other."""
+    methods = {}
+    for name in dict.fromkeys(row.method for row in rows):
+        own = [row for row in rows if row.method == name]
+        by = _by_repository(own)
+        methods[name] = {
+            "mae": float(np.mean([row.error for row in own])),
+            "crps": float(np.mean([row.crps for row in own])),
+            "coverage": {"0.8": float(np.mean([row.holds for row in own]))},
+            "n": len(own),
+            "mae_over_repositories": float(np.mean([part["mae"] for part in by.values()])),
+            "crps_over_repositories": float(np.mean([part["crps"] for part in by.values()])),
+            "by_repository": by,
+        }
+    return {
+        "methods": methods,
+        "repositories": len({row.repository for row in rows}),
+        "against_best": against_best(rows, methods),
+    }
+
+
+def _by_repository(rows: Sequence[Scored]) -> dict[str, dict[str, float]]:
+    names = dict.fromkeys(row.repository for row in rows)
+    parts = {name: [row for row in rows if row.repository == name] for name in names}
+    return {
+        name: {
+            "mae": float(np.mean([row.error for row in part])),
+            "crps": float(np.mean([row.crps for row in part])),
+            "n": len(part),
+        }
+        for name, part in parts.items()
+    }
+
+
+def against_best(rows: Sequence[Scored], methods: dict[str, Any]) -> dict[str, Any]:
+    """Ratio of the advisor to the best other method, with a bootstrap over repositories."""
+    found = {}
+    rng = np.random.default_rng(0)
+    names = sorted({row.repository for row in rows})
+    for score in ("mae", "crps"):
+        field = "error" if score == "mae" else "crps"
+        best = min(_others(methods), key=lambda m: methods[m][score])
+        sums = {
+            method: np.array(
+                [
+                    sum(
+                        getattr(row, field)
+                        for row in rows
+                        if row.repository == name and row.method == method
+                    )
+                    for name in names
+                ]
+            )
+            for method in (ADVISOR, best)
+        }
+        drawn = rng.integers(0, len(names), (BOOTSTRAPS, len(names)))
+        ratios = sums[ADVISOR][drawn].sum(axis=1) / sums[best][drawn].sum(axis=1)
+        found[score] = {
+            "best": best,
+            "ratio": methods[ADVISOR][score] / methods[best][score],
+            "interval_0.8": np.quantile(ratios, [0.1, 0.9]).tolist(),
+        }
+    large = {
+        name: part["mae"]
+        / min(methods[other]["by_repository"][name]["mae"] for other in _others(methods))
+        for name, part in methods[ADVISOR]["by_repository"].items()
+        if part["n"] >= LARGE
+    }
+    found["worst_repository"] = max(large.items(), key=lambda item: item[1]) if large else None
+    return found
+
+
+def _others(methods: dict[str, Any]) -> list[str]:
+    return [name for name in methods if name != ADVISOR and name not in PARTS]
+
+
+def ask(
+    pool: ProcessPoolExecutor,
+    scene: str,
+    share: float,
+    cohorts_asked: Sequence[Sequence[Run]],
+    learned_for: tuple[dict[str, Corpus], dict[tuple[str, bool], Priors]],
+    folder: Path,
+) -> tuple[list[Scored], dict[str, Any]]:
+    """Ask every method about every run of the cohorts: single scores, and their summary."""
+    corpus, priors = learned_for
+    whole = scene != "all_cut"
+    questions = {
+        run.pilot.id: asked(run, share, [o for o in part if o is not run and whole])
+        for part in cohorts_asked
+        for run in part
+    }
+    rows = []
+    for name, by_run in peers(list(questions.values())).items():
+        rows += [scored(scene, share, name, questions[run], d) for run, d in by_run.items()]
+    jobs = [
+        pool.submit(
+            pooled_curves,
+            part,
+            scene,
+            share,
+            priors[part[0].repository, is_lora(part[0].pilot)],
+            folder,
+        )
+        for part in cohorts_asked
+    ]
+    answered = curved = 0
+    for part, job in zip(cohorts_asked, jobs, strict=True):
+        curves_of = job.result()
+        for run in part:
+            name = run.pilot.id
+            curve = curves_of.get(name)
+            found = answer(run, part, scene, share, corpus[run.repository], curve)
+            rows.append(scored(scene, share, ADVISOR, questions[name], found.draws))
+            answered += 1
+            if found.curve is None or found.likely is None:
+                continue
+            curved += 1
+            for method, draws in zip(PARTS, (found.curve, found.likely), strict=True):
+                rows.append(scored(scene, share, method, questions[name], draws))
+    told = {"unanswered": len(questions) - answered, "with_pooled_curve": curved}
+    return rows, summary(rows) | told
+
+
+def main() -> None:
+    """Ask, score, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--seen", nargs="+", type=float, default=[0.1, 0.25, 0.5])
+    parser.add_argument("--preset", choices=["shipped"])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--predictions", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--interim", type=Path, help="folder in which fits are kept")
+    given = parser.parse_args()
+    runs, unread = load(given.folders)
+    members = list(by_cohort(runs).values())
+    folder = given.interim or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    learned_for = corpora(runs, given.preset), presets(runs, given.preset, folder)
+    rows: list[Scored] = []
+    document: dict[str, Any] = {scene: {} for scene in SCENES}
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for scene in SCENES:
+            parts = [part for part in members if scene == "all_cut" or len(part) > 1]
+            for share in given.seen if scene == "all_cut" else [0.0, *given.seen]:
+                if parts:
+                    own, told = ask(pool, scene, share, parts, learned_for, folder)
+                    rows += own
+                    document[scene][f"{share:g}"] = told
+                    _say(scene, share, told)
+    document |= {
+        "runs": len(runs),
+        "repositories": len({run.repository for run in runs}),
+        "unread": unread,
+        "preset": given.preset or "learned without the repository asked about",
+        "command": " ".join(
+            ["python case_studies/real_runs/run.py", *(folder.name for folder in given.folders)]
+        ),
+    }
+    text = json.dumps(document, indent=1) + "\n"
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
+    if given.json:
+        print(text)
+    if given.predictions:
+        lines = "".join(json.dumps(row._asdict()) + "\n" for row in rows)
+        given.predictions.write_text(lines, encoding="utf-8")
+
+
+def _say(scene: str, share: float, told: dict[str, Any]) -> None:
+    print(f"{scene}, {share:.0%} seen, {told['repositories']} repositories", file=sys.stderr)
+    for name, found in sorted(told["methods"].items(), key=lambda item: item[1]["mae"]):
+        print(
+            f"  {name:20} error {found['mae']:.3f} (mean over repositories "
+            f"{found['mae_over_repositories']:.3f}) CRPS {found['crps']:.3f} "
+            f"80 % holds {found['coverage']['0.8']:.0%} of {found['n']}",
+            file=sys.stderr,
+        )
+    for name in ("mae", "crps"):
+        one = told["against_best"][name]
+        low, high = one["interval_0.8"]
+        print(
+            f"  {name}: {one['ratio']:.3f} [{low:.3f}, {high:.3f}] of {one['best']}",
+            file=sys.stderr,
+        )
+
+
+if __name__ == "__main__":
+    main()

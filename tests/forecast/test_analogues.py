@@ -1,0 +1,230 @@
+"""Forecasts from runs that were like a run, and what is learned of likeness."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.errors import InputError
+from advisor.forecast.analogue_learning import learned_corpus
+from advisor.forecast.analogues import (
+    FEATURES,
+    Corpus,
+    describe,
+    end_of_run,
+    is_share,
+    mark_of,
+    tabulated,
+    weighted_quantiles,
+)
+from advisor.forecast.begun import SIZE, end_of_begun_run, end_of_new_run, pooled
+from advisor.forecast.corpus_file import corpus_beside, corpus_json, load_corpus, shipped_corpus
+from advisor.forecast.falling import is_falling
+from advisor.testing import Plan
+
+ROWS = 120
+
+
+def run_of(gain, name, *, seed=0, noise=0.05, start=0.2, rows=ROWS):
+    """Run that keeps what its first rows promise: a straight rise by ``gain`` in all."""
+    rng = np.random.default_rng(seed)
+    reward = start + gain * np.arange(rows) / rows + noise * rng.standard_normal(rows)
+    return Plan(1e-6, steps=rows, parameters=1.5e9, model="m", task="t").run(reward, name)
+
+
+def corpus_of(gains, *, repositories=6, promise=True):
+    """Runs of several repositories; without ``promise`` their second halves are dealt anew."""
+    rng = np.random.default_rng(5)
+    runs = {f"r{k}": [] for k in range(repositories)}
+    for number, gain in enumerate(gains):
+        run = run_of(gain, f"run{number}", seed=number)
+        if not promise:
+            other = run_of(float(rng.choice(gains)), "x", seed=1000 + number).reward
+            reward = np.concatenate([run.reward[: ROWS // 2], other[ROWS // 2 :]])
+            run = run.with_updates(series={"reward": reward})
+        runs[f"r{number % repositories}"].append(run)
+    return runs
+
+
+GAINS = np.tile([-0.1, 0.0, 0.2, 0.5], 9)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return learned_corpus(corpus_of(GAINS))
+
+
+def test_a_description_does_not_turn_on_the_scale_of_a_reward():
+    run = run_of(0.4, "a")
+    seen = run.step <= 40
+    one = describe(run.step[seen], run.reward[seen], ROWS, is_share=False)
+    two = describe(run.step[seen], 50 * run.reward[seen] - 7, ROWS, is_share=False)
+    assert two.features == pytest.approx(one.features, abs=1e-6)
+    assert two.level == pytest.approx(50 * one.level - 7)
+    assert two.unit == pytest.approx(50 * one.unit)
+    # What is a share by definition is told apart by its level.
+    share = describe(run.step[seen], run.reward[seen], ROWS, is_share=True)
+    assert share.features[FEATURES.index("level")] == pytest.approx(2 * share.level)
+    assert len(share.features) == len(FEATURES)
+
+
+def test_trend_and_bend_are_those_of_a_curve():
+    step = np.arange(1.0, 31.0)
+    straight = describe(step, 0.1 * step, 60, is_share=False)
+    assert straight.features[FEATURES.index("trend")] == pytest.approx(2 / 2.9, rel=0.02)
+    assert straight.features[FEATURES.index("bend")] == pytest.approx(0.0, abs=1e-9)
+    assert straight.features[FEATURES.index("log_share")] == pytest.approx(np.log(0.5))
+    saturating = describe(step, 1 - np.exp(-step / 5), 60, is_share=False)
+    assert saturating.features[FEATURES.index("bend")] < -0.2
+
+
+def test_forecast_follows_the_runs_that_were_alike(corpus):
+    """A rising run is said to rise on, a flat one to stay: both by what others of its kind did."""
+    for gain, seed in ((0.5, 77), (0.0, 78)):
+        run = run_of(gain, "new", seed=seed)
+        seen = run.step <= 0.25 * ROWS
+        found = describe(
+            run.step[seen], run.reward[seen], ROWS, is_share=is_share(run.first_part(0.25))
+        )
+        draws = end_of_run(corpus, found)
+        true = run.reward[run.step > 0.9 * ROWS].mean()
+        low, high = np.quantile(draws, [0.05, 0.95])
+        assert low < true < high
+        assert np.median(draws) - found.level == pytest.approx(0.8 * gain, abs=0.12)
+
+
+def test_learned_reach_beats_no_likeness_and_cannot_where_nothing_is_promised(corpus):
+    """Control: where second halves are dealt anew, what was learned must not seem to help."""
+
+    def error(learned, runs):
+        rows = tabulated(runs, [0.5], learned)
+        found = []
+        for k in range(rows.gain.size):
+            others = replace(
+                learned,
+                **{
+                    name: getattr(learned, name)[learned.repository != rows.repository[k]]
+                    for name in ("features", "gain", "span", "run", "repository")
+                },
+            )
+            seen = describe([1.0, 2.0], [0.0, 1.0], 4, is_share=False)._replace(
+                features=rows.features[k], level=0.0, unit=1.0
+            )
+            found.append(abs(np.median(end_of_run(others, seen)) - rows.gain[k]) / rows.span[k])
+        return float(np.mean(found))
+
+    blind = replace(corpus, reach=np.full(len(FEATURES), 1e6))
+    promised = corpus_of(GAINS)
+    assert error(corpus, promised) < 0.5 * error(blind, promised)
+    dealt = corpus_of(GAINS, promise=False)
+    learned = learned_corpus(dealt)
+    assert error(learned, dealt) > 0.8 * error(replace(learned, reach=blind.reach), dealt)
+
+
+def test_finished_siblings_outweigh_strangers(corpus):
+    run = run_of(0.5, "new", seed=5)
+    part = run.first_part(0.25)
+    ends = run.step[run.step > 0.9 * ROWS]
+    falls = [
+        run.with_updates(
+            id=f"s{k}",
+            series={"reward": np.where(run.step > 60, 0.1, run.reward) + 1e-4 * k * run.step},
+        )
+        for k in range(3)
+    ]
+    alone = end_of_begun_run(part, ends, corpus=corpus).draws
+    beside = end_of_begun_run(
+        part, ends, corpus=replace(corpus, sibling_weight=100.0), siblings=falls
+    ).draws
+    assert np.median(beside) < 0.3 < np.median(alone)
+
+
+def test_a_run_that_has_not_begun_ends_where_its_siblings_did(corpus):
+    siblings = [run_of(0.5, f"s{k}", seed=k) for k in range(4)]
+    found = end_of_new_run(corpus=corpus, siblings=siblings)
+    assert found.curve_weight == 0.0
+    assert np.median(found.draws) == pytest.approx(0.675, abs=0.08)
+
+
+def test_pool_has_the_quantiles_of_both():
+    curve, likely = np.linspace(0, 1, 4000), np.linspace(10, 11, 1000)
+    draws = pooled(curve, likely, 0.3)
+    assert draws.size == SIZE
+    assert (draws < 5).mean() == pytest.approx(0.3)
+    assert draws[draws < 5].mean() == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
+    run = run_of(0.2, "new", seed=3)
+    part, ends = run.first_part(0.25), run.step[run.step > 0.9 * ROWS]
+    alone = end_of_begun_run(part, ends, corpus=corpus)
+    near = np.median(alone.draws) + 0.01 * np.random.default_rng(0).standard_normal(500)
+    believed = end_of_begun_run(part, ends, corpus=corpus, curve=near)
+    assert believed.curve_weight == pytest.approx(corpus.curve_weights[1], rel=1e-3)
+    assert np.std(believed.draws) < np.std(alone.draws) * corpus.pool_widenings[1]
+    far = end_of_begun_run(part, ends, corpus=corpus, curve=near + 50)
+    assert far.curve_weight < 0.001
+    assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
+
+
+def test_weighted_quantiles_are_those_of_repeated_values():
+    values, weights = np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0])
+    at = weighted_quantiles(values, weights, np.array([0.25, 0.625, 0.875]))
+    assert at == pytest.approx([1.0, 2.0, 3.0])
+
+
+def test_a_run_that_is_known_takes_its_repository_out(corpus):
+    run = corpus_of(GAINS)["r1"][0]
+    left = corpus.without([run])
+    assert "r1" in corpus.names
+    assert "r1" not in left.names
+    assert len(left.names) == len(corpus.names) - 1
+    assert corpus.without([run_of(0.3, "stranger", seed=4242)]) is corpus
+    assert mark_of(run) == mark_of(run.first_part(0.5))
+
+
+def test_few_repositories_teach_nothing():
+    with pytest.raises(InputError, match="of 2 repositories"):
+        learned_corpus(corpus_of(GAINS[:8], repositories=2))
+
+
+def test_a_corpus_comes_back_from_its_file(corpus, tmp_path):
+    path = tmp_path / "corpus.json"
+    path.write_text(corpus_json(corpus, "made up"), encoding="utf-8")
+    found = load_corpus(path)
+    for name in ("features", "gain", "span", "reach", "sibling_errors"):
+        assert getattr(found, name) == pytest.approx(getattr(corpus, name), rel=1e-3, abs=1e-9)
+    assert found.run.tolist() == corpus.run.tolist()
+    assert (found.widening, found.sibling_weight) == (corpus.widening, corpus.sibling_weight)
+    told = json.loads(path.read_text(encoding="utf-8"))
+    del told["reach"]["trend"]
+    path.write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(InputError, match="no corpus of finished runs"):
+        load_corpus(path)
+
+
+def test_small_models_have_no_analogues():
+    run = run_of(0.2, "a")
+    assert corpus_beside([run.with_updates(parameters=1e5)]) is None
+    assert isinstance(corpus_beside([run]), Corpus)
+    assert len(shipped_corpus().names) > 20
+
+
+def test_a_run_without_corpus_or_curve_is_refused(corpus):
+    run = run_of(0.2, "a")
+    with pytest.raises(InputError, match="no curve is pooled"):
+        end_of_begun_run(run.first_part(0.3), run.step[-9:], corpus=None)
+    with pytest.raises(InputError, match="shows 2 rewards"):
+        end_of_begun_run(run.first_part(2 / ROWS), run.step[-9:], corpus=corpus)
+
+
+def test_falling_is_more_than_noise():
+    """Of flat runs few are said to fall, of runs that lose a third all; a rise never."""
+    noisy = [run_of(0.0, "a", seed=k, noise=0.1, rows=30) for k in range(200)]
+    assert np.mean([is_falling(run) for run in noisy]) < 0.02
+    falls = [run_of(-0.9, "a", seed=k, noise=0.1, start=0.9, rows=30) for k in range(50)]
+    assert all(is_falling(run) for run in falls)
+    assert not any(is_falling(run_of(0.5, "a", seed=k)) for k in range(50))
