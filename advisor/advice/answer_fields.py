@@ -137,7 +137,7 @@ class AnswerFields(BaseModel):
     informed : dict of str to float
         Share of the prior's variance that the pilots removed, of the numbers that decide.
     prior_checks : tuple of PriorCheck
-        Reward, P(stable) and choice with the priors less and more sure.
+        Reward, P(stable) and choice with the priors less and more sure; none in older answers.
     outside : str or None
         In what the target lies outside the evidence of the priors and pilots.
     next_pilot : NextPilot or None
@@ -186,7 +186,7 @@ class AnswerFields(BaseModel):
     best_piloted: Alternative
     frontier: tuple[Alternative, ...]
     informed: dict[str, float]
-    prior_checks: tuple[PriorCheck, ...]
+    prior_checks: tuple[PriorCheck, ...] = ()
     outside: str | None
     next_pilot: NextPilot | None
     pilots: int

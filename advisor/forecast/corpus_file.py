@@ -67,7 +67,7 @@ def load_corpus(path: Path) -> Corpus:
         raise InputError(
             f"it is no corpus of finished runs: {error!r}",
             path=path,
-            advice="Write one with: advisor priors corpus LOGS --out FILE",
+            advice="Install the package again; case_studies/real_runs/learn.py makes the file",
         ) from error
 
 

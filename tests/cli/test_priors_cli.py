@@ -45,7 +45,7 @@ def test_without_a_preset_all_are_listed(capsys):
     shown = run(["show"], capsys)
     for name in preset_names():
         assert name in shown
-    assert "1e8 to 1e11 parameters" in shown
+    assert "1e4 to 1e7 parameters" in shown
     told = json.loads(run(["show", "--json"], capsys))
     assert [preset["name"] for preset in told] == preset_names()
     assert all(preset.keys() == {"name", "description", "evidence"} for preset in told)
