@@ -40,7 +40,16 @@ def numbers(studies: Path = STUDIES) -> Named:
         Folder of the case studies.
     """
     out: Named = {}
-    for part in (real_runs, public_logs, tiny_forecasts, advice, stability, failures, theory, sampler):
+    for part in (
+        real_runs,
+        public_logs,
+        tiny_forecasts,
+        advice,
+        stability,
+        failures,
+        theory,
+        sampler,
+    ):
         found = part(studies)
         twice = out.keys() & found.keys()
         if twice:
