@@ -19,6 +19,9 @@ from advisor.model.stacking import held_out_scores, stacked_weights
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import Progress, progress_of, silent
 
+LEARNED, NARROWER = ("full_finetuning", "lora"), "theory"
+"""Presets that leave room for much, and the one that is taken where chains get lost in it."""
+
 HELD_OUT_SHARE = 0.67
 """Share of each log that families see when they are compared; they forecast the rest."""
 
@@ -59,7 +62,8 @@ def fit(
     InputError
         The runs do not hold what a fit needs, or a family is unknown.
     NotConvergedError
-        R-hat, effective sample size or divergences failed in three attempts.
+        R-hat, effective sample size or divergences failed in three attempts, of a learned preset
+        also under the narrower one.
     """
     tell = progress_of(progress)
     chosen_priors, why = (priors, None) if priors is not None else preset_for(runs)
@@ -71,7 +75,16 @@ def fit(
         note = f"prior preset '{preset.name}' chosen: {why}"
         cohort = replace(cohort, notes=(*cohort.notes, note))
     tell("Loading the sampler", None, "compiled at its first use, then kept on disk")
-    fits = [converged(cohort, preset, family, settings, tell) for family in chosen]
+    try:
+        fits = [converged(cohort, preset, family, settings, tell) for family in chosen]
+    except NotConvergedError:
+        if preset.name not in LEARNED:
+            raise
+        note = f"the chains did not agree under preset '{preset.name}': fitted under '{NARROWER}'"
+        tell("Sampling again", None, note)
+        preset = load_priors(NARROWER)
+        cohort = replace(cohort, notes=(*cohort.notes, note))
+        fits = [converged(cohort, preset, family, settings, tell) for family in chosen]
     if len(fits) == 1:
         return fits[0]
     return mix(fits, _weights(runs, preset, chosen, settings, tell))
