@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
 from advisor.advice.cost import Cost
+from advisor.model.compat import TRUSTED_K
 from advisor.run.settings import Settings
 from advisor.trainers.registry import paste_line
-
-TRUSTED_K = 0.7
-"""Pareto k up to which importance weights are trusted (arXiv:1507.02646)."""
 
 SUPPORT = 3.0
 """Planned steps over the longest pilot beyond which survival is extrapolated, and said to be."""

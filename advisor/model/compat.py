@@ -39,6 +39,9 @@ RANK_DRAWS, RANK_SIMULATIONS, RANK_BAND = 250, 200, 0.9
 EQUAL_RATIOS = 1e-9
 """Spread of log importance ratios below which all draws count alike."""
 
+TRUSTED_K = 0.7
+"""Pareto k up to which importance weights are trusted (arXiv:1507.02646)."""
+
 LEAST_TO_SMOOTH = 25
 """Draws below which the tail of their weights has fewer than five, too few to fit."""
 
@@ -321,7 +324,7 @@ def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
     weights : ndarray of shape (draws,)
         They sum to 1.
     k : float
-        Shape of the Pareto tail: above 0.7 the weights cannot be trusted.
+        Shape of the Pareto tail: above ``TRUSTED_K`` the weights cannot be trusted.
     """
     if np.ptp(log_ratios) < EQUAL_RATIOS:
         return np.full(log_ratios.size, 1 / log_ratios.size), 0.0  # no tail to fit

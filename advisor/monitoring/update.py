@@ -7,9 +7,6 @@ from pydantic import BaseModel, ConfigDict
 from advisor.forecast.interval import Band, Interval
 from advisor.run.settings import Settings
 
-REFIT_ABOVE = 0.7
-"""Pareto k above which importance weights cannot be trusted (arXiv:1507.02646)."""
-
 
 class Update(BaseModel):
     """Forecast of a run from its log so far; rewards in reward units.

@@ -17,6 +17,7 @@ from advisor.forecast.predictive import (
     FINAL_SHARE,
     RestOfRun,
     final_of_rest,
+    final_steps,
     level_of_fallen_run,
     probability_as_low,
     rest_of_run,
@@ -24,10 +25,10 @@ from advisor.forecast.predictive import (
 from advisor.forecast.reweighting import ReweightedDraws, reweighted
 from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import collapse_rate, rest_stable
-from advisor.model.compat import smoothed_weights
+from advisor.model.compat import TRUSTED_K, smoothed_weights
 from advisor.model.posterior import Posterior
 from advisor.monitoring.naming import differences, named
-from advisor.monitoring.update import REFIT_ABOVE, Update
+from advisor.monitoring.update import Update
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
@@ -202,7 +203,7 @@ class Watch:
             fallen_since=fall.onset_step,
             gentler_rate=gentler,
             pareto_k=draws.pareto_k,
-            refit_due=not draws.pareto_k <= REFIT_ABOVE,
+            refit_due=not draws.pareto_k <= TRUSTED_K,
             seconds=time.perf_counter() - started,
             settings=observed.settings,
             notes=tuple(notes),
@@ -270,7 +271,7 @@ class Watch:
         corpus = corpus_beside([run])
         if corpus is None or logged.size or observed.fall.unstable:
             return interval_of(final)
-        steps = np.arange(int((1 - FINAL_SHARE) * observed.end) + 1, observed.end + 1, dtype=float)
+        steps = final_steps(observed.end).astype(float)
         return interval_of(end_of_begun_run(run, steps, corpus=corpus, curve=final).draws)
 
     def _gentler(
