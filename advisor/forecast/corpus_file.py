@@ -12,13 +12,11 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast.analogues import FEATURES, Corpus
-from advisor.model.presets import preset_for
+from advisor.model.presets import all_small
 from advisor.model.priors.loader import preset_folder
 from advisor.run.pilot_run import PilotRun
 
 NAME = "analogues.json"
-SMALL_MODELS = "small_models"
-"""Preset of runs whose like the corpus does not hold."""
 
 DIGITS = 4
 """Significant digits of what describes a run."""
@@ -35,7 +33,7 @@ def corpus_beside(runs: Sequence[PilotRun]) -> Corpus | None:
 
     Repositories that hold one of the runs are left out of it.
     """
-    return None if preset_for(runs)[0] == SMALL_MODELS else shipped_corpus().without(runs)
+    return None if all_small(runs) else shipped_corpus().without(runs)
 
 
 def load_corpus(path: Path) -> Corpus:

@@ -46,9 +46,15 @@ def preset_for(runs: Sequence[PilotRun]) -> tuple[str, str]:
     """
     if runs and all(run.hyperparameters.adapter == "lora" for run in runs):
         return "lora", "every run trains an adapter"
-    if runs and all(run.parameters is not None and run.parameters < SMALL for run in runs):
+    if all_small(runs):
         return "small_models", f"every model has fewer than {SMALL:.0e} parameters"
     return "full_finetuning", "neither adapters nor small models alone"
+
+
+def all_small(runs: Sequence[PilotRun]) -> bool:
+    """Whether every one of some runs trains a small model."""
+    sizes = [run.parameters for run in runs]
+    return bool(sizes) and all(size is not None and size < SMALL for size in sizes)
 
 
 def outside_evidence(
