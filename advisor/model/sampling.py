@@ -85,12 +85,10 @@ def converged(
         complaint = found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
         if complaint is None:
             return posterior
-        was_careful, only_diverged = (
-            only_diverged,
-            found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None,
-        )
-        if was_careful and only_diverged:
+        agrees = found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None
+        if agrees and only_diverged:  # smaller steps were tried: more of them would not help
             break
+        only_diverged = agrees
     loose = (LOOSE_RHAT, LOOSE_ESS, LOOSE_DIVERGENT_SHARE)
     if posterior.convergence.complaint(*loose) is None:
         return posterior.with_note(
