@@ -55,15 +55,15 @@ def prior_checks(
         rewards.append(forecaster.outcome(planned, [steps])[:, 0])
         stable.append(stability_draws(forecaster, planned, steps))
     logs = log_prior(forecaster.posterior)[forecaster.indices]
+    at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
+    slack = indifference * (high - low) if is_reward else 0.0
+    fixed = np.array([one.value for one in compared])
     found = []
     for power in POWERS:
         weights, k = smoothed_weights((power - 1) * logs)
         means = np.array([float(weights @ draws) for draws in rewards])
         probabilities = np.array([float(weights @ draws) for draws in stable])
-        values = means if is_reward else np.array([one.value for one in compared])
-        values = np.where(probabilities >= level, values, -np.inf)
-        at, low_high = compared.index(chosen), forecaster.outcome_bounds
-        slack = indifference * (low_high[1] - low_high[0]) if is_reward else 0.0
+        values = np.where(probabilities >= level, means if is_reward else fixed, -np.inf)
         if values[at] >= values.max() - slack > -np.inf:
             best: Evaluation | None = chosen
         else:
