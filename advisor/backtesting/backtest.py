@@ -141,7 +141,7 @@ def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Prio
 def _forecasts(
     cohort: CohortCases, seen: float, posterior: Posterior | None, corpus: Corpus | None
 ) -> tuple[list[Prediction], list[str]]:
-    """Predictions of all methods, and the runs whose first part the fit took for copies."""
+    """Predictions of all methods, and the runs whose first part is that of another."""
     floor, ceiling = cohort.bounds
     if posterior is not None:
         floor, ceiling = posterior.meta.floor, posterior.meta.ceiling

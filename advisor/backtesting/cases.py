@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.predictive import FINAL_SHARE
+from advisor.forecast.predictive import final_rows
 from advisor.run.needs import needs
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.theory.arrays import FloatArray
@@ -145,7 +145,7 @@ def nothing_to_ask(left_out: Sequence[str]) -> InputError:
 
 def cut(run: PilotRun, seen: float) -> Case:
     """Cut one run."""
-    asked = run.step > (1 - FINAL_SHARE) * run.step[-1]
+    asked = final_rows(run)
     return Case(run.first_part(seen), run.step[asked], float(np.nanmean(run.reward[asked])))
 
 
@@ -191,7 +191,7 @@ def _unusable(run: PilotRun, least_steps: float) -> str:
     known = np.isfinite(run.reward)
     if int(known.sum()) < LEAST_ROWS:
         return f"only {int(known.sum())} rows"
-    if not known[run.step > (1 - FINAL_SHARE) * run.step[-1]].any():
+    if not known[final_rows(run)].any():
         return "no reward in its last tenth"
     return ""
 

@@ -10,7 +10,6 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.forecast.analogues import (
     FEATURES,
-    FINAL_SHARE,
     LEAST_RESEMBLANCE,
     SCORED_SHARES,
     SHARES,
@@ -20,6 +19,7 @@ from advisor.forecast.analogues import (
     tabulated,
     weighted_quantiles,
 )
+from advisor.forecast.predictive import final_rows
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import BoolArray, FloatArray
 
@@ -140,7 +140,7 @@ def _sibling_errors(runs: Mapping[str, Sequence[PilotRun]], names: Mapping[str, 
 
 
 def _end(run: PilotRun) -> float:
-    return float(np.nanmean(run.reward[run.step > (1 - FINAL_SHARE) * run.step[-1]]))
+    return float(np.nanmean(run.reward[final_rows(run)]))
 
 
 def _searched_reach(corpus: Corpus, spread: FloatArray) -> FloatArray:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.forecast.falling import row_noise
+from advisor.forecast.predictive import final_rows
 from advisor.run.fingerprint import fingerprint
-from advisor.run.pilot_run import PilotRun
+from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.theory.arrays import FloatArray
-
-FINAL_SHARE = 0.1
-"""Share of a run, at its end, whose mean reward is forecast and judged."""
 
 SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85)
 """Shares of their length at which the runs of a corpus are described."""
@@ -40,9 +40,6 @@ FEATURES = (
     "log_unit",
 )
 """What describes a run; see :func:`describe`."""
-
-LEAST_ROWS = 3
-"""Rewards below which nothing is described: two ends and what lies between."""
 
 GAIN_ENDS = (-3.0, 4.0)
 """Ends of a gain in ranges seen, beyond which a run that had hardly begun would speak alone."""
@@ -101,8 +98,7 @@ def describe(
     between = rewards[third:-third]
     middle = float(between.mean()) if between.size else (first + last) / 2
     unit = max(float(np.ptp(rewards)), 1e-9 * max(1.0, float(np.abs(rewards).max())))
-    # The median of squared differences: a single jump is no noise.
-    noise = float(np.sqrt(np.median(np.diff(rewards) ** 2) / 0.91))
+    noise = row_noise(rewards)
     error = noise * np.sqrt(2 / third) + 0.02 * unit
     features = [
         np.log(min(max(float(steps[-1]) / end, 1e-3), 1.0)),
@@ -163,13 +159,13 @@ class Corpus:
     pool_widenings: FloatArray
     new_curve_weight: float
 
-    @property
+    @cached_property
     def weight(self) -> FloatArray:
         """Of each row by itself: runs of a large repository count for less than their number."""
         runs = {name: np.unique(self.run[self.repository == name]).size for name in self.names}
         return np.array([runs[name] ** -0.5 for name in self.repository])
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Repositories that it holds runs of."""
         return sorted(set(self.repository.tolist()))
@@ -262,10 +258,10 @@ def tabulated(
         for run in members:
             known = np.isfinite(run.reward)
             step, reward, end = run.step[known], run.reward[known], float(run.step[-1])
-            target = reward[step > (1 - FINAL_SHARE) * end]
+            target = run.reward[known & final_rows(run)]
             for share in shares:
                 begun = step <= share * end
-                if begun.sum() < LEAST_ROWS or not target.size or np.ptp(reward) <= 0:
+                if begun.sum() < LEAST_REWARDS or not target.size or np.ptp(reward) <= 0:
                     continue
                 seen = describe(step[begun], reward[begun], end, is_share=is_share(run))
                 gain = float(np.clip((target.mean() - seen.level) / seen.unit, *GAIN_ENDS))

@@ -15,8 +15,6 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast.analogues import (
-    FINAL_SHARE,
-    LEAST_ROWS,
     SCORED_SHARES,
     Corpus,
     describe,
@@ -25,9 +23,9 @@ from advisor.forecast.analogues import (
     tabulated,
 )
 from advisor.forecast.forecaster import Target
-from advisor.forecast.predictive import begun_run_reward, new_run_reward
+from advisor.forecast.predictive import begun_run_reward, final_rows, new_run_reward
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import PilotRun
+from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.theory.arrays import FloatArray
 
 SIZE = 1000
@@ -120,12 +118,12 @@ def end_of_begun_run(
     if curve is not None and corpus is None:
         return EndOfRun(curve, 1.0, curve, None)
     known = np.isfinite(run.reward)
-    if corpus is None or known.sum() < LEAST_ROWS:
+    if corpus is None or known.sum() < LEAST_REWARDS:
         raise InputError(
             f"run '{run.id}' shows {known.sum()} rewards, and no curve is pooled over its cohort",
             path=run.path,
             key="reward",
-            advice=f"Wait for {LEAST_ROWS} rewards",
+            advice=f"Wait for {LEAST_REWARDS} rewards",
         )
     step, reward = run.step[known], run.reward[known]
     end = float(np.max(steps))
@@ -176,7 +174,7 @@ def end_of_new_run(
     end_of_run : EndOfRun
     """
     levels = (np.arange(SIZE) + 0.5) / SIZE
-    ends = [float(np.nanmean(one.reward[_last(one)])) for one in siblings]
+    ends = [float(np.nanmean(one.reward[final_rows(one)])) for one in siblings]
     unit = float(np.median([np.ptp(one.reward[np.isfinite(one.reward)]) for one in siblings]))
     at = np.linspace(0, 1, corpus.sibling_errors.size)
     alike = np.asarray(float(np.median(ends)) + unit * np.interp(levels, at, corpus.sibling_errors))
@@ -195,7 +193,3 @@ def pooled(curve: FloatArray, likely: FloatArray, weight: float) -> FloatArray:
         if count
     ]
     return np.sort(np.concatenate(parts))
-
-
-def _last(run: PilotRun) -> FloatArray:
-    return np.asarray(run.step > (1 - FINAL_SHARE) * run.step[-1])

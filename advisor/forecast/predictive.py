@@ -21,7 +21,7 @@ from advisor.model.equations import DEGREES, WANDER_SHARE, sigmoid
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
 FINAL_SHARE = 0.1
 """Share of a run, at its end, whose mean reward is forecast and judged."""
@@ -141,6 +141,11 @@ def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> Floa
         scaled = (expected - floor) / (ceiling - floor)
         mean = _noisy(forecaster, scaled, variance, forecaster.residual)
     return np.asarray(floor + (ceiling - floor) * mean)
+
+
+def final_rows(run: PilotRun) -> BoolArray:
+    """Which rows of a finished run lie in its last tenth, shape (rows,)."""
+    return np.asarray(run.step > (1 - FINAL_SHARE) * run.step[-1])
 
 
 def final_steps(steps: int) -> IntArray:
