@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -108,6 +108,11 @@ def curve_fit(
 def ensemble(case: Case, floor: float, ceiling: float, rng: np.random.Generator) -> FloatArray:
     """Families weighted by their Bayesian information criterion."""
     fits = [curve_fit(case, curve, floor, ceiling, rng) for curve in ENSEMBLE.values()]
+    return mixed(fits, rng)
+
+
+def mixed(fits: Sequence[tuple[FloatArray, float]], rng: np.random.Generator) -> FloatArray:
+    """Draws of several curves, each by its weight; from draws and -BIC / 2 of each."""
     evidence = np.array([fit[1] for fit in fits])
     weight = np.exp(evidence - evidence.max())
     choice = rng.choice(len(fits), size=DRAWS, p=weight / weight.sum())

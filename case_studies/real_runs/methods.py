@@ -11,17 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
+from advisor.backtesting.cases import Case
+from advisor.backtesting.curves import DRAWS, ENSEMBLE, SHAPE, TIME, Curve, curve_fit, mixed
 from advisor.theory.arrays import FloatArray
-
-DRAWS = 500
-BINS = 20
-"""Rows of a run are averaged into at most this many before a curve is fitted."""
-
-RIDGE = 1e-3
-"""Added to the information matrix: a curve that the data do not bend has no covariance else."""
 
 LEAST_SPAN = 1e-9
 """Range of rewards below which a run has none."""
@@ -33,6 +28,8 @@ class Asked(NamedTuple):
     Attributes
     ----------
     run, repository : str
+    case : Case or None
+        What is seen, what is asked and what it came to; None of a run that has not begun.
     step, reward : ndarray of shape (rows,)
         Seen; none of a run that has not begun.
     steps : ndarray of shape (times,)
@@ -52,6 +49,7 @@ class Asked(NamedTuple):
 
     run: str
     repository: str
+    case: Case | None
     step: FloatArray
     reward: FloatArray
     steps: FloatArray
@@ -109,94 +107,33 @@ RULES: dict[str, Callable[[Asked], float]] = {
 # Curves ------------------------------------------------------------------------------------------
 
 
-class Curve(NamedTuple):
-    """A family: start and end as shares of the bounds, log time scale, and perhaps a shape."""
-
-    value: Callable[[FloatArray, FloatArray], FloatArray]
-    shapes: int
-
-
-def _between(theta: FloatArray, done: FloatArray) -> FloatArray:
-    return np.asarray(theta[0] + (theta[1] - theta[0]) * done)
-
-
-def _exponential(theta: FloatArray, time: FloatArray) -> FloatArray:
-    return _between(theta, -np.expm1(-time * np.exp(-theta[2])))
-
-
-def _hill(theta: FloatArray, time: FloatArray) -> FloatArray:
-    return _between(theta, expit(np.exp(theta[3]) * (np.log(np.maximum(time, 1e-9)) - theta[2])))
-
-
 def _logistic(theta: FloatArray, time: FloatArray) -> FloatArray:
     middle, width = np.exp(theta[2]), np.exp(theta[2] - theta[3]) / 4
     low = expit(-middle / width)
-    return _between(theta, (expit((time - middle) / width) - low) / (1 - low))
-
-
-def _power(theta: FloatArray, time: FloatArray) -> FloatArray:
-    return _between(theta, -np.expm1(-np.exp(theta[3]) * np.log1p(time * np.exp(-theta[2]))))
+    risen = (expit((time - middle) / width) - low) / (1 - low)
+    return np.asarray(theta[0] + (theta[1] - theta[0]) * risen)
 
 
 CURVES = {
-    "exponential": Curve(_exponential, 0),
-    "hill": Curve(_hill, 1),
-    "ScaleRL sigmoid": Curve(_logistic, 1),
-    "power law": Curve(_power, 1),
+    "exponential": ENSEMBLE["exponential"],
+    "hill": ENSEMBLE["hill"],
+    "ScaleRL sigmoid": Curve(_logistic, (TIME, SHAPE)),
+    "power law": ENSEMBLE["power"],
 }
 """The sigmoid in log compute of ScaleRL (arXiv:2510.13786) is the Hill curve; a logistic in steps
 stands beside it under that paper's name for the shape."""
 
 
-def fitted_curve(asked: Asked, curve: Curve, rng: np.random.Generator) -> tuple[FloatArray, float]:
-    """Least squares within bounds: draws from its normal approximation, and -BIC / 2."""
-    floor, scale = asked.bounds[0], asked.bounds[1] - asked.bounds[0]
-    span = float(asked.step[-1])
-    time, reward = _binned(asked.step / span, (asked.reward - floor) / scale)
-    lower = np.array([0.0, 0.0, -4.0, *[-1.5] * curve.shapes])
-    upper = np.array([1.0, 1.0, 5.0, *[1.5] * curve.shapes])
-    best = None
-    for plateau in (0.4, 0.9):
-        for rate in (-1.5, 0.0, 1.5):
-            guess = np.array([reward[0], plateau, rate, *[0.0] * curve.shapes])
-            found = least_squares(
-                lambda theta: curve.value(theta, time) - reward,
-                np.clip(guess, lower + 1e-6, upper - 1e-6),
-                bounds=(lower, upper),
-            )
-            if best is None or found.cost < best.cost:
-                best = found
-    assert best is not None
-    freedom = max(time.size - lower.size, 1)
-    noise = max(float(np.sqrt(2 * best.cost / freedom)), 1e-3)
-    root = np.linalg.cholesky(np.linalg.inv(best.jac.T @ best.jac + RIDGE * np.eye(lower.size)))
-    theta = best.x + noise * rng.standard_normal((DRAWS, lower.size)) @ root.T
-    theta = np.clip(theta, lower, upper)
-    values = curve.value(theta.T[:, :, None], asked.steps / span).mean(axis=1)
-    draws = values + noise * rng.standard_normal(DRAWS) / np.sqrt(BINS * 0.1 + 1)
-    evidence = -time.size * np.log(noise) - 0.5 * lower.size * np.log(time.size)
-    return floor + scale * draws, float(evidence)
-
-
 def curves(asked: Asked) -> dict[str, FloatArray]:
     """Draws of every family, and of the families weighted by their information criterion."""
+    assert asked.case is not None
     rng = np.random.default_rng(0)
-    fits = {name: fitted_curve(asked, curve, rng) for name, curve in CURVES.items()}
-    evidence = np.array([fit[1] for fit in fits.values()])
-    weight = np.exp(evidence - evidence.max())
-    choice = rng.choice(len(fits), size=DRAWS, p=weight / weight.sum())
-    table = np.stack([fit[0] for fit in fits.values()])
-    return {name: fit[0] for name, fit in fits.items()} | {
-        "ensemble of curves": table[choice, np.arange(DRAWS)]
+    fits = {
+        name: curve_fit(asked.case, curve, *asked.bounds, rng) for name, curve in CURVES.items()
     }
-
-
-def _binned(time: FloatArray, reward: FloatArray) -> tuple[FloatArray, FloatArray]:
-    parts = np.array_split(np.arange(time.size), min(BINS, time.size))
-    return (
-        np.array([time[part].mean() for part in parts]),
-        np.array([reward[part].mean() for part in parts]),
-    )
+    return {name: fit[0] for name, fit in fits.items()} | {
+        "ensemble of curves": mixed(list(fits.values()), rng)
+    }
 
 
 # Local level -------------------------------------------------------------------------------------

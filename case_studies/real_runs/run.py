@@ -1,7 +1,7 @@
 """How right forecasts of real language-model runs are, beside what people use today.
 
     python case_studies/real_runs/run.py FOLDER... [--seen 0.1 0.25 0.5] [--preset shipped]
-        [--json] [--predictions FILE] [--out FILE] [--curve]
+        [--json] [--predictions FILE] [--out FILE] [--interim FOLDER]
 
 Every FOLDER holds logs and an INDEX.tsv. Every run with 40 and more rewards counts for every
 method. Two scenes: all runs of a cohort cut at the same share of their length, and one run cut with
@@ -29,7 +29,6 @@ import numpy as np
 from index import read_index
 from interim import interim_posteriors, learned_preset
 from methods import (
-    DRAWS,
     RULES,
     Asked,
     curves,
@@ -40,7 +39,7 @@ from methods import (
 )
 from pilots import cohorts, pilots
 
-from advisor.backtesting.cases import is_lora
+from advisor.backtesting.cases import Case, is_lora
 from advisor.backtesting.scores import QUANTILES, crps
 from advisor.forecast.analogue_learning import learned_corpus
 from advisor.forecast.analogues import SHARES, Corpus, tabulated
@@ -53,6 +52,7 @@ from advisor.forecast.begun import (
 )
 from advisor.forecast.corpus_file import shipped_corpus
 from advisor.forecast.fit import fitted_or_none
+from advisor.forecast.predictive import final_rows
 from advisor.model.priors import Priors, load_priors
 from advisor.run.fingerprint import fingerprint
 from advisor.run.pilot_run import PilotRun
@@ -69,6 +69,9 @@ FOLDS = 5
 ADVISOR = "advisor"
 PARTS = ("advisor, curve alone", "advisor, analogues alone")
 """What the advisor's answer is pooled of, where both are there: no other method."""
+
+KEPT = 500
+"""Quantiles by which a pooled curve is kept in the folder of fits."""
 
 BOOTSTRAPS = 1000
 SCENES = ("all_cut", "siblings_whole")
@@ -100,12 +103,9 @@ def load(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
 
 def asked(run: Run, share: float, siblings: Sequence[Run]) -> Asked:
     """Question about a run of which a share is seen, beside siblings that are whole."""
-    step, reward = run.pilot.step, run.pilot.reward
-    end = float(step[-1])
-    seen = step <= share * end
-    if share > 0 and seen.sum() < LEAST_SEEN:
-        seen = np.arange(step.size) < LEAST_SEEN
-    last = step > 0.9 * end
+    target = float(run.pilot.reward[final_rows(run.pilot)].mean())
+    case = Case(first_part(run.pilot, share), last_tenth(run.pilot), target) if share else None
+    nothing = np.zeros(0)
     settings = run.pilot.hyperparameters
     told = {
         "learning_rate": settings.learning_rate,
@@ -115,12 +115,13 @@ def asked(run: Run, share: float, siblings: Sequence[Run]) -> Asked:
     return Asked(
         run=run.pilot.id,
         repository=run.repository,
-        step=step[seen],
-        reward=reward[seen],
-        steps=step[last],
-        end=end,
-        target=float(reward[last].mean()),
-        span=float(np.ptp(reward)),
+        case=case,
+        step=case.seen.step if case else nothing,
+        reward=case.seen.reward if case else nothing,
+        steps=last_tenth(run.pilot),
+        end=float(run.pilot.step[-1]),
+        target=target,
+        span=float(np.ptp(run.pilot.reward)),
         bounds=run.bounds,
         siblings=tuple((other.pilot.step, other.pilot.reward) for other in siblings),
         told={name: float(value) for name, value in told.items() if value is not None},
@@ -186,7 +187,7 @@ def pooled_curves(
             if posterior is not None:
                 steps = last_tenth(run.pilot)
                 found[run.pilot.id] = curve_of_new_run(posterior, run.pilot, steps)
-    levels = (np.arange(DRAWS) + 0.5) / DRAWS
+    levels = (np.arange(KEPT) + 0.5) / KEPT
     kept = {name: np.quantile(draws, levels) for name, draws in found.items() if draws is not None}
     np.savez(path, **kept)
     return kept
@@ -215,7 +216,7 @@ def answer(
 
 def last_tenth(run: PilotRun) -> FloatArray:
     """Steps of the rows whose mean is asked."""
-    return np.asarray(run.step[run.step > 0.9 * run.step[-1]])
+    return np.asarray(run.step[final_rows(run)])
 
 
 def first_part(run: PilotRun, share: float) -> PilotRun:
