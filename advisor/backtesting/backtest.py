@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.backtesting.cases import CohortCases, make_cases, nothing_to_ask
-from advisor.backtesting.curves import CURVES, curve_fit, ensemble, last_value
+from advisor.backtesting.curves import CURVES, ensemble, last_value
 from advisor.backtesting.leakage import check_no_leakage
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
@@ -16,6 +16,7 @@ from advisor.forecast.analogues import Corpus
 from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
 from advisor.forecast.corpus_file import corpus_beside
 from advisor.forecast.fit import fit, fitted_or_none
+from advisor.forecast.single_run import curve_fit
 from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
@@ -158,12 +159,14 @@ def _forecasts(
         shared = None
         if posterior is not None:
             shared = curve_of_begun_run(posterior, case.seen, case.steps, seed=number)
-        continued = end_of_begun_run(case.seen, case.steps, corpus=corpus, curve=shared)
+        continued = end_of_begun_run(
+            case.seen, case.steps, corpus=corpus, bounds=(floor, ceiling), curve=shared
+        )
         mine.append(predict(ADVISOR, question, continued.draws))
         rng = np.random.default_rng(0)
         draws = {"last value": last_value(case, rng)}
         for name, curve in CURVES.items():
-            draws[name] = curve_fit(case, curve, floor, ceiling, rng)[0]
+            draws[name] = curve_fit(case.seen, case.steps, curve, (floor, ceiling), rng)[0]
         draws["ensemble"] = ensemble(case, floor, ceiling, rng)
         others += [predict(name, question, values) for name, values in draws.items()]
     return [*mine, *others], sorted(copies)

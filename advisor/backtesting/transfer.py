@@ -19,13 +19,14 @@ from advisor.backtesting.cases import (
     nothing_to_ask,
     same_scale,
 )
-from advisor.backtesting.curves import CURVES, DRAWS, curve_fit, last_value
+from advisor.backtesting.curves import CURVES, last_value
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Target
 from advisor.forecast.predictive import new_run_reward
+from advisor.forecast.single_run import DRAWS, curve_fit
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
@@ -192,7 +193,8 @@ def _forecasts(
         )
         draws["nearest, last value"] = last_value(nearest, rng)
         for name, curve in CURVES.items():
-            draws[f"nearest, {name}"] = curve_fit(nearest, curve, floor, ceiling, rng)[0]
+            fitted = curve_fit(nearest.seen, nearest.steps, curve, (floor, ceiling), rng)
+            draws[f"nearest, {name}"] = fitted[0]
         predictions += [predict(name, question, values) for name, values in draws.items()]
     return predictions
 

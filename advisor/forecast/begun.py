@@ -1,9 +1,10 @@
 """The end of one run: what the pooled curve says and what became of runs like it, in one answer.
 
 A curve that the cohort pools knows settings and siblings, and is wrong where a run does what no
-curve foretells; analogues know nothing of settings, and are never far off. Both are mixed with a
-weight that was learned on repositories left out, so an answer there always is, and pooling costs
-little where it does not help.
+curve foretells; analogues know nothing of settings, and are never far off; a curve and a wandering
+level fitted to the run alone know its own rows best. All are mixed with weights that were learned
+on repositories left out, so an answer there always is, and pooling costs little where it does not
+help.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from advisor.forecast.analogues import (
 )
 from advisor.forecast.forecaster import Target
 from advisor.forecast.predictive import begun_run_reward, final_rows, new_run_reward
+from advisor.forecast.single_run import EXPONENTIAL, curve_fit, local_level
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.theory.arrays import FloatArray
@@ -31,9 +33,16 @@ from advisor.theory.arrays import FloatArray
 SIZE = 1000
 """Draws of an answer."""
 
-BELIEVED_WITHIN = 1.0
-"""Ranges seen between the curve's end and the analogues' at which the curve counts half: where no
-run like this one went, it has seldom been right."""
+BELIEVED_WITHIN = 1.5
+"""Ranges seen between the end of a curve and the analogues' at which the curve counts half: where
+no run like this one went, it has seldom been right."""
+
+ALONE_WEIGHT = 0.2
+"""Share of the curve, and of the wandering level, that are fitted to the run alone."""
+
+NEW_WIDENING = 1.3
+"""By which the spread of a run that has not begun is multiplied: siblings resemble each other more
+than their next one, whose settings are new."""
 
 LOG_SHARES = np.log(SCORED_SHARES)
 """Logs of the shares seen for which the weight of the curve is known."""
@@ -47,7 +56,7 @@ class EndOfRun(NamedTuple):
     draws : ndarray of shape (size,)
         In reward units.
     curve_weight : float
-        Share of the draws that are the pooled curve's.
+        Share of the pooled curve in them.
     curve, likely : ndarray of shape (draws,) or None
         What the pooled curve, and what the analogues, say by themselves.
     """
@@ -88,6 +97,7 @@ def end_of_begun_run(
     steps: FloatArray,
     *,
     corpus: Corpus | None,
+    bounds: tuple[float, float],
     curve: FloatArray | None = None,
     siblings: Sequence[PilotRun] = (),
 ) -> EndOfRun:
@@ -100,9 +110,12 @@ def end_of_begun_run(
     steps : ndarray of shape (times,)
         Optimizer steps of its last tenth, to its end.
     corpus : Corpus or None
-        Finished runs of other repositories; None where none is of this kind of model.
+        Finished runs of other repositories; None where none is of this kind of model: then the
+        pooled curve speaks alone.
+    bounds : (float, float)
+        Floor and ceiling of the reward.
     curve : ndarray of shape (draws,), optional
-        From :func:`curve_of_begun_run`; without one analogues speak alone.
+        From :func:`curve_of_begun_run`.
     siblings : sequence of PilotRun
         Finished runs of the same cohort.
 
@@ -130,17 +143,25 @@ def end_of_begun_run(
     seen = describe(step, reward, end, is_share=is_share(run))
     kin = tabulated({"siblings": siblings}, [float(step[-1]) / end], corpus) if siblings else None
     likely = end_of_run(corpus, seen, kin, size=SIZE)
-    if curve is None:
-        return EndOfRun(likely, 0.0, None, likely)
+
+    def believed(draws: FloatArray) -> float:
+        away = (float(np.median(draws)) - float(np.median(likely))) / seen.unit
+        return 1 / (1 + (away / BELIEVED_WITHIN) ** 2)
+
     weight, widening = (
         float(np.interp(seen.features[0], LOG_SHARES, by_share))
         for by_share in (corpus.curve_weights, corpus.pool_widenings)
     )
-    away = (float(np.median(curve)) - float(np.median(likely))) / seen.unit
-    weight /= 1 + (away / BELIEVED_WITHIN) ** 2
-    draws = pooled(curve, likely, weight)
-    median = draws[SIZE // 2]
-    return EndOfRun(median + widening * (draws - median), weight, curve, likely)
+    weight = 0.0 if curve is None else weight * believed(curve)
+    rng = np.random.default_rng(0)
+    steps = np.asarray(steps, dtype=float)
+    alone = (curve_fit(run, steps, EXPONENTIAL, bounds, rng)[0], local_level(run, steps, rng))
+    shared = 1 - ALONE_WEIGHT * len(alone)
+    parts = [(likely, shared * (1 - weight))]
+    parts += [] if curve is None else [(curve, shared * weight)]
+    parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
+    of_curve = shared * weight / sum(part for _, part in parts)
+    return EndOfRun(_widened(pooled(parts), widening), of_curve, curve, likely)
 
 
 def curve_of_new_run(
@@ -178,18 +199,24 @@ def end_of_new_run(
     unit = float(np.median([np.ptp(one.reward[np.isfinite(one.reward)]) for one in siblings]))
     at = np.linspace(0, 1, corpus.sibling_errors.size)
     alike = np.asarray(float(np.median(ends)) + unit * np.interp(levels, at, corpus.sibling_errors))
-    if curve is None:
-        return EndOfRun(alike, 0.0, None, alike)
-    weight = corpus.new_curve_weight
-    return EndOfRun(pooled(curve, alike, weight), weight, curve, alike)
+    weight = 0.0 if curve is None else corpus.new_curve_weight
+    parts = [(alike, 1 - weight)] + ([] if curve is None else [(curve, weight)])
+    return EndOfRun(_widened(pooled(parts), NEW_WIDENING), weight, curve, alike)
 
 
-def pooled(curve: FloatArray, likely: FloatArray, weight: float) -> FloatArray:
-    """Linear pool of two sets of draws, as evenly spaced quantiles of each by their shares."""
-    of_curve = round(weight * SIZE)
-    parts = [
+def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:
+    """Linear pool of draws with weights, as evenly spaced quantiles of each by their shares."""
+    shares = np.cumsum([weight for _, weight in parts])
+    ends = [0, *np.round(SIZE * shares / shares[-1]).astype(int)]
+    drawn = [
         np.quantile(draws, (np.arange(count) + 0.5) / count)
-        for draws, count in ((curve, of_curve), (likely, SIZE - of_curve))
+        for (draws, _), count in zip(parts, np.diff(ends), strict=True)
         if count
     ]
-    return np.sort(np.concatenate(parts))
+    return np.sort(np.concatenate(drawn))
+
+
+def _widened(draws: FloatArray, widening: float) -> FloatArray:
+    """Ordered draws, their distance from the median multiplied."""
+    median = draws[SIZE // 2]
+    return np.asarray(median + widening * (draws - median))

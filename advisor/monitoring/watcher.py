@@ -272,7 +272,9 @@ class Watch:
         if corpus is None or logged.size or observed.fall.unstable:
             return interval_of(final)
         steps = final_steps(observed.end).astype(float)
-        return interval_of(end_of_begun_run(run, steps, corpus=corpus, curve=final).draws)
+        bounds = (meta.floor, meta.ceiling)
+        ended = end_of_begun_run(run, steps, corpus=corpus, bounds=bounds, curve=final)
+        return interval_of(ended.draws)
 
     def _gentler(
         self, forecaster: Forecaster, observed: ObservedRun, level: FloatArray

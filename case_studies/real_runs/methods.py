@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from advisor.backtesting.cases import Case
-from advisor.backtesting.curves import DRAWS, ENSEMBLE, SHAPE, TIME, Curve, curve_fit, mixed
+from advisor.backtesting.curves import ENSEMBLE, SHAPE, mixed
+from advisor.forecast.single_run import DRAWS, TIME, Curve, curve_fit, local_level
 from advisor.theory.arrays import FloatArray
 
 LEAST_SPAN = 1e-9
@@ -125,46 +125,17 @@ stands beside it under that paper's name for the shape."""
 
 
 def curves(asked: Asked) -> dict[str, FloatArray]:
-    """Draws of every family, and of the families weighted by their information criterion."""
+    """Draws of every family, of all by their information criterion, and of a wandering level."""
     assert asked.case is not None
+    seen, steps = asked.case.seen, asked.case.steps
     rng = np.random.default_rng(0)
     fits = {
-        name: curve_fit(asked.case, curve, *asked.bounds, rng) for name, curve in CURVES.items()
+        name: curve_fit(seen, steps, curve, asked.bounds, rng) for name, curve in CURVES.items()
     }
     return {name: fit[0] for name, fit in fits.items()} | {
-        "ensemble of curves": mixed(list(fits.values()), rng)
+        "ensemble of curves": mixed(list(fits.values()), rng),
+        "local level": local_level(seen, steps, rng),
     }
-
-
-# Local level -------------------------------------------------------------------------------------
-
-
-def local_level(asked: Asked) -> FloatArray:
-    """Draws of a random walk seen through noise, its two variances by maximum likelihood."""
-    reward, rng = asked.reward, np.random.default_rng(0)
-    rows = float(np.median(np.diff(asked.step))) if asked.step.size > 1 else 1.0
-
-    def filtered(log_ratio: float) -> tuple[float, float, float, float]:
-        """-2 log likelihood profiled over the noise, level, its variance / noise, noise."""
-        ratio, level, spread = float(np.exp(log_ratio)), float(reward[0]), 1.0
-        squares = logs = 0.0
-        for value in reward[1:]:
-            spread += ratio
-            total = spread + 1.0
-            squares += (value - level) ** 2 / total
-            logs += float(np.log(total))
-            level += spread / total * (value - level)
-            spread -= spread**2 / total
-        size = max(reward.size - 1, 1)
-        noise = max(squares / size, 1e-12)
-        return size * float(np.log(noise)) + logs, level, spread, noise
-
-    found = minimize_scalar(lambda x: filtered(x)[0], bounds=(-12.0, 2.0), method="bounded")
-    _, level, spread, noise = filtered(float(found.x))
-    ahead = max(float(asked.steps.mean()) - float(asked.step[-1]), 0.0) / rows
-    count = max(asked.steps.size, 1)
-    variance = noise * (spread + float(np.exp(found.x)) * ahead + 1.0 / count)
-    return np.asarray(level + np.sqrt(variance) * rng.standard_normal(DRAWS))
 
 
 # Learned in other repositories -------------------------------------------------------------------

@@ -33,7 +33,6 @@ from methods import (
     Asked,
     curves,
     learned,
-    local_level,
     siblings_gain,
     with_spread,
 )
@@ -139,7 +138,7 @@ def peers(questions: Sequence[Asked]) -> dict[str, dict[str, FloatArray]]:
         if begun:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                drawn = curves(one) | {"local level": local_level(one)}
+                drawn = curves(one)
             for name, draws in drawn.items():
                 found[name][one.run] = draws
     if begun:
@@ -164,8 +163,9 @@ def pooled_curves(
 ) -> dict[str, FloatArray]:
     """What the curve pooled over a cohort says of the end of its runs; kept in a folder.
 
-    A run that has not begun is asked of a fit of its siblings, where their settings differ; one
-    that is cut beside whole siblings is left to analogues.
+    A run that has not begun is asked of a fit of its siblings, where their settings differ. Beside
+    whole siblings the curve is that of all runs cut alike, too little by what is cut: a fit for
+    each run would take hours, and what the siblings came to is told by the analogues.
     """
     warnings.simplefilter("ignore")
     marks = sorted(fingerprint(run.pilot) or run.pilot.id for run in cohort)
@@ -174,13 +174,13 @@ def pooled_curves(
     if path.exists():
         return dict(np.load(path))
     found: dict[str, FloatArray | None] = {}
-    if scene == "all_cut":
+    if share > 0:
         parts = [first_part(run.pilot, share) for run in cohort]
         posterior, _ = fitted_or_none(parts, priors)
         for run, part in zip(cohort, parts, strict=True):
             if posterior is not None:
                 found[run.pilot.id] = curve_of_begun_run(posterior, part, last_tenth(run.pilot))
-    elif share == 0 and settings_vary(cohort):
+    elif settings_vary(cohort):
         for run in cohort:
             siblings = [other.pilot for other in cohort if other is not run]
             posterior, _ = fitted_or_none(siblings, priors)
@@ -209,6 +209,7 @@ def answer(
         first_part(run.pilot, share),
         last_tenth(run.pilot),
         corpus=corpus,
+        bounds=run.bounds,
         curve=curve,
         siblings=() if scene == "all_cut" else siblings,
     )
@@ -427,7 +428,7 @@ def ask(
         pool.submit(
             pooled_curves,
             part,
-            scene,
+            scene if share == 0 else SCENES[0],
             share,
             priors[part[0].repository, is_lora(part[0].pilot)],
             folder,

@@ -9,8 +9,7 @@ import numpy as np
 import optuna
 from tables import World
 
-from advisor.backtesting.cases import Case
-from advisor.backtesting.curves import CURVES, curve_fit
+from advisor.forecast.single_run import EXPONENTIAL, curve_fit
 
 LOOKED_AT = 10
 """Last steps of a pilot whose mean reward judges it."""
@@ -57,8 +56,8 @@ def best_extrapolated(
     def end(index: int) -> float:
         steps = world.steps if scenario != "sample_budget" else world.budget_steps(index)
         seen = world.pilot(index, cut)
-        case = Case(seen, np.array([float(min(steps, world.steps))]), float("nan"))
-        draws, _ = curve_fit(case, CURVES["exponential"], 0.0, 1.0, np.random.default_rng(index))
+        last = np.array([float(min(steps, world.steps))])
+        draws, _ = curve_fit(seen, last, EXPONENTIAL, (0.0, 1.0), np.random.default_rng(index))
         return float(np.mean(draws))
 
     return max(offered, key=end)

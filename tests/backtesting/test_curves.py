@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from advisor.backtesting.cases import Case, make_cases
-from advisor.backtesting.curves import CURVES, DRAWS, ENSEMBLE, curve_fit, ensemble, last_value
+from advisor.backtesting.curves import CURVES, ENSEMBLE, ensemble, last_value
+from advisor.forecast.single_run import DRAWS, curve_fit
 from advisor.testing import (
     Plan,
     rising,
@@ -38,7 +39,9 @@ def member(name, share=0.5):
 
 
 def fitted(name, asked, floor=0.0, ceiling=1.0):
-    return curve_fit(asked, ENSEMBLE[name], floor, ceiling, np.random.default_rng(1))
+    return curve_fit(
+        asked.seen, asked.steps, ENSEMBLE[name], (floor, ceiling), np.random.default_rng(1)
+    )
 
 
 # Families --------------------------------------------------------------------------------------
@@ -192,7 +195,10 @@ def mixed(asked):
     """Draws of the ensemble, the share of them that each family gave, and the weights due."""
     draws = ensemble(asked, 0.0, 1.0, np.random.default_rng(1))
     rng = np.random.default_rng(1)
-    fits = {name: curve_fit(asked, family, 0.0, 1.0, rng) for name, family in ENSEMBLE.items()}
+    fits = {
+        name: curve_fit(asked.seen, asked.steps, family, (0.0, 1.0), rng)
+        for name, family in ENSEMBLE.items()
+    }
     given = {name: float(np.mean(draws == own)) for name, (own, _) in fits.items()}
     evidence = np.array([fit[1] for fit in fits.values()])
     weight = np.exp(evidence - evidence.max())

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from studies import modules_of
 
+from advisor.backtesting.cases import Case
+from advisor.testing import Plan
+
 
 @pytest.fixture(scope="module")
 def study():
@@ -172,14 +175,16 @@ def test_settings_are_those_that_stand_there_plainly(study):
 def question(study, reward, share=0.25, siblings=()):
     step = np.arange(1.0, reward.size + 1)
     seen, last = step <= share * reward.size, step > 0.9 * reward.size
+    target = float(reward[last].mean())
     return study["methods"].Asked(
         run="a",
         repository="o/r",
+        case=Case(Plan().run(reward[seen], step=step[seen]), step[last], target),
         step=step[seen],
         reward=reward[seen],
         steps=step[last],
         end=float(reward.size),
-        target=float(reward[last].mean()),
+        target=target,
         span=float(np.ptp(reward)),
         bounds=(0.0, 1.0),
         siblings=siblings,
@@ -211,7 +216,9 @@ def test_curves_follow_what_is_theirs(study):
 def test_local_level_stays_where_it_is_and_widens(study):
     rng = np.random.default_rng(3)
     walk = 0.5 + np.cumsum(0.01 * rng.standard_normal(400))
-    early, late = (study["methods"].local_level(question(study, walk, s)) for s in (0.2, 0.85))
+    early, late = (
+        study["methods"].curves(question(study, walk, s))["local level"] for s in (0.2, 0.85)
+    )
     assert np.std(early) > np.std(late)
     assert np.median(late) == pytest.approx(walk[int(0.85 * 400) - 1], abs=0.03)
 

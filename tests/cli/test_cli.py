@@ -1,6 +1,7 @@
 """The command line as a user meets it."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -347,13 +348,16 @@ def test_every_command_has_help_that_loads_nothing_heavy():
 
 def test_help_is_quick():
     best = min(timed_help() for _ in range(3))
-    assert best < 0.6, f"{best:.2f} s; the goal of .3 s is for an idle machine"
+    assert best < 0.6, f"{best:.2f} CPU seconds; the goal of .3 s is for an idle machine"
 
 
 def timed_help():
-    started = time.monotonic()
+    """CPU seconds of the child: on a busy machine the clock on the wall tells of other work."""
+    before = os.times()
     run_python("from advisor.cli.app import main; main(['--help'])")
-    return time.monotonic() - started
+    after = os.times()
+    spent = (after.children_user, after.children_system)
+    return sum(spent) - before.children_user - before.children_system
 
 
 def test_public_names_are_sorted_and_all_resolve():

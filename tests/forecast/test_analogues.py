@@ -20,7 +20,7 @@ from advisor.forecast.analogues import (
     tabulated,
     weighted_quantiles,
 )
-from advisor.forecast.begun import SIZE, end_of_begun_run, end_of_new_run, pooled
+from advisor.forecast.begun import ALONE_WEIGHT, SIZE, end_of_begun_run, end_of_new_run, pooled
 from advisor.forecast.corpus_file import corpus_beside, corpus_json, load_corpus, shipped_corpus
 from advisor.forecast.falling import is_falling
 from advisor.testing import Plan
@@ -135,9 +135,13 @@ def test_finished_siblings_outweigh_strangers(corpus):
         )
         for k in range(3)
     ]
-    alone = end_of_begun_run(part, ends, corpus=corpus).draws
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0)).draws
     beside = end_of_begun_run(
-        part, ends, corpus=replace(corpus, sibling_weight=100.0), siblings=falls
+        part,
+        ends,
+        corpus=replace(corpus, sibling_weight=100.0),
+        bounds=(0.0, 1.0),
+        siblings=falls,
     ).draws
     assert np.median(beside) < 0.3 < np.median(alone)
 
@@ -151,7 +155,7 @@ def test_a_run_that_has_not_begun_ends_where_its_siblings_did(corpus):
 
 def test_pool_has_the_quantiles_of_both():
     curve, likely = np.linspace(0, 1, 4000), np.linspace(10, 11, 1000)
-    draws = pooled(curve, likely, 0.3)
+    draws = pooled([(curve, 0.6), (likely, 1.4)])
     assert draws.size == SIZE
     assert (draws < 5).mean() == pytest.approx(0.3)
     assert draws[draws < 5].mean() == pytest.approx(0.5, abs=0.01)
@@ -160,12 +164,13 @@ def test_pool_has_the_quantiles_of_both():
 def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
     run = run_of(0.2, "new", seed=3)
     part, ends = run.first_part(0.25), run.step[run.step > 0.9 * ROWS]
-    alone = end_of_begun_run(part, ends, corpus=corpus)
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0))
     near = np.median(alone.draws) + 0.01 * np.random.default_rng(0).standard_normal(500)
-    believed = end_of_begun_run(part, ends, corpus=corpus, curve=near)
-    assert believed.curve_weight == pytest.approx(corpus.curve_weights[1], rel=1e-3)
-    assert np.std(believed.draws) < np.std(alone.draws) * corpus.pool_widenings[1]
-    far = end_of_begun_run(part, ends, corpus=corpus, curve=near + 50)
+    believed = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near)
+    shared = 1 - 2 * ALONE_WEIGHT
+    assert believed.curve_weight == pytest.approx(shared * corpus.curve_weights[1], rel=0.1)
+    assert np.std(believed.draws) < np.std(alone.draws)
+    far = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50)
     assert far.curve_weight < 0.001
     assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
 
@@ -216,9 +221,9 @@ def test_small_models_have_no_analogues():
 def test_a_run_without_corpus_or_curve_is_refused(corpus):
     run = run_of(0.2, "a")
     with pytest.raises(InputError, match="no curve is pooled"):
-        end_of_begun_run(run.first_part(0.3), run.step[-9:], corpus=None)
+        end_of_begun_run(run.first_part(0.3), run.step[-9:], corpus=None, bounds=(0.0, 1.0))
     with pytest.raises(InputError, match="shows 2 rewards"):
-        end_of_begun_run(run.first_part(2 / ROWS), run.step[-9:], corpus=corpus)
+        end_of_begun_run(run.first_part(2 / ROWS), run.step[-9:], corpus=corpus, bounds=(0.0, 1.0))
 
 
 def test_falling_is_more_than_noise():

@@ -194,7 +194,7 @@ def test_a_run_without_names_is_taken_for_the_only_one(posterior):
 def test_a_larger_model_than_any_pilot_is_forecast_and_learned_from():
     # Pilots on small models, the run on a large one: what the advice is for.
     several = made_up_posterior(draws=400)
-    plan = Plan(3e-4, 8, 2, steps=100, model="large", parameters=1e7)
+    plan = Plan(3e-4, 8, 2, steps=100, model="large", parameters=9e6)
     watch = Watch(several, planned_steps=END)
     few = watch.update(plan.run(np.linspace(0.2, 0.25, 6)))
     many = watch.update(plan.run(np.linspace(0.2, 0.6, 60)))

@@ -1,0 +1,256 @@
+"""How right P(stable) of real runs is, asked when a quarter of each is seen.
+
+    python case_studies/real_runs/stable.py FOLDER... --interim FITS [--seen 0.25] [--out FILE]
+
+Every cohort is cut and fitted under a preset learned without its repository; every run that had not
+collapsed by the cut is asked for the probability that it has not by its end. Beside it stand the
+base rate of the other repositories and a logistic regression on settings and on how the run stands,
+fitted to the other repositories. Without scikit-learn that one is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from run import BOOTSTRAPS, Run, by_cohort, first_part, load, presets
+
+from advisor.backtesting.cases import is_lora
+from advisor.diagnosis.collapse import find_collapse
+from advisor.forecast.analogues import describe, is_share
+from advisor.forecast.fit import fitted_or_none
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.stability import stability_draws
+from advisor.model.priors import Priors
+from advisor.theory.arrays import BoolArray, FloatArray
+
+LEAST_LOGIT = 7.0
+"""Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
+
+
+LEAST_SURVIVAL = 1e-9
+"""Chance of having lived so far below which a draw counts as if it had that."""
+
+
+class Asked(NamedTuple):
+    """One run that lives at the cut.
+
+    Attributes
+    ----------
+    run, repository, cohort : str
+    said : float or None
+        P(stable) to its end; None where no curve could be pooled.
+    died : bool
+        Whether it had collapsed at its end.
+    features : tuple of float
+        Log learning rate, group size and refresh interval, LoRA, and how it stands.
+    """
+
+    run: str
+    repository: str
+    cohort: str
+    said: float | None
+    died: bool
+    features: tuple[float, ...]
+
+
+def asked_of_cohort(members: Sequence[Run], share: float, priors: Priors) -> list[Asked]:
+    """Ask about the runs of a cohort that live at the cut."""
+    warnings.simplefilter("ignore")
+    parts = [first_part(run.pilot, share) for run in members]
+    posterior, _ = fitted_or_none(parts, priors)
+    places = {}
+    if posterior is not None:
+        places = {one.id: index for index, one in enumerate(posterior.meta.runs)}
+    found = []
+    for run, part in zip(members, parts, strict=True):
+        floor = run.bounds[0]
+        if find_collapse(part.step, part.reward, floor).unstable:
+            continue
+        said = None
+        if posterior is not None and part.id in places:
+            forecaster = Forecaster.of_pilot(posterior, places[part.id])
+            settings = posterior.meta.runs[places[part.id]].settings
+            steps = int(run.pilot.step[-1])
+            planned = settings.or_planned_over(steps)
+            # It has lived so far: only the rest can kill it.
+            so_far = forecaster.survival(planned, int(part.step[-1]))
+            whole = stability_draws(forecaster, planned, steps)
+            said = float((whole / np.maximum(so_far, LEAST_SURVIVAL)).mean())
+        settings = run.pilot.hyperparameters.completed()
+        stands = describe(
+            part.step, part.reward, float(run.pilot.step[-1]), is_share=is_share(part)
+        )
+        features = (
+            np.log10(settings.learning_rate),
+            np.log2(settings.group_size),
+            np.log2(settings.refresh_interval),
+            float(is_lora(run.pilot)),
+            *stands.features[1:5],
+        )
+        died = find_collapse(run.pilot.step, run.pilot.reward, floor).unstable
+        found.append(
+            Asked(
+                run.pilot.id,
+                run.repository,
+                run.cohort,
+                said,
+                died,
+                tuple(float(f"{value:.5g}") for value in features),
+            )
+        )
+    return found
+
+
+def left_out(asked: Sequence[Asked]) -> dict[str, FloatArray]:
+    """P(died) of every run by what was learned from the other repositories."""
+    died = np.array([one.died for one in asked], dtype=float)
+    of = np.array([one.repository for one in asked])
+    told = np.array([one.said is not None for one in asked])
+    logit = np.array([_logit(1 - (0.5 if one.said is None else one.said)) for one in asked])
+    features = np.array([one.features for one in asked])
+    found = {name: np.empty(died.size) for name in ("base rate", "recalibrated", "logistic")}
+    for name in np.unique(of):
+        own, others = of == name, of != name
+        base = (died[others].sum() + 0.5) / (others.sum() + 1)
+        found["base rate"][own] = base
+        line = logit_line(logit[others & told], died[others & told])
+        found["recalibrated"][own] = np.where(
+            told[own], _expit(line[0] + line[1] * logit[own]), base
+        )
+        found["logistic"][own] = _logistic(features[others], died[others], features[own])
+    found["advisor"] = np.where(told, _expit(logit), found["base rate"])
+    return found
+
+
+def logit_line(logit: FloatArray, happened: FloatArray) -> tuple[float, float]:
+    """Intercept and slope by penalised likelihood: slope near 1, intercept near 0."""
+    line = np.array([0.0, 1.0])
+    precision = np.diag([1 / 4.0, 1 / 0.25])
+    design = np.stack([np.ones(logit.size), logit], axis=1)
+    for _ in range(50):
+        p = _expit(design @ line)
+        gradient = design.T @ (happened - p) - precision @ (line - [0.0, 1.0])
+        curvature = (design * (p * (1 - p))[:, None]).T @ design + precision
+        line = line + np.linalg.solve(curvature, gradient)
+    return float(line[0]), float(line[1])
+
+
+def _logistic(seen: FloatArray, died: FloatArray, asked: FloatArray) -> FloatArray:
+    try:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ImportError:
+        return np.full(asked.shape[0], np.nan)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
+    return np.asarray(model.fit(seen, died).predict_proba(asked)[:, 1])
+
+
+def scores(asked: Sequence[Asked], said: dict[str, FloatArray]) -> dict[str, Any]:
+    """Brier and log score of every method, and their difference from the base rate's."""
+    died = np.array([one.died for one in asked], dtype=float)
+    of = np.array([one.repository for one in asked])
+    names = np.unique(of)
+    rng = np.random.default_rng(0)
+    rows = [np.flatnonzero(of == name) for name in names]
+    draws = [
+        np.concatenate([rows[i] for i in rng.integers(0, names.size, names.size)])
+        for _ in range(BOOTSTRAPS)
+    ]
+    brier = {name: (p - died) ** 2 for name, p in said.items()}
+    logs = {name: -np.log(np.where(died > 0, p, 1 - p)) for name, p in said.items()}
+    found = {}
+    for name in said:
+        better = [float((brier[name] - brier["base rate"])[d].mean()) for d in draws]
+        found[name] = {
+            "brier": float(brier[name].mean()),
+            "log_score": float(logs[name].mean()),
+            "brier_less_base_rate_95": np.quantile(better, [0.025, 0.975]).tolist(),
+        }
+    return found
+
+
+def classes(died: BoolArray, said: FloatArray) -> list[dict[str, float]]:
+    """What was said and what happened, in classes of P(died)."""
+    edges = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.01)
+    found = []
+    for low, high in pairwise(edges):
+        inside = (said >= low) & (said < high)
+        if inside.any():
+            found.append(
+                {
+                    "from": low,
+                    "runs": int(inside.sum()),
+                    "said": float(said[inside].mean()),
+                    "died": float(died[inside].mean()),
+                }
+            )
+    return found
+
+
+def _logit(p: float) -> float:
+    return (
+        float(np.clip(np.log(p) - np.log1p(-p), -LEAST_LOGIT, LEAST_LOGIT))
+        if 0 < p < 1
+        else (LEAST_LOGIT if p >= 1 else -LEAST_LOGIT)
+    )
+
+
+def _expit(x: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def main() -> None:
+    """Ask, score, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--interim", type=Path, required=True)
+    parser.add_argument("--seen", type=float, default=0.25)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    runs, _ = load(given.folders)
+    priors = presets(runs, None, given.interim)
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        jobs = [
+            pool.submit(
+                asked_of_cohort,
+                part,
+                given.seen,
+                priors[part[0].repository, is_lora(part[0].pilot)],
+            )
+            for part in by_cohort(runs).values()
+        ]
+        asked = [one for job in jobs for one in job.result()]
+    said = left_out(asked)
+    died = np.array([one.died for one in asked])
+    told = np.array([one.said is not None for one in asked])
+    logit = np.array([_logit(1 - one.said) for one in asked if one.said is not None])
+    document = {
+        "seen": given.seen,
+        "runs": len(asked),
+        "with_pooled_curve": int(told.sum()),
+        "repositories": len({one.repository for one in asked}),
+        "died": int(died.sum()),
+        "scores": scores(asked, said),
+        "classes": {name: classes(died, p) for name, p in said.items()},
+        "line_of_all": logit_line(logit, died[told].astype(float)),
+        "asked": [one._asdict() for one in asked],
+    }
+    if given.out:
+        given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    for name, found in document["scores"].items():
+        print(name, found)
+    print(document["classes"]["advisor"], document["line_of_all"])
+
+
+if __name__ == "__main__":
+    main()

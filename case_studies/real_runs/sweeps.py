@@ -1,0 +1,215 @@
+"""What comes of the setting that a few quarter-long pilots name, on public sweeps.
+
+    python case_studies/real_runs/sweeps.py FOLDER... --interim FITS [--subsets 8] [--out FILE]
+
+A sweep is a group of runs of one model and task that differ in learning rate, group size or refresh
+interval. Four of its runs, drawn at random and cut at a quarter of their length, are the pilots;
+every setting of the sweep can be named. Presets and analogues are learned without the repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from run import Run, corpora, first_part, last_tenth, load, presets
+
+from advisor.backtesting.cases import is_lora
+from advisor.diagnosis.collapse import find_collapse
+from advisor.forecast.analogues import Corpus
+from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
+from advisor.forecast.fit import fitted_or_none
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.predictive import final_rows, new_run_reward
+from advisor.forecast.stability import stability
+from advisor.model.posterior import Posterior
+from advisor.model.priors import Priors
+from advisor.run.settings import Settings
+
+SEEN = 0.25
+PILOTS = 4
+LEAST_SETTINGS = 3
+LEVEL = 0.8
+"""P(stable) wanted."""
+
+Key = tuple[float | None, int | None, int | None]
+
+
+class Said(NamedTuple):
+    """What is said of one setting before anything but the pilots is known."""
+
+    reward: float
+    stable: float
+    piloted: bool
+
+
+def key_of(run: Run) -> Key:
+    """Learning rate, group size and refresh interval of a run."""
+    settings = run.pilot.hyperparameters
+    return settings.learning_rate, settings.group_size, settings.refresh_interval
+
+
+def sweeps(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs of one repository, model and task, with three settings or more."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        name = f"{run.repository}, {run.pilot.model}, {run.pilot.task}, {run.bounds}"
+        groups.setdefault(name, []).append(run)
+    return {
+        name: members
+        for name, members in groups.items()
+        if len({key_of(run) for run in members}) >= LEAST_SETTINGS
+    }
+
+
+def ended(run: Run) -> float:
+    """Mean reward of the last tenth."""
+    return float(run.pilot.reward[final_rows(run.pilot)].mean())
+
+
+def died(run: Run) -> bool:
+    """Whether a run collapsed, by the package's definition."""
+    return find_collapse(run.pilot.step, run.pilot.reward, run.bounds[0]).unstable
+
+
+def asked_of_advisor(
+    members: Sequence[Run], pilots: Sequence[Run], priors: Priors, corpus: Corpus
+) -> dict[Key, Said] | None:
+    """Reward and P(stable) of every setting of a sweep; None where no curve can be pooled."""
+    parts = [first_part(run.pilot, SEEN) for run in pilots]
+    posterior, _ = fitted_or_none(parts, priors)
+    if posterior is None:
+        return None
+    found = {}
+    for key in {key_of(run) for run in members}:
+        like = next(run for run in members if key_of(run) == key)
+        own = [at for at, run in enumerate(pilots) if key_of(run) == key]
+        steps, settings = last_tenth(like.pilot), like.pilot.hyperparameters.completed()
+        target = Target(
+            str(like.pilot.task), str(like.pilot.model), float(like.pilot.parameters or 0)
+        )
+        if own:
+            rewards = [
+                end_of_begun_run(
+                    parts[at],
+                    last_tenth(pilots[at].pilot),
+                    corpus=corpus,
+                    bounds=like.bounds,
+                    curve=curve_of_begun_run(posterior, parts[at], last_tenth(pilots[at].pilot)),
+                ).draws.mean()
+                for at in own
+            ]
+            reward = float(np.mean(rewards))
+        else:
+            reward = float(new_run_reward(posterior, target, settings, steps).mean())
+        stable = p_stable(posterior, target, settings, float(steps[-1]))
+        found[key] = Said(reward, stable, bool(own))
+    return found
+
+
+def p_stable(posterior: Posterior, target: Target, settings: Settings, steps: float) -> float:
+    """P(stable) of a setting by the last step of a run."""
+    forecaster = Forecaster(posterior, target)
+    planned = settings.or_planned_over(int(steps))
+    return stability(forecaster, planned, int(steps)).probability
+
+
+def named_by_advisor(said: dict[Key, Said]) -> Key:
+    """Highest reward among settings that are stable enough; the stablest where none is."""
+    enough = [key for key in said if said[key].stable >= LEVEL]
+    if enough:
+        return max(enough, key=lambda key: said[key].reward)
+    return max(said, key=lambda key: said[key].stable)
+
+
+def named_by_rule(pilots: Sequence[Run]) -> Key:
+    """Setting of the pilot whose last third stands highest."""
+
+    def stands(run: Run) -> float:
+        reward = first_part(run.pilot, SEEN).reward
+        return float(reward[-max(1, reward.size // 3) :].mean())
+
+    return key_of(max(pilots, key=stands))
+
+
+def scored(members: Sequence[Run], key: Key) -> tuple[float, bool]:
+    """Regret of a setting in shares of the range of all ends, and whether one of its runs died."""
+    ends = {k: np.mean([ended(run) for run in members if key_of(run) == k]) for k in keys(members)}
+    span = np.ptp([ended(run) for run in members])
+    return float((max(ends.values()) - ends[key]) / span), any(
+        died(run) for run in members if key_of(run) == key
+    )
+
+
+def keys(members: Sequence[Run]) -> list[Key]:
+    """Settings of a sweep, in order."""
+    return sorted({key_of(run) for run in members}, key=str)
+
+
+def main() -> None:
+    """Draw pilots, ask, score, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--interim", type=Path, required=True)
+    parser.add_argument("--subsets", type=int, default=8)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    runs, _ = load(given.folders)
+    corpus_of, priors_of = corpora(runs, None), presets(runs, None, given.interim)
+    document: dict[str, Any] = {}
+    for name, members in sweeps(runs).items():
+        repository = members[0].repository
+        priors = priors_of[repository, is_lora(members[0].pilot)]
+        rng, rows = np.random.default_rng(0), []
+        for _ in range(given.subsets):
+            pilots = [members[i] for i in rng.choice(len(members), PILOTS, replace=False)]
+            said = asked_of_advisor(members, pilots, priors, corpus_of[repository])
+            by = {"best pilot": named_by_rule(pilots)}
+            by["advisor"] = by["best pilot"] if said is None else named_by_advisor(said)
+            row: dict[str, Any] = {"curve": said is not None}
+            for method, key in by.items():
+                regret, dead = scored(members, key)
+                row[method] = {"setting": key, "regret": regret, "died": dead}
+            if said is not None:
+                row["said"] = [
+                    {
+                        "setting": key,
+                        **one._asdict(),
+                        "ended": float(np.mean([ended(r) for r in members if key_of(r) == key])),
+                        "died": any(died(r) for r in members if key_of(r) == key),
+                    }
+                    for key, one in sorted(said.items(), key=str)
+                ]
+            rows.append(row)
+        anything = [scored(members, key) for key in keys(members)]
+        document[name] = {
+            "runs": len(members),
+            "settings": len(keys(members)),
+            "subsets": rows,
+            "any setting": {
+                "regret": float(np.mean([regret for regret, _ in anything])),
+                "died": float(np.mean([dead for _, dead in anything])),
+            },
+        } | {
+            method: {
+                "regret": float(np.mean([row[method]["regret"] for row in rows])),
+                "died": float(np.mean([row[method]["died"] for row in rows])),
+            }
+            for method in ("advisor", "best pilot")
+        }
+        own = document[name]
+        for method in ("advisor", "best pilot", "any setting"):
+            regret, dead = own[method]["regret"], own[method]["died"]
+            print(f"{name}: {method}: regret {regret:.3f}, died {dead:.0%}")
+    if given.out:
+        given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
