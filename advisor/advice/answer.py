@@ -285,7 +285,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
     # Where the answer is not stable enough, what is to be learned lies below it.
     chosen, lattice = decision.chosen, question.lattice
     rate = chosen.settings.learning_rate
-    is_safe = chosen.stability.probability >= question.request.level
+    is_safe = chosen.stability.least >= question.request.level
     gentler = None if is_safe else [s for s in lattice if s.learning_rate < rate] or None
     question.progress("Weighing the next pilot", None, "")
     try:

@@ -112,7 +112,8 @@ def default_lattice(
     lattice : Lattice
         Learning rates from a third of the smallest piloted to three times the largest that
         survived; powers of two for the rest, up to twice the largest piloted group and the
-        largest piloted refresh factors.
+        largest piloted refresh factors. What the pilots did not vary stays as it was: they cannot
+        tell what another value does.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def default_lattice(
         learning_rates = _rate_ladder(posterior)
     if group_sizes is None:
         sizes = [run.group_size for run in runs]
-        group_sizes = _powers(max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH)
+        group_sizes = _told(sizes, max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH)
     prompts = fixed.prompts_per_step
     fitting = [size for size in group_sizes if (prompts * size) % devices == 0]
     if not fitting:
@@ -137,8 +138,8 @@ def default_lattice(
     choices = product(
         sorted({float(rate) for rate in learning_rates}),
         sorted({int(size) for size in fitting}),
-        _powers(1, max(run.minibatches_per_refresh for run in runs)),
-        _powers(1, max(run.epochs_per_refresh for run in runs)),
+        _up_to([run.minibatches_per_refresh for run in runs]),
+        _up_to([run.epochs_per_refresh for run in runs]),
     )
     return Lattice(
         tuple(fixed.model_copy(update=dict(zip(AXES, choice, strict=True))) for choice in choices)
@@ -177,6 +178,15 @@ def _rate_ladder(posterior: Posterior) -> tuple[float, ...]:
         low, high = low / RATE_REACH, surviving * RATE_REACH
     count = max(2, round(np.log(high / low) / np.log(RATE_RATIO)) + 1)
     return tuple(float(f"{rate:.2g}") for rate in np.geomspace(low, high, count))
+
+
+def _up_to(piloted: Sequence[int]) -> tuple[int, ...]:
+    return _told(piloted, 1, max(piloted))
+
+
+def _told(piloted: Sequence[int], low: float, high: float) -> tuple[int, ...]:
+    """Powers of two in [low, high] where pilots differ, else what they all had."""
+    return _powers(low, high) if len(set(piloted)) > 1 else (piloted[0],)
 
 
 def _powers(low: float, high: float) -> tuple[int, ...]:

@@ -18,13 +18,18 @@ def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
         )
     if largest_surviving_rate(posterior) is None:
         out.append("Every pilot collapsed; nothing here is known to live.")
-    for name, what in (("learning_rate", "learning rate"), ("group_size", "group size")):
-        values = {getattr(run.settings, name) for run in meta.runs}
-        if len(values) == 1:
-            out.append(
-                f"All pilots ran at {what} {values.pop():g}: what another {what} does is the "
-                "prior's word."
-            )
+    rates = {run.settings.learning_rate for run in meta.runs}
+    if len(rates) == 1:
+        out.append(
+            f"All pilots ran at learning rate {rates.pop():g}: what another learning rate does is "
+            "the prior's word."
+        )
+    sizes = {run.settings.group_size for run in meta.runs}
+    if len(sizes) == 1:
+        out.append(
+            f"Group size: keep {sizes.pop()} unless you name others; your pilots, which all ran at "
+            "it, cannot tell what another does."
+        )
     if not forecaster.is_piloted:
         out.append(
             f"No pilot ran {forecaster.target.model} on {forecaster.target.task}: its stiffness, "

@@ -44,7 +44,7 @@ class Evaluation:
 
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.stability.probability >= level and self.value > -np.inf
+        return self.stability.least >= level and self.value > -np.inf
 
 
 class Evaluator:

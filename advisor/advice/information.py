@@ -106,9 +106,11 @@ def information_gain(utility: FloatArray, features: FloatArray, rng: np.random.G
 
 
 def _best_expected(utility: FloatArray, features: FloatArray) -> float:
+    # Products of BLAS start threads, which on a busy machine wait for each other ten times as long
+    # as these small sums take.
+    gram = np.einsum("di,dj->ij", features, features)
     # A tiny ridge: columns that are all zero (no draw collapses) must not break the solve.
-    gram = features.T @ features
     gram += 1e-9 * np.trace(gram) * np.eye(gram.shape[0])
-    weights = np.linalg.solve(gram, features.T @ utility.T)
-    fitted = np.asarray(features @ weights)
+    weights = np.linalg.solve(gram, np.einsum("di,cd->ic", features, utility))
+    fitted = np.einsum("di,ic->dc", features, weights)
     return float(fitted.max(axis=1).mean())

@@ -16,9 +16,7 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
     allowed = [
         rate
         for rate in lattice.axes["learning_rate"]
-        if evaluate(
-            chosen.settings.model_copy(update={"learning_rate": rate})
-        ).stability.probability
+        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).stability.least
         >= level
     ]
     if not allowed:
@@ -75,14 +73,14 @@ def limiting_factor(
     better = [
         e
         for e in evaluate.tried
-        if e.reward > chosen.reward + NOTICED * (high - low) and e.stability.probability < level
+        if e.reward > chosen.reward + NOTICED * (high - low) and e.stability.least < level
     ]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)
         return (
             f"P(stable): learning rate {top.settings.learning_rate:.3g}, group size "
             f"{top.settings.group_size}, K {top.settings.refresh_interval} would give "
-            f"{top.reward:.3f} at P(stable) {percent(top.stability.probability)}"
+            f"{top.reward:.3f} at P(stable) {percent(top.stability.least)}"
         )
     last, surviving = lattice.axes["learning_rate"][-1], largest_surviving_rate(posterior)
     if len(lattice.axes["learning_rate"]) > 1 and chosen.settings.learning_rate == last:

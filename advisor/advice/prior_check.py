@@ -11,7 +11,7 @@ import numpy as np
 from advisor.advice.answer_fields import PriorCheck
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.findings.sensitivity import log_prior
-from advisor.forecast.stability import stability_draws
+from advisor.forecast.stability import recalibrated, stability_draws
 from advisor.model.compat import smoothed_weights
 
 POWERS = (0.8, 1.25)
@@ -57,13 +57,16 @@ def prior_checks(
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
     slack = indifference * (high - low) if is_reward else 0.0
+    line = forecaster.posterior.meta.priors.stability_line
     fixed = np.array([one.value for one in compared])
     found = []
     for power in POWERS:
         weights, k = smoothed_weights((power - 1) * logs)
         means = np.array([float(weights @ draws) for draws in rewards])
-        probabilities = np.array([float(weights @ draws) for draws in stable])
-        values = np.where(probabilities >= level, means if is_reward else fixed, -np.inf)
+        said = [float(weights @ draws) for draws in stable]
+        probabilities = np.array([recalibrated(one, line) for one in said])
+        is_enough = np.minimum(said, probabilities) >= level
+        values = np.where(is_enough, means if is_reward else fixed, -np.inf)
         if values[at] >= values.max() - slack > -np.inf:
             best: Evaluation | None = chosen
         else:

@@ -91,7 +91,7 @@ def search(
             trial.set_user_attr(name, value)
         trial.set_user_attr("reward", evaluation.reward)
         trial.set_user_attr("price", evaluation.cost.paid)
-        trial.set_constraint(STABLE, level - evaluation.stability.probability)
+        trial.set_constraint(STABLE, level - evaluation.stability.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
             share = min(1.0, trial.number / number)
@@ -121,7 +121,7 @@ def search(
             keep(study, kept, name)
     best = _top(tried, level)
     nearest = max(
-        tried, key=lambda e: (np.isfinite(e.value), min(e.stability.probability, level), e.reward)
+        tried, key=lambda e: (np.isfinite(e.value), min(e.stability.least, level), e.reward)
     )
     return best, nearest
 

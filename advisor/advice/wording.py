@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
 from advisor.advice.cost import Cost
+from advisor.forecast.stability import Stability
 from advisor.model.compat import TRUSTED_K
 from advisor.run.settings import Settings
 from advisor.trainers.registry import paste_line
@@ -117,13 +118,30 @@ def _numbers(advice: AnswerFields) -> list[str]:
         f"{advice.measure.capitalize()} after {advice.steps} steps: {reward.mean:.3f}, 80 % "
         f"interval [{reward.low:.3f}, {reward.high:.3f}] for one run: the mean of its last "
         "tenth, with its seed noise and slow wander.",
-        f"P(stable to step {advice.steps}) = {percent(stability.probability)} +- "
-        f"{100 * stability.error:.1f} % (wanted: {percent(advice.level)}). Its parts: rollouts "
-        f"refreshed often enough {percent(stability.refresh)}, learning rate tolerated "
+        f"P(stable to step {advice.steps}) = {percent(stability.probability)}"
+        f"{_between(stability)} (wanted: {percent(advice.level)}). Its parts, by the model: "
+        f"rollouts refreshed often enough {percent(stability.refresh)}, learning rate tolerated "
         f"{percent(stability.tolerance)}, fluctuation small {percent(stability.fluctuation)}."
         + _unsupported(advice),
         *_price(advice),
     ]
+
+
+def stability_interval(stability: Stability) -> str:
+    """Where P(stable) lies, between tables or repositories; empty where no line was learned."""
+    if stability.low == stability.high:
+        return "as the model says: no line was learned for it"
+    return f"80 % of tables: {percent(stability.low)} to {percent(stability.high)}"
+
+
+def _between(stability: Stability) -> str:
+    """Interval of P(stable), and what the model by itself says where that is less."""
+    low, said, high = (percent(p) for p in (stability.low, stability.probability, stability.high))
+    found = "" if low == said == high else f" [{low}, {high}]"
+    by_model = percent(stability.by_model)
+    if by_model != said and stability.by_model < stability.probability:
+        found += f"; the model alone says {by_model}, and that decides"
+    return found
 
 
 def _unsupported(advice: AnswerFields) -> str:

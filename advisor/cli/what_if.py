@@ -79,7 +79,7 @@ def _table(table: pd.DataFrame, measure: str) -> str:
             "steps": row["steps"],
             f"{measure} [80 %]": f"{row['reward']:.3f} [{row['reward_low']:.3f}, "
             f"{row['reward_high']:.3f}]",
-            "P(stable)": f"{row['p_stable']:.3f} +- {row['p_error']:.3f}",
+            "P(stable)": f"{row['p_stable']:.3f}",
             "refresh": f"{row['p_refresh']:.2f}",
             "rate": f"{row['p_tolerance']:.2f}",
             "fluctuation": f"{row['p_fluctuation']:.2f}",

@@ -9,11 +9,14 @@ What temperature takes off the plateau belongs to the objective, not here.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.equations import MOST_HAZARD
+from advisor.model.priors.loader import NO_LINE, StabilityLine
 from advisor.run.settings import Settings
 from advisor.theory import stiffness_limit, temperature
 from advisor.theory.arrays import FloatArray
@@ -26,13 +29,25 @@ SPREADS = 1.0
 to be 0.5 where every one of 550 forecast tiny-transformer runs lived."""
 
 
+LOGITS = 7.0
+"""Log-odds beyond which what is said is taken for as much: draws are no more than a thousand."""
+
+DEVIATIONS = 1.2816
+"""Standard deviations to either end of a central 80 % interval."""
+
+
 class Stability(BaseModel):
     """Probability of a stable run and what it is made of.
 
     Attributes
     ----------
     probability : float
-        Joint over draws of all three parts.
+        Joint over draws of all three parts, recalibrated by the preset's line
+        (:func:`recalibrated`).
+    low, high : float
+        Where it lies in 80 % of tables or repositories like those of the line.
+    by_model : float
+        Joint over draws, as the model says it.
     refresh : float
         Probability that the refresh map contracts (:func:`refresh_contracts`).
     tolerance : float
@@ -40,12 +55,31 @@ class Stability(BaseModel):
     fluctuation : float
         Probability that the fluctuation stays small (:func:`fluctuation_small`).
     error : float
-        Monte Carlo standard error of ``probability``.
+        Monte Carlo standard error of ``by_model``.
     """
 
     model_config = ConfigDict(frozen=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_answers(cls, told: Any) -> Any:
+        """Answers of older versions hold what the model said, and nothing was learned of it."""
+        if isinstance(told, dict) and "probability" in told and "by_model" not in told:
+            return told | dict.fromkeys(("low", "high", "by_model"), told["probability"])
+        return told
+
+    @property
+    def least(self) -> float:
+        """The lower of what the model says and what it is recalibrated to: what decides.
+
+        Tables that were made for late death lived no more often than the model said.
+        """
+        return min(self.by_model, self.probability)
+
     probability: float
+    low: float
+    high: float
+    by_model: float
     refresh: float
     tolerance: float
     fluctuation: float
@@ -131,12 +165,41 @@ def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatAr
     return (SPREADS * fluctuation(forecaster, settings) < FALL * level).astype(float)
 
 
+def recalibrated(probability: float, line: StabilityLine, deviations: float = 0.0) -> float:
+    """P(stable) as it was in truth where the model said so much.
+
+    Parameters
+    ----------
+    probability : float
+        What the model says.
+    line : StabilityLine
+        Of the preset that was fitted under.
+    deviations : float
+        Standard deviations of the intercept between tables, to be added.
+
+    Returns
+    -------
+    probability : float
+    """
+    if line == NO_LINE:
+        return probability
+    with np.errstate(divide="ignore"):
+        said = float(np.clip(np.log(probability) - np.log1p(-probability), -LOGITS, LOGITS))
+    intercept = line.intercept + deviations * line.spread
+    found = float(1 / (1 + np.exp(-intercept - line.slope * said)))
+    return min(found, probability) if line.only_lowers else found
+
+
 def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stability:
     """P(stable) of a configuration by a horizon."""
     contracts, survives, calm = _parts(forecaster, settings, steps)
     joint = contracts * survives * calm
+    said, line = float(joint.mean()), forecaster.posterior.meta.priors.stability_line
     return Stability(
-        probability=float(joint.mean()),
+        probability=recalibrated(said, line),
+        low=recalibrated(said, line, -DEVIATIONS),
+        high=recalibrated(said, line, DEVIATIONS),
+        by_model=said,
         refresh=float(contracts.mean()),
         tolerance=float(survives.mean()),
         fluctuation=float(calm.mean()),

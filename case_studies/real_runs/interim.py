@@ -80,7 +80,9 @@ def _fitted(runs: list[PilotRun], folder: Path) -> Path | None:
         cohort = cohort_of(runs)
     except InputError:
         return None
-    mark = hashlib.sha256((cohort.digest + priors.model_dump_json()).encode()).hexdigest()[:16]
+    mark = hashlib.sha256(
+        (cohort.digest + priors.model_dump_json(exclude={"stability_line"})).encode()
+    ).hexdigest()[:16]
     path, refused = folder / f"{mark}.nc", folder / f"{mark}.refused"
     if path.exists() or refused.exists():
         return path if path.exists() else None

@@ -169,7 +169,7 @@ def pooled_curves(
     """
     warnings.simplefilter("ignore")
     marks = sorted(fingerprint(run.pilot) or run.pilot.id for run in cohort)
-    told = json.dumps([scene, share, marks]) + priors.model_dump_json()
+    told = json.dumps([scene, share, marks]) + priors.model_dump_json(exclude={"stability_line"})
     path = folder / f"curves_{hashlib.sha256(told.encode()).hexdigest()[:20]}.npz"
     if path.exists():
         return dict(np.load(path))

@@ -11,6 +11,7 @@ fitted to the other repositories. Without scikit-learn that one is left out.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import warnings
@@ -24,17 +25,15 @@ import numpy as np
 from run import BOOTSTRAPS, Run, by_cohort, first_part, load, presets
 
 from advisor.backtesting.cases import is_lora
-from advisor.diagnosis.collapse import find_collapse
+from advisor.backtesting.recalibration import learn_line
+from advisor.diagnosis.fall import find_final_fall
 from advisor.forecast.analogues import describe, is_share
 from advisor.forecast.fit import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import stability_draws
+from advisor.forecast.stability import LOGITS, stability_draws
 from advisor.model.priors import Priors
+from advisor.run.fingerprint import fingerprint
 from advisor.theory.arrays import BoolArray, FloatArray
-
-LEAST_LOGIT = 7.0
-"""Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
-
 
 LEAST_SURVIVAL = 1e-9
 """Chance of having lived so far below which a draw counts as if it had that."""
@@ -62,9 +61,16 @@ class Asked(NamedTuple):
     features: tuple[float, ...]
 
 
-def asked_of_cohort(members: Sequence[Run], share: float, priors: Priors) -> list[Asked]:
-    """Ask about the runs of a cohort that live at the cut."""
+def asked_of_cohort(
+    members: Sequence[Run], share: float, priors: Priors, folder: Path
+) -> list[Asked]:
+    """Ask about the runs of a cohort that live at the cut; kept in a folder."""
     warnings.simplefilter("ignore")
+    marks = sorted(fingerprint(run.pilot) or run.pilot.id for run in members)
+    told = json.dumps([share, marks]) + priors.model_dump_json(exclude={"stability_line"})
+    path = folder / f"stable_{hashlib.sha256(told.encode()).hexdigest()[:20]}.json"
+    if path.exists():
+        return [Asked(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
     parts = [first_part(run.pilot, share) for run in members]
     posterior, _ = fitted_or_none(parts, priors)
     places = {}
@@ -73,7 +79,7 @@ def asked_of_cohort(members: Sequence[Run], share: float, priors: Priors) -> lis
     found = []
     for run, part in zip(members, parts, strict=True):
         floor = run.bounds[0]
-        if find_collapse(part.step, part.reward, floor).unstable:
+        if find_final_fall(part.step, part.reward, floor)[0].unstable:
             continue
         said = None
         if posterior is not None and part.id in places:
@@ -96,7 +102,7 @@ def asked_of_cohort(members: Sequence[Run], share: float, priors: Priors) -> lis
             float(is_lora(run.pilot)),
             *stands.features[1:5],
         )
-        died = find_collapse(run.pilot.step, run.pilot.reward, floor).unstable
+        died = find_final_fall(run.pilot.step, run.pilot.reward, floor)[0].unstable
         found.append(
             Asked(
                 run.pilot.id,
@@ -107,6 +113,7 @@ def asked_of_cohort(members: Sequence[Run], share: float, priors: Priors) -> lis
                 tuple(float(f"{value:.5g}") for value in features),
             )
         )
+    path.write_text(json.dumps([one._asdict() for one in found]), encoding="utf-8")
     return found
 
 
@@ -115,33 +122,21 @@ def left_out(asked: Sequence[Asked]) -> dict[str, FloatArray]:
     died = np.array([one.died for one in asked], dtype=float)
     of = np.array([one.repository for one in asked])
     told = np.array([one.said is not None for one in asked])
-    logit = np.array([_logit(1 - (0.5 if one.said is None else one.said)) for one in asked])
+    stable = np.array([0.5 if one.said is None else one.said for one in asked])
     features = np.array([one.features for one in asked])
     found = {name: np.empty(died.size) for name in ("base rate", "recalibrated", "logistic")}
     for name in np.unique(of):
         own, others = of == name, of != name
         base = (died[others].sum() + 0.5) / (others.sum() + 1)
         found["base rate"][own] = base
-        line = logit_line(logit[others & told], died[others & told])
-        found["recalibrated"][own] = np.where(
-            told[own], _expit(line[0] + line[1] * logit[own]), base
-        )
+        known = others & told
+        line = learn_line(stable[known], 1 - died[known], of[known])
+        lowered = np.minimum(line(stable[own]), stable[own])
+        found["recalibrated"][own] = np.where(told[own], 1 - lowered, base)
         found["logistic"][own] = _logistic(features[others], died[others], features[own])
-    found["advisor"] = np.where(told, _expit(logit), found["base rate"])
+    least = 1 / (1 + np.exp(LOGITS))
+    found["advisor"] = np.where(told, np.clip(1 - stable, least, 1 - least), found["base rate"])
     return found
-
-
-def logit_line(logit: FloatArray, happened: FloatArray) -> tuple[float, float]:
-    """Intercept and slope by penalised likelihood: slope near 1, intercept near 0."""
-    line = np.array([0.0, 1.0])
-    precision = np.diag([1 / 4.0, 1 / 0.25])
-    design = np.stack([np.ones(logit.size), logit], axis=1)
-    for _ in range(50):
-        p = _expit(design @ line)
-        gradient = design.T @ (happened - p) - precision @ (line - [0.0, 1.0])
-        curvature = (design * (p * (1 - p))[:, None]).T @ design + precision
-        line = line + np.linalg.solve(curvature, gradient)
-    return float(line[0]), float(line[1])
 
 
 def _logistic(seen: FloatArray, died: FloatArray, asked: FloatArray) -> FloatArray:
@@ -197,18 +192,6 @@ def classes(died: BoolArray, said: FloatArray) -> list[dict[str, float]]:
     return found
 
 
-def _logit(p: float) -> float:
-    return (
-        float(np.clip(np.log(p) - np.log1p(-p), -LEAST_LOGIT, LEAST_LOGIT))
-        if 0 < p < 1
-        else (LEAST_LOGIT if p >= 1 else -LEAST_LOGIT)
-    )
-
-
-def _expit(x: FloatArray) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(-x)))
-
-
 def main() -> None:
     """Ask, score, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -226,6 +209,7 @@ def main() -> None:
                 part,
                 given.seen,
                 priors[part[0].repository, is_lora(part[0].pilot)],
+                given.interim,
             )
             for part in by_cohort(runs).values()
         ]
@@ -233,7 +217,8 @@ def main() -> None:
     said = left_out(asked)
     died = np.array([one.died for one in asked])
     told = np.array([one.said is not None for one in asked])
-    logit = np.array([_logit(1 - one.said) for one in asked if one.said is not None])
+    of = np.array([one.repository for one in asked])
+    stable = np.array([one.said for one in asked if one.said is not None])
     document = {
         "seen": given.seen,
         "runs": len(asked),
@@ -242,14 +227,15 @@ def main() -> None:
         "died": int(died.sum()),
         "scores": scores(asked, said),
         "classes": {name: classes(died, p) for name, p in said.items()},
-        "line_of_all": logit_line(logit, died[told].astype(float)),
+        "line": learn_line(stable, ~died[told], of[told])._asdict()
+        | {"groups": len(set(of[told])), "runs": int(told.sum())},
         "asked": [one._asdict() for one in asked],
     }
     if given.out:
         given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     for name, found in document["scores"].items():
         print(name, found)
-    print(document["classes"]["advisor"], document["line_of_all"])
+    print(document["classes"]["advisor"], document["line"])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import numpy as np
 from run import Run, corpora, first_part, last_tenth, load, presets
 
 from advisor.backtesting.cases import is_lora
-from advisor.diagnosis.collapse import find_collapse
+from advisor.diagnosis.fall import find_final_fall
 from advisor.forecast.analogues import Corpus
 from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
 from advisor.forecast.fit import fitted_or_none
@@ -74,7 +74,7 @@ def ended(run: Run) -> float:
 
 def died(run: Run) -> bool:
     """Whether a run collapsed, by the package's definition."""
-    return find_collapse(run.pilot.step, run.pilot.reward, run.bounds[0]).unstable
+    return find_final_fall(run.pilot.step, run.pilot.reward, run.bounds[0])[0].unstable
 
 
 def asked_of_advisor(
@@ -137,13 +137,12 @@ def named_by_rule(pilots: Sequence[Run]) -> Key:
     return key_of(max(pilots, key=stands))
 
 
-def scored(members: Sequence[Run], key: Key) -> tuple[float, bool]:
-    """Regret of a setting in shares of the range of all ends, and whether one of its runs died."""
+def scored(members: Sequence[Run], key: Key) -> tuple[float, float]:
+    """Regret of a setting in shares of the range of all ends, and how many of its runs died."""
     ends = {k: np.mean([ended(run) for run in members if key_of(run) == k]) for k in keys(members)}
     span = np.ptp([ended(run) for run in members])
-    return float((max(ends.values()) - ends[key]) / span), any(
-        died(run) for run in members if key_of(run) == key
-    )
+    dead = np.mean([died(run) for run in members if key_of(run) == key])
+    return float((max(ends.values()) - ends[key]) / span), float(dead)
 
 
 def keys(members: Sequence[Run]) -> list[Key]:
@@ -182,7 +181,7 @@ def main() -> None:
                         "setting": key,
                         **one._asdict(),
                         "ended": float(np.mean([ended(r) for r in members if key_of(r) == key])),
-                        "died": any(died(r) for r in members if key_of(r) == key),
+                        "died": float(np.mean([died(r) for r in members if key_of(r) == key])),
                     }
                     for key, one in sorted(said.items(), key=str)
                 ]

@@ -7,6 +7,7 @@ with the predictions that ``run.py --predictions`` wrote on the same tables.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,9 @@ from typing import Any
 
 import numpy as np
 from tables import World, read_worlds
+
+from advisor.backtesting.recalibration import learn_line
+from advisor.theory.arrays import FloatArray
 
 EDGES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
 """Of the classes of P(stable) whose observed share is stated."""
@@ -32,7 +36,9 @@ def main() -> None:
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
     worlds = {world.name: world for world in read_worlds(given.tables)}
-    lines = [json.loads(line) for line in given.predictions.read_text().splitlines()]
+    opened = gzip.open if given.predictions.suffix == ".gz" else open
+    with opened(given.predictions, "rt", encoding="utf-8") as text:
+        lines = [json.loads(line) for line in text]
     found = calibration(worlds, [line for line in lines if "p_stable" in line])
     if given.figure is not None:
         draw(found, given.figure)
@@ -89,10 +95,34 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
         "brier_interval": [float(q) for q in np.quantile(brier, [0.1, 0.9])],
         "brier_of_base_rate": float(y.mean() * (1 - y.mean())),
         "classes": classes,
+        "line": line_of(worlds, p, y, of),
         "advised": len(advised),
         "advised_lived": float(np.mean([held for _, held in advised])),
         "advised_at_95": len(sure),
         "advised_at_95_lived": float(np.mean(sure)) if sure else None,
+    }
+
+
+def line_of(
+    worlds: dict[str, World], said: FloatArray, lived: FloatArray, table: Any
+) -> dict[str, Any]:
+    """Line learned on all tables, and what it does to each when learned on the others."""
+    runs = {name: len(world.collapsed()) for name, world in worlds.items()}
+    whole = learn_line(said, lived, table, runs)
+    recalibrated, by_table = np.empty(said.size), {}
+    for name in np.unique(table):
+        own = table == name
+        line = learn_line(said[~own], lived[~own], table[~own], runs)
+        recalibrated[own] = line(said[own])
+        by_table[str(name)] = {
+            "brier": float(np.mean((said[own] - lived[own]) ** 2)),
+            "brier_recalibrated": float(np.mean((recalibrated[own] - lived[own]) ** 2)),
+        }
+    return whole._asdict() | {
+        "tables": len(by_table),
+        "runs": sum(runs[name] for name in by_table),
+        "brier_left_out": float(np.mean((recalibrated - lived) ** 2)),
+        "by_table": by_table,
     }
 
 
@@ -112,6 +142,9 @@ def as_text(found: dict[str, Any]) -> str:
         "",
         f"Brier score {found['brier']:.3f} [{low:.3f}, {high:.3f}]; of the base rate "
         f"{found['brier_of_base_rate']:.3f}; {found['forecasts']} forecasts.",
+        "Line of log-odds {intercept:.2f} + {slope:.2f} x, intercept +- {spread:.2f} between "
+        "{tables} tables of {runs} runs; learned on the other tables it leaves a Brier score of "
+        "{brier_left_out:.3f}.".format(**found["line"]),
         f"Advised points: {found['advised_lived']:.3f} of {found['advised']} stayed stable; of "
         f"{found['advised_at_95']} advised at {SURE:.0%} or more: "
         + ("none" if sure is None else f"{sure:.3f}."),

@@ -211,3 +211,15 @@ def test_nothing_is_within_reach_or_out_of_it_where_every_pilot_collapsed():
     # The way is down: two decades from the gentlest.
     rates = lattice.axes["learning_rate"]
     assert (rates[0], rates[-1]) == (1e-6, 1e-4)
+
+
+def test_what_pilots_did_not_vary_is_kept_unless_it_is_named():
+    alike = [Plan(3e-4, 8, 4), Plan(1e-3, 8, 4)]
+    lattice = default_lattice(made_up_posterior(alike), FIXED)
+    assert lattice.axes["group_size"] == (8,)
+    assert len({point.refresh_interval for point in lattice}) == 1
+    assert len(lattice.axes["learning_rate"]) > 2
+    named = default_lattice(made_up_posterior(alike), FIXED, group_sizes=[4, 16])
+    assert named.axes["group_size"] == (4, 16)
+    varied = default_lattice(made_up_posterior([*alike, Plan(3e-4, 16, 4)]), FIXED)
+    assert varied.axes["group_size"] == (4, 8, 16, 32)

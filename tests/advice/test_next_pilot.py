@@ -43,7 +43,7 @@ def test_chosen_pilot_is_on_offer_and_probably_lives(uncertain):
         assert found.steps in ((30, 60) if steps is None else (steps,))
         chance = stability(evaluate.forecaster, found.settings, found.steps)
         assert found.stability == chance
-        assert chance.probability >= PILOT_LEVEL
+        assert chance.by_model >= PILOT_LEVEL
         assert found.gain >= 0
         assert found.cost == evaluate.cost(found.settings, found.steps)
 
@@ -52,7 +52,7 @@ def test_deadly_pilot_is_not_chosen_however_much_it_tells(uncertain):
     evaluate, lattice, (deadly, safe) = pilots(
         uncertain, {"learning_rate": 1e-1, "epochs_per_refresh": 8}, {"learning_rate": 1e-4}
     )
-    assert stability(evaluate.forecaster, deadly, 30).probability < PILOT_LEVEL
+    assert stability(evaluate.forecaster, deadly, 30).by_model < PILOT_LEVEL
     found = choose_pilot(evaluate, lattice, candidates=[deadly, safe])
     assert found.settings == safe
     with pytest.raises(CannotTellError, match="No configuration offered is likely to survive"):
@@ -256,7 +256,7 @@ def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
     assert float(rate) in rates
     for offered in rates:
         settings = changed(first_contact.settings, learning_rate=offered)
-        allowed = stability(evaluate.forecaster, settings, STEPS).probability >= 0.9
+        allowed = stability(evaluate.forecaster, settings, STEPS).least >= 0.9
         assert allowed == (offered <= float(rate))
 
 
@@ -274,9 +274,10 @@ def test_first_pilot_where_only_short_ones_survive():
     found = advise(posterior, search=Search(seed=0))
     assert found.kind == "next_pilot"
     assert found.binding == "no learning rate tried keeps P(stable) at 90 %"
-    # The gentlest on offer is a third of what was piloted.
-    assert found.next_pilot.settings.learning_rate == 1e-4
-    assert PILOT_LEVEL <= found.next_pilot.stability.probability < 0.9
+    # The gentlest on offer is a third of what was piloted; the group size, never varied, is kept.
+    assert 1e-4 <= found.next_pilot.settings.learning_rate <= 1.5e-4
+    assert found.next_pilot.settings.group_size == 8
+    assert PILOT_LEVEL <= found.next_pilot.stability.by_model < 0.9
 
 
 @pytest.mark.parametrize(

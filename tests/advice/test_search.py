@@ -32,7 +32,7 @@ def best_of(landscape, seed, trials):
 def test_search_finds_what_trying_everything_finds(landscape, seed):
     assert len(landscape[1]) > 300
     best, optimum = best_of(landscape, seed, 300), landscape[2]
-    assert best.stability.probability >= LEVEL
+    assert best.stability.least >= LEVEL
     assert optimum.reward - TOLERANCE <= best.reward <= optimum.reward
 
 
@@ -128,7 +128,7 @@ def test_constraint_costs_reward(landscape):
     evaluate, lattice, optimum = landscape
     free = exhaustive(again(evaluate), lattice, 0.0)
     assert free.reward > optimum.reward
-    assert free.stability.probability < LEVEL
+    assert free.stability.least < LEVEL
 
 
 def test_search_without_a_feasible_point_gives_the_safest():
@@ -136,8 +136,8 @@ def test_search_without_a_feasible_point_gives_the_safest():
     best, nearest = searched(evaluate, lattice, level=0.9999)
     assert best is None
     everything = again(evaluate)
-    top = max(everything(settings).stability.probability for settings in lattice)
-    assert nearest.stability.probability == pytest.approx(top, abs=0.01)
+    top = max(everything(settings).stability.least for settings in lattice)
+    assert nearest.stability.least == pytest.approx(top, abs=0.01)
 
 
 def test_search_says_how_far_it_is(posterior):
@@ -173,7 +173,7 @@ def test_gaussian_process_searches_too(posterior):
     evaluate, lattice = decision(posterior)
     # Two trials beyond those that are drawn at random; each takes it a second.
     best, _ = searched(evaluate, lattice, trials=STARTUP + 2, sampler="gp")
-    assert best.stability.probability >= LEVEL
+    assert best.stability.least >= LEVEL
     other = again(evaluate)
     searched(other, lattice, trials=STARTUP + 2)
     assert [e.settings for e in evaluate.tried] != [e.settings for e in other.tried]

@@ -73,8 +73,8 @@ def test_parts_bound_the_whole(posterior):
     for plan in (*PLANS, Plan(1e-2, 4, minibatches=64, ratio=False)):
         found = chance(posterior, plan)
         parts = (found.refresh, found.tolerance, found.fluctuation)
-        assert found.probability <= min(parts) + 1e-12
-        assert found.probability >= sum(parts) - 2 - 1e-12
+        assert found.by_model <= min(parts) + 1e-12
+        assert found.by_model >= sum(parts) - 2 - 1e-12
         assert all(0 <= part <= 1 for part in parts)
         assert 0 <= found.error < 0.03
 
@@ -91,20 +91,20 @@ def test_whole_is_joint_over_the_draws():
     ]
     joint = parts[0] * parts[1] * parts[2]
     found = stability(forecast, settings, STEPS)
-    assert found.probability == pytest.approx(joint.mean())
+    assert found.by_model == pytest.approx(joint.mean())
     np.testing.assert_array_equal(stability_draws(forecast, settings, STEPS), joint)
     assert [found.refresh, found.tolerance, found.fluctuation] == pytest.approx(
         [part.mean() for part in parts]
     )
     # The parts hang together: their product would say something else.
-    assert abs(found.probability - np.prod([part.mean() for part in parts])) > 0.02
+    assert abs(found.by_model - np.prod([part.mean() for part in parts])) > 0.02
 
 
 def test_error_is_that_of_the_draws():
     # Forty posteriors of a hundred draws each: their answers scatter as widely as each says.
     plan = Plan(1e-3)
     found = [chance(made_up_posterior(seed=seed, width=0.5, draws=50), plan) for seed in range(40)]
-    scatter = np.std([one.probability for one in found], ddof=1)
+    scatter = np.std([one.by_model for one in found], ddof=1)
     said = np.sqrt(np.mean([one.error**2 for one in found]))
     # Of 40 normal values a standard deviation within 30 % but once in a hundred times; here the
     # run's own luck, which is part of the forecast, is the same for all.

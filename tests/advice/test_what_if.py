@@ -55,7 +55,8 @@ def test_numbers_are_those_of_the_search(posterior, forecaster):
         assert row["p_refresh"] == found.stability.refresh
         assert row["p_tolerance"] == found.stability.tolerance
         assert row["p_fluctuation"] == found.stability.fluctuation
-        assert row["p_error"] == found.stability.error
+        assert row["p_stable_low"] == found.stability.low
+        assert row["p_stable_high"] == found.stability.high
         assert row["completions"] == found.cost.completions
         assert row["refresh_interval"] == settings.refresh_interval
         draws = final_reward(forecaster, evaluate.planned(settings), STEPS)

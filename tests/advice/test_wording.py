@@ -114,10 +114,14 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     chances = stability(forecaster, said.settings, said.steps)
     assert chances == said.stability
     whole = (
-        f"P(stable to step {said.steps}) = {percent(chances.probability)} +- "
-        f"{100 * chances.error:.1f} % (wanted: 90 %)"
+        f"P(stable to step {said.steps}) = {percent(chances.probability)} "
+        f"[{percent(chances.low)}, {percent(chances.high)}]"
     )
+    assert chances.low < chances.high
     assert whole in said.text
+    assert "(wanted: 90 %)" in said.text
+    decides = f"the model alone says {percent(chances.by_model)}, and that decides"
+    assert (decides in said.text) == (percent(chances.by_model) != percent(chances.probability))
     assert f"refreshed often enough {percent(chances.refresh)}" in said.text
     assert f"learning rate tolerated {percent(chances.tolerance)}" in said.text
     assert f"fluctuation small {percent(chances.fluctuation)}." in said.text

@@ -122,7 +122,8 @@ def test_what_is_advised_has_the_numbers_of_the_advice(run, demo, said):
         "p_refresh": said.stability.refresh,
         "p_tolerance": said.stability.tolerance,
         "p_fluctuation": said.stability.fluctuation,
-        "p_error": said.stability.error,
+        "p_stable_low": said.stability.low,
+        "p_stable_high": said.stability.high,
         "completions": said.cost.completions,
         "gpu_hours": said.cost.gpu_hours,
     }

@@ -70,7 +70,7 @@ def by_package(
         "rewardLow": final.low,
         "rewardHigh": final.high,
         "stable": found.probability,
-        "error": found.error,
+        "least": found.least,
         "refresh": found.refresh,
         "tolerance": found.tolerance,
         "fluctuation": found.fluctuation,

@@ -46,6 +46,35 @@ class FamilyPrior(_Entry):
     stretched: Positive
 
 
+class StabilityLine(_Entry):
+    """What P(stable) of the model was in truth, as a line in log-odds.
+
+    Attributes
+    ----------
+    intercept, slope : float
+        Of the log-odds of having lived on those that were said.
+    spread : float
+        Standard deviation of the intercept between tables or repositories.
+    groups, runs : int
+        Distinct tables or repositories, and distinct trained runs, behind it.
+    only_lowers : bool
+        Whether it counts only where it says less than the model: where few runs were said to die,
+        nothing tells that low probabilities are too low.
+    """
+
+    intercept: float
+    slope: Positive
+    spread: Annotated[float, Field(ge=0)]
+    groups: int
+    runs: int
+    only_lowers: bool = False
+
+
+NO_LINE = StabilityLine(
+    intercept=0, slope=1, spread=0, groups=0, runs=0, source="What the model says, as it is."
+)
+
+
 class _Preset(BaseModel):
     """What a preset holds besides the priors of single parameters."""
 
@@ -57,6 +86,7 @@ class _Preset(BaseModel):
     learned_from: tuple[str, ...] = ()
     log_stiffness_ratio: HalfNormalPrior
     family_runs: FamilyPrior
+    stability_line: StabilityLine = NO_LINE
 
     def __repr__(self) -> str:
         """Name, and from how many runs it has learned; ``advisor priors show`` has the numbers."""

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from advisor.errors import InputError, unwritable
 from advisor.model.priors.loader import Priors, load_priors
 
@@ -28,6 +30,8 @@ def preset_toml(priors: Priors, base: Priors | None = None) -> str:
     known = {} if base is None else base.model_dump()
     for key, value in priors.model_dump().items():
         if isinstance(value, dict):
+            if key not in known and value == _default(key):
+                continue
             if key in known and _numbers(value) == _numbers(known[key]):
                 continue
             # The numbers first, then where they come from.
@@ -39,6 +43,11 @@ def preset_toml(priors: Priors, base: Priors | None = None) -> str:
     if base is not None:
         head.append(f"base = {_literal(base.name)}")
     return "\n\n".join(["\n".join(head), *tables]) + "\n"
+
+
+def _default(key: str) -> Any:
+    default = Priors.model_fields[key].default
+    return default.model_dump() if isinstance(default, BaseModel) else default
 
 
 def _numbers(entry: dict[str, Any]) -> dict[str, Any]:

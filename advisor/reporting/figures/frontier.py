@@ -134,8 +134,8 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
             found[key] = Named(names, *_rest(found[key]))
         else:
             label = settings_label(settings)
-            found[key] = Named((name,), label, kind, cost.paid, reward, stable.probability)
-    points = [(f.cost.paid, f.reward, f.stability.probability) for f in advice.frontier]
+            found[key] = Named((name,), label, kind, cost.paid, reward, stable.least)
+    points = [(f.cost.paid, f.reward, f.stability.least) for f in advice.frontier]
     table = np.array(points, dtype=float).reshape(-1, 3)
     advised = next(iter(found.values()))
     corners = _best([*points, (advised.cost, advised.reward, advised.probability)], advice.level)

@@ -195,14 +195,14 @@ def stability_map_info(
 def _stable(
     forecaster: Forecaster, advice: Recommendation, group: int, minibatches: int, rate: float
 ) -> float:
-    """P(stable) with the advised settings but for these three."""
+    """P(stable) that decides, with the advised settings but for these three."""
     changed = {
         "learning_rate": rate,
         "group_size": group,
         "minibatches_per_refresh": minibatches,
     }
     settings = advice.settings.model_copy(update=changed)
-    return stability(forecaster, settings, advice.steps).probability
+    return stability(forecaster, settings, advice.steps).least
 
 
 def _around(offered: list[int], group: int) -> list[int]:

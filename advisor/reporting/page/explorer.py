@@ -15,11 +15,12 @@ from advisor.advice.wording import SUPPORT
 from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import FINAL_POINTS, FINAL_SHARE, LEAST_CHANCE, MOST_CHANCE
-from advisor.forecast.stability import SPREADS
+from advisor.forecast.stability import LOGITS, SPREADS
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import INTERVAL, Posterior
+from advisor.model.priors.loader import NO_LINE
 from advisor.run.settings import Settings
 from advisor.theory import refresh_limit
 from advisor.theory.arrays import FloatArray
@@ -68,6 +69,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
     forecaster = page_forecaster(posterior, recommendation)
     base, meta = recommendation.settings, posterior.meta
     columns = draw_columns(forecaster, base)
+    line = meta.priors.stability_line
     choices = _choices(recommendation)
     return {
         "draws": len(next(iter(columns.values()))),
@@ -98,6 +100,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             "taylorRadius": TAYLOR_RADIUS,
             "fall": LOST_SHARE,
             "spreads": SPREADS,
+            "logits": LOGITS,
             "jump": refresh_limit.JUMP,
             "interval": INTERVAL,
             "finalShare": FINAL_SHARE,
@@ -105,6 +108,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             "chanceEnds": (LEAST_CHANCE, MOST_CHANCE),
             "supported": SUPPORT * meta.longest,
         },
+        "line": None if line == NO_LINE else [line.intercept, line.slope, line.only_lowers],
         "choices": choices,
         "advised": {
             "steps": recommendation.steps,

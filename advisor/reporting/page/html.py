@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from advisor.advice.wording import evidence_text, in_trainer_names, percent, price
+from advisor.advice.wording import (
+    evidence_text,
+    in_trainer_names,
+    percent,
+    price,
+    stability_interval,
+)
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import card_lines, worst
 from advisor.model.posterior import Posterior
@@ -246,7 +252,7 @@ def _tiles(advice: Recommendation) -> list[dict[str, str]]:
         {
             "name": f"P(stable), wanted {percent(advice.level)}",
             "value": percent(advice.stability.probability),
-            "note": f"+- {100 * advice.stability.error:.1f} % Monte Carlo error",
+            "note": stability_interval(advice.stability),
         },
         {
             "name": "Cost, completions" if paid.gpu_hours is None else "Cost, GPU-hours",

@@ -252,6 +252,15 @@ const Forecast = (() => {
     };
   }
 
+  // P(stable) as it was in truth where the model said so much (`advisor.forecast.stability`).
+  function recalibrated(model, said) {
+    if (model.line === null) return said;
+    const [intercept, slope, onlyLowers] = model.line, most = model.constants.logits;
+    const odds = clip(Math.log(said) - Math.log1p(-said), [-most, most]);
+    const found = 1 / (1 + Math.exp(-intercept - slope * odds));
+    return onlyLowers ? Math.min(found, said) : found;
+  }
+
   // One configuration; with `times` also the curve's mean and band at those steps.
   function evaluate(model, settings, times = []) {
     const steps = settings.planned_steps;
@@ -267,7 +276,7 @@ const Forecast = (() => {
     const heat = (settings.learning_rate / (model.base.prompts_per_step * settings.group_size)) /
       (b.learning_rate / (b.prompts_per_step * b.group_size));
     const rewards = [], ends = [];
-    let joint = 0, square = 0, refresh = 0, tolerance = 0, calm = 0;
+    let joint = 0, refresh = 0, tolerance = 0, calm = 0;
     all.forEach((run, i) => {
       const scaled = scaledReward(model, run, last, i);
       rewards.push(outcome(model, scaled, i));
@@ -280,7 +289,7 @@ const Forecast = (() => {
       const wander = model.columns.misfit[i] * Math.sqrt(heat * inflation);
       const small = model.constants.spreads * wander < model.constants.fall * scaled ? 1 : 0;
       const all3 = contracts * survives * small;
-      joint += all3; square += all3 * all3;
+      joint += all3;
       refresh += contracts; tolerance += survives; calm += small;
     });
     const n = model.draws, mean = joint / n;
@@ -297,8 +306,8 @@ const Forecast = (() => {
       reward: end.mean,
       rewardLow: quantile(lasts.sorted, tail),
       rewardHigh: quantile(lasts.sorted, 1 - tail),
-      stable: mean,
-      error: Math.sqrt(Math.max(square / n - mean * mean, 0) / n),
+      stable: recalibrated(model, mean),
+      least: Math.min(mean, recalibrated(model, mean)),
       refresh: refresh / n,
       tolerance: tolerance / n,
       fluctuation: calm / n,

@@ -56,7 +56,7 @@
     const notes = [];
     if (!found.supported) notes.push("Longer than three times the longest pilot: not supported by these pilots.");
     if (chosen.parameters !== model.parameters) notes.push("Another model size: extrapolated by the learned size exponents.");
-    if (found.stable < model.advised.level) notes.push(`Below the ${percent(model.advised.level)} that was asked for.`);
+    if (found.least < model.advised.level) notes.push(`Below the ${percent(model.advised.level)} that was asked for.`);
     byId("what-reward").textContent = found.reward.toFixed(3);
     byId("what-reward").dataset.exact = String(found.reward);
     byId("what-band").textContent = `80 % of runs: ${found.rewardLow.toFixed(3)} to ${found.rewardHigh.toFixed(3)}`;
@@ -117,12 +117,12 @@
     const stable = byId("what-risk");
     const decades = [];
     for (let p = Math.ceil(Math.log10(rates[0])); p <= Math.log10(rates[rates.length - 1]); p++) decades.push(10 ** p);
-    frame(stable, "P(stable) by learning rate, the rest as chosen", "learning rate",
+    frame(stable, "P(stable) that decides, by learning rate, the rest as chosen", "learning rate",
       decades.map((rate) => [Math.log(rate), rate.toExponential(0).replace("e+", "e")]),
       [0, 0.25, 0.5, 0.75, 1].map((q) => [q, `${100 * q} %`]), (v) => x(v), y);
     stable.append(element("line", { x1: BOX.left, x2: BOX.width - BOX.right, y1: y(model.advised.level), y2: y(model.advised.level), class: "level" }));
-    stable.append(element("polyline", { points: risk.map(([rate, f]) => `${x(Math.log(rate))},${y(f.stable)}`).join(" "), class: "line" }));
-    stable.append(element("circle", { cx: x(Math.log(chosen.learning_rate)), cy: y(found.stable), r: 5, class: "dot" }));
+    stable.append(element("polyline", { points: risk.map(([rate, f]) => `${x(Math.log(rate))},${y(f.least)}`).join(" "), class: "line" }));
+    stable.append(element("circle", { cx: x(Math.log(chosen.learning_rate)), cy: y(found.least), r: 5, class: "dot" }));
   }
 
   function reset() {

@@ -1,0 +1,98 @@
+"""Learn the line on which P(stable) lies in truth, from what was said and what came."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.forecast.stability import LOGITS
+from advisor.theory.arrays import FloatArray
+
+INTERCEPT_SD, SLOPE_SD = 2.0, 0.5
+"""Of the prior: without data P(stable) is what was said."""
+
+LEAST_SPREAD = 0.3
+"""Spread between groups below which none is believed: few groups cannot show that they agree."""
+
+ROUNDS, STEPS = 30, 25
+
+
+class Line(NamedTuple):
+    """Log-odds of having lived, on those that were said.
+
+    Attributes
+    ----------
+    intercept, slope : float
+    spread : float
+        Standard deviation of the intercept between groups.
+    """
+
+    intercept: float
+    slope: float
+    spread: float
+
+    def __call__(self, said: npt.ArrayLike) -> FloatArray:
+        """Recalibrated probabilities, of the shape of ``said``."""
+        return expit(self.intercept + self.slope * log_odds(said))
+
+
+def log_odds(said: npt.ArrayLike) -> FloatArray:
+    """Log-odds, at most as far from zero as draws can tell."""
+    said = np.asarray(said, dtype=float)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(np.log(said) - np.log1p(-said), -LOGITS, LOGITS))
+
+
+def learn_line(
+    said: npt.ArrayLike,
+    lived: npt.ArrayLike,
+    group: npt.ArrayLike,
+    runs: dict[str, int] | None = None,
+) -> Line:
+    """Learn a line whose intercept varies between groups.
+
+    Parameters
+    ----------
+    said : array_like of shape (forecasts,)
+        P(stable).
+    lived : array_like of shape (forecasts,)
+        Whether the run was stable.
+    group : array_like of shape (forecasts,)
+        Table or repository of each.
+    runs : dict of str to int, optional
+        Distinct trained runs of a group: its forecasts weigh as many [default: each weighs one].
+
+    Returns
+    -------
+    line : Line
+        Penalised likelihood, intercepts normal round their mean; slope near 1 unless told.
+    """
+    odds, came = log_odds(said), np.asarray(lived, dtype=float)
+    names, place = np.unique(np.asarray(group), return_inverse=True)
+    size = np.bincount(place)
+    weight = np.ones(came.size)
+    if runs is not None:
+        weight = np.array([runs[str(name)] for name in names])[place] / size[place]
+    own, mean, slope, spread = np.zeros(names.size), 0.0, 1.0, 1.0
+    for _ in range(ROUNDS):
+        for _ in range(STEPS):
+            p = expit(own[place] + slope * odds)
+            bend = weight * p * (1 - p)
+            lean = np.bincount(place, weight * (came - p)) - (own - mean) / spread**2
+            own = own + lean / (np.bincount(place, bend) + 1 / spread**2)
+            p = expit(own[place] + slope * odds)
+            bend = weight * p * (1 - p)
+            pull = float((weight * (came - p) * odds).sum()) - (slope - 1) / SLOPE_SD**2
+            slope += pull / (float((bend * odds**2).sum()) + 1 / SLOPE_SD**2)
+        variance = 1 / (np.bincount(place, bend) + 1 / spread**2)
+        precision = names.size / spread**2
+        mean = float(own.sum() / spread**2 / (precision + 1 / INTERCEPT_SD**2))
+        spread = max(float(np.sqrt(np.mean((own - mean) ** 2 + variance))), LEAST_SPREAD)
+    return Line(mean, float(slope), spread)
+
+
+def expit(x: FloatArray) -> FloatArray:
+    """Probability of log-odds."""
+    return np.asarray(1 / (1 + np.exp(-x)))

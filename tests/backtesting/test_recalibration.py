@@ -1,0 +1,72 @@
+"""The line on which P(stable) lies in truth: found again, and left alone where nothing tells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.backtesting.recalibration import LEAST_SPREAD, expit, learn_line, log_odds
+from advisor.forecast.stability import DEVIATIONS, recalibrated
+from advisor.model.priors import load_priors
+from advisor.model.priors.loader import NO_LINE, StabilityLine
+
+
+def forecasts(intercept, slope, spread, *, groups=40, size=300, seed=0):
+    """Probabilities said, whether the run lived, and the group of each."""
+    rng = np.random.default_rng(seed)
+    odds = 2 * rng.standard_normal((groups, size))
+    own = intercept + spread * rng.standard_normal((groups, 1))
+    lived = rng.random((groups, size)) < expit(own + slope * odds)
+    names = np.repeat([f"table {k}" for k in range(groups)], size)
+    return expit(odds).ravel(), lived.ravel(), names
+
+
+@pytest.mark.parametrize(("intercept", "slope", "spread"), [(1.5, 0.6, 1.0), (-1.0, 1.2, 0.5)])
+def test_a_line_is_found_again(intercept, slope, spread):
+    line = learn_line(*forecasts(intercept, slope, spread))
+    assert line.intercept == pytest.approx(intercept, abs=0.4)
+    assert line.slope == pytest.approx(slope, abs=0.05)
+    assert line.spread == pytest.approx(spread, rel=0.3)
+
+
+def test_what_is_right_stays_and_what_is_wrong_gets_better():
+    said, lived, group = forecasts(0.0, 1.0, 0.0)
+    line = learn_line(said, lived, group)
+    assert np.max(np.abs(line(said) - said)) < 0.02
+    assert line.spread == LEAST_SPREAD
+    said, lived, group = forecasts(2.0, 1.0, 0.3, seed=1)
+    line = learn_line(said, lived, group)
+    said, lived, _ = forecasts(2.0, 1.0, 0.3, seed=2)
+    before, after = (np.mean((p - lived) ** 2) for p in (said, line(said)))
+    assert after < 0.8 * before
+
+
+def test_forecasts_of_the_same_runs_count_once():
+    """A table of three runs that was asked a thousand times weighs as three."""
+    said, lived, group = forecasts(0.0, 1.0, 0.0, groups=5)
+    often = (np.full(3000, 0.3), np.ones(3000, dtype=bool), np.full(3000, "table 9"))
+    joined = [np.concatenate(pair) for pair in zip((said, lived, group), often, strict=True)]
+    runs = {f"table {k}": 300 for k in range(5)} | {"table 9": 3}
+    once, many = learn_line(*joined, runs), learn_line(*joined)
+    assert once.spread < 1 < many.spread
+    assert abs(once.intercept) < 0.5
+
+
+def test_certainty_said_is_not_certainty():
+    np.testing.assert_allclose(log_odds([0.0, 0.5, 1.0]), [-7, 0, 7])
+    line = learn_line([1.0] * 50, [True] * 45 + [False] * 5, ["a"] * 50)
+    assert 0.85 < line(1.0) < 0.96
+
+
+def test_a_preset_s_line_moves_what_is_said():
+    assert recalibrated(0.3, NO_LINE) == 0.3
+    small = load_priors("small_models").stability_line
+    assert 0.6 < recalibrated(0.5, small) < 0.9
+    assert recalibrated(0.5, small, -DEVIATIONS) < 0.5 < recalibrated(0.5, small, DEVIATIONS)
+    real = load_priors("lora").stability_line
+    assert real == load_priors("full_finetuning").stability_line
+    assert recalibrated(0.999, real) < 0.985
+    # Few runs were said to die: nothing raises a low probability.
+    assert recalibrated(0.2, real) == 0.2
+    raising = StabilityLine(**(real.model_dump() | {"only_lowers": False}))
+    assert recalibrated(0.2, raising) > 0.5
