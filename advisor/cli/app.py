@@ -21,6 +21,7 @@ from advisor.cli.export import export
 from advisor.cli.fit import fit
 from advisor.cli.inspect import inspect
 from advisor.cli.next_pilot import next_pilot
+from advisor.cli.plan import plan
 from advisor.cli.plot import plot
 from advisor.cli.priors import priors_app
 from advisor.cli.report import report
@@ -45,6 +46,7 @@ app = typer.Typer(
 
 IN_ORDER_OF_USE = (
     demo,
+    plan,
     inspect,
     diagnose,
     fit,

@@ -102,6 +102,17 @@ Details = Annotated[
     bool, Option("--details", help="Also print alternatives, recipes and what the pilots say.")
 ]
 
+# Planning before any log -------------------------------------------------------------------------
+
+PlannedModel = Annotated[str, Option("--model", help="Model of the full run.")]
+RunSteps = Annotated[int, Option("--steps", help="Optimizer steps of the full run.", min=2)]
+PilotModel = Annotated[str | None, Option(help="A smaller model on which pilots may run.")]
+PilotParameters = Annotated[float | None, Option(help="Its parameters, e.g. 5e8.")]
+PilotShare = Annotated[float, Option(help="Share of the full run's price that pilots may cost.")]
+PlanOut = Annotated[
+    Path | None, Option(help="Folder for the scripts of the pilots, one folder each.")
+]
+
 # Asking a finished study -------------------------------------------------------------------------
 
 StudyFolder = Annotated[Path, Argument(help="Folder that advisor advise or demo wrote.")]

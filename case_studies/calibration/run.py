@@ -3,6 +3,7 @@
     python case_studies/calibration/run.py ranks               # resumes; an hour on two cores
     python case_studies/calibration/run.py ranks --study hill --simulations 100
     python case_studies/calibration/run.py bandits             # fifteen minutes
+    python case_studies/calibration/run.py shipped             # an hour
     python case_studies/calibration/run.py ranks --quick       # 20 simulations, into --out
 
 Simulations that are done are kept as lines in `simulations/`, so a command can be interrupted.
@@ -25,6 +26,7 @@ SIMULATIONS = 300
 CONTROLS = 100
 QUICK = 20
 COHORTS = 40
+SHIPPED = 150
 
 
 def ranks(arguments: argparse.Namespace, out: Path) -> None:
@@ -51,6 +53,15 @@ def ranks(arguments: argparse.Namespace, out: Path) -> None:
         )
 
 
+def shipped(arguments: argparse.Namespace, out: Path) -> None:
+    """Study 3."""
+    from shipped import CONTROL, PRESETS, run_shipped
+
+    wanted = arguments.simulations or (4 if arguments.quick else SHIPPED)
+    told = run_shipped(arguments.study or (*PRESETS, CONTROL), wanted)
+    (out / "shipped.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
 def bandits(arguments: argparse.Namespace, out: Path) -> None:
     """Study 2."""
     from bandit_study import run_cohorts, summary
@@ -66,15 +77,15 @@ def bandits(arguments: argparse.Namespace, out: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("ranks", "bandits"))
-    parser.add_argument("--study", action="append", help="of `ranks`: a family or a control")
+    parser.add_argument("what", choices=("ranks", "bandits", "shipped"))
+    parser.add_argument("--study", action="append", help="of `ranks` or `shipped`: one of theirs")
     parser.add_argument("--simulations", type=int, help="of each study")
     parser.add_argument("--quick", action="store_true", help="a few, into --out or a new folder")
     parser.add_argument("--out", type=Path, help="folder of the results (default: this one)")
     arguments = parser.parse_args()
     out = arguments.out or (Path(tempfile.mkdtemp()) if arguments.quick else HERE)
     out.mkdir(parents=True, exist_ok=True)
-    {"ranks": ranks, "bandits": bandits}[arguments.what](arguments, out)
+    {"ranks": ranks, "bandits": bandits, "shipped": shipped}[arguments.what](arguments, out)
     print(f"Results in {out}")
 
 

@@ -6,8 +6,9 @@ noise from its definition, so a mistake in the machine code cannot cancel itself
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,12 +75,15 @@ class Wrong(NamedTuple):
 RIGHT = Wrong()
 
 
-def design() -> Cohort:
-    """The fixed cohort whose rewards are replaced: eight runs of two sizes, 60 steps, 12 bins."""
+Plan = tuple[str, float, int, int, int, dict[str, Any]]
+
+
+def design(plans: Sequence[Plan] = PLANS) -> Cohort:
+    """Cohort whose rewards are replaced: runs of 60 steps in 12 bins; eight of two sizes."""
     step = np.arange(LOG_EVERY, STEPS + 1.0, LOG_EVERY)
     tested = np.arange(0.0, STEPS + 1, EVALUATE_EVERY)
     runs = []
-    for number, (size, rate, group, minibatches, epochs, more) in enumerate(PLANS):
+    for number, (size, rate, group, minibatches, epochs, more) in enumerate(plans):
         settings = PartialSettings(
             learning_rate=rate,
             group_size=group,
@@ -108,12 +112,12 @@ def design() -> Cohort:
         )
     cohort = cohort_of(runs)
     chance = LEVEL * (1 - LEVEL)
-    completions = PROMPTS * np.array([plan[2] for plan in PLANS], dtype=float)
-    rows = cohort.noise_per_prompt.size / len(PLANS)
+    completions = PROMPTS * np.array([plan[2] for plan in plans], dtype=float)
+    rows = cohort.noise_per_prompt.size / len(plans)
     per_bin = STEPS / rows / cohort.epochs
     within = chance / (per_bin * completions)
-    between = np.full(len(PLANS), chance / PROMPTS) / per_bin
-    is_known = np.arange(len(PLANS)) == LOGGED_SPREAD
+    between = np.full(len(plans), chance / PROMPTS) / per_bin
+    is_known = np.arange(len(plans)) == LOGGED_SPREAD
     run = cohort.run_of_bin
     return replace(
         cohort,

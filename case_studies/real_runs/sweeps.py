@@ -55,10 +55,12 @@ def key_of(run: Run) -> Key:
 
 
 def sweeps(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs of one repository, model and task, with three settings or more."""
+    """Runs of one repository, model, task and measure, with three settings or more."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        name = f"{run.repository}, {run.pilot.model}, {run.pilot.task}, {run.bounds}"
+        # Train rewards and evaluations of one run are logged at different steps.
+        every = f"a row every {run.pilot.logging_steps} steps"
+        name = f"{run.repository}, {run.pilot.model}, {run.pilot.task}, {every}"
         groups.setdefault(name, []).append(run)
     return {
         name: members

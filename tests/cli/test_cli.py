@@ -312,6 +312,7 @@ def test_help_and_import_load_nothing_heavy():
 COMMANDS = (
     [],
     ["demo"],
+    ["plan"],
     ["inspect"],
     ["fit"],
     ["advise"],

@@ -1,0 +1,436 @@
+"""Before any pilot: which few to run, how long, and whether they are worth their price.
+
+A design is a ladder of learning rates round the one that would be run, all of one length. Draws of
+the preset stand for what may be true; what a design would show is simulated from each, and the
+expected gain of the decision follows by regression (`advisor.advice.information`). What the pilots
+cost, the full run is shorter by: both ways the same is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from advisor.advice.candidates import RATE_RATIO, RATE_REACH
+from advisor.advice.information import information_gain, shown, utilities
+from advisor.errors import InputError
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.run_effect import RunEffect
+from advisor.forecast.stability import stability_draws
+from advisor.forecast.target import MOST_PARAMETERS
+from advisor.model.cohort import build_cohort
+from advisor.model.posterior import Posterior
+from advisor.model.presets import SMALL
+from advisor.model.prior_posterior import prior_posterior
+from advisor.model.priors import Priors, load_priors
+from advisor.run.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
+from advisor.run.seed import DEFAULT_SEED
+from advisor.run.settings import PartialSettings, Settings
+
+SHARE = 0.2
+"""Share of the full run's price that pilots may cost."""
+
+COUNTS = (2, 3, 4, 5)
+RATIOS = (10**0.5, 10 ** (1 / 3))
+"""Ratios of neighbouring learning rates of a design: two or three pilots to a decade."""
+
+SHIFTS = (-0.5, 0.0, 0.5)
+"""Middle of a ladder beside the rate that would be run, in steps of the ladder."""
+
+LEAST_STEPS = 10
+"""Steps of a pilot below which its noise is all that it shows."""
+
+MOST_OF_RUN = 0.5
+"""Share of the full run's steps beyond which a pilot is the run."""
+
+DRAWS = 2000
+
+
+class PlannedPilot(BaseModel):
+    """One pilot of a plan.
+
+    Attributes
+    ----------
+    name : str
+    model : str
+    parameters : float
+    settings : Settings
+    steps : int
+        Optimizer steps.
+    price : float
+        Share of the full run's.
+    stable : float
+        Probability that it lives, by the preset.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    model: str
+    parameters: float
+    settings: Settings
+    steps: int
+    price: float
+    stable: float
+
+
+class Design(BaseModel):
+    """Pilots that were considered together.
+
+    Attributes
+    ----------
+    pilots : int
+    model : str
+    steps : int
+    learning_rates : tuple of float
+    price : float
+        Of all, as a share of the full run's.
+    gain : float
+        Expected gain of the decision, as a share of the reward range.
+    left : int
+        Optimizer steps that the same money leaves for the full run.
+    worth : float
+        The gain, less what the shorter run loses.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    pilots: int
+    model: str
+    steps: int
+    learning_rates: tuple[float, ...]
+    price: float
+    gain: float
+    left: int
+    worth: float
+
+
+class PilotPlan(BaseModel):
+    """Which pilots to run before a full run.
+
+    Attributes
+    ----------
+    kind : {"pilots", "run"}
+        ``run`` where no design is worth its price.
+    pilots : tuple of PlannedPilot
+        Of the best design, also where it is not worth its price.
+    designs : tuple of Design
+        The best of each number of pilots and model.
+    run_gain : float
+        What the full run is expected to gain without pilots, as a share of the reward range.
+    settings : Settings
+        Of the full run as it would be launched now.
+    steps : int
+        Of the full run.
+    share : float
+        Of its price that pilots may cost.
+    model : str
+    priors : str
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    pilots: tuple[PlannedPilot, ...]
+    designs: tuple[Design, ...]
+    run_gain: float
+    settings: Settings
+    steps: int
+    share: float
+    model: str
+    priors: str
+
+    @property
+    def text(self) -> str:
+        """The plan in words."""
+        best = max(self.designs, key=lambda design: design.worth)
+        price = f"{best.price:.0%} of the run's price"
+        gain = f"{100 * best.gain:.1f} % of the reward's range"
+        if self.kind == "run":
+            return (
+                f"Run: no pilot is worth its price. The best {best.pilots} would cost {price} and "
+                f"are expected to raise the final reward by {gain}; as much more training is worth "
+                f"{100 * (best.gain - best.worth):.1f} %."
+            )
+        lines = [
+            f"{best.pilots} pilots of {best.steps} steps on {best.model}, {price}: they are "
+            f"expected to raise the final reward by {gain}, by what the preset '{self.priors}' "
+            f"knows before any log. With the same money spent, the full run then has {best.left} "
+            f"steps in place of {self.steps}: {100 * best.worth:+.1f} % in all.",
+            "",
+            *(
+                f"  {pilot.name}: learning rate {pilot.settings.learning_rate:.2g}, "
+                f"{pilot.steps} steps, P(stable) {pilot.stable:.0%}"
+                for pilot in self.pilots
+            ),
+            "",
+            "By number of pilots: share of the price; gain and, net of the shorter run, worth, "
+            "in % of the range:",
+            *(
+                f"  {design.pilots} on {design.model}, {design.steps} steps: {design.price:.0%}, "
+                f"{100 * design.gain:.1f}, {100 * design.worth:+.1f}"
+                for design in self.designs
+            ),
+        ]
+        return "\n".join(lines)
+
+
+class _Weighed(NamedTuple):
+    design: Design
+    target: Target
+    settings: tuple[Settings, ...]
+    stable: tuple[float, ...]
+
+
+def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """Complete the settings of a run that is planned, and say what was assumed.
+
+    Parameters
+    ----------
+    told : mapping
+        Learning rate, group size and prompts per step at least; numbers may stand as text.
+
+    Returns
+    -------
+    settings : Settings
+    assumed : list of str
+
+    Raises
+    ------
+    InputError
+        One is missing, unknown or impossible.
+    """
+    try:
+        partial = PartialSettings.model_validate(dict(told))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"the settings of the run are wrong: {first['msg']}",
+            argument="overrides",
+            key=".".join(str(part) for part in first["loc"]),
+            advice=f"Known are {', '.join(PartialSettings.model_fields)}",
+        ) from error
+    lacking = list(partial.lacking)
+    if lacking:
+        raise InputError(
+            f"the run that is planned lacks {', '.join(lacking)}",
+            argument="overrides",
+            advice="Give them as you would launch the run now: "
+            + " ".join(f"--set {name}=..." for name in lacking),
+        )
+    return partial.completed(), [str(line) for line in partial.assumptions()]
+
+
+def size_of(model: str, parameters: float | None, argument: str) -> float:
+    """Parameters of a model, as given or as its name tells.
+
+    Raises
+    ------
+    InputError
+        Neither tells, or the number cannot be.
+    """
+    size = parameters_from_name(model) if parameters is None else parameters
+    if size is None or not 0 < size <= MOST_PARAMETERS:
+        raise InputError(
+            f"the size of model '{model}' is unknown" if size is None else f"{size:g} parameters",
+            argument=argument,
+            advice="Give all parameters of the model, for example 7e9",
+        )
+    return size
+
+
+def plan_pilots(
+    settings: Settings,
+    steps: int,
+    target: Target,
+    *,
+    pilot_model: tuple[str, float] | None = None,
+    share: float = SHARE,
+    priors: Priors | str | None = None,
+    seed: int = DEFAULT_SEED,
+) -> PilotPlan:
+    """Plan the pilots of a full run that nothing is known of yet.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the full run as it would be launched now: the pilots vary its learning rate.
+    steps : int
+        Optimizer steps of the full run.
+    target : Target
+        Task, model and size, and its mean reward before training if it is known.
+    pilot_model : (str, float), optional
+        A smaller model and its parameters on which pilots may run.
+    share : float
+        Of the full run's price that pilots may cost, in (0, 1).
+    priors : Priors or str, optional
+        Preset [default: by adapter and size, as for a fit].
+    seed : int
+        Of the draws.
+
+    Returns
+    -------
+    plan : PilotPlan
+
+    Raises
+    ------
+    InputError
+        The share leaves no room for two pilots, or is none.
+    """
+    if not 0 < share < 1:
+        raise InputError(
+            f"{share:g} is no share of a run's price", argument="share", advice="Give 0.2, say"
+        )
+    named = _preset(settings, target.parameters) if priors is None else priors
+    preset = load_priors(named) if isinstance(named, str) else named
+    models = [(target.model, target.parameters), *([pilot_model] if pilot_model else [])]
+    posterior = _believed(settings, target.task, preset, models, seed)
+    forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
+    offered = _ladder(settings)
+    whole = utilities(forecaster, offered, [steps] * len(offered)).mean(axis=1).max()
+    start = float(forecaster.outcome(settings, [0]).mean())
+    run_gain = float(whole) - start
+    found: list[_Weighed] = []
+    for name, size in models:
+        pilots = Forecaster(
+            posterior,
+            Target(target.task, name, size, target.start_reward),
+            draws=DRAWS,
+            seed=seed,
+            run_effect=RunEffect.fresh((seed, 1)),  # pilots have seeds of their own
+        )
+        found += _weighed(forecaster, pilots, settings, steps, share, float(whole))
+    if not found:
+        raise InputError(
+            f"{share:.0%} of {steps} steps leaves no two pilots of {LEAST_STEPS} steps",
+            argument="share",
+            advice="Allow pilots a larger share, or a smaller model",
+        )
+    best = max(found, key=lambda one: one.design.worth)
+    kept = {}
+    for one in sorted(found, key=lambda one: one.design.worth):
+        kept[one.design.model, one.design.pilots] = one.design
+    return PilotPlan(
+        kind="pilots" if best.design.worth > 0 else "run",
+        pilots=tuple(
+            PlannedPilot(
+                name=f"pilot-{number}",
+                model=best.design.model,
+                parameters=best.target.parameters,
+                settings=one.planned_over(best.design.steps),
+                steps=best.design.steps,
+                price=best.design.price / best.design.pilots,
+                stable=lives,
+            )
+            for number, (one, lives) in enumerate(
+                zip(best.settings, best.stable, strict=True), start=1
+            )
+        ),
+        designs=tuple(kept[key] for key in sorted(kept)),
+        run_gain=run_gain,
+        settings=settings.planned_over(steps),
+        steps=steps,
+        share=share,
+        model=target.model,
+        priors=preset.name,
+    )
+
+
+def _weighed(
+    forecaster: Forecaster,
+    pilots: Forecaster,
+    settings: Settings,
+    steps: int,
+    share: float,
+    whole: float,
+) -> list[_Weighed]:
+    """Designs on one model, with what they cost and are worth beside a run of all steps."""
+    size = pilots.target.parameters / forecaster.target.parameters
+    interval = settings.refresh_interval
+    offered = _ladder(settings)
+    found = []
+    for count in COUNTS:
+        length = int(min(share * steps / (count * size), MOST_OF_RUN * steps))
+        length -= length % interval
+        if length < max(LEAST_STEPS, LEAST_REWARDS * interval):
+            continue
+        price = count * length * size / steps
+        left = round((1 - price) * steps)
+        utility = utilities(forecaster, offered, [left] * len(offered))
+        shorter = float(utility.mean(axis=1).max())
+        for rates in _ladders(settings.learning_rate, count):
+            planned = [settings.model_copy(update={"learning_rate": rate}) for rate in rates]
+            rng = np.random.default_rng([forecaster.seed, 2])
+            lives = [stability_draws(pilots, one.planned_over(length), length) for one in planned]
+            seen = np.hstack(
+                [shown(pilots, one, length, p, rng) for one, p in zip(planned, lives, strict=True)]
+            )
+            gain = information_gain(utility, seen, rng)
+            design = Design(
+                pilots=count,
+                model=pilots.target.model,
+                steps=length,
+                learning_rates=tuple(rates),
+                price=price,
+                gain=gain,
+                left=left,
+                worth=shorter + gain - whole,
+            )
+            chances = tuple(float(p.mean()) for p in lives)
+            found.append(_Weighed(design, pilots.target, tuple(planned), chances))
+    return found
+
+
+def _ladders(rate: float, count: int) -> list[list[float]]:
+    """Learning rates of designs of so many pilots, round a rate."""
+    middle = (count - 1) / 2
+    return [
+        [float(f"{rate * ratio ** (at - middle + shift):.2g}") for at in range(count)]
+        for ratio in RATIOS
+        for shift in SHIFTS
+    ]
+
+
+def _ladder(settings: Settings) -> list[Settings]:
+    """Settings among which the decision is made: within reach of the widest design."""
+    reach = RATIOS[0] ** ((COUNTS[-1] - 1) / 2) * RATE_REACH
+    count = 2 * round(np.log(reach) / np.log(RATE_RATIO)) + 1
+    rates = settings.learning_rate * np.geomspace(1 / reach, reach, count)
+    return [settings.model_copy(update={"learning_rate": float(rate)}) for rate in rates]
+
+
+def _preset(settings: Settings, parameters: float) -> str:
+    """Preset by the same rule as for a fit."""
+    if settings.adapter == "lora":
+        return "lora"
+    return "small_models" if parameters < SMALL else "full_finetuning"
+
+
+def _believed(
+    settings: Settings,
+    task: str,
+    priors: Priors,
+    models: Sequence[tuple[str, float]],
+    seed: int,
+) -> Posterior:
+    """Draws of the preset for a task that nobody has trained, with the models' sizes."""
+    runs = [
+        PilotRun(
+            id=f"planned {number}",
+            path="a plan",
+            model=name,
+            task=task,
+            parameters=size,
+            hyperparameters=settings,
+            step=np.arange(1.0, LEAST_REWARDS + 1),
+            series={"reward": np.linspace(0.2, 0.4, LEAST_REWARDS)},
+            reward_floor=0.0,
+            reward_ceiling=1.0,
+        )
+        for number, (name, size) in enumerate(models)
+    ]
+    none = {run.id: None for run in runs}
+    return prior_posterior(build_cohort(runs, none, none), priors, draws=DRAWS, seed=seed)

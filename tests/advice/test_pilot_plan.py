@@ -1,0 +1,112 @@
+"""The plan before any pilot: worth what it costs, or not made; and what it rests on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.advice.pilot_plan import (
+    LEAST_STEPS,
+    plan_pilots,
+    planned_settings,
+    size_of,
+)
+from advisor.errors import InputError
+from advisor.forecast.forecaster import Target
+from advisor.model.priors import load_priors
+from advisor.model.priors.loader import NormalPrior
+
+BIG = Target("task", "big", 7e9)
+TOLD = {"learning_rate": "1e-6", "group_size": "8", "prompts_per_step": 128}
+
+
+@pytest.fixture(scope="module")
+def settings():
+    return planned_settings(TOLD)[0]
+
+
+@pytest.fixture(scope="module")
+def plan(settings):
+    return plan_pilots(settings, 500, BIG)
+
+
+def test_pilots_form_a_ladder_round_the_rate_within_the_price(plan, settings):
+    assert plan.kind == "pilots"
+    rates = [pilot.settings.learning_rate for pilot in plan.pilots]
+    assert rates == sorted(set(rates))
+    assert min(rates) < settings.learning_rate < max(rates)
+    assert sum(pilot.price for pilot in plan.pilots) <= 0.2 + 1e-9
+    assert all(pilot.steps >= LEAST_STEPS for pilot in plan.pilots)
+    assert all(pilot.settings.planned_steps == pilot.steps for pilot in plan.pilots)
+    for field in ("group_size", "prompts_per_step", "refresh_interval", "adapter"):
+        assert {getattr(p.settings, field) for p in plan.pilots} == {getattr(settings, field)}
+
+
+def test_worth_is_the_gain_less_what_the_shorter_run_loses(plan):
+    for design in plan.designs:
+        assert design.left == round((1 - design.price) * plan.steps)
+        assert 0 <= design.gain < 0.5
+        assert design.worth < design.gain
+    best = max(plan.designs, key=lambda design: design.worth)
+    assert f"{100 * best.gain:.1f} % of the reward's range" in plan.text
+    assert plan.priors == "full_finetuning"
+
+
+def test_nothing_is_worth_a_pilot_where_nothing_is_unknown(settings):
+    """The negative control: a preset that knows everything is told nothing by pilots."""
+    sure = load_priors("theory")
+    narrow = {
+        name: entry.model_copy(update={"sd": 1e-3 * entry.sd})
+        for name in type(sure).model_fields
+        if isinstance(entry := getattr(sure, name), NormalPrior)
+    }
+    plan = plan_pilots(settings, 500, BIG, priors=sure.model_copy(update=narrow))
+    assert plan.kind == "run"
+    assert plan.text.startswith("Run: no pilot is worth its price")
+    assert max(design.gain for design in plan.designs) < 0.01
+
+
+def test_same_seed_same_plan_and_another_differs_little(plan, settings):
+    again = plan_pilots(settings, 500, BIG)
+    assert again == plan
+    other = plan_pilots(settings, 500, BIG, seed=1)
+    gains = [max(one.gain for one in found.designs) for found in (plan, other)]
+    assert gains[0] == pytest.approx(gains[1], abs=0.015)
+
+
+def test_a_smaller_model_buys_longer_pilots(settings):
+    plan = plan_pilots(settings, 500, BIG, pilot_model=("small", 5e8), share=0.1)
+    own, small = (
+        max(d.steps for d in plan.designs if d.model == name and d.pilots == 2)
+        for name in ("big", "small")
+    )
+    assert small > 3 * own
+    assert all(design.price <= 0.1 + 1e-9 for design in plan.designs)
+
+
+def test_refresh_intervals_are_whole(settings):
+    stale = settings.model_copy(update={"minibatches_per_refresh": 8})
+    plan = plan_pilots(stale, 500, BIG)
+    assert all(pilot.steps % 8 == 0 for pilot in plan.pilots)
+
+
+def test_what_is_missing_or_wrong_is_named(settings):
+    with pytest.raises(InputError, match=r"lacks group_size, prompts_per_step"):
+        planned_settings({"learning_rate": 1e-6})
+    with pytest.raises(InputError, match="learning_rat"):
+        planned_settings({"learning_rat": 1e-6})
+    with pytest.raises(InputError, match="the size of model 'big' is unknown"):
+        size_of("big", None, "parameters")
+    assert size_of("Qwen2.5-7B", None, "parameters") == 7e9
+    with pytest.raises(InputError, match="no two pilots"):
+        plan_pilots(settings, 20, BIG)
+    with pytest.raises(InputError, match="no share"):
+        plan_pilots(settings, 500, BIG, share=1.5)
+
+
+def test_what_a_default_settles_is_said():
+    completed, assumed = planned_settings(TOLD | {"clip_high": 0.28})
+    assert completed.clip_high == 0.28
+    assert any(line.startswith("minibatches_per_refresh = 1 assumed") for line in assumed)
+    assert not any(line.startswith(("clip_high", "group_size")) for line in assumed)
+    np.testing.assert_equal(completed.learning_rate, 1e-6)

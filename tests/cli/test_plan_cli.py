@@ -1,0 +1,67 @@
+"""``advisor plan``: scripts that read back as planned, and sentences where it cannot plan."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from advisor.cli.app import main
+
+RUN = (
+    *("plan", "--model", "Qwen2.5-7B", "--steps", "500", "--set", "learning_rate=1e-6"),
+    *("--set", "group_size=8", "--set", "prompts_per_step=16"),
+)
+
+
+def call(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([*RUN, *arguments])
+    said = capsys.readouterr()
+    return stop.value.code or 0, said.out, said.err
+
+
+def test_scripts_hold_what_was_planned(tmp_path, capsys):
+    code, out, _ = call(capsys, "--to", "trl", "--out", str(tmp_path / "pilots"))
+    assert code == 0
+    plan = json.loads((tmp_path / "pilots/plan.json").read_text())
+    assert len(plan["pilots"]) >= 2
+    for pilot in plan["pilots"]:
+        text = (tmp_path / "pilots" / pilot["name"] / "trl_config.yaml").read_text()
+        config = yaml.safe_load(text)
+        assert float(config["learning_rate"]) == pilot["settings"]["learning_rate"]
+        assert config["max_steps"] == pilot["steps"]
+        assert config["num_generations"] == 8
+        assert f"{pilot['settings']['learning_rate']:.2g}" in out
+    assert "Assumed:" in out
+    assert "minibatches_per_refresh = 1 assumed" in out
+    assert f"advisor advise {tmp_path / 'pilots'} --steps 500" in out
+    code, _, err = call(capsys, "--to", "trl", "--out", str(tmp_path / "pilots"))
+    assert code == 2
+    assert "exists" in err
+
+
+def test_json_is_the_plan(capsys):
+    code, out, _ = call(capsys, "--json")
+    plan = json.loads(out)
+    assert code == 0
+    assert plan["kind"] == "pilots"
+    assert {"pilots", "designs", "settings", "steps"} <= plan.keys()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--out", "there"), "--to"),
+        (("--set", "group_size=none"), "group_size"),
+        (("--pilot-parameters", "5e8"), "--pilot-model"),
+        (("--to", "other"), "none of the trainers"),
+    ],
+)
+def test_what_cannot_be_planned_is_said_in_one_sentence(arguments, said, capsys):
+    code, _, err = call(capsys, *arguments)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err
+    assert err.count("\n") == 1

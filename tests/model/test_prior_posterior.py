@@ -1,0 +1,61 @@
+"""Draws of a preset in the form of a posterior: the preset's own numbers, whatever was logged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.model.equations import task_log_stiffness
+from advisor.model.prior_posterior import prior_posterior
+from advisor.model.priors import load_priors
+from advisor.testing import Plan
+from advisor.testing.posteriors import cohort_of_plans
+
+DRAWS = 4000
+LEVELS = ("plateau_loss.level", "hazard.level")
+"""Kept at the reference, where what is learned per step moves them."""
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    plans = [Plan(1e-4), Plan(3e-4, model="tiny-m", parameters=4e5)]
+    return prior_posterior(cohort_of_plans(plans), load_priors("small_models"), draws=DRAWS)
+
+
+def test_draws_are_those_of_the_preset(drawn):
+    priors = drawn.meta.priors
+    for name, values in drawn.draws.items():
+        entry = getattr(priors, name.replace(".", "_"), None)
+        if entry is None or name in LEVELS or not hasattr(entry, "mean"):
+            continue
+        own = values.reshape(DRAWS, -1)[:, 0]
+        assert own.mean() == pytest.approx(entry.mean, abs=5 * entry.sd / DRAWS**0.5), name
+        assert own.std() == pytest.approx(entry.sd, rel=0.08), name
+
+
+def test_levels_follow_from_how_fast_the_task_is_learned(drawn):
+    stiffness = task_log_stiffness(drawn.flat("headroom_logit"), drawn.flat("log_slope"))
+    loss = drawn.flat("plateau_loss.level")
+    assert np.corrcoef(stiffness, loss)[0, 1] > 0.3
+
+
+def test_what_was_logged_does_not_matter(drawn):
+    plans = [
+        Plan(1e-4, collapse=20),
+        Plan(3e-4, model="tiny-m", parameters=4e5),
+    ]
+    other = prior_posterior(cohort_of_plans(plans), load_priors("small_models"), draws=DRAWS)
+    for name, values in drawn.draws.items():
+        np.testing.assert_array_equal(values, other.draws[name], err_msg=name)
+
+
+def test_forecasts_widen_with_the_learning_rate(drawn):
+    target = Target("sort", "tiny-m", 4e5)
+    forecaster = Forecaster(drawn, target)
+    settings = drawn.meta.runs[1].settings.planned_over(200)
+    gentle, hot = (
+        forecaster.survival(settings.model_copy(update={"learning_rate": rate}), 200).mean()
+        for rate in (1e-4, 1e-2)
+    )
+    assert gentle > 0.9 > hot
