@@ -153,15 +153,41 @@ def end_of_begun_run(
         for by_share in (corpus.curve_weights, corpus.pool_widenings)
     )
     weight = 0.0 if curve is None else weight * believed(curve)
-    rng = np.random.default_rng(0)
-    steps = np.asarray(steps, dtype=float)
-    alone = (curve_fit(run, steps, EXPONENTIAL, bounds, rng)[0], local_level(run, steps, rng))
+    alone = _alone(run, np.asarray(steps, dtype=float), bounds)
     shared = 1 - ALONE_WEIGHT * len(alone)
     parts = [(likely, shared * (1 - weight))]
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
     of_curve = shared * weight / sum(part for _, part in parts)
     return EndOfRun(_widened(pooled(parts), widening), of_curve, curve, likely)
+
+
+def end_of_run_alone(run: PilotRun, steps: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    """Forecast the end of a run from its own rows, where no other run tells of it.
+
+    Parameters
+    ----------
+    run : PilotRun
+        What is seen of it, three rewards or more.
+    steps : ndarray of shape (times,)
+        Optimizer steps of its last tenth, to its end.
+    bounds : (float, float)
+        Floor and ceiling of the reward.
+
+    Returns
+    -------
+    reward : ndarray of shape (SIZE,)
+        In reward units, in increasing order.
+    """
+    return pooled([(draws, 1.0) for draws in _alone(run, steps, bounds)])
+
+
+def _alone(
+    run: PilotRun, steps: FloatArray, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """What a curve and a wandering level say that are fitted to the run alone."""
+    rng = np.random.default_rng(0)
+    return curve_fit(run, steps, EXPONENTIAL, bounds, rng)[0], local_level(run, steps, rng)
 
 
 def curve_of_new_run(

@@ -59,7 +59,8 @@ def sweeps(runs: Sequence[Run]) -> dict[str, list[Run]]:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         # Train rewards and evaluations of one run are logged at different steps.
-        every = f"a row every {run.pilot.logging_steps} steps"
+        interval = run.pilot.hyperparameters.refresh_interval or 1
+        every = f"a row every {run.pilot.logging_steps / interval:.2g} refreshes"
         name = f"{run.repository}, {run.pilot.model}, {run.pilot.task}, {every}"
         groups.setdefault(name, []).append(run)
     return {
