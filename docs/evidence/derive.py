@@ -147,6 +147,46 @@ def real_runs(studies: Path) -> Named:
             worst = found["against_best"]["worst_repository"]
             if worst is not None:
                 out[f"{at}.worst.name"], out[f"{at}.worst.ratio"] = worst[0], _two(worst[1])
+    return out | _real_stable(_read(studies / "real_runs/real_stable.json")) | _real_sweeps(studies)
+
+
+def _real_stable(result: dict[str, Any]) -> Named:
+    """P(stable) of public runs of which a part is seen."""
+    out = {f"real.stable.{name}": str(result[name]) for name in ("runs", "died", "repositories")}
+    names = {
+        "advisor": "model",
+        "recalibrated": "line",
+        "logistic": "logistic",
+        "base rate": "base",
+    }
+    for method, short in names.items():
+        scores = result["scores"][method]
+        out[f"real.stable.{short}.brier"] = _three(scores["brier"])
+        out[f"real.stable.{short}.log"] = _three(scores["log_score"])
+        low, high = scores["brier_less_base_rate_95"]
+        out[f"real.stable.{short}.low"], out[f"real.stable.{short}.high"] = (
+            _three(low),
+            _three(high),
+        )
+    sure = result["classes"]["advisor"][0]
+    out["real.stable.sure.runs"] = str(sure["runs"])
+    out["real.stable.sure.died"] = str(round(sure["runs"] * sure["died"]))
+    return out
+
+
+def _real_sweeps(studies: Path) -> Named:
+    """Settings named by quarter-long pilots of public sweeps."""
+    out: Named = {}
+    for name, found in _read(studies / "real_runs/sweeps.json").items():
+        short = "interval" if name.endswith("every 1 refreshes") else "rate"
+        out[f"real.sweep.{short}.runs"] = str(found["runs"])
+        for method, word in (
+            ("advisor", "advisor"),
+            ("best pilot", "pilot"),
+            ("any setting", "any"),
+        ):
+            out[f"real.sweep.{short}.{word}.regret"] = _three(found[method]["regret"])
+            out[f"real.sweep.{short}.{word}.died"] = _percent(found[method]["died"])
     return out
 
 
@@ -322,6 +362,14 @@ def stability(studies: Path) -> Named:
         out[f"p_stable.{number}.said"] = _two(row["said"])
         out[f"p_stable.{number}.lived"] = _two(row["lived"])
         out[f"p_stable.{number}.n"] = f"{row['n']:,}"
+    line = result["line"]
+    for name in ("intercept", "slope", "spread"):
+        out[f"p_stable.line.{name}"] = _two(line[name])
+    out["p_stable.line.tables"], out["p_stable.line.runs"] = str(line["tables"]), str(line["runs"])
+    out["p_stable.line.brier"] = _three(line["brier_left_out"])
+    late = [row for name, row in line["by_table"].items() if name.startswith("late")]
+    for key in ("brier", "brier_recalibrated"):
+        out[f"p_stable.late.{key}"] = _two(sum(row[key] for row in late) / len(late))
     return out
 
 
