@@ -24,6 +24,7 @@ from advisor.advice import (
 from advisor.advice import (
     what_if as what_if,
 )
+from advisor.advice.pilot_plan import plan as plan
 from advisor.backtesting import backtest as backtest
 from advisor.diagnosis import diagnose as diagnose
 from advisor.diagnosis import find_collapse as find_collapse

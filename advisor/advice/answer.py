@@ -153,7 +153,7 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         )
     )
     sizes = [run.parameters for run in posterior.meta.runs]
-    outside = outside_evidence(posterior.meta.priors.name, fixed, target.parameters, sizes)
+    outside = outside_evidence(posterior.meta.priors, fixed, target.parameters, sizes)
     if outside is not None:
         lattice = within_reach(lattice, posterior)
         if largest_surviving_rate(posterior) is not None:

@@ -242,7 +242,7 @@ def size_of(model: str, parameters: float | None, argument: str) -> float:
     return size
 
 
-def plan_pilots(
+def plan(
     settings: Settings,
     steps: int,
     target: Target,

@@ -119,10 +119,10 @@ def _numbers(advice: AnswerFields) -> list[str]:
         f"interval [{reward.low:.3f}, {reward.high:.3f}] for one run: the mean of its last "
         "tenth, with its seed noise and slow wander.",
         f"P(stable to step {advice.steps}) = {percent(stability.probability)}"
-        f"{_between(stability)} (wanted: {percent(advice.level)}). Its parts, by the model: "
-        f"rollouts refreshed often enough {percent(stability.refresh)}, learning rate tolerated "
-        f"{percent(stability.tolerance)}, fluctuation small {percent(stability.fluctuation)}."
-        + _unsupported(advice),
+        f"{_between(stability)}{_whose_word(advice)} (wanted: {percent(advice.level)}). "
+        "Its parts, by the model: rollouts refreshed often enough "
+        f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
+        f"fluctuation small {percent(stability.fluctuation)}." + _unsupported(advice),
         *_price(advice),
     ]
 
@@ -132,6 +132,10 @@ def stability_interval(stability: Stability) -> str:
     if stability.low == stability.high:
         return "as the model says: no line was learned for it"
     return f"80 % of tables: {percent(stability.low)} to {percent(stability.high)}"
+
+
+def _whose_word(advice: AnswerFields) -> str:
+    return "" if advice.collapsed else ", the preset's word: no pilot failed"
 
 
 def _between(stability: Stability) -> str:

@@ -26,7 +26,7 @@ from advisor.findings.meta_analysis import (
 from advisor.model.parameters import GROUP_LEVELS, POPULATION, TASK_LEVELS
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors, load_priors, preset_names
-from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors.loader import Domain, NormalPrior
 from advisor.model.priors.table import prior_entries
 
 MOST_NAMED = 3
@@ -98,7 +98,27 @@ def learn_priors(
             ),
             **learned,
             "family_runs": learn_families(posteriors, start),
+            "stability_line": start.stability_line,
+            "domain": _domain(posteriors, start),
         }
+    )
+
+
+def _domain(posteriors: Sequence[Posterior], start: Priors) -> Domain:
+    """Adapters, optimizers and sizes of the runs, and those that the base rests on."""
+    runs = [run for posterior in posteriors for run in posterior.meta.runs]
+    sizes = [run.parameters for run in runs]
+    adapters = {str(run.settings.adapter) for run in runs}
+    optimizers = {str(run.settings.optimizer) for run in runs}
+    if start.domain is not None:
+        sizes += [start.domain.least_parameters, start.domain.most_parameters]
+        adapters |= set(start.domain.adapters)
+        optimizers |= set(start.domain.optimizers)
+    return Domain(
+        adapters=tuple(sorted(adapters)),
+        optimizers=tuple(sorted(optimizers)),
+        least_parameters=min(sizes),
+        most_parameters=max(sizes),
     )
 
 

@@ -92,7 +92,9 @@ def _run(run: PilotRun) -> dict[str, Any]:
 def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> None:
     """Print the runs and, unless quiet, what they lack and what was not read."""
     copies = sum(run.copy_of is not None for run in inspection.runs)
-    title = f"{len(inspection.runs)} runs" + (f", {copies} of them copies" if copies else "")
+    count = len(inspection.runs)
+    title = f"{count} run{'s' if count != 1 else ''}"
+    title += f", {copies} of them copies" if copies else ""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
     for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
         is_number = name in ("size", "G", "lr", "K", "steps", "reward")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from advisor.model.priors.loader import Priors
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
 
@@ -13,22 +13,6 @@ SMALL = 1e7
 
 DECADE = 10.0
 """Factor beyond the sizes of the evidence, or of the pilots, from which a model is far away."""
-
-
-class Evidence(NamedTuple):
-    """Runs that shaped a preset: adapter, and least and most parameters; all trained by AdamW."""
-
-    adapter: str
-    least: float
-    most: float
-
-
-EVIDENCE = {
-    "small_models": Evidence("full", 1e4, SMALL),
-    "lora": Evidence("lora", 5e8, 2e10),
-    "full_finetuning": Evidence("full", 5e8, 2e10),
-}
-"""Of the presets that come with the package; others are judged by the pilots alone."""
 
 
 def preset_for(runs: Sequence[PilotRun]) -> tuple[str, str]:
@@ -58,14 +42,14 @@ def all_small(runs: Sequence[PilotRun]) -> bool:
 
 
 def outside_evidence(
-    preset: str, settings: Settings, parameters: float, piloted: Sequence[float]
+    preset: Priors, settings: Settings, parameters: float, piloted: Sequence[float]
 ) -> str | None:
     """Say in what a target lies outside of what shaped a preset and of what was piloted.
 
     Parameters
     ----------
-    preset : str
-        Name.
+    preset : Priors
+        One without a domain rests on no runs: the pilots alone count.
     settings : Settings
         Of the target.
     parameters : float
@@ -78,16 +62,18 @@ def outside_evidence(
     reason : str or None
         None where it lies inside.
     """
-    if settings.optimizer == "sgd":
-        return "the optimizer is SGD, and every preset rests on AdamW"
-    evidence = EVIDENCE.get(preset)
-    if evidence is not None:
-        if settings.adapter != evidence.adapter:
-            return f"preset '{preset}' rests on adapter '{evidence.adapter}' alone"
-        if not evidence.least <= parameters <= evidence.most:
+    domain = preset.domain
+    known = ("adamw",) if domain is None else domain.optimizers
+    if settings.optimizer not in known:
+        rests = "every preset rests" if domain is None else f"preset '{preset.name}' rests"
+        return f"the optimizer is {settings.optimizer.upper()}, and {rests} on AdamW"
+    if domain is not None:
+        if settings.adapter not in domain.adapters:
+            return f"preset '{preset.name}' rests on adapter '{domain.adapters[0]}' alone"
+        if not domain.least_parameters <= parameters <= domain.most_parameters:
             return (
-                f"preset '{preset}' rests on models of {evidence.least:.0e} to "
-                f"{evidence.most:.0e} parameters"
+                f"preset '{preset.name}' rests on models of {domain.least_parameters:.0e} to "
+                f"{domain.most_parameters:.0e} parameters"
             )
     if not min(piloted) / DECADE <= parameters <= max(piloted) * DECADE:
         return "the model is more than ten times larger or smaller than any that was piloted"

@@ -37,6 +37,9 @@ ONE_SIDED = ("hazard_level", "plateau_loss_level")
 """Entries that only runs which fell, or lost, narrow: a meta-analysis of those would learn that
 all do."""
 
+NOT_SAMPLED = {"stability_line", "domain"}
+"""Entries of a preset on which no draw turns: fits are kept across their changes."""
+
 RHAT, ESS, DIVERGENT = 1.05, 100.0, 0.02
 """Gate of the first stage: moments of draws are wanted, not their tails."""
 
@@ -81,7 +84,7 @@ def _fitted(runs: list[PilotRun], folder: Path) -> Path | None:
     except InputError:
         return None
     mark = hashlib.sha256(
-        (cohort.digest + priors.model_dump_json(exclude={"stability_line"})).encode()
+        (cohort.digest + priors.model_dump_json(exclude=NOT_SAMPLED)).encode()
     ).hexdigest()[:16]
     path, refused = folder / f"{mark}.nc", folder / f"{mark}.refused"
     if path.exists() or refused.exists():

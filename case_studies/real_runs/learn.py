@@ -48,6 +48,8 @@ def main() -> None:
             "name": "full_finetuning",
             "description": "Language models, the default; learned from public GRPO runs.",
             "evidence": evidence(fitted),
+            # What presets without a repository said of it: stable.py.
+            "stability_line": load_priors("full_finetuning").stability_line,
         }
     )
     (ROOT / "priors/full_finetuning.toml").write_text(

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from index import read_index
-from interim import interim_posteriors, learned_preset
+from interim import NOT_SAMPLED, interim_posteriors, learned_preset
 from methods import (
     RULES,
     Asked,
@@ -169,7 +169,7 @@ def pooled_curves(
     """
     warnings.simplefilter("ignore")
     marks = sorted(fingerprint(run.pilot) or run.pilot.id for run in cohort)
-    told = json.dumps([scene, share, marks]) + priors.model_dump_json(exclude={"stability_line"})
+    told = json.dumps([scene, share, marks]) + priors.model_dump_json(exclude=NOT_SAMPLED)
     path = folder / f"curves_{hashlib.sha256(told.encode()).hexdigest()[:20]}.npz"
     if path.exists():
         return dict(np.load(path))

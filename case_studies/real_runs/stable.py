@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from interim import NOT_SAMPLED
 from run import BOOTSTRAPS, Run, by_cohort, first_part, load, presets
 
 from advisor.backtesting.cases import is_lora
@@ -67,7 +68,7 @@ def asked_of_cohort(
     """Ask about the runs of a cohort that live at the cut; kept in a folder."""
     warnings.simplefilter("ignore")
     marks = sorted(fingerprint(run.pilot) or run.pilot.id for run in members)
-    told = json.dumps([share, marks]) + priors.model_dump_json(exclude={"stability_line"})
+    told = json.dumps([share, marks]) + priors.model_dump_json(exclude=NOT_SAMPLED)
     path = folder / f"stable_{hashlib.sha256(told.encode()).hexdigest()[:20]}.json"
     if path.exists():
         return [Asked(**one) for one in json.loads(path.read_text(encoding="utf-8"))]

@@ -7,10 +7,10 @@ import pytest
 
 from advisor.advice.pilot_plan import (
     LEAST_STEPS,
-    plan_pilots,
     planned_settings,
     size_of,
 )
+from advisor.advice.pilot_plan import plan as plan_pilots
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.priors import load_priors

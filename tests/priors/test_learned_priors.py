@@ -180,6 +180,28 @@ def test_a_learned_preset_loads_and_predicts(tmp_path):
     assert np.log(np.divide(*narrow[0.8][::-1])) < np.log(np.divide(*broad[0.8][::-1]))
 
 
+def test_what_a_learned_preset_rests_on_follows_from_its_runs():
+    posterior = past("large")
+    runs = tuple(
+        run.model_copy(
+            update={
+                "parameters": 4e7,
+                "settings": run.settings.model_copy(update={"adapter": "lora"}),
+            }
+        )
+        for run in posterior.meta.runs
+    )
+    large = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    learned = learn_priors([large])
+    assert learned.domain.adapters == ("full", "lora")
+    assert learned.domain.most_parameters == 4e7
+    assert learned.domain.least_parameters == BASE.domain.least_parameters
+    assert learned.stability_line == BASE.stability_line
+    alone = learn_priors([large], base="theory", name="alone")
+    assert alone.domain.adapters == ("lora",)
+    assert alone.domain.least_parameters == 4e7
+
+
 def test_a_saved_posterior_teaches_the_same(tmp_path):
     posterior = past("saved", {"hazard_level": (-9.0, 0.5)})
     posterior.save(tmp_path / "posterior.nc")

@@ -75,6 +75,25 @@ NO_LINE = StabilityLine(
 )
 
 
+class Domain(BaseModel):
+    """Runs that shaped a preset: outside of it the evidence ends.
+
+    Attributes
+    ----------
+    adapters, optimizers : tuple of str
+        ``full`` or ``lora``; ``adamw`` or ``sgd``.
+    least_parameters, most_parameters : float
+        Of the models.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    adapters: tuple[str, ...]
+    optimizers: tuple[str, ...] = ("adamw",)
+    least_parameters: Positive
+    most_parameters: Positive
+
+
 class _Preset(BaseModel):
     """What a preset holds besides the priors of single parameters."""
 
@@ -87,6 +106,7 @@ class _Preset(BaseModel):
     log_stiffness_ratio: HalfNormalPrior
     family_runs: FamilyPrior
     stability_line: StabilityLine = NO_LINE
+    domain: Domain | None = None
 
     def __repr__(self) -> str:
         """Name, and from how many runs it has learned; ``advisor priors show`` has the numbers."""

@@ -32,7 +32,8 @@ def preset_toml(priors: Priors, base: Priors | None = None) -> str:
         if isinstance(value, dict):
             if key not in known and value == _default(key):
                 continue
-            if key in known and _numbers(value) == _numbers(known[key]):
+            before = known.get(key)
+            if isinstance(before, dict) and _numbers(value) == _numbers(before):
                 continue
             # The numbers first, then where they come from.
             names = sorted(value, key=lambda name: name == "source")
@@ -105,6 +106,8 @@ def write_preset(path: Path, priors: Priors) -> None:
 
 
 def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         # JSON and TOML escape alike, but for the one control character that JSON leaves as it is.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
