@@ -56,7 +56,7 @@ def test_no_error_of_the_library_names_a_flag():
 
 
 def test_arguments_of_the_advice_are_flags_of_the_command():
-    options = options_of("advise") | options_of("what-if")
+    options = options_of("advise") | options_of("what-if") | options_of("plan")
     arguments = {
         name
         for path, node in raised()

@@ -13,7 +13,7 @@ from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share, undominated
 from advisor.advice.limiting_factor import bound, limiting_factor, shortfall
 from advisor.advice.objective import Budget, Objective
-from advisor.advice.pilot_choice import choose_pilot, is_first_contact
+from advisor.advice.pilot_choice import choose_pilot, gentler_than, is_first_contact
 from advisor.advice.prior_check import prior_checks
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Request, Search, asked
@@ -282,11 +282,9 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
     """Pilot worth running next, or why none can be named."""
     if not question.request.weigh_pilots:
         return None, []
-    # Where the answer is not stable enough, what is to be learned lies below it.
     chosen, lattice = decision.chosen, question.lattice
-    rate = chosen.settings.learning_rate
     is_safe = chosen.stability.least >= question.request.level
-    gentler = None if is_safe else [s for s in lattice if s.learning_rate < rate] or None
+    gentler = None if is_safe else gentler_than(chosen.settings.learning_rate, lattice)
     question.progress("Weighing the next pilot", None, "")
     try:
         pilot = choose_pilot(

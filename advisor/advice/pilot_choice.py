@@ -102,7 +102,15 @@ def next_pilot(
         )
     evaluate, lattice = decision_of(posterior, recommendation)
     own = recommendation.seed if seed is None else seed
-    return choose_pilot(evaluate, lattice, steps=steps, seed=own)
+    gentler = None
+    if recommendation.stability.least < recommendation.level:
+        gentler = gentler_than(recommendation.settings.learning_rate, lattice)
+    return choose_pilot(evaluate, lattice, steps=steps, seed=own, candidates=gentler)
+
+
+def gentler_than(rate: float, lattice: Lattice) -> list[Settings] | None:
+    """Pilots below a rate that is not stable enough: what is to be learned lies there."""
+    return [settings for settings in lattice if settings.learning_rate < rate] or None
 
 
 def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[Evaluator, Lattice]:

@@ -218,8 +218,7 @@ def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
         raise InputError(
             f"the run that is planned lacks {', '.join(lacking)}",
             argument="overrides",
-            advice="Give them as you would launch the run now: "
-            + " ".join(f"--set {name}=..." for name in lacking),
+            advice="Give them as you would launch the run now, each as name=value",
         )
     return partial.completed(), [str(line) for line in partial.assumptions()]
 

@@ -91,7 +91,7 @@ def backtest(
         left_out += unusable
         at = f" at {share:.0%}" if len(asked) > 1 else ""
         for cohort in cohorts:
-            tell("Backtesting", done / total, f"{cohort.name}{at}, runs: {len(cohort.cases)}")
+            tell("Backtesting", done / total, f"{cohort.name}{at}, {len(cohort.cases)} runs")
             done += 1
             corpus, posterior = corpora[cohort.name], None
             pilots = [case.seen for case in cohort.cases]

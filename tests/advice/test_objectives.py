@@ -100,7 +100,7 @@ def by_brute_force(evaluate):
             continue
         steps = int(every[np.argmax(enough)])
         chance = stability(evaluate.forecaster, evaluate.planned(found.settings), steps)
-        if chance.probability >= LEVEL:
+        if chance.least >= LEVEL:
             price = TIMED(found.settings, steps)
             seconds = price.gpu_hours * 3600 / TIMED.gpus
             prices[found.settings] = (
@@ -123,7 +123,7 @@ def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
     # More trials than configurations: all are tried.
     found = advise(posterior, to_reward=0.7, trials=1000, weigh_pilots=False)
     assert found.kind == "recommendation"
-    assert found.stability.probability >= LEVEL
+    assert found.stability.least >= LEVEL
     assert found.steps == found.cost.steps < STEPS
     assert found.settings.planned_steps == STEPS
     evaluate, lattice = decision(posterior, objective=asked, goal=0.7)
@@ -195,7 +195,7 @@ def test_goal_above_every_plateau_is_infeasible_and_said_to_bind(posterior, quan
 def test_nearest_to_a_goal_out_of_reach_is_not_the_gentlest(posterior):
     found = advise(posterior, to_reward=0.97, trials=1000, weigh_pilots=False)
     evaluate, lattice = decision(posterior)
-    safe = [e for e in map(evaluate, lattice) if e.stability.probability >= LEVEL]
+    safe = [e for e in map(evaluate, lattice) if e.stability.least >= LEVEL]
     assert found.reward.mean == pytest.approx(max(e.reward for e in safe))
 
 

@@ -61,9 +61,9 @@ def test_study_can_be_reopened_and_holds_what_was_tried(few, journal, posterior)
         assert trial.user_attrs["reward"] == found.reward
         assert trial.user_attrs["price"] == found.cost.paid
         assert set(trial.constraints) == {STABLE, REACHED} == {"P(stable)", "goal"}
-        assert (trial.constraints[STABLE] <= 0) == (found.stability.probability >= LEVEL)
+        assert (trial.constraints[STABLE] <= 0) == (found.stability.least >= LEVEL)
         assert (trial.constraints[REACHED] <= 0) == (found.value > -float("inf"))
-        assert trial.constraints[STABLE] == pytest.approx(LEVEL - found.stability.probability)
+        assert trial.constraints[STABLE] == pytest.approx(LEVEL - found.stability.least)
     # Optuna's own idea of the best feasible trial is ours.
     assert study.best_trial.value == best.value
 

@@ -52,7 +52,7 @@ def near(tried, chosen):
 
 
 def feasible(tried):
-    return [e for e in tried if e.stability.probability >= LEVEL]
+    return [e for e in tried if e.stability.least >= LEVEL]
 
 
 def time_to(evaluate, found, goal):

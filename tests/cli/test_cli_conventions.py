@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import advisor.advice.pilot_plan
 import advisor.cli.installation
 import advisor.forecast.fit
 import advisor.logs
@@ -76,6 +77,14 @@ def test_every_command_has_an_example_that_parses(words):
 
 BROKEN = {
     ("demo",): (advisor.forecast.fit, "fit", ["--out", "OUT"]),
+    ("plan",): (
+        advisor.advice.pilot_plan,
+        "plan",
+        [
+            *("--model", "m-7b", "--steps", "500", "--set", "learning_rate=1e-6"),
+            *("--set", "group_size=8", "--set", "prompts_per_step=16"),
+        ],
+    ),
     ("inspect",): (advisor.logs, "inspect", [LOG]),
     ("diagnose",): (advisor.logs, "inspect", [LOG]),
     ("fit",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),

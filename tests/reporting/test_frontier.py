@@ -25,7 +25,7 @@ def like(of: Recommendation, name: str, group: int, cost: float, reward: float, 
         name=name,
         settings=of.settings.model_copy(update={"group_size": group}),
         reward=reward,
-        stability=of.stability.model_copy(update={"probability": p}),
+        stability=of.stability.model_copy(update={"probability": p, "by_model": p}),
         cost=of.cost.model_copy(update={"completions": cost}),
         steps_to_95=None,
     )

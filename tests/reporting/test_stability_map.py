@@ -53,7 +53,7 @@ def test_a_cell_is_the_stability_of_its_configuration(
             "epochs_per_refresh": 1,
         }
     )
-    expected = stability(forecaster, settings, advice.steps).probability
+    expected = stability(forecaster, settings, advice.steps).least
     assert info.probability[0, 2, 12] == pytest.approx(expected)
     assert 0.02 < expected < 0.98
 
@@ -186,7 +186,7 @@ def test_epochs_are_those_advised_and_lower_intervals_stay_empty(
     panel = found.group_size.tolist().index(16)
     at = advice.settings.model_copy(update={"learning_rate": float(found.learning_rate[10])})
     assert at.refresh_interval == found.interval[1]
-    expected = stability(forecaster, at, advice.steps).probability
+    expected = stability(forecaster, at, advice.steps).least
     assert found.probability[panel, 1, 10] == pytest.approx(expected)
     axes = draw_stability_map(found).axes[0]
     assert axes.get_ylim()[0] < 2
