@@ -40,6 +40,7 @@ from pilots import cohorts, pilots
 
 from advisor.backtesting.cases import Case, is_lora
 from advisor.backtesting.scores import QUANTILES, crps
+from advisor.errors import InputError
 from advisor.forecast.analogue_learning import learned_corpus
 from advisor.forecast.analogues import SHARES, Corpus, tabulated
 from advisor.forecast.begun import (
@@ -422,7 +423,8 @@ def ask(
         for run in part
     }
     rows = []
-    for name, by_run in peers(list(questions.values())).items():
+    others = peers(list(questions.values()))
+    for name, by_run in others.items():
         rows += [scored(scene, share, name, questions[run], d) for run, d in by_run.items()]
     jobs = [
         pool.submit(
@@ -435,21 +437,26 @@ def ask(
         )
         for part in cohorts_asked
     ]
-    answered = curved = 0
+    unanswered = curved = 0
     for part, job in zip(cohorts_asked, jobs, strict=True):
         curves_of = job.result()
         for run in part:
             name = run.pilot.id
             curve = curves_of.get(name)
-            found = answer(run, part, scene, share, corpus[run.repository], curve)
+            try:
+                found = answer(run, part, scene, share, corpus[run.repository], curve)
+            except InputError:  # one without an answer scores as the simplest rule does
+                unanswered += 1
+                simplest = others["last third" if share else "siblings' gain"][name]
+                rows.append(scored(scene, share, ADVISOR, questions[name], simplest))
+                continue
             rows.append(scored(scene, share, ADVISOR, questions[name], found.draws))
-            answered += 1
             if found.curve is None or found.likely is None:
                 continue
             curved += 1
             for method, draws in zip(PARTS, (found.curve, found.likely), strict=True):
                 rows.append(scored(scene, share, method, questions[name], draws))
-    told = {"unanswered": len(questions) - answered, "with_pooled_curve": curved}
+    told = {"unanswered": unanswered, "with_pooled_curve": curved}
     return rows, summary(rows) | told
 
 
