@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.information import information_gain, shown, utilities
@@ -22,13 +22,12 @@ from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import stability_draws
 from advisor.forecast.target import MOST_PARAMETERS
 from advisor.model.cohort import build_cohort
-from advisor.model.posterior import Posterior
-from advisor.model.presets import SMALL
+from advisor.model.presets import preset_for
 from advisor.model.prior_posterior import prior_posterior
 from advisor.model.priors import Priors, load_priors
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
 from advisor.run.seed import DEFAULT_SEED
-from advisor.run.settings import PartialSettings, Settings
+from advisor.run.settings import Settings, checked_settings
 
 SHARE = 0.2
 """Share of the full run's price that pilots may cost."""
@@ -203,16 +202,7 @@ def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     InputError
         One is missing, unknown or impossible.
     """
-    try:
-        partial = PartialSettings.model_validate(dict(told))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            f"the settings of the run are wrong: {first['msg']}",
-            argument="overrides",
-            key=".".join(str(part) for part in first["loc"]),
-            advice=f"Known are {', '.join(PartialSettings.model_fields)}",
-        ) from error
+    partial = checked_settings(told, argument="overrides")
     lacking = list(partial.lacking)
     if lacking:
         raise InputError(
@@ -283,10 +273,12 @@ def plan(
         raise InputError(
             f"{share:g} is no share of a run's price", argument="share", advice="Give 0.2, say"
         )
-    named = _preset(settings, target.parameters) if priors is None else priors
-    preset = load_priors(named) if isinstance(named, str) else named
     models = [(target.model, target.parameters), *([pilot_model] if pilot_model else [])]
-    posterior = _believed(settings, target.task, preset, models, seed)
+    runs = _unseen_runs(settings, target.task, models)
+    named = preset_for(runs[:1])[0] if priors is None else priors
+    preset = load_priors(named) if isinstance(named, str) else named
+    none = {run.id: None for run in runs}
+    posterior = prior_posterior(build_cohort(runs, none, none), preset, draws=DRAWS, seed=seed)
     forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
     offered = _ladder(settings)
     whole = utilities(forecaster, offered, [steps] * len(offered)).mean(axis=1).max()
@@ -401,22 +393,11 @@ def _ladder(settings: Settings) -> list[Settings]:
     return [settings.model_copy(update={"learning_rate": float(rate)}) for rate in rates]
 
 
-def _preset(settings: Settings, parameters: float) -> str:
-    """Preset by the same rule as for a fit."""
-    if settings.adapter == "lora":
-        return "lora"
-    return "small_models" if parameters < SMALL else "full_finetuning"
-
-
-def _believed(
-    settings: Settings,
-    task: str,
-    priors: Priors,
-    models: Sequence[tuple[str, float]],
-    seed: int,
-) -> Posterior:
-    """Draws of the preset for a task that nobody has trained, with the models' sizes."""
-    runs = [
+def _unseen_runs(
+    settings: Settings, task: str, models: Sequence[tuple[str, float]]
+) -> list[PilotRun]:
+    """A run of each model, whose rewards nothing looks at."""
+    return [
         PilotRun(
             id=f"planned {number}",
             path="a plan",
@@ -431,5 +412,3 @@ def _believed(
         )
         for number, (name, size) in enumerate(models)
     ]
-    none = {run.id: None for run in runs}
-    return prior_posterior(build_cohort(runs, none, none), priors, draws=DRAWS, seed=seed)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.forecast.stability import LOGITS
+from advisor.forecast.stability import log_odds
+from advisor.model.equations import sigmoid
 from advisor.theory.arrays import FloatArray
 
 INTERCEPT_SD, SLOPE_SD = 2.0, 0.5
@@ -35,14 +36,7 @@ class Line(NamedTuple):
 
     def __call__(self, said: npt.ArrayLike) -> FloatArray:
         """Recalibrated probabilities, of the shape of ``said``."""
-        return expit(self.intercept + self.slope * log_odds(said))
-
-
-def log_odds(said: npt.ArrayLike) -> FloatArray:
-    """Log-odds, at most as far from zero as draws can tell."""
-    said = np.asarray(said, dtype=float)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.clip(np.log(said) - np.log1p(-said), -LOGITS, LOGITS))
+        return np.asarray(sigmoid(self.intercept + self.slope * log_odds(said)))
 
 
 def learn_line(
@@ -78,11 +72,11 @@ def learn_line(
     own, mean, slope, spread = np.zeros(names.size), 0.0, 1.0, 1.0
     for _ in range(ROUNDS):
         for _ in range(STEPS):
-            p = expit(own[place] + slope * odds)
+            p = sigmoid(own[place] + slope * odds)
             bend = weight * p * (1 - p)
             lean = np.bincount(place, weight * (came - p)) - (own - mean) / spread**2
             own = own + lean / (np.bincount(place, bend) + 1 / spread**2)
-            p = expit(own[place] + slope * odds)
+            p = sigmoid(own[place] + slope * odds)
             bend = weight * p * (1 - p)
             pull = float((weight * (came - p) * odds).sum()) - (slope - 1) / SLOPE_SD**2
             slope += pull / (float((bend * odds**2).sum()) + 1 / SLOPE_SD**2)
@@ -91,8 +85,3 @@ def learn_line(
         mean = float(own.sum() / spread**2 / (precision + 1 / INTERCEPT_SD**2))
         spread = max(float(np.sqrt(np.mean((own - mean) ** 2 + variance))), LEAST_SPREAD)
     return Line(mean, float(slope), spread)
-
-
-def expit(x: FloatArray) -> FloatArray:
-    """Probability of log-odds."""
-    return np.asarray(1 / (1 + np.exp(-x)))

@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from advisor.forecast.forecaster import Forecaster
-from advisor.model.equations import MOST_HAZARD
+from advisor.model.equations import MOST_HAZARD, sigmoid
 from advisor.model.priors.loader import NO_LINE, StabilityLine
 from advisor.run.settings import Settings
 from advisor.theory import stiffness_limit, temperature
@@ -165,6 +166,13 @@ def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatAr
     return (SPREADS * fluctuation(forecaster, settings) < FALL * level).astype(float)
 
 
+def log_odds(said: npt.ArrayLike) -> FloatArray:
+    """Log-odds, at most as far from zero as draws can tell; of the shape of ``said``."""
+    said = np.asarray(said, dtype=float)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(np.log(said) - np.log1p(-said), -LOGITS, LOGITS))
+
+
 def recalibrated(probability: float, line: StabilityLine, deviations: float = 0.0) -> float:
     """P(stable) as it was in truth where the model said so much.
 
@@ -183,10 +191,8 @@ def recalibrated(probability: float, line: StabilityLine, deviations: float = 0.
     """
     if line == NO_LINE:
         return probability
-    with np.errstate(divide="ignore"):
-        said = float(np.clip(np.log(probability) - np.log1p(-probability), -LOGITS, LOGITS))
     intercept = line.intercept + deviations * line.spread
-    found = float(1 / (1 + np.exp(-intercept - line.slope * said)))
+    found = float(sigmoid(intercept + line.slope * log_odds(probability)))
     return min(found, probability) if line.only_lowers else found
 
 

@@ -11,8 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 from advisor.diagnosis.fall import find_final_fall
 from advisor.errors import InputError
 from advisor.forecast.begun import end_of_begun_run, end_of_run_alone
-from advisor.forecast.corpus_file import shipped_corpus
-from advisor.model.presets import SMALL
+from advisor.forecast.corpus_file import corpus_beside
 from advisor.optuna.trials import pilot_of_trial, rewards_of
 
 CHANCE = 0.1
@@ -69,7 +68,7 @@ class AdvisorPruner(BasePruner):
             )
         self.steps, self.chance, self.bounds = steps, chance, bounds
         self.least_rewards = max(3, least_rewards)
-        self.corpus = None if parameters is not None and parameters < SMALL else shipped_corpus()
+        self.parameters = parameters
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """Whether a trial is to end here."""
@@ -82,10 +81,11 @@ class AdvisorPruner(BasePruner):
         values = [one.value for one in done if one.value is not None and np.isfinite(one.value)]
         if not values or not LEAST_SHARE * self.steps <= step[-1] < self.steps:
             return False
-        run = pilot_of_trial(trial, {})
+        run = pilot_of_trial(trial, {"parameters": self.parameters})
+        corpus = corpus_beside([run])
         last = np.array([0.9 * self.steps + 1, float(self.steps)])
-        if self.corpus is None:
+        if corpus is None:
             draws = end_of_run_alone(run, last, self.bounds)
         else:
-            draws = end_of_begun_run(run, last, corpus=self.corpus, bounds=self.bounds).draws
+            draws = end_of_begun_run(run, last, corpus=corpus, bounds=self.bounds).draws
         return bool(np.mean(np.clip(draws, *self.bounds) >= max(values)) < self.chance)

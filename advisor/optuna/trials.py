@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
-from pydantic import ValidationError
 
 from advisor.errors import InputError
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
-from advisor.run.settings import PartialSettings
+from advisor.run.settings import PartialSettings, checked_settings
 from advisor.theory.arrays import FloatArray
 
 SETTING_OF = {
@@ -96,16 +95,7 @@ def check_run(run: Mapping[str, Any]) -> None:
     InputError
         A name or value is none that a run has.
     """
-    try:
-        PartialSettings.model_validate({k: v for k, v in run.items() if k not in OF_A_RUN})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            f"what all trials share is wrong: {first['msg']}",
-            argument="run",
-            key=".".join(str(part) for part in first["loc"]),
-            advice=f"Known are {', '.join([*OF_A_RUN, *PartialSettings.model_fields])}",
-        ) from error
+    checked_settings({k: v for k, v in run.items() if k not in OF_A_RUN}, argument="run")
 
 
 def settings_in(names: Sequence[str]) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from advisor.errors import InputError
 
@@ -120,6 +121,26 @@ class PartialSettings(BaseModel):
         """Defaults of the settings that are not known."""
         by_default = ASSUMED | (ASSUMED_OF_SGD if self.optimizer == "sgd" else {})
         return {name: found for name, found in by_default.items() if getattr(self, name) is None}
+
+
+def checked_settings(told: Mapping[str, Any], *, argument: str) -> PartialSettings:
+    """Settings that were told by name, as an argument of that name; numbers may stand as text.
+
+    Raises
+    ------
+    InputError
+        A name is no setting, or a value cannot be.
+    """
+    try:
+        return PartialSettings.model_validate(dict(told))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"the settings of the run are wrong: {first['msg']}",
+            argument=argument,
+            key=".".join(str(part) for part in first["loc"]),
+            advice=f"Known are {', '.join(PartialSettings.model_fields)}",
+        ) from error
 
 
 class Settings(PartialSettings):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.backtesting.recalibration import LEAST_SPREAD, expit, learn_line, log_odds
-from advisor.forecast.stability import DEVIATIONS, recalibrated
+from advisor.backtesting.recalibration import LEAST_SPREAD, learn_line
+from advisor.forecast.stability import DEVIATIONS, log_odds, recalibrated
+from advisor.model.equations import sigmoid as expit
 from advisor.model.priors import load_priors
 from advisor.model.priors.loader import NO_LINE, StabilityLine
 
