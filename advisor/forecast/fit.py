@@ -12,15 +12,16 @@ from advisor.forecast.falling import is_falling
 from advisor.forecast.predictive import begun_run_reward
 from advisor.model.families import FAMILIES, SPECTRUM, Family
 from advisor.model.posterior import Posterior, mix
-from advisor.model.presets import preset_for
+from advisor.model.presets import all_small, preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, converged, sampled
 from advisor.model.stacking import held_out_scores, stacked_weights
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import Progress, progress_of, silent
 
-LEARNED, NARROWER = ("full_finetuning", "lora"), "theory"
-"""Presets that leave room for much, and the one that is taken where chains get lost in it."""
+NARROWER, NARROWER_OF_SMALL = "theory", "small_models"
+"""What is taken where chains get lost in a preset that learned from runs: such a one leaves room
+for much."""
 
 HELD_OUT_SHARE = 0.67
 """Share of each log that families see when they are compared; they forecast the rest."""
@@ -78,11 +79,12 @@ def fit(
     try:
         fits = [converged(cohort, preset, family, settings, tell) for family in chosen]
     except NotConvergedError:
-        if preset.name not in LEARNED:
+        if not preset.learned_from:
             raise
-        note = f"the chains did not agree under preset '{preset.name}': fitted under '{NARROWER}'"
+        narrower = NARROWER_OF_SMALL if all_small(runs) else NARROWER
+        note = f"the chains did not agree under preset '{preset.name}': fitted under '{narrower}'"
         tell("Sampling again", None, note)
-        preset = load_priors(NARROWER)
+        preset = load_priors(narrower)
         cohort = replace(cohort, notes=(*cohort.notes, note))
         fits = [converged(cohort, preset, family, settings, tell) for family in chosen]
     if len(fits) == 1:
