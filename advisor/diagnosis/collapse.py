@@ -12,6 +12,9 @@ WINDOW_ROWS = 5
 WINDOW_SHARE = 0.05
 """The trailing mean covers the larger of 5 rows and 5 % of the run."""
 
+EVALUATION_ROWS = 2
+"""Evaluations are few and each is a mean over many prompts: this many take the place of 5 rows."""
+
 LOST_SHARE = 1 / 3
 """A run is unstable when its trailing mean lies more than a third below its best."""
 
@@ -63,12 +66,14 @@ def trailing_mean(values: FloatArray, window: int) -> FloatArray:
     return np.asarray(np.where(is_whole, ahead, ahead + behind) / window)
 
 
-def window_rows(rows: int) -> int:
+def window_rows(rows: int, least: int = WINDOW_ROWS) -> int:
     """Rows of the trailing mean in a series of so many."""
-    return max(WINDOW_ROWS, int(np.ceil(WINDOW_SHARE * rows)))
+    return max(least, int(np.ceil(WINDOW_SHARE * rows)))
 
 
-def find_collapse(step: FloatArray, reward: FloatArray, floor: float) -> Collapse:
+def find_collapse(
+    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
+) -> Collapse:
     """Apply the stability definition to one reward series.
 
     Parameters
@@ -79,6 +84,8 @@ def find_collapse(step: FloatArray, reward: FloatArray, floor: float) -> Collaps
         Train reward, NaN where missing.
     floor : float
         Lowest possible reward, in the same units.
+    least : int
+        Rows of the trailing mean in a short series: ``EVALUATION_ROWS`` for evaluations.
 
     Returns
     -------
@@ -94,7 +101,7 @@ def find_collapse(step: FloatArray, reward: FloatArray, floor: float) -> Collaps
     kept = np.isfinite(reward)
     floor = float(tamed(floor))
     step, reward = step[kept], tamed(reward[kept]) - floor
-    window = window_rows(reward.size)
+    window = window_rows(reward.size, least)
     if reward.size < 2 * window:
         level = float(reward.mean()) + floor if reward.size else float("nan")
         return Collapse(unstable=False, onset_step=None, healthy_until=None, best=level, last=level)

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.diagnosis.card import Card, not_applicable
-from advisor.diagnosis.collapse import LOST_SHARE, find_collapse
-from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_final_fall
+from advisor.diagnosis.collapse import EVALUATION_ROWS, LOST_SHARE, WINDOW_ROWS, find_collapse
+from advisor.diagnosis.fall import (
+    SURE,
+    UNSURE,
+    Fall,
+    find_any_fall,
+    find_final_fall,
+    find_passing_fall,
+)
 from advisor.diagnosis.levels import Z95, difference, level, series_of
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
@@ -17,6 +24,9 @@ TITLE = "Collapse"
 
 TIMES = 2.0
 """Factor by which a witness must have changed across the fall."""
+
+REGAINED = 0.1
+"""Share of what was lost from which a run is said to have come back in part."""
 
 WITNESSES = ("entropy", "completion_length", "truncated_share", "gradient_norm", "kl", "policy_kl")
 
@@ -33,6 +43,11 @@ def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
     return step[kept], reward[kept]
 
 
+def rows_of_a_window(run: PilotRun) -> int:
+    """Rows of the trailing mean of a short series: fewer where each is an evaluation."""
+    return EVALUATION_ROWS if run.is_eval_only else WINDOW_ROWS
+
+
 def floor_of(run: PilotRun) -> float:
     """Lowest possible reward: as given, else 0 or the lowest one logged.
 
@@ -45,15 +60,17 @@ def floor_of(run: PilotRun) -> float:
 
 
 def has_collapsed(run: PilotRun) -> bool:
-    """Whether a run is unstable at its end, beyond what noise does."""
-    return find_final_fall(*judged_series(run), floor_of(run))[0].unstable
+    """Whether a run fell for good, or to less than half, beyond what noise does."""
+    return find_any_fall(*judged_series(run), floor_of(run), rows_of_a_window(run)).unstable
 
 
 def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
     step, reward = judged_series(run)
-    floor = floor_of(run)
-    verdict, fall = find_final_fall(step, reward, floor)
+    floor, least = floor_of(run), rows_of_a_window(run)
+    verdict, fall = find_final_fall(step, reward, floor, least)
+    passing = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
+    fall = passing or fall
     if fall is None:
         return not_applicable(
             MODE,
@@ -73,18 +90,32 @@ def collapse(run: PilotRun) -> Card:
         "threshold": LOST_SHARE,
         "source": SOURCE,
     }
+    lowest = fall.after
+    regained = verdict.last - lowest > REGAINED * (fall.before - lowest)
+    came_back = f"came back no further than {verdict.last:.3g}" if regained else "did not come back"
     if verdict.unstable:
         return Card(
             **common,
             status="FAIL",
             headline=f"The reward fell from {fall.before:.3g} to {fall.after:.3g} from step "
-            f"{fall.onset_step:.0f} on and did not come back.",
+            f"{fall.onset_step:.0f} on and {came_back}.",
             steps=(fall.onset_step, float(step[-1])),
             witnesses=witnesses(run, fall),
             change=f"Resume from a checkpoint before step {fall.onset_step:.0f} with a third of "
             f"the {setting_name(run, 'learning_rate')}; other cards say what else moved.",
         )
-    if find_collapse(step, reward, floor).unstable and fall.z >= UNSURE:
+    if passing is not None:
+        return Card(
+            **common,
+            status="WARNING",
+            headline=f"The reward fell from {fall.before:.3g} to {lowest:.3g} at step "
+            f"{fall.onset_step:.0f} and came back: another seed may not.",
+            steps=(fall.onset_step, fall.floor_step),
+            witnesses=witnesses(run, fall),
+            change=f"Lower the {setting_name(run, 'learning_rate')}: it counts as a collapse of "
+            "its setting.",
+        )
+    if find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         return Card(
             **common,
             status="WARNING",

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from advisor.diagnosis.blow_up import TIMES, Growth, find_growth
 from advisor.diagnosis.card import Card, Finding
-from advisor.diagnosis.collapse_card import floor_of, judged_series
+from advisor.diagnosis.collapse_card import floor_of, judged_series, rows_of_a_window
 from advisor.diagnosis.fall import find_final_fall
 from advisor.diagnosis.levels import Level, ends, series_of
 from advisor.diagnosis.oscillation import find_oscillation
@@ -47,7 +47,7 @@ def dynamical_instability(
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)
     step, reward = judged_series(run)
-    verdict, fall = find_final_fall(step, reward, floor_of(run))
+    verdict, fall = find_final_fall(step, reward, floor_of(run), rows_of_a_window(run))
     before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
     signs = [] if run.is_eval_only else _signs(run, before)
     logged = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]

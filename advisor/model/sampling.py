@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from advisor.diagnosis import Collapse
-from advisor.diagnosis.fall import find_final_fall
+from advisor.diagnosis.dead_start import dead_from_the_start
+from advisor.diagnosis.fall import find_any_fall
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.families import Family
@@ -157,6 +158,7 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
     given = [run.reward_floor for run in trained if run.reward_floor is not None]
     inferred = min([0.0, *(float(np.nanmin(run.reward)) for run in trained)])
     floor = given[0] if given else inferred
+    dead = dead_from_the_start(trained, floor)
     for run in trained:
         if run.id in verdicts:
             raise InputError(
@@ -166,7 +168,11 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
                 advice="Read both folders with one read_runs, or give each run another id",
             )
         # What noise can do is no collapse: it must not teach that a setting kills.
-        verdicts[run.id], _ = find_final_fall(run.step, run.reward, floor)
+        verdict = find_any_fall(run.step, run.reward, floor)
+        if run.id in dead:
+            at_once = {"unstable": True, "onset_step": float(run.step[0]), "healthy_until": 0.0}
+            verdict = verdict.model_copy(update=at_once)
+        verdicts[run.id] = verdict
     return build_cohort(
         runs,
         {name: verdict.onset_step for name, verdict in verdicts.items()},

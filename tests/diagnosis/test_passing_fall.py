@@ -1,0 +1,99 @@
+"""Falls from which the reward came back, in part or whole; few evaluations; runs dead at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.diagnosis.collapse import EVALUATION_ROWS
+from advisor.diagnosis.dead_start import dead_from_the_start
+from advisor.diagnosis.diagnose import diagnose
+from advisor.diagnosis.fall import find_any_fall, find_final_fall, find_passing_fall
+from advisor.model.sampling import cohort_of
+from advisor.testing import Plan, rising
+
+STEPS = np.arange(1.0, 201.0)
+
+
+def healthy(seed, noise=0.05):
+    """Reward that rises and stays."""
+    return rising(STEPS.size) + noise * np.random.default_rng(seed).standard_normal(STEPS.size)
+
+
+def fallen(seed, to, back):
+    """Reward that falls at row 90 and is ``back`` from row 120 on."""
+    reward = healthy(seed)
+    reward[90:120] += to - 0.8
+    reward[120:] += back - 0.8
+    return np.clip(reward, 0, 1)
+
+
+def status(run):
+    return next(card for card in diagnose(run).cards if card.mode == "collapse")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fall_with_half_of_it_regained_is_a_collapse(seed):
+    verdict, fall = find_final_fall(STEPS, fallen(seed, 0.03, 0.4), 0.0)
+    assert verdict.unstable
+    assert abs(fall.onset_step - 91) <= 2
+    assert fall.after < 0.1
+    card = status(Plan().run(fallen(seed, 0.03, 0.4)))
+    assert card.status == "FAIL"
+    assert "came back no further than 0.4" in card.headline or "than 0.3" in card.headline
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fall_from_which_the_reward_came_back_counts_and_is_told(seed):
+    reward = fallen(seed, 0.03, 0.8)
+    assert not find_final_fall(STEPS, reward, 0.0)[0].unstable
+    verdict = find_any_fall(STEPS, reward, 0.0)
+    assert verdict.unstable
+    assert verdict.healthy_until < verdict.onset_step <= 93
+    card = status(Plan().run(reward))
+    assert card.status == "WARNING"
+    assert "came back" in card.headline
+    # The fit counts it as a collapse of its setting.
+    runs = [Plan().run(reward, "fell"), Plan(1e-4).run(healthy(seed), "rose")]
+    assert cohort_of(runs).collapsed.tolist() == [True, False]
+
+
+def test_what_noise_and_shallow_dips_do_is_no_fall():
+    found = [find_passing_fall(STEPS, healthy(seed, 0.15), 0.0) for seed in range(200)]
+    assert sum(one is not None for one in found) <= 2  # 1 % of the healthy
+    shallow = [find_passing_fall(STEPS, fallen(seed, 0.5, 0.8), 0.0) for seed in range(50)]
+    assert not any(shallow)
+
+
+def test_few_evaluations_that_go_to_zero_are_a_collapse():
+    step = np.arange(0.0, 110.0, 10.0)
+    reward = np.array([0.04, 0.042, 0.038, 0.03, 0.02, 0.01, 0.004, 0, 0, 0, 0])
+    verdict, fall = find_final_fall(step, reward, 0.0, EVALUATION_ROWS)
+    assert verdict.unstable
+    assert fall.after < 0.005
+    # Negative control: evaluations that wander about their level.
+    wander = 0.04 + 0.008 * np.random.default_rng(1).standard_normal((300, 11))
+    called = [find_any_fall(step, one, 0.0, EVALUATION_ROWS).unstable for one in wander]
+    assert sum(called) <= 6
+
+
+def test_a_run_that_dies_within_the_first_updates_is_told_by_its_siblings():
+    alive = [Plan(rate).run(healthy(i), f"alive {i}") for i, rate in enumerate((1e-4, 2e-4, 3e-4))]
+    reward = np.zeros(STEPS.size)
+    reward[:2] = 0.2, 0.1
+    dead = Plan(1e-2).run(reward, "dead")
+    assert dead_from_the_start([*alive, dead], 0.0) == {"dead"}
+    cohort = cohort_of([*alive, dead])
+    assert dict(zip([run.id for run in cohort.runs], cohort.collapsed, strict=True)) == {
+        "alive 0": False,
+        "alive 1": False,
+        "alive 2": False,
+        "dead": True,
+    }
+    # Its first rows come before the first update: without any reward it began from another policy.
+    other = Plan(1e-2).run(np.zeros(STEPS.size) + 1e-3, "other")
+    assert not dead_from_the_start([*alive, other], 0.0)
+    # Another task says nothing, and one sibling is too few.
+    elsewhere = [run.with_updates(task="other") for run in alive]
+    assert not dead_from_the_start([*elsewhere, dead], 0.0)
+    assert not dead_from_the_start([alive[0], dead], 0.0)
