@@ -10,7 +10,7 @@ import numpy.typing as npt
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import Stability, stability
+from advisor.forecast.stability import Stability, stability_and_draws
 from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray, IntArray
 
@@ -32,8 +32,8 @@ class Evaluation:
     cost : Cost
         Of the run up to its last step: the end of the budget, or where the goal is reached.
     value : float
-        What is maximised: a reward, or a price or time with its sign turned; -inf where the goal is
-        out of reach.
+        What is maximised: the reward with the floor in place of it where a run is lost, or a price
+        or time with its sign turned; -inf where the goal is out of reach.
     """
 
     settings: Settings
@@ -112,10 +112,12 @@ class Evaluator:
             steps = steps if found is None else found
         draws = self.forecaster.outcome(planned, [steps])[:, 0]
         price = self.cost(planned, steps)
+        chance, lives = stability_and_draws(self.forecaster, planned, steps)
         if not reached:
             value = -np.inf
         elif self.objective.kind == "reward":
-            value = self.objective.of(draws)
+            floor = self.forecaster.outcome_bounds[0]
+            value = self.objective.of(floor + lives * (draws - floor))
         elif self.objective.kind == "cheapest":
             value = -price.paid
         else:
@@ -123,7 +125,7 @@ class Evaluator:
         return Evaluation(
             settings,
             float(draws.mean()),
-            stability(self.forecaster, planned, steps),
+            chance,
             price,
             value,
         )

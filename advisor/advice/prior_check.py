@@ -11,7 +11,12 @@ import numpy as np
 from advisor.advice.answer_fields import PriorCheck
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.findings.sensitivity import log_prior
-from advisor.forecast.stability import recalibrated, stability_draws
+from advisor.forecast.stability import (
+    line_for,
+    log_update_norm,
+    recalibrated,
+    stability_draws,
+)
 from advisor.model.compat import smoothed_weights
 
 POWERS = (0.8, 1.25)
@@ -49,24 +54,30 @@ def prior_checks(
         compared.append(chosen)
     # A price or a time does not turn on the draws: there the choice stands or falls with P.
     is_reward = evaluate.objective.kind == "reward" and evaluate.objective.quantile is None
-    rewards, stable = [], []
+    rewards, stable, norms = [], [], []
     for one in compared:
         planned, steps = evaluate.planned(one.settings), one.cost.steps
+        norms.append(log_update_norm(planned.learning_rate, forecaster.target.parameters))
         rewards.append(forecaster.outcome(planned, [steps])[:, 0])
         stable.append(stability_draws(forecaster, planned, steps))
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
     slack = indifference * (high - low) if is_reward else 0.0
-    line = forecaster.posterior.meta.priors.stability_line
+    line = line_for(forecaster.posterior.meta.priors, chosen.settings)
     fixed = np.array([one.value for one in compared])
     found = []
     for power in POWERS:
         weights, k = smoothed_weights((power - 1) * logs)
         means = np.array([float(weights @ draws) for draws in rewards])
+        worth = np.array(
+            [low + float(weights @ (p * (r - low))) for r, p in zip(rewards, stable, strict=True)]
+        )
         said = [float(weights @ draws) for draws in stable]
-        probabilities = np.array([recalibrated(one, line) for one in said])
+        probabilities = np.array(
+            [recalibrated(one, line, norm) for one, norm in zip(said, norms, strict=True)]
+        )
         is_enough = np.minimum(said, probabilities) >= level
-        values = np.where(is_enough, means if is_reward else fixed, -np.inf)
+        values = np.where(is_enough, worth if is_reward else fixed, -np.inf)
         if values[at] >= values.max() - slack > -np.inf:
             best: Evaluation | None = chosen
         else:

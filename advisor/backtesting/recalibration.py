@@ -11,7 +11,7 @@ from advisor.forecast.stability import log_odds
 from advisor.model.equations import sigmoid
 from advisor.theory.arrays import FloatArray
 
-INTERCEPT_SD, SLOPE_SD = 2.0, 0.5
+INTERCEPT_SD, SLOPE_SD, NORM_SD = 2.0, 0.5, 2.0
 """Of the prior: without data P(stable) is what was said."""
 
 LEAST_SPREAD = 0.3
@@ -26,17 +26,21 @@ class Line(NamedTuple):
     Attributes
     ----------
     intercept, slope : float
+    update_norm : float
+        On the log norm of an Adam update.
     spread : float
         Standard deviation of the intercept between groups.
     """
 
     intercept: float
     slope: float
+    update_norm: float
     spread: float
 
-    def __call__(self, said: npt.ArrayLike) -> FloatArray:
+    def __call__(self, said: npt.ArrayLike, log_norm: npt.ArrayLike = 0.0) -> FloatArray:
         """Recalibrated probabilities, of the shape of ``said``."""
-        return np.asarray(sigmoid(self.intercept + self.slope * log_odds(said)))
+        heat = self.update_norm * np.asarray(log_norm)
+        return np.asarray(sigmoid(self.intercept + heat + self.slope * log_odds(said)))
 
 
 def learn_line(
@@ -44,6 +48,7 @@ def learn_line(
     lived: npt.ArrayLike,
     group: npt.ArrayLike,
     runs: dict[str, int] | None = None,
+    log_norm: npt.ArrayLike | None = None,
 ) -> Line:
     """Learn a line whose intercept varies between groups.
 
@@ -58,6 +63,9 @@ def learn_line(
     runs : dict of str to int, optional
         Distinct trained runs of a group: its forecasts weigh as many [default: each weighs one].
 
+    log_norm : array_like of shape (forecasts,), optional
+        Log norm of an Adam update (`stability.log_update_norm`) [default: no term in it].
+
     Returns
     -------
     line : Line
@@ -69,19 +77,25 @@ def learn_line(
     weight = np.ones(came.size)
     if runs is not None:
         weight = np.array([runs[str(name)] for name in names])[place] / size[place]
-    own, mean, slope, spread = np.zeros(names.size), 0.0, 1.0, 1.0
+    columns = [odds] if log_norm is None else [odds, np.asarray(log_norm, dtype=float)]
+    design = np.column_stack(columns)
+    believed = np.array([1.0, 0.0])[: len(columns)]
+    precisions = 1 / np.array([SLOPE_SD, NORM_SD])[: len(columns)] ** 2
+    own, mean, slopes, spread = np.zeros(names.size), 0.0, believed.copy(), 1.0
     for _ in range(ROUNDS):
         for _ in range(STEPS):
-            p = sigmoid(own[place] + slope * odds)
+            p = sigmoid(own[place] + design @ slopes)
             bend = weight * p * (1 - p)
             lean = np.bincount(place, weight * (came - p)) - (own - mean) / spread**2
             own = own + lean / (np.bincount(place, bend) + 1 / spread**2)
-            p = sigmoid(own[place] + slope * odds)
+            p = sigmoid(own[place] + design @ slopes)
             bend = weight * p * (1 - p)
-            pull = float((weight * (came - p) * odds).sum()) - (slope - 1) / SLOPE_SD**2
-            slope += pull / (float((bend * odds**2).sum()) + 1 / SLOPE_SD**2)
+            pull = design.T @ (weight * (came - p)) - precisions * (slopes - believed)
+            curvature = (design * bend[:, None]).T @ design + np.diag(precisions)
+            slopes = slopes + np.linalg.solve(curvature, pull)
         variance = 1 / (np.bincount(place, bend) + 1 / spread**2)
         precision = names.size / spread**2
         mean = float(own.sum() / spread**2 / (precision + 1 / INTERCEPT_SD**2))
         spread = max(float(np.sqrt(np.mean((own - mean) ** 2 + variance))), LEAST_SPREAD)
-    return Line(mean, float(slope), spread)
+    norm = 0.0 if log_norm is None else float(slopes[1])
+    return Line(mean, float(slopes[0]), norm, spread)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.equations import MOST_HAZARD, sigmoid
-from advisor.model.priors.loader import NO_LINE, StabilityLine
+from advisor.model.priors.loader import NO_LINE, Priors, StabilityLine
 from advisor.run.settings import Settings
 from advisor.theory import stiffness_limit, temperature
 from advisor.theory.arrays import FloatArray
@@ -173,7 +173,14 @@ def log_odds(said: npt.ArrayLike) -> FloatArray:
         return np.asarray(np.clip(np.log(said) - np.log1p(-said), -LOGITS, LOGITS))
 
 
-def recalibrated(probability: float, line: StabilityLine, deviations: float = 0.0) -> float:
+def log_update_norm(learning_rate: float, parameters: float) -> float:
+    """Log of the Euclidean norm of an Adam update, each of whose entries is about the rate."""
+    return float(np.log(learning_rate) + 0.5 * np.log(parameters))
+
+
+def recalibrated(
+    probability: float, line: StabilityLine, log_norm: float, deviations: float = 0.0
+) -> float:
     """P(stable) as it was in truth where the model said so much.
 
     Parameters
@@ -182,6 +189,8 @@ def recalibrated(probability: float, line: StabilityLine, deviations: float = 0.
         What the model says.
     line : StabilityLine
         Of the preset that was fitted under.
+    log_norm : float
+        :func:`log_update_norm` of the run.
     deviations : float
         Standard deviations of the intercept between tables, to be added.
 
@@ -191,32 +200,47 @@ def recalibrated(probability: float, line: StabilityLine, deviations: float = 0.
     """
     if line == NO_LINE:
         return probability
-    intercept = line.intercept + deviations * line.spread
+    intercept = line.intercept + line.update_norm * log_norm + deviations * line.spread
     found = float(sigmoid(intercept + line.slope * log_odds(probability)))
     return min(found, probability) if line.only_lowers else found
 
 
+def line_for(priors: Priors, settings: Settings) -> StabilityLine:
+    """Line of a preset; none for an optimizer that no run behind it used."""
+    domain = priors.domain
+    known = domain is None or settings.optimizer in domain.optimizers
+    return priors.stability_line if known else NO_LINE
+
+
 def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stability:
     """P(stable) of a configuration by a horizon."""
+    return stability_and_draws(forecaster, settings, steps)[0]
+
+
+def stability_and_draws(
+    forecaster: Forecaster, settings: Settings, steps: int
+) -> tuple[Stability, FloatArray]:
+    """P(stable) of a configuration by a horizon, and that of each draw, shape (draws,)."""
     contracts, survives, calm = _parts(forecaster, settings, steps)
     joint = contracts * survives * calm
-    said, line = float(joint.mean()), forecaster.posterior.meta.priors.stability_line
-    return Stability(
-        probability=recalibrated(said, line),
-        low=recalibrated(said, line, -DEVIATIONS),
-        high=recalibrated(said, line, DEVIATIONS),
+    said, line = float(joint.mean()), line_for(forecaster.posterior.meta.priors, settings)
+    norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
+    found = Stability(
+        probability=recalibrated(said, line, norm),
+        low=recalibrated(said, line, norm, -DEVIATIONS),
+        high=recalibrated(said, line, norm, DEVIATIONS),
         by_model=said,
         refresh=float(contracts.mean()),
         tolerance=float(survives.mean()),
         fluctuation=float(calm.mean()),
         error=float(joint.std() / np.sqrt(joint.size)),
     )
+    return found, joint
 
 
 def stability_draws(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     """Probability of each draw that the run stays stable by its last step, shape (draws,)."""
-    contracts, survives, calm = _parts(forecaster, settings, steps)
-    return contracts * survives * calm
+    return stability_and_draws(forecaster, settings, steps)[1]
 
 
 def _parts(

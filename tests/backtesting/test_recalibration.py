@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 
 from advisor.backtesting.recalibration import LEAST_SPREAD, learn_line
-from advisor.forecast.stability import DEVIATIONS, log_odds, recalibrated
+from advisor.forecast.stability import (
+    DEVIATIONS,
+    line_for,
+    log_odds,
+    log_update_norm,
+    recalibrated,
+)
 from advisor.model.equations import sigmoid as expit
 from advisor.model.priors import load_priors
 from advisor.model.priors.loader import NO_LINE, StabilityLine
+from advisor.testing import Plan
+
+NORM = log_update_norm(3e-4, 1e5)
 
 
 def forecasts(intercept, slope, spread, *, groups=40, size=300, seed=0):
@@ -60,14 +69,43 @@ def test_certainty_said_is_not_certainty():
 
 
 def test_a_preset_s_line_moves_what_is_said():
-    assert recalibrated(0.3, NO_LINE) == 0.3
+    assert recalibrated(0.3, NO_LINE, NORM) == 0.3
     small = load_priors("small_models").stability_line
-    assert 0.6 < recalibrated(0.5, small) < 0.9
-    assert recalibrated(0.5, small, -DEVIATIONS) < 0.5 < recalibrated(0.5, small, DEVIATIONS)
+    assert 0.6 < recalibrated(0.5, small, NORM) < 0.9
+    assert (
+        recalibrated(0.5, small, NORM, -DEVIATIONS)
+        < 0.5
+        < recalibrated(0.5, small, NORM, DEVIATIONS)
+    )
     real = load_priors("lora").stability_line
     assert real == load_priors("full_finetuning").stability_line
-    assert recalibrated(0.999, real) < 0.985
+    assert recalibrated(0.999, real, NORM) < 0.985
     # Few runs were said to die: nothing raises a low probability.
-    assert recalibrated(0.2, real) == 0.2
+    assert recalibrated(0.2, real, NORM) == 0.2
     raising = StabilityLine(**(real.model_dump() | {"only_lowers": False}))
-    assert recalibrated(0.2, raising) > 0.5
+    assert recalibrated(0.2, raising, NORM) > 0.5
+
+
+def test_what_kills_in_absolute_units_is_found_and_moves_what_is_said():
+    said, _, group = forecasts(0.5, 0.8, 0.5)
+    rng = np.random.default_rng(3)
+    norm = 1.5 * rng.standard_normal(said.size)
+    own = dict(zip(np.unique(group), 0.5 * rng.standard_normal(40), strict=True))
+    offsets = np.array([own[name] for name in group])
+    odds = 0.5 + offsets + 0.8 * log_odds(said) - 1.2 * norm
+    lived = rng.random(said.size) < expit(odds)
+    line = learn_line(said, lived, group, log_norm=norm)
+    assert line.update_norm == pytest.approx(-1.2, abs=0.1)
+    assert line.slope == pytest.approx(0.8, abs=0.05)
+    # Negative control: a norm that tells nothing gets next to no weight.
+    shuffled = learn_line(said, lived, group, log_norm=rng.permutation(norm))
+    assert abs(shuffled.update_norm) < 0.05
+    assert line(0.5, 2.0) < line(0.5, 0.0) < line(0.5, -2.0)
+
+
+def test_a_line_of_adamw_says_nothing_of_another_optimizer():
+    small = load_priors("small_models")
+    settings = Plan().completed
+    assert line_for(small, settings) == small.stability_line
+    other = settings.model_copy(update={"optimizer": "sgd"})
+    assert line_for(small, other) == NO_LINE

@@ -57,6 +57,9 @@ class StabilityLine(_Entry):
         Standard deviation of the intercept between tables or repositories.
     groups, runs : int
         Distinct tables or repositories, and distinct trained runs, behind it.
+    update_norm : float
+        Log-odds per e-fold of the norm of an Adam update, learning rate times the square root of
+        the model's parameters: what kills a run in absolute units, which no pilot need have shown.
     only_lowers : bool
         Whether it counts only where it says less than the model: where few runs were said to die,
         nothing tells that low probabilities are too low.
@@ -67,6 +70,7 @@ class StabilityLine(_Entry):
     spread: Annotated[float, Field(ge=0)]
     groups: int
     runs: int
+    update_norm: float = 0.0
     only_lowers: bool = False
 
 

@@ -15,7 +15,7 @@ from advisor.advice.wording import SUPPORT
 from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import FINAL_POINTS, FINAL_SHARE, LEAST_CHANCE, MOST_CHANCE
-from advisor.forecast.stability import LOGITS, SPREADS
+from advisor.forecast.stability import LOGITS, SPREADS, line_for
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS
 from advisor.model.parameters import LAWS
@@ -69,7 +69,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
     forecaster = page_forecaster(posterior, recommendation)
     base, meta = recommendation.settings, posterior.meta
     columns = draw_columns(forecaster, base)
-    line = meta.priors.stability_line
+    line = line_for(meta.priors, base)
     choices = _choices(recommendation)
     return {
         "draws": len(next(iter(columns.values()))),
@@ -108,7 +108,11 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             "chanceEnds": (LEAST_CHANCE, MOST_CHANCE),
             "supported": SUPPORT * meta.longest,
         },
-        "line": None if line == NO_LINE else [line.intercept, line.slope, line.only_lowers],
+        "line": (
+            None
+            if line == NO_LINE
+            else [line.intercept, line.slope, line.update_norm, line.only_lowers]
+        ),
         "choices": choices,
         "advised": {
             "steps": recommendation.steps,

@@ -253,11 +253,12 @@ const Forecast = (() => {
   }
 
   // P(stable) as it was in truth where the model said so much (`advisor.forecast.stability`).
-  function recalibrated(model, said) {
+  function recalibrated(model, said, learningRate) {
     if (model.line === null) return said;
-    const [intercept, slope, onlyLowers] = model.line, most = model.constants.logits;
+    const [intercept, slope, updateNorm, onlyLowers] = model.line, most = model.constants.logits;
     const odds = clip(Math.log(said) - Math.log1p(-said), [-most, most]);
-    const found = 1 / (1 + Math.exp(-intercept - slope * odds));
+    const norm = Math.log(learningRate) + 0.5 * Math.log(model.parameters);
+    const found = 1 / (1 + Math.exp(-intercept - updateNorm * norm - slope * odds));
     return onlyLowers ? Math.min(found, said) : found;
   }
 
@@ -295,6 +296,7 @@ const Forecast = (() => {
     const n = model.draws, mean = joint / n;
     const tail = (1 - model.constants.interval) / 2;
     const end = summary(rewards), lasts = summary(ends);
+    const stable = recalibrated(model, mean, settings.learning_rate);
     const curve = times.map((time) => {
       const polynomial = polynomials[asked.indexOf(time)];
       const curve = all.map((run, i) => outcome(model, scaledReward(model, run, polynomial, i), i));
@@ -306,8 +308,8 @@ const Forecast = (() => {
       reward: end.mean,
       rewardLow: quantile(lasts.sorted, tail),
       rewardHigh: quantile(lasts.sorted, 1 - tail),
-      stable: recalibrated(model, mean),
-      least: Math.min(mean, recalibrated(model, mean)),
+      stable,
+      least: Math.min(mean, stable),
       refresh: refresh / n,
       tolerance: tolerance / n,
       fluctuation: calm / n,

@@ -1,0 +1,421 @@
+"""What advice is worth when pilots and the full run are paid out of one purse.
+
+    python case_studies/economics/run.py TABLE.jsonl[.gz]... [--out economics.json] [--records FILE]
+
+Every method gets the same completions for all that it trains. What pilots cost, the full run is
+shorter by; regret is against the best run of the table had all of the purse gone into it. Tables
+hold runs that were really trained: a pilot is the beginning of one, a full run its first part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "replay"), str(HERE.parent)]
+
+import numpy as np  # noqa: E402
+import optuna  # noqa: E402
+from advise import fit_runs  # noqa: E402
+from manifest import manifest  # noqa: E402
+from methods import RECIPES, distance, nearest, score  # noqa: E402
+from tables import World, read_worlds  # noqa: E402
+
+import advisor  # noqa: E402
+from advisor.advice.pilot_plan import plan  # noqa: E402
+from advisor.diagnosis import find_collapse  # noqa: E402
+from advisor.forecast.forecaster import Target  # noqa: E402
+from advisor.model.cohort import build_cohort  # noqa: E402
+from advisor.model.presets import preset_for  # noqa: E402
+from advisor.model.prior_posterior import prior_posterior  # noqa: E402
+from advisor.model.priors import load_priors  # noqa: E402
+from advisor.run.settings import Settings  # noqa: E402
+
+COUNTS = (1, 2, 3, 5, 8)
+SHARE = 0.2
+"""Of the purse that pilots may cost."""
+
+GROUP = 32
+"""Group size at which the purse pays for the whole length of a table's runs, and for no pilot."""
+
+LEAST_STEPS = 3
+"""Steps that a pilot must have."""
+
+AVERAGED = 10
+LEVEL = 0.9
+LADDER = 10**0.5
+"""Ratio of neighbouring learning rates of pilots, unless the plan says another."""
+
+
+class Purse(NamedTuple):
+    """A world, and what there is to spend in it, in completions."""
+
+    world: World
+    total: float
+
+    def price(self, index: int) -> float:
+        """Completions of a step of a run."""
+        settings = self.world.runs[index].hyperparameters
+        return float(settings.prompts_per_step * settings.group_size)
+
+    def steps(self, index: int, left: float) -> int:
+        """Steps that what is left pays for."""
+        return int(min(self.world.steps, left / self.price(index)))
+
+    def outcome(self, index: int, left: float) -> tuple[float, bool]:
+        """Mean train reward of the last steps of a full run, and whether it had collapsed."""
+        steps = max(AVERAGED, self.steps(index, left))
+        reward = np.array(self.world.rows[index]["reward"][:steps])
+        fell = find_collapse(np.arange(1.0, reward.size + 1), reward, 0.0).onset_step is not None
+        return float(reward[-AVERAGED:].mean()), fell
+
+    def best(self) -> float:
+        """Outcome of who knows everything and pays for no pilot."""
+        return max(self.outcome(index, self.total)[0] for index in range(len(self.world.runs)))
+
+
+class Pilots(NamedTuple):
+    """Runs that are tried, how long each, and what they cost together."""
+
+    runs: tuple[int, ...]
+    steps: tuple[int, ...]
+    cost: float
+
+
+def launched(purse: Purse, others: Sequence[Purse]) -> int:
+    """Run that would be launched without any pilot: the best constant recipe of other worlds."""
+    recipes = {
+        (s.learning_rate, s.group_size, s.refresh_interval)
+        for other in others
+        for s in (run.hyperparameters for run in other.world.runs)
+    }
+    worth = {}
+    for recipe in sorted(recipes):
+        ends = [
+            other.outcome(nearest(other.world, _all(other), *recipe), other.total)[0]
+            for other in others
+        ]
+        worth[recipe] = float(np.mean(ends))
+    return nearest(purse.world, _all(purse), *max(worth, key=lambda r: worth[r]))
+
+
+def ladder(purse: Purse, base: int, count: int, rng: np.random.Generator) -> Pilots:
+    """So many pilots round the rate that would be launched, at its group size and refresh."""
+    settings = purse.world.runs[base].hyperparameters
+    rates = [
+        float(settings.learning_rate * LADDER ** (at - (count - 1) / 2)) for at in range(count)
+    ]
+    return _taken(purse, rates, settings, SHARE * purse.total / count)
+
+
+def planned(purse: Purse, base: int) -> Pilots:
+    """Pilots that `advisor plan` names, or none where it says: run."""
+    settings = purse.world.settings(base)
+    steps = purse.steps(base, purse.total)
+    target = purse.world.target
+    found = plan(settings, steps, Target("task", target.model, target.parameters), share=SHARE)
+    if found.kind == "run":
+        return Pilots((), (), 0.0)
+    rates = [one.settings.learning_rate for one in found.pilots]
+    price = settings.prompts_per_step * settings.group_size
+    return _taken(purse, rates, settings, float(found.pilots[0].steps * price))
+
+
+def at_random(purse: Purse, count: int, rng: np.random.Generator) -> Pilots:
+    """So many runs of the table, drawn without replacement."""
+    runs = rng.choice(len(purse.world.runs), count, replace=False).tolist()
+    return _paid(purse, runs, SHARE * purse.total / count)
+
+
+def _taken(purse: Purse, rates: Sequence[float], like: Any, each: float) -> Pilots:
+    """Untried runs nearest to such rates at the group size and refresh of the run ``like``."""
+    untried, runs = _all(purse), []
+    for rate in rates:
+        found = min(
+            untried,
+            key=lambda i: distance(purse.world, i, rate, like.group_size, like.refresh_interval),
+        )
+        untried.remove(found)
+        runs.append(found)
+    return _paid(purse, runs, each)
+
+
+def _paid(purse: Purse, runs: Sequence[int], each: float) -> Pilots:
+    """Pilots of as many steps as ``each`` completions pay for."""
+    steps = [max(LEAST_STEPS, purse.steps(index, each)) for index in runs]
+    cost = sum(n * purse.price(index) for n, index in zip(steps, runs, strict=True))
+    return Pilots(tuple(runs), tuple(steps), float(cost))
+
+
+def _all(purse: Purse) -> list[int]:
+    return list(range(len(purse.world.runs)))
+
+
+def advised(purse: Purse, pilots: Pilots, seed: int) -> tuple[int, float | None]:
+    """Run that the advisor names for what is left, and its P(stable)."""
+    world, left = purse.world, purse.total - pilots.cost
+    offered: dict[tuple[object, ...], tuple[int, Settings]] = {}
+    for index in _all(purse):
+        settings = world.settings(index)
+        offered.setdefault(_place(settings), (index, settings))
+    choices = [settings for _, settings in offered.values()]
+    runs = [
+        world.pilot(index, steps) for index, steps in zip(pilots.runs, pilots.steps, strict=True)
+    ]
+    posterior = fit_runs(runs, None, seed) if len(runs) > 1 else "too few"
+    if isinstance(posterior, str):
+        # Nothing to fit: what the preset knows before any log.
+        none = {run.id: None for run in world.runs}
+        preset = load_priors(preset_for(world.runs)[0])
+        posterior = prior_posterior(build_cohort(world.runs, none, none), preset, seed=seed)
+    found = advisor.advise(
+        posterior,
+        task=world.target.task,
+        model=world.target.model,
+        parameters=world.target.parameters,
+        completions=left,
+        level=LEVEL,
+        choose_from=choices,
+        indifference=0.0,
+        weigh_pilots=False,
+        trials=len(choices),
+        seed=0,
+    )
+    return offered[_place(found.settings)][0], found.stability.probability
+
+
+def _place(settings: Any) -> tuple[object, ...]:
+    names = ("learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh")
+    return tuple(getattr(settings, name) for name in names)
+
+
+def searched(purse: Purse, count: int, sampler: str, seed: int) -> tuple[int, float]:
+    """Best pilot of an Optuna sampler that pays out of the same purse, and what it spent."""
+    world = purse.world
+    settings = [run.hyperparameters for run in world.runs]
+    rates = sorted({s.learning_rate for s in settings})
+    groups = sorted({s.group_size for s in settings})
+    intervals = sorted({s.refresh_interval for s in settings})
+    make = {
+        "tpe": lambda: optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(1, count // 2)),
+        "gp": lambda: optuna.samplers.GPSampler(seed=seed, n_startup_trials=max(1, count // 2)),
+    }
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize", sampler=make[sampler]())
+    untried, best, spent = _all(purse), (-np.inf, 0), 0.0
+    for _ in range(count):
+        trial = study.ask()
+        index = nearest(
+            world,
+            untried,
+            rates[trial.suggest_int("rate", 0, len(rates) - 1)],
+            groups[trial.suggest_int("group", 0, len(groups) - 1)],
+            intervals[trial.suggest_int("interval", 0, len(intervals) - 1)],
+        )
+        untried.remove(index)
+        pilots = _paid(purse, [index], SHARE * purse.total / count)
+        spent += pilots.cost
+        found = score(world, index, pilots.steps[0])
+        study.tell(trial, found)
+        best = max(best, (found, index))
+    return best[1], spent
+
+
+def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, float]:
+    """Successive halving from twice as many runs: the better half goes on for twice as long."""
+    first = min(2 * count, len(purse.world.runs))
+    alive = rng.permutation(_all(purse))[:first].tolist()
+    rungs = max(1, int(np.ceil(np.log2(first))))
+    each = SHARE * purse.total / rungs
+    spent, done = 0.0, dict.fromkeys(alive, 0)
+    for _ in range(rungs):
+        for index in alive:
+            steps = max(LEAST_STEPS, purse.steps(index, each / len(alive)))
+            if spent + steps * purse.price(index) > 1.1 * SHARE * purse.total:
+                continue
+            spent += steps * purse.price(index)
+            done[index] = min(done[index] + steps, purse.world.steps)
+        alive.sort(key=lambda index: -score(purse.world, index, done[index]))
+        alive = alive[: max(1, len(alive) // 2)]
+    return alive[0], spent
+
+
+def best_of(purse: Purse, pilots: Pilots) -> int:
+    """Pilot with the highest reward at its end."""
+    scores = [
+        score(purse.world, i, steps) for i, steps in zip(pilots.runs, pilots.steps, strict=True)
+    ]
+    return pilots.runs[int(np.argmax(scores))]
+
+
+def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
+    """Every method in one world, for one draw of chance."""
+    purses, number, repeat, with_gp = task
+    warnings.simplefilter("ignore")
+    purse = purses[number]
+    # A world on the same task, of another size or start, would give the constant away.
+    others = [p for p in purses if p.world.target.task != purse.world.target.task]
+    rng = np.random.default_rng([number, repeat])
+    base, best, records = launched(purse, others), purse.best(), []
+
+    def record(
+        method: str, count: int, index: int, spent: float, said: float | None = None
+    ) -> None:
+        reward, fell = purse.outcome(index, purse.total - spent)
+        records.append(
+            {
+                "world": purse.world.name,
+                "task": purse.world.target.task,
+                "repeat": repeat,
+                "method": method,
+                "pilots": count,
+                "spent": spent / purse.total,
+                "run": index,
+                "reward": reward,
+                "regret": best - reward,
+                "collapsed": fell,
+                "p_stable": said,
+            }
+        )
+
+    none = Pilots((), (), 0.0)
+    record("best constant of other worlds", 0, base, 0.0)
+    for name, recipe in RECIPES.items():
+        record(name, 0, nearest(purse.world, _all(purse), *recipe), 0.0)
+    index, said = advised(purse, none, repeat)
+    record("advisor", 0, index, 0.0, said)
+    own = planned(purse, base)
+    index, said = advised(purse, own, repeat)
+    record("advisor, its own plan", len(own.runs), index, own.cost, said)
+    for count in COUNTS:
+        pilots = ladder(purse, base, count, rng)
+        index, said = advised(purse, pilots, repeat)
+        record("advisor", count, index, pilots.cost, said)
+        record("best of the ladder", count, best_of(purse, pilots), pilots.cost)
+        pilots = at_random(purse, count, rng)
+        record("best of random pilots", count, best_of(purse, pilots), pilots.cost)
+        if count > 1:
+            for sampler in ("tpe", "gp") if with_gp else ("tpe",):
+                index, spent = searched(purse, count, sampler, repeat)
+                record(f"Optuna {sampler.upper()}", count, index, spent)
+            index, spent = halved(purse, count, rng)
+            record("successive halving", count, index, spent)
+    return records
+
+
+def main() -> None:
+    """Read, replay, sum up."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--gp", action="store_true", help="also Optuna's GP; needs PyTorch")
+    parser.add_argument("--records", type=Path, help="JSON lines, continued where they exist")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    purses = [Purse(world, _total(world)) for world in read_all(given.tables)]
+    done: list[dict[str, Any]] = []
+    if given.records is not None and given.records.exists():
+        done = [json.loads(line) for line in given.records.read_text("utf-8").splitlines()]
+    known = {(one["world"], one["repeat"]) for one in done}
+    tasks = [
+        (purses, number, repeat, given.gp)
+        for repeat in range(given.repeats)
+        for number in range(len(purses))
+        if (purses[number].world.name, repeat) not in known
+    ]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for found in pool.map(study, tasks):
+            done += found
+            print(found[0]["world"], len(done), file=sys.stderr, flush=True)
+            if given.records is not None:
+                with given.records.open("a", encoding="utf-8") as file:
+                    file.write("".join(json.dumps(one) + "\n" for one in found))
+    told = summary(done)
+    told["manifest"] = manifest(Path(__file__), seeds=given.repeats, checks={}, inputs=given.tables)
+    text = json.dumps(told, indent=1)
+    if given.out is not None:
+        given.out.write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+def read_all(paths: Sequence[Path]) -> list[World]:
+    """Worlds of tables, packed or not, whose runs share their prompts per step."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain = []
+        for path in paths:
+            text = path.read_bytes()
+            at = Path(folder) / path.name.removesuffix(".gz")
+            at.write_bytes(gzip.decompress(text) if path.suffix == ".gz" else text)
+            plain.append(at)
+        worlds = read_worlds(plain)
+    return [
+        world
+        for world in worlds
+        if len({run.hyperparameters.prompts_per_step for run in world.runs}) == 1
+    ]
+
+
+def _total(world: World) -> float:
+    return float(world.steps * world.settings(0).prompts_per_step * GROUP)
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Regret by method and number of pilots; a world counts once, whatever its repeats."""
+    worlds = sorted({one["world"] for one in records})
+    told: dict[str, Any] = {"worlds": len(worlds), "methods": {}}
+    for method in dict.fromkeys(one["method"] for one in records):
+        own = [one for one in records if one["method"] == method]
+        counts = (
+            [None] if method == "advisor, its own plan" else sorted({one["pilots"] for one in own})
+        )
+        for count in counts:
+            part = [one for one in own if count is None or one["pilots"] == count]
+            by_world = [
+                float(np.mean([one["regret"] for one in part if one["world"] == world]))
+                for world in worlds
+                if any(one["world"] == world for one in part)
+            ]
+            key = method if count is None else f"{method}, {count} pilots"
+            told["methods"][key] = {
+                "regret_mean": round(float(np.mean(by_world)), 4),
+                "regret_p90": round(float(np.quantile(by_world, 0.9)), 4),
+                "spent": round(float(np.mean([one["spent"] for one in part])), 3),
+                "collapsed": sum(one["collapsed"] for one in part),
+                "distinct_runs": len({(one["world"], one["run"]) for one in part}),
+                "pieces": len(part),
+                "worlds": len(by_world),
+            }
+    told["guard"] = guard(records)
+    return told
+
+
+def guard(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Share of advised deaths where at least ``LEVEL`` was said, by distinct runs and worlds."""
+    own = [
+        one
+        for one in records
+        if one["method"].startswith("advisor") and (one["p_stable"] or 0.0) >= LEVEL
+    ]
+    distinct = {(one["world"], one["run"]): one["collapsed"] for one in own}
+    return {
+        "pieces": len(own),
+        "distinct_runs": len(distinct),
+        "worlds": len({world for world, _ in distinct}),
+        "pieces_that_died": sum(one["collapsed"] for one in own),
+        "distinct_runs_that_died": sum(distinct.values()),
+    }
+
+
+if __name__ == "__main__":
+    main()
