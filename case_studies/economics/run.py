@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +34,8 @@ from tables import World, read_worlds  # noqa: E402
 import advisor  # noqa: E402
 from advisor.advice.pilot_plan import plan  # noqa: E402
 from advisor.diagnosis import find_collapse  # noqa: E402
-from advisor.forecast.forecaster import Target  # noqa: E402
+from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
+from advisor.forecast.stability import stability  # noqa: E402
 from advisor.model.cohort import build_cohort  # noqa: E402
 from advisor.model.presets import preset_for  # noqa: E402
 from advisor.model.prior_posterior import prior_posterior  # noqa: E402
@@ -161,8 +162,16 @@ def _all(purse: Purse) -> list[int]:
     return list(range(len(purse.world.runs)))
 
 
-def advised(purse: Purse, pilots: Pilots, seed: int) -> tuple[int, float | None]:
-    """Run that the advisor names for what is left, and its P(stable)."""
+class Advice(NamedTuple):
+    """Run that is named, its P(stable), and by the model's word that of every run not piloted."""
+
+    run: int
+    p_stable: float
+    said: dict[int, float]
+
+
+def advised(purse: Purse, pilots: Pilots, seed: int) -> Advice:
+    """Ask the advisor for a run for what is left."""
     world, left = purse.world, purse.total - pilots.cost
     offered: dict[tuple[object, ...], tuple[int, Settings]] = {}
     for index in _all(purse):
@@ -191,7 +200,13 @@ def advised(purse: Purse, pilots: Pilots, seed: int) -> tuple[int, float | None]
         trials=len(choices),
         seed=0,
     )
-    return offered[_place(found.settings)][0], found.stability.probability
+    forecaster = Forecaster(posterior, found.target)
+    said = {
+        index: stability(forecaster, settings, max(1, purse.steps(index, left))).by_model
+        for index, settings in offered.values()
+        if index not in pilots.runs
+    }
+    return Advice(offered[_place(found.settings)][0], found.stability.probability, said)
 
 
 def _place(settings: Any) -> tuple[object, ...]:
@@ -269,7 +284,12 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
     base, best, records = launched(purse, others), purse.best(), []
 
     def record(
-        method: str, count: int, index: int, spent: float, said: float | None = None
+        method: str,
+        count: int,
+        index: int,
+        spent: float,
+        said: float | None = None,
+        every: Mapping[int, float] | None = None,
     ) -> None:
         reward, fell = purse.outcome(index, purse.total - spent)
         records.append(
@@ -285,22 +305,23 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
                 "regret": best - reward,
                 "collapsed": fell,
                 "p_stable": said,
+                "said": None if every is None else {str(i): round(p, 4) for i, p in every.items()},
             }
         )
+
+    def ask(method: str, pilots: Pilots) -> None:
+        found = advised(purse, pilots, repeat)
+        record(method, len(pilots.runs), found.run, pilots.cost, found.p_stable, found.said)
 
     none = Pilots((), (), 0.0)
     record("best constant of other worlds", 0, base, 0.0)
     for name, recipe in RECIPES.items():
         record(name, 0, nearest(purse.world, _all(purse), *recipe), 0.0)
-    index, said = advised(purse, none, repeat)
-    record("advisor", 0, index, 0.0, said)
-    own = planned(purse, base)
-    index, said = advised(purse, own, repeat)
-    record("advisor, its own plan", len(own.runs), index, own.cost, said)
+    ask("advisor", none)
+    ask("advisor, its own plan", planned(purse, base))
     for count in COUNTS:
         pilots = ladder(purse, base, count, rng)
-        index, said = advised(purse, pilots, repeat)
-        record("advisor", count, index, pilots.cost, said)
+        ask("advisor", pilots)
         record("best of the ladder", count, best_of(purse, pilots), pilots.cost)
         pilots = at_random(purse, count, rng)
         record("best of random pilots", count, best_of(purse, pilots), pilots.cost)

@@ -13,7 +13,7 @@ from advisor.advice.evaluate import curve_steps
 from advisor.advice.scenario import base_settings
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import stability
+from advisor.forecast.stability import stability, stability_draws
 from advisor.testing import (
     made_up_posterior,
 )
@@ -210,7 +210,12 @@ def bold_and_narrow(width):
     """
     loss = np.random.default_rng(3).normal(0.0, width, (2, 200))
     posterior = made_up_posterior(
-        moved={"plateau_loss.level": -2.2, "hazard.level": -20.0, "log_run_plateau_spread": -3.0},
+        moved={
+            "plateau_loss.level": -2.2,
+            "hazard.level": -20.0,
+            "log_run_plateau_spread": -3.0,
+            "log_misfit": -7.0,  # no fluctuation loses a run, so that the rewards alone decide
+        },
         width=0.02,
     )
     uncertain = with_draws(posterior, plateau_loss__learning_rate=loss)
@@ -325,4 +330,7 @@ def test_held_out_reward_is_what_counts_where_it_was_logged(posterior):
     assert forecaster.reward(found.settings, [STEPS]).mean() != pytest.approx(
         draws.mean(), abs=0.01
     )
-    assert again(decision(evaluated)[0])(found.settings).value == pytest.approx(draws.mean())
+    floor = forecaster.outcome_bounds[0]
+    worth = floor + stability_draws(forecaster, found.settings, STEPS) * (draws - floor)
+    assert worth.mean() < draws.mean()
+    assert again(decision(evaluated)[0])(found.settings).value == pytest.approx(worth.mean())
