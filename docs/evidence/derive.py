@@ -328,7 +328,12 @@ def _size_transfer(studies: Path) -> Named:
     """Advice for models larger than any that was piloted."""
     out: Named = {}
     for short, file in (("size", "size_transfer.json"), ("held", "held_out.json")):
-        rows = _read(studies / "size_transfer" / file)["by_pilots_and_target"]
+        found = _read(studies / "size_transfer" / file)
+        rows, behind = found["by_pilots_and_target"], found["counted"]
+        out[f"{short}.runs"], out[f"{short}.worlds"] = str(behind["runs"]), str(behind["worlds"])
+        out[f"{short}.failed_runs"] = str(behind["failed_runs"])
+        out[f"{short}.warned_chance"] = _two(behind["chance_of_warned"])
+        out[f"{short}.refute"] = str(behind["collapses_that_refute"])
         for row in rows:
             name = f"{short}.{row['pilots'].replace('+', '_')}.{row['target']}"
             out[f"{name}.regret"] = _three(row["regret_mean"])
