@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.advice.candidates import RATE_REACH, largest_surviving_rate
+from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 
@@ -36,6 +37,9 @@ def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
             f"start and tolerance are extrapolated from {posterior.sizes} model size"
             f"{'s' if posterior.sizes > 1 else ''}."
         )
+    misfit = misfit_caution(posterior)
+    if misfit:
+        out.append(misfit)
     if any(not run.settings.importance_ratio for run in meta.runs):
         out.append("Some pilots ran without an importance ratio; all of their staleness counts.")
     if any(run.settings.optimizer == "sgd" for run in meta.runs):

@@ -6,6 +6,7 @@ import numpy as np
 
 from advisor.findings.design import SIZE, design_check
 from advisor.findings.gates import gate
+from advisor.findings.run_fit import misfit_caution
 from advisor.findings.sensitivity import SENSITIVE, deciding_numbers, prior_sensitivity
 from advisor.forecast.interval import interval_of
 from advisor.model.equations import shifted_share
@@ -35,6 +36,7 @@ def describe(posterior: Posterior) -> str:
         [
             _opening(posterior),
             *(f"  {group.text}" for group in gate(posterior)),
+            *filter(None, [misfit_caution(posterior)]),
             *_families(posterior),
             *_evaluations(posterior),
             _luck(posterior),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bandit import make_cohort
-from one_simulation import PRESET, formulas
-from rank_study import PROCESSES, read_header, read_simulations
+from one_simulation import PRESET
+from simulation_lines import made_under, read_header, read_records, run_missing
 
 from advisor.backtesting import backtest
 from advisor.backtesting.scores import INTERVALS, QUANTILES
@@ -34,7 +32,7 @@ DOUBTER = NormalPrior(
 """Prior of the exponent: that of the preset is centred at the truth already."""
 
 
-def forecast_cohort(number: int) -> dict[str, Any]:
+def forecast_cohort(_: str, number: int) -> dict[str, Any]:
     """Forecast one cohort's runs, and fit its exponent under a prior that doubts it."""
     runs = make_cohort(number)
     found = backtest(runs, seen=SEEN, priors=PRESET)
@@ -66,34 +64,14 @@ def forecast_cohort(number: int) -> dict[str, Any]:
 
 def run_cohorts(wanted: int, folder: Path) -> None:
     """Run the cohorts that are missing; each is a line that stays."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "bandits.jsonl"
-    done = {record["number"] for record in read_simulations(path)} if path.exists() else set()
-    missing = [number for number in range(wanted) if number not in done]
-    with ProcessPoolExecutor(PROCESSES) as pool, path.open("a") as stream:
-        if stream.tell() == 0:
-            header = {"study": "bandits", "formulas": formulas(), "preset": PRESET}
-            stream.write(json.dumps(header) + "\n")
-        waiting = [pool.submit(forecast_cohort, number) for number in missing]
-        for count, future in enumerate(as_completed(waiting), start=1):
-            stream.write(json.dumps(_rounded(future.result()), separators=(",", ":")) + "\n")
-            stream.flush()
-            print(f"bandits: {count} of {len(missing)} cohorts done", flush=True)
-
-
-def _rounded(value: Any) -> Any:
-    """To five digits, which is finer than any Monte Carlo error here."""
-    if isinstance(value, float):
-        return round(value, 5)
-    if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    return [_rounded(part) for part in value] if isinstance(value, (list, tuple)) else value
+    header = made_under("bandits", PRESET)
+    run_missing(folder / "bandits.jsonl", header, forecast_cohort, range(wanted))
 
 
 def summary(path: Path) -> dict[str, Any]:
     """Scores of the forecasts and of the exponent; cohorts that failed count as failed."""
     header = read_header(path)
-    records = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    records = read_records(path)
     exponents = [record["exponent"] for record in records if record["exponent"]]
     prior = getattr(load_priors(PRESET), EXPONENT)
     return {

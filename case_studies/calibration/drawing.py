@@ -11,8 +11,9 @@ import numpy as np
 from bandit_study import METHODS
 from matplotlib.figure import Figure
 from one_simulation import DRAWS
-from rank_study import LEVEL, read_header
+from rank_study import LEVEL
 from ranks import difference, uniform_band
+from simulation_lines import read_header
 
 from advisor.backtesting.scores import QUANTILES
 

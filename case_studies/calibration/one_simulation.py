@@ -14,7 +14,6 @@ from advisor.model import compat as _compat
 from advisor.model.cohort import Cohort
 from advisor.model.families import FAMILIES, Family
 from advisor.model.fast.density import density_of, draw_of
-from advisor.model.fast.machine_code import cache_folder
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.fast.tables import data_of, shape_of, shapes_of
 from advisor.model.priors import Priors, load_priors
@@ -37,9 +36,11 @@ STUDIES: dict[str, tuple[str, Wrong]] = {
 """What is simulated: the family that is fitted, and what the simulator does otherwise."""
 
 
-def formulas() -> str:
-    """Digest of the sources that decide the density: ranks of another model are not mixed in."""
-    return cache_folder().name
+def ranked_names(study: str) -> list[str]:
+    """What is ranked, in the order of the ranks."""
+    family, priors = FAMILIES[STUDIES[study][0]], load_priors(PRESET)
+    parameters = draw_prior(design(), priors, family, np.random.default_rng(0))
+    return list(quantities(design(), parameters, priors, family))
 
 
 def simulate_and_rank(study: str, number: int) -> dict[str, Any]:

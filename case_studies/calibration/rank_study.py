@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from one_simulation import DRAWS, PRESET, formulas, simulate_and_rank
+from one_simulation import DRAWS, PRESET, ranked_names, simulate_and_rank
 from ranks import coverage, difference, uniform_band
+from simulation_lines import Record, made_under, read_header, read_records, run_missing
 
-PROCESSES = 2
 LEVEL = 0.05
 """Of every test: of one quantity, and by Bonferroni of all quantities of a study together."""
 
@@ -29,52 +27,14 @@ def run_simulations(study: str, wanted: int, folder: Path) -> None:
     folder : Path
         Of the lines; ``<study>.jsonl``.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{study}.jsonl"
-    done = {record["number"] for record in read_simulations(path)} if path.exists() else set()
-    missing = [number for number in range(wanted) if number not in done]
-    if not missing:
-        return
-    with ProcessPoolExecutor(PROCESSES) as pool, path.open("a") as stream:
-        waiting = [pool.submit(simulate_and_rank, study, number) for number in missing]
-        for count, future in enumerate(as_completed(waiting), start=1):
-            record = future.result()
-            if stream.tell() == 0:
-                header = {
-                    "study": study,
-                    "formulas": formulas(),
-                    "preset": PRESET,
-                    "quantities": list(record["ranks"]),
-                }
-                stream.write(json.dumps(header) + "\n")
-            record["ranks"] = list(record["ranks"].values())
-            stream.write(json.dumps(record, separators=(",", ":")) + "\n")
-            stream.flush()
-            if count % 10 == 0 or count == len(missing):
-                print(f"{study}: {count} of {len(missing)} done", flush=True)
+    header = made_under(study, PRESET) | {"quantities": ranked_names(study)}
+    run_missing(folder / f"{study}.jsonl", header, _listed, range(wanted))
 
 
-def read_header(path: Path) -> dict[str, Any]:
-    """First line of a study's file: the model it belongs to, and what was ranked."""
-    with path.open() as stream:
-        return dict(json.loads(stream.readline()))
-
-
-def read_simulations(path: Path) -> list[dict[str, Any]]:
-    """All simulations of a study.
-
-    Raises
-    ------
-    SystemExit
-        They are of another model than the one installed.
-    """
-    found = read_header(path)["formulas"]
-    if found != formulas():
-        raise SystemExit(
-            f"{path} holds ranks under formulas {found}, but those installed are {formulas()}: "
-            "delete the file to simulate afresh"
-        )
-    return [json.loads(line) for line in path.read_text().splitlines()[1:]]
+def _listed(study: str, number: int) -> Record:
+    """A simulation with its ranks in the order of the header's quantities."""
+    record = simulate_and_rank(study, number)
+    return record | {"ranks": list(record["ranks"].values())}
 
 
 def summary(path: Path) -> dict[str, Any]:
@@ -87,10 +47,7 @@ def summary(path: Path) -> dict[str, Any]:
         ranks; of the study the smallest such probability times the number of quantities.
     """
     header = read_header(path)
-    records = sorted(
-        (json.loads(line) for line in path.read_text().splitlines()[1:]),
-        key=lambda record: record["number"],
-    )
+    records = read_records(path)
     ranks = np.array([record["ranks"] for record in records]).T
     band = uniform_band(len(records), DRAWS)
     names = header["quantities"]

@@ -4,6 +4,7 @@
     python case_studies/calibration/run.py ranks --study hill --simulations 100
     python case_studies/calibration/run.py bandits             # fifteen minutes
     python case_studies/calibration/run.py shipped             # an hour
+    python case_studies/calibration/run.py misspecified        # an hour
     python case_studies/calibration/run.py ranks --quick       # 20 simulations, into --out
 
 Simulations that are done are kept as lines in `simulations/`, so a command can be interrupted.
@@ -26,7 +27,8 @@ SIMULATIONS = 300
 CONTROLS = 100
 QUICK = 20
 COHORTS = 40
-SHIPPED = 150
+SHIPPED = 40
+MISSPECIFIED = 40
 
 
 def ranks(arguments: argparse.Namespace, out: Path) -> None:
@@ -55,11 +57,32 @@ def ranks(arguments: argparse.Namespace, out: Path) -> None:
 
 def shipped(arguments: argparse.Namespace, out: Path) -> None:
     """Study 3."""
-    from shipped import CONTROL, PRESETS, run_shipped
+    from shipped import STUDIES, run_shipped
 
     wanted = arguments.simulations or (4 if arguments.quick else SHIPPED)
-    told = run_shipped(arguments.study or (*PRESETS, CONTROL), wanted)
+    folder = out / "simulations" / "shipped"
+    told = run_shipped(arguments.study or tuple(STUDIES), wanted, folder, jobs=arguments.jobs)
     (out / "shipped.json").write_text(json.dumps(told, indent=1) + "\n")
+    for study, result in told.items():
+        print(
+            f"{study}: {'passes' if result['passes'] else 'FAILS'}"
+            f"{' (a control)' if result['is_control'] else ''};"
+            f" {result['simulations']} simulations, {result['not_converged']} not converged;"
+            f" chance of all {result['chance_of_all']:.3g};"
+            f" share of halves that fail: {result['failed_by_half']}"
+        )
+
+
+def misspecified(arguments: argparse.Namespace, out: Path) -> None:
+    """Study 4."""
+    from misspecified import run_misspecified
+    from worlds import WORLDS
+
+    wanted = arguments.simulations or (2 if arguments.quick else MISSPECIFIED)
+    folder = out / "simulations" / "misspecified"
+    told = run_misspecified(arguments.study or WORLDS, wanted, folder, jobs=arguments.jobs)
+    (out / "misspecified.json").write_text(json.dumps(told, indent=1) + "\n")
+    print(json.dumps(told, indent=1))
 
 
 def bandits(arguments: argparse.Namespace, out: Path) -> None:
@@ -75,17 +98,26 @@ def bandits(arguments: argparse.Namespace, out: Path) -> None:
     print(json.dumps(told, indent=1))
 
 
+COMMANDS = {
+    "ranks": ranks,
+    "bandits": bandits,
+    "shipped": shipped,
+    "misspecified": misspecified,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("ranks", "bandits", "shipped"))
-    parser.add_argument("--study", action="append", help="of `ranks` or `shipped`: one of theirs")
+    parser.add_argument("what", choices=tuple(COMMANDS))
+    parser.add_argument("--study", action="append", help="one of those of the command")
     parser.add_argument("--simulations", type=int, help="of each study")
+    parser.add_argument("--jobs", type=int, default=2, help="processes [default: 2]")
     parser.add_argument("--quick", action="store_true", help="a few, into --out or a new folder")
     parser.add_argument("--out", type=Path, help="folder of the results (default: this one)")
     arguments = parser.parse_args()
     out = arguments.out or (Path(tempfile.mkdtemp()) if arguments.quick else HERE)
     out.mkdir(parents=True, exist_ok=True)
-    {"ranks": ranks, "bandits": bandits, "shipped": shipped}[arguments.what](arguments, out)
+    COMMANDS[arguments.what](arguments, out)
     print(f"Results in {out}")
 
 

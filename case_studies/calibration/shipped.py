@@ -1,22 +1,23 @@
 """Calibration of the fit that is shipped, with its gate and retries, on three to eight pilots.
 
 Parameters are drawn from a preset, data from the parameters, and fitted as `advisor.fit` does. The
-truth is ranked among the draws for the chance to live and the expected reward of a fixed
-configuration and of the one that would be advised; and for the advised one what was said is set
-beside what was true: the posterior of the best of many is where a model that is right on average
-may be wrong. In the control the simulator has three times the collapses.
+truth is ranked among the draws for the chance to live and the expected reward, of a fixed
+configuration and of the one that would be advised: the posterior of the best of many is where a
+model that is right on average may be wrong. In the controls the simulator is not the model: runs
+collapse more often, or the plateau loss is larger, than the preset has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from ranks import coverage, difference, rank_of, uniform_band
 from simulation import PLANS, Draws, design, draw_prior, simulate
+from simulation_lines import PROCESSES, Record, made_under, read_records, run_missing
 
 from advisor.errors import NotConvergedError
 from advisor.forecast.forecaster import Forecaster, Target
@@ -24,23 +25,63 @@ from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import rate_tolerated
 from advisor.model.cohort import Cohort
 from advisor.model.families import SPECTRUM
-from advisor.model.parameters import LAWS, POPULATION, RUN_EFFECTS
+from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, converged
 from advisor.run.progress import silent
 from advisor.run.settings import PartialSettings, Settings
-from advisor.theory.arrays import FloatArray
+from advisor.theory.arrays import FloatArray, IntArray
 
-PRESETS = ("small_models", "full_finetuning", "theory")
-CONTROL = "small_models, three times the collapses"
+
+class Simulated(NamedTuple):
+    """What a study simulates: parameters from a preset, moved by a fault.
+
+    Attributes
+    ----------
+    preset : str
+        That is fitted under, and drawn from.
+    hazard : float
+        Factor on the collapse rate.
+    loss : float
+        Prior standard deviations by which the log plateau loss is moved.
+    """
+
+    preset: str
+    hazard: float = 1.0
+    loss: float = 0.0
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the simulator is not the model, so that the study must fail."""
+        return self.hazard != 1 or self.loss != 0
+
+
+STUDIES = {
+    "small_models": Simulated("small_models"),
+    "full_finetuning": Simulated("full_finetuning"),
+    "theory": Simulated("theory"),
+    "collapses_x3": Simulated("small_models", hazard=3.0),
+    "collapses_x10": Simulated("small_models", hazard=10.0),
+    "collapses_x30": Simulated("small_models", hazard=30.0),
+    "loss_2sd": Simulated("small_models", loss=2.0),
+}
 FEWEST, MOST = 3, 8
 HORIZON = 180
 """Steps of the run that is advised: three times a pilot."""
 
 RATES, GROUPS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3), (8, 16, 32)
-LEVEL = 0.9
+STABLE = 0.9
 DRAWS = 99
+LEVEL = 0.05
+"""Of the test of a study, by Bonferroni over its ranks."""
+
+SUBSETS = 400
+"""Random halves of a control's simulations by which its power at half their number is told."""
+
+LEAST_HALF = 10
+"""Simulations below which a half is not asked."""
+
 FIXED = PartialSettings(
     learning_rate=3e-4,
     group_size=16,
@@ -68,18 +109,18 @@ class Truth:
         return self.forecaster.scaled_reward(settings, [HORIZON])[:, 0]
 
 
-def simulated(preset: str, number: int) -> dict[str, Any]:
-    """Draw, fit, advise, rank."""
-    priors = load_priors(preset.split(",")[0])
-    rng = np.random.default_rng([number, *preset.encode()])
+def simulated(study: str, number: int) -> Record:
+    """Draw, fit, advise, rank; a control sees the pilots of its preset, but for its fault."""
+    what = STUDIES[study]
+    priors = load_priors(what.preset)
+    rng = np.random.default_rng([number, *what.preset.encode()])
     count = int(rng.integers(FEWEST, MOST + 1))
     plans = [PLANS[i] for i in sorted(rng.choice(len(PLANS), count, replace=False))]
     empty = design(plans)
-    parameters = draw_prior(empty, priors, SPECTRUM, rng)
-    drawn = hotter(parameters) if preset == CONTROL else parameters
+    drawn = moved(draw_prior(empty, priors, SPECTRUM, rng), what, priors)
     cohort = simulate(empty, drawn, SPECTRUM, rng)
     cohort = replace(cohort, reward=np.clip(cohort.reward, 0.0, 1.0))
-    record: dict[str, Any] = {"number": number, "pilots": count}
+    record: Record = {"number": number, "pilots": count}
     record["collapsed"] = int(cohort.collapsed.sum())
     try:
         posterior = converged(
@@ -95,16 +136,13 @@ def simulated(preset: str, number: int) -> dict[str, Any]:
         for rate in RATES
         for group in GROUPS
     ]
-    safe = [one for one in choices if found.lives(one).mean() >= LEVEL]
+    safe = [one for one in choices if found.lives(one).mean() >= STABLE]
     advised = max(safe, key=lambda one: found.reward(one).mean()) if safe else None
-    ranks = {
-        "lives, fixed": rank_of(true.lives(FIXED)[0], found.lives(FIXED)),
-        "reward, fixed": rank_of(true.reward(FIXED)[0], found.reward(FIXED)),
-    }
-    record |= {"converged": True, "ranks": ranks, "advised": None}
+    record |= {"converged": True, "ranks": _ranks("fixed", FIXED, found, true), "advised": None}
     if advised is not None:
         said = found.reward(advised)
         low, high = np.quantile(said, [0.1, 0.9])
+        record["ranks"] |= _ranks("advised", advised, found, true)
         record["advised"] = {
             "learning_rate": advised.learning_rate,
             "said": float(found.lives(advised).mean()),
@@ -116,11 +154,21 @@ def simulated(preset: str, number: int) -> dict[str, Any]:
     return record
 
 
-def hotter(parameters: Draws) -> Draws:
-    """Parameters with three times the collapse rate."""
-    moved = parameters["population"].copy()
-    moved[:, POPULATION.index(f"hazard.{LAWS['hazard'][0]}")] += np.log(3)
-    return parameters | {"population": moved}
+def _ranks(name: str, settings: Settings, found: Truth, true: Truth) -> dict[str, int]:
+    """Ranks of the truth; which configuration it is follows from the data, so they are uniform."""
+    return {
+        f"lives, {name}": rank_of(true.lives(settings)[0], found.lives(settings)),
+        f"reward, {name}": rank_of(true.reward(settings)[0], found.reward(settings)),
+    }
+
+
+def moved(parameters: Draws, what: Simulated, priors: Priors) -> Draws:
+    """Parameters with the fault of a study."""
+    population = parameters["population"].copy()
+    population[:, POPULATION.index("hazard.level")] += np.log(what.hazard)
+    more = what.loss * priors.plateau_loss_level.sd
+    population[:, POPULATION.index("plateau_loss.level")] += more
+    return parameters | {"population": population}
 
 
 def of_one_draw(cohort: Cohort, priors: Priors, parameters: Draws) -> Posterior:
@@ -131,23 +179,44 @@ def of_one_draw(cohort: Cohort, priors: Priors, parameters: Draws) -> Posterior:
     return make_posterior(cohort, priors, SPECTRUM, raw, statistics, sure, {}, seed=0)
 
 
-def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """What ranks and advised configurations say."""
+def summary(records: Sequence[Record]) -> dict[str, Any]:
+    """What ranks and advised configurations say.
+
+    Parameters
+    ----------
+    records : sequence of dict
+
+    Returns
+    -------
+    told : dict
+        ``passes`` where the smallest chance of the ranks, times their number, is at least
+        ``LEVEL``; ``failed_by_half`` the share of random halves that do not pass.
+    """
     fitted = [one for one in records if one["converged"]]
-    band = uniform_band(len(fitted), DRAWS)
     told: dict[str, Any] = {
         "simulations": len(records),
         "not_converged": len(records) - len(fitted),
         "with_a_collapse": sum(one["collapsed"] > 0 for one in records),
         "ranks": {},
     }
-    for name in fitted[0]["ranks"]:
-        own = np.array([one["ranks"][name] for one in fitted])
+    ranks = _by_name(fitted)
+    for name, own in ranks.items():
         told["ranks"][name] = {
+            "ranked": int(own.size),
             "largest_difference": round(float(np.abs(difference(own, DRAWS)).max()), 4),
-            "chance": band.chance(own),
+            "chance": uniform_band(own.size, DRAWS).chance(own),
             "holds_80": round(coverage(own, DRAWS, 0.8), 4),
         }
+    told["chance_of_all"] = chance_of_all(ranks)
+    told["passes"] = told["chance_of_all"] >= LEVEL
+    half = len(fitted) // 2
+    rng = np.random.default_rng(0)
+    told["half"] = half
+    told["failed_by_half"] = (
+        float(np.mean([_half_fails(fitted, half, rng) for _ in range(SUBSETS)]))
+        if half >= LEAST_HALF
+        else None
+    )
     advised = [one["advised"] for one in fitted if one["advised"] is not None]
     said, true = (np.array([one[key] for one in advised]) for key in ("said", "true"))
     error = np.array([one["reward_true"] - one["reward_said"] for one in advised])
@@ -163,12 +232,43 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
     return told
 
 
-def run_shipped(presets: Sequence[str], simulations: int) -> dict[str, Any]:
-    """Summaries of simulations under each preset."""
-    told = {}
-    for preset in presets:
-        with ProcessPoolExecutor(2) as pool:
-            jobs = [pool.submit(simulated, preset, number) for number in range(simulations)]
-            told[preset] = summary([job.result() for job in as_completed(jobs)])
-        print(preset, told[preset], flush=True)
-    return told
+def _by_name(fitted: Sequence[Record]) -> dict[str, IntArray]:
+    """Ranks by what is ranked; of an advised configuration only where one was advised."""
+    names = list(dict.fromkeys(name for one in fitted for name in one["ranks"]))
+    return {
+        name: np.array([one["ranks"][name] for one in fitted if name in one["ranks"]])
+        for name in names
+    }
+
+
+def chance_of_all(ranks: Mapping[str, IntArray]) -> float:
+    """Chance that uniform ranks stray as far: of the worst of them, by Bonferroni."""
+    chances = [uniform_band(own.size, DRAWS).chance(own) for own in ranks.values()]
+    return float(min(1.0, min(chances) * len(chances)))
+
+
+def _half_fails(fitted: Sequence[Record], half: int, rng: np.random.Generator) -> bool:
+    """Whether a random part of the simulations fails, its ranks cut to whole tens.
+
+    A band is simulated for each number of ranks, and how many pieces were advised varies.
+    """
+    some = _by_name([fitted[i] for i in rng.choice(len(fitted), half, replace=False)])
+    whole = {
+        name: own[: own.size // 10 * 10] for name, own in some.items() if own.size >= LEAST_HALF
+    }
+    return chance_of_all(whole) < LEVEL
+
+
+def run_shipped(
+    studies: Sequence[str], simulations: int, folder: Path, *, jobs: int = PROCESSES
+) -> dict[str, Any]:
+    """Simulate what is missing of each study; summaries of all that there are."""
+    for study in studies:
+        header = made_under(study, STUDIES[study].preset)
+        run_missing(folder / f"{study}.jsonl", header, simulated, range(simulations), jobs=jobs)
+    found = {study: folder / f"{study}.jsonl" for study in STUDIES}
+    return {
+        study: summary(read_records(path)) | {"is_control": STUDIES[study].is_control}
+        for study, path in found.items()
+        if path.exists()
+    }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 from tables import World, read_worlds
 
 from advisor.backtesting.recalibration import learn_line
@@ -47,7 +48,7 @@ def main() -> None:
 
 def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Reliability, Brier score and the advised points; intervals by bootstrap of the tables."""
-    said, lived, table, advised = [], [], [], []
+    said, lived, table, run, advised = [], [], [], [], []
     for line in lines:
         if line["scenario"] == "sample_budget":
             continue  # ends at another step for every group size
@@ -60,9 +61,12 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
             said.append(probability)
             lived.append(not dead[index])
             table.append(line["table"])
-        place = line["candidates"].index(line["named"]["advisor"])
-        advised.append((line["p_stable"][place], not dead[line["named"]["advisor"]]))
+            run.append(f"{line['table']} {index}")
+        named = line["named"]["advisor"]
+        place = line["candidates"].index(named)
+        advised.append((line["p_stable"][place], not dead[named], (line["table"], named)))
     p, y, of = np.array(said), np.array(lived, dtype=float), np.array(table)
+    trained = np.array(run)
     names = sorted(set(table))
     rng = np.random.default_rng(0)
     draws = [
@@ -80,13 +84,16 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
                 "from": low,
                 "to": high,
                 "n": int(inside.sum()),
+                "runs": int(np.unique(trained[inside]).size),
                 "said": float(p[inside].mean()),
                 "lived": float(y[inside].mean()),
                 "interval": [float(q) for q in np.quantile(shares, [0.1, 0.9])],
             }
         )
     brier = [float(np.mean((p[d] - y[d]) ** 2)) for d in draws]
-    sure = [held for probability, held in advised if probability >= SURE]
+    sure = [held for probability, held, _ in advised if probability >= SURE]
+    sure_runs = {place: held for probability, held, place in advised if probability >= SURE}
+    sure_died = sum(not held for held in sure_runs.values())
     return {
         "forecasts": p.size,
         "tables": names,
@@ -97,9 +104,15 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
         "classes": classes,
         "line": line_of(worlds, p, y, of),
         "advised": len(advised),
-        "advised_lived": float(np.mean([held for _, held in advised])),
+        "advised_runs": len({place for _, _, place in advised}),
+        "advised_lived": float(np.mean([held for _, held, _ in advised])),
         "advised_at_95": len(sure),
         "advised_at_95_lived": float(np.mean(sure)) if sure else None,
+        "advised_at_95_runs": len(sure_runs),
+        "advised_at_95_tables": len({name for name, _ in sure_runs}),
+        "advised_at_95_may_die": float(beta.ppf(0.95, sure_died + 1, len(sure_runs) - sure_died))
+        if len(sure_runs) > sure_died
+        else 1.0,
     }
 
 
@@ -128,13 +141,15 @@ def line_of(
 
 def as_text(found: dict[str, Any]) -> str:
     """A table of classes, and the scores."""
-    lines = ["| P(stable) said | mean | forecasts | stayed stable [80 %, bootstrap of tables] |"]
+    lines = [
+        "| P(stable) said | mean | forecasts (runs) | stayed stable [80 %, bootstrap of tables] |"
+    ]
     lines.append("|---|---|---|---|")
     for one in found["classes"]:
         low, high = one["interval"]
         lines.append(
-            f"| {one['from']:.2f} to {one['to']:.2f} | {one['said']:.3f} | {one['n']} | "
-            f"{one['lived']:.3f} [{low:.3f}, {high:.3f}] |"
+            f"| {one['from']:.2f} to {one['to']:.2f} | {one['said']:.3f} | {one['n']} "
+            f"({one['runs']}) | {one['lived']:.3f} [{low:.3f}, {high:.3f}] |"
         )
     low, high = found["brier_interval"]
     sure = found["advised_at_95_lived"]
@@ -147,7 +162,10 @@ def as_text(found: dict[str, Any]) -> str:
         "{brier_left_out:.3f}.".format(**found["line"]),
         f"Advised points: {found['advised_lived']:.3f} of {found['advised']} stayed stable; of "
         f"{found['advised_at_95']} advised at {SURE:.0%} or more: "
-        + ("none" if sure is None else f"{sure:.3f}."),
+        + ("none" if sure is None else f"{sure:.3f}.")
+        + f" They are {found['advised_at_95_runs']} distinct trained runs of "
+        f"{found['advised_at_95_tables']} tables: up to {found['advised_at_95_may_die']:.0%} of "
+        "such runs may die (95 %).",
     ]
     return "\n".join(lines)
 

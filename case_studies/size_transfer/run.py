@@ -29,7 +29,7 @@ import torch  # noqa: E402
 import training as loop  # noqa: E402
 from ask import advised, exponents  # noqa: E402
 from figure import draw  # noqa: E402
-from judge import by_warning, checks, judged, table  # noqa: E402
+from judge import by_warning, checks, counted, judged, table  # noqa: E402
 from manifest import manifest  # noqa: E402
 from measure import measured  # noqa: E402
 from plan import QUICK, Job, Plan, quick_base  # noqa: E402
@@ -116,6 +116,7 @@ def study(plan: Plan, workers: int) -> dict[str, Any]:
         "advice": told,
         "by_pilots_and_target": table(told),
         "by_warning": by_warning(told),
+        "counted": counted(told),
         "exponents": {
             "learned_by_task": [
                 {name: one[name] for name in ("task", "pilots", "draw", "curvature_exponent")}

@@ -300,7 +300,8 @@ def advice(studies: Path) -> Named:
 
 def _closed_loop(studies: Path) -> Named:
     """Full runs that were really trained as advised."""
-    summary = _read(studies / "closed_loop/closed_loop.json")["summary"]
+    found = _read(studies / "closed_loop/closed_loop.json")
+    summary, loops = found["summary"], found["loops"]
     names = {
         "advisor, small pilots": "advisor",
         "advisor, pilots of the same size": "same_size",
@@ -321,6 +322,14 @@ def _closed_loop(studies: Path) -> Named:
         method = next(name for name, value in names.items() if value == short)
         inside, runs = summary[method]["inside_80"]
         out[f"loop.{short}.inside"], out[f"loop.{short}.runs"] = str(inside), str(runs)
+        named = {
+            (loop["task"], tuple(row["place"]))
+            for loop in loops
+            for row in loop["rows"]
+            if row["method"] == method and row["place"] is not None
+        }
+        out[f"loop.{short}.places"] = str(len(named))
+        out[f"loop.{short}.worlds"] = str(len({task for task, _ in named}))
     return out
 
 
@@ -328,7 +337,12 @@ def _size_transfer(studies: Path) -> Named:
     """Advice for models larger than any that was piloted."""
     out: Named = {}
     for short, file in (("size", "size_transfer.json"), ("held", "held_out.json")):
-        rows = _read(studies / "size_transfer" / file)["by_pilots_and_target"]
+        found = _read(studies / "size_transfer" / file)
+        rows, behind = found["by_pilots_and_target"], found["counted"]
+        out[f"{short}.runs"], out[f"{short}.worlds"] = str(behind["runs"]), str(behind["worlds"])
+        out[f"{short}.failed_runs"] = str(behind["failed_runs"])
+        out[f"{short}.warned_chance"] = _two(behind["chance_of_warned"])
+        out[f"{short}.refute"] = str(behind["collapses_that_refute"])
         for row in rows:
             name = f"{short}.{row['pilots'].replace('+', '_')}.{row['target']}"
             out[f"{name}.regret"] = _three(row["regret_mean"])
@@ -357,11 +371,15 @@ def stability(studies: Path) -> Named:
         "p_stable.forecasts": f"{result['forecasts']:,}",
         "p_stable.advised": str(result["advised_at_95"]),
         "p_stable.advised_lived": _percent(result["advised_at_95_lived"]),
+        "p_stable.advised_runs": str(result["advised_at_95_runs"]),
+        "p_stable.advised_tables": str(result["advised_at_95_tables"]),
+        "p_stable.advised_may_die": _percent(result["advised_at_95_may_die"]),
     }
     for number, row in enumerate(result["classes"]):
         out[f"p_stable.{number}.said"] = _two(row["said"])
         out[f"p_stable.{number}.lived"] = _two(row["lived"])
         out[f"p_stable.{number}.n"] = f"{row['n']:,}"
+        out[f"p_stable.{number}.runs"] = str(row["runs"])
     line = result["line"]
     for name in ("intercept", "slope", "spread"):
         out[f"p_stable.line.{name}"] = _two(line[name])

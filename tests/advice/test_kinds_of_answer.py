@@ -13,6 +13,7 @@ from advisor.advice import Recommendation, advise
 from advisor.advice.limiting_factor import NOTICED
 from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent
+from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
@@ -173,7 +174,8 @@ def test_cautions_name_what_was_not_varied(first_contact, advice):
     assert "All pilots ran at learning rate 0.0003" in said
     assert "Group size: keep 8 unless you name others" in said
     assert first_contact.settings.group_size == 8
-    assert advice.cautions == ()
+    # Made-up pilots do not follow made-up draws, and nothing else is to be cautious of.
+    assert advice.cautions == (misfit_caution(made_up_posterior()),)
     bare = made_up_posterior([replace(plan, ratio=False) for plan in PLANS])
     unratioed = advise(bare, trials=40, weigh_pilots=False)
     assert any("without an importance ratio" in line for line in unratioed.cautions)

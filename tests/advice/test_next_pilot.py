@@ -291,8 +291,7 @@ def test_collapsed_pilots_send_the_next_one_down(plans):
     assert found.kind == "next_pilot"
     assert found.settings.learning_rate == 9e-3
     assert found.next_pilot.settings.learning_rate < 9e-3
-    if found.next_pilot.gain >= 0.001:
-        assert "every pilot collapsed" in found.next_pilot.reason
+    assert ("every pilot collapsed" in found.next_pilot.reason) == (found.next_pilot.gain >= 0.001)
     assert "Every pilot collapsed; nothing here is known to live." in found.cautions
 
 

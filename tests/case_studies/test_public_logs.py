@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ import pytest
 from studies import STUDIES, modules_of
 
 FOLDER = STUDIES / "public_logs"
-OWN = ("sources", "scores", "instability", "off_policy", "cited")
+OWN = (
+    *("sources", "scores", "instability", "off_policy", "cited"),
+    *("closed_form", "left_out", "drawing", "run"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,27 +83,106 @@ def test_neutral_preset_changes_epochs_alone(study: dict[str, Any]) -> None:
     assert after.hazard_learning_rate == before.hazard_learning_rate
 
 
-def test_cited_forecasts_pool_to_the_totals_of_their_study(study: dict[str, Any]) -> None:
+def cohort(runs: int, mae: float, crps: float, holds: float) -> dict[str, Any]:
+    return {"runs": runs, "mae": mae, "crps": crps, "coverage": {"0.8": holds}}
+
+
+def test_cited_forecasts_are_pooled_by_runs(
+    study: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cohorts = {
+        "one/a": cohort(30, 0.1, 0.08, 0.8),
+        "one/b": cohort(10, 0.5, 0.40, 0.4),
+        "other/c": cohort(10, 0.2, 0.10, 1.0),
+    }
+    found = tmp_path / "backtest.json"
+    found.write_text(json.dumps({"by_share": {"0.25": {"advisor": {"cohorts": cohorts}}}}))
+    monkeypatch.setattr(study["cited"], "BACKTEST", found)
     table = study["cited"].forecasts()
-    source = json.loads(study["cited"].BACKTEST.read_text(encoding="utf-8"))
-    whole = source["by_share"]["0.25"]["advisor"]
-    assert table["all"]["runs"] == whole["runs"]
-    assert table["all"]["advisor"]["mae"] == pytest.approx(whole["mae"], abs=1e-3)
-    assert sum(row["runs"] for name, row in table.items() if name != "all") == whole["runs"]
+    assert list(table) == ["all", "one", "other"]
+    assert {name: row["runs"] for name, row in table.items()} == {"all": 50, "one": 40, "other": 10}
+    assert table["one"]["advisor"] == {"mae": 0.2, "crps": 0.16, "80 % holds": 0.7}
+    # Every cohort counted alike would say 0.267.
+    assert table["all"]["advisor"]["mae"] == pytest.approx((3 + 5 + 2) / 50)
 
 
-def test_written_result_bears_out_every_check(result: dict[str, Any]) -> None:
-    assert result["manifest"]["checks"]
-    assert all(result["manifest"]["checks"].values())
-    assert "FOLDER" in result["manifest"]["command"]
+def other_result(result: dict[str, Any], *path: str, value: Any) -> dict[str, Any]:
+    """The result with one number changed."""
+    copy = json.loads(json.dumps(result))
+    at = copy
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return copy
 
 
-def test_written_probabilities_give_the_written_scores(
+def test_checks_follow_from_the_result_and_each_can_fail(
     study: dict[str, Any], result: dict[str, Any]
 ) -> None:
+    checks, seen_otherwise = study["run"].checks, "first quarter of every run"
+    assert checks(result) == result["manifest"]["checks"]
+    said = result["off_policy"]["said"][seen_otherwise]
+    preset = next(name for name, own in said.items() if "stable" in own)
+    form, law = "closed_form", ("instability", "scores", "hazard law", "brier_less_base_rate")
+    changed = [
+        other_result(result, form, "rank_correlation_of_r2_and_error", value=-0.5),
+        other_result(result, form, "all", "forecast_error", value=0.05),
+        other_result(result, *law, value=[-0.02, -0.03, -0.01]),
+        other_result(
+            result,
+            *("off_policy", "said", seen_otherwise, preset, "collapsed_below_half"),
+            value=[1, 2],
+        ),
+    ]
+    for number, one in enumerate(changed):
+        holds = list(checks(one).values())
+        wanted = list(checks(result).values())
+        wanted[number] = False
+        assert holds == wanted
+
+
+def stated(name: str) -> list[str]:
+    """Cells of the page's row that begins with a name and a Brier score."""
+    (row,) = [
+        line
+        for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith(f"| {name} | 0.")
+    ]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("hazard law", "hazard law"),
+        ("hazard law, no knowledge of epochs", "the same, no knowledge of epochs"),
+        ("hazard law, adapters at a tenth", "the same, an adapter's rate counted as a tenth"),
+        ("logistic", "logistic"),
+        ("base rate of the others", "base rate of the others"),
+    ],
+)
+def test_the_page_says_what_the_probabilities_of_single_runs_score(
+    result: dict[str, Any], method: str, name: str
+) -> None:
     runs = result["instability"]["runs"]
-    happened = np.array([float(run["label"] == "collapse") for run in runs])
-    for method, scores in result["instability"]["scores"].items():
-        said = np.array([run[method] for run in runs])
-        assert study["scores"].brier(said, happened) == pytest.approx(scores["brier"][0], abs=2e-4)
-        assert study["scores"].rank_auc(said, happened) == pytest.approx(scores["auc"][0], abs=5e-3)
+    said = np.array([run[method] for run in runs])
+    happened = np.array([run["label"] == "collapse" for run in runs])
+    above = said[happened][:, None] - said[~happened]
+    auc = np.mean(above > 0) + 0.5 * np.mean(above == 0)
+    _, brier, _, _, rank = stated(name)
+    assert np.mean((said - happened) ** 2) == pytest.approx(float(brier), abs=2e-4)
+    assert auc == pytest.approx(float(rank.split()[0]), abs=6e-3)
+    # Of other runs the same probabilities would score otherwise.
+    elsewhere = np.roll(happened, 40)
+    assert abs(np.mean((said - elsewhere) ** 2) - float(brier)) > 2e-4
+
+
+def test_the_page_counts_runs_once_and_names_their_repositories(result: dict[str, Any]) -> None:
+    runs = result["instability"]["runs"]
+    collapsed = sum(run["label"] == "collapse" for run in runs)
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert len({run["id"] for run in runs}) == len(runs)
+    assert (
+        f"{len(runs)} runs of {len({run['repository'] for run in runs})} repositories could be "
+        f"asked, {collapsed} of the {result['asked']['collapsed']} collapses"
+    ) in page

@@ -91,18 +91,53 @@ def test_a_request_without_an_answer_counts(judge: Any) -> None:
     assert not judge.checks(found)["every request was answered"]
 
 
-def test_a_failure_without_a_warning_fails_the_check(judge: Any) -> None:
-    name = "every failed advice had said that the model was not piloted, or worse"
-    outside = "every failed advice had called itself outside the evidence"
-    warned, silent = answer(), answer(says_outside=False, says_not_piloted=False)
-    harmless = silent | {"learning_rate": 1e-4}
-    assert judge.checks(result(judge, warned, harmless))[name]
-    assert not judge.checks(result(judge, warned, silent))[name]
-    quiet = answer(says_outside=False)
-    assert judge.checks(result(judge, quiet))[name]
-    assert not judge.checks(result(judge, quiet))[outside]
-    (cell,) = judge.table(result(judge, warned, silent)["advice"])
-    assert (cell["n"], cell["failed"], cell["failed_and_silent"]) == (2, 2, 1)
+WORDS = "the words 'outside the evidence' tell failures apart"
+
+
+def answers_that_name(judge: Any, *said: tuple[float, bool, bool]) -> list[dict[str, Any]]:
+    """Answers by rate, whether it failed, and whether they called themselves outside."""
+    told = judge.judged(answer(), RUNS)
+    return [
+        told | {"learning_rate": rate, "failed": failed, "says_outside": outside}
+        for rate, failed, outside in said
+    ]
+
+
+def test_a_warning_that_every_answer_carries_tells_nothing(judge: Any) -> None:
+    apart = answers_that_name(judge, *((float(n), n < 4, n < 4) for n in range(10)))
+    assert judge.checks(result(judge) | {"advice": apart})[WORDS]
+    always = [one | {"says_outside": True} for one in apart]
+    assert not judge.checks(result(judge) | {"advice": always})[WORDS]
+    silent = [one | {"says_outside": not one["failed"]} for one in apart]
+    assert not judge.checks(result(judge) | {"advice": silent})[WORDS]
+
+
+def test_answers_that_name_one_configuration_count_once(judge: Any) -> None:
+    name = "80 % intervals hold at least 70 %, each trained configuration counted once"
+    one, other = answers_that_name(judge, (1.0, False, False), (2.0, True, True))
+    advice = [one | {"inside": True}] * 9 + [other | {"inside": False}]
+    found = result(judge) | {"advice": advice}
+    behind = judge.counted(advice)
+    assert (behind["answers"], behind["runs"], behind["worlds"]) == (10, 2, 1)
+    assert behind["failed_runs"] == 1
+    assert not judge.checks(found)[name]
+    assert judge.checks(found | {"advice": advice[:-1]})[name]
+
+
+def test_collapses_refute_what_was_said_of_them(judge: Any) -> None:
+    name = "no more configurations collapsed than P(stable) allows"
+    told = answers_that_name(judge, *((float(n), False, False) for n in range(13)))
+
+    def holds(collapsed: int) -> bool:
+        advice = [one | {"collapsed": n < collapsed} for n, one in enumerate(told)]
+        return judge.checks(result(judge) | {"advice": advice})[name]
+
+    # Of thirteen configurations at 0.95 three may collapse once in thirty-six times: by hand.
+    chances = [math.comb(13, k) * 0.05**k * 0.95 ** (13 - k) for k in range(14)]
+    assert judge.counted(told)["collapses_that_refute"] == 3
+    assert sum(chances[3:]) < 0.05 < sum(chances[2:])
+    assert holds(2)
+    assert not holds(3)
 
 
 def test_a_collapse_is_a_failure_whatever_its_reward(judge: Any) -> None:

@@ -1,0 +1,242 @@
+"""Whether the fitted curve reproduces each pilot: posterior predictive checks, run by run.
+
+What a curve leaves of a run is, under the model, an AR(1) residual and sampling noise, jointly
+Student t. Whitened by their covariance and divided by its own length it is a random direction,
+whatever the scale. So a contrast of bins has the t distribution of a sample, its length that of a
+ratio of variances, and both are exact for each draw; the probabilities are averaged over draws
+(Gelman, Meng, Stern, Statistica Sinica 6, 1996). They are cautious: the curve has seen the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import f as ratio_of_variances
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from advisor.model import equations as eq
+from advisor.model.expectation import expectation
+from advisor.model.observations import Observations
+from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.posterior import Posterior
+from advisor.model.run_density import covariance
+from advisor.theory.arrays import FloatArray, IntArray
+
+NAMED = 0.01
+"""Chance of a check below which a run is named by it."""
+
+TOGETHER = 0.05
+"""Chance below which a run is named where all pilots together stray further than ``NAMED``: a form
+that the curves do not have shows a little in every run."""
+
+FEWEST_BINS = 6
+"""Bins below which neither a third nor a swing of a run can be told apart."""
+
+DRAWS = 500
+"""Draws of the posterior that are asked; the chances are smooth in them."""
+
+DIRECTIONS = 4
+"""Random directions for each draw and run: the least chance is one in two thousand."""
+
+WIDTH = 2
+"""Bins of either end of a change: one by itself may be a stray batch."""
+
+THIRD = 3
+
+MOST_SAID = 3
+"""Runs that a caution describes; of more it says how many."""
+
+
+@dataclass(frozen=True)
+class RunFit:
+    """How well the curve that was fitted to a pilot reproduces it.
+
+    Attributes
+    ----------
+    run : str
+        Its id.
+    chance : dict of str to float
+        Probability that a run of the model strays as far from its curve: ``level`` by the mean of
+        its last third, ``change`` by its largest fall or rise, ``swings`` by the correlation of
+        neighbouring bins, ``spread`` by the size of all that is left.
+    first, last : float
+        Optimizer steps between which it falls or rises most beside its curve.
+    fall : float
+        By how much, in reward units; negative for a rise.
+    above : float
+        Mean of the last third less that of the curve, in reward units.
+    ratio : float
+        Size of what the curve leaves over what the model expects of it.
+    named_by : str or None
+        Check by which the run is named; None where the curve reproduces it.
+    """
+
+    run: str
+    chance: dict[str, float]
+    first: float
+    last: float
+    fall: float
+    above: float
+    ratio: float
+    named_by: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What of the run the curve does not reproduce; empty where it reproduces all."""
+        if self.named_by is None:
+            return ""
+        what = {
+            "level": f"the end of run {self.run}, whose last third lies {abs(self.above):.2g} "
+            f"{'above' if self.above > 0 else 'below'} it",
+            "change": f"the {'fall' if self.fall > 0 else 'rise'} of run {self.run} between steps "
+            f"{self.first:.0f} and {self.last:.0f}, by {abs(self.fall):.2g} beside it",
+            "swings": f"the form of run {self.run}, which swings slowly round it",
+            "spread": f"run {self.run}, which strays {self.ratio:.2g} times as far from it as "
+            "expected",
+        }
+        return what[self.named_by]
+
+
+def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
+    """Check each pilot against the curve that was fitted to it.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    fits : tuple of RunFit
+        Of pilots with enough bins, in their order; none of a posterior that was made by hand. A
+        collapsed pilot is checked up to its collapse.
+    """
+    seen = posterior.observations
+    if seen is None:
+        return ()
+    total = posterior.flat("is_oscillator").size
+    kept = np.unique(np.linspace(0, total - 1, min(DRAWS, total)).astype(int))
+    names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
+    # What all share has a last axis of one, so that it broadcasts over runs.
+    draws = {name: posterior.flat(name)[kept].reshape(kept.size, -1) for name in names}
+    expected = expectation(draws, seen.constant, seen)
+    left = seen.train_reward - expected.train_reward
+    root = np.linalg.cholesky(
+        covariance(
+            expected.sampling_variance + eq.LEAST_VARIANCE,
+            expected.residual_variance,
+            seen.constant["correlation"],
+        )
+    )
+    counts = (seen.is_logged > 0).sum(axis=1)
+    return _named(
+        [
+            _run_fit(seen, run, int(counts[run]), left[:, run], root[:, run])
+            for run in range(counts.size)
+            if counts[run] >= FEWEST_BINS
+        ]
+    )
+
+
+def misfit_caution(posterior: Posterior) -> str:
+    """One sentence on the pilots that their curves do not reproduce; empty where there are none."""
+    named = [fit for fit in run_fits(posterior) if fit.named_by is not None]
+    if not named:
+        return ""
+    named.sort(key=lambda fit: min(fit.chance.values()))
+    more = len(named) - MOST_SAID
+    rest = f"; nor {more} more run{'s' if more > 1 else ''}" if more > 0 else ""
+    return (
+        f"The fitted curve does not reproduce {'; '.join(fit.text for fit in named[:MOST_SAID])}"
+        f"{rest}. Forecasts go on by that curve."
+    )
+
+
+def _named(fits: Sequence[RunFit]) -> tuple[RunFit, ...]:
+    """Runs with the check that names each, by itself or since all stray alike."""
+    together = {
+        name: float(norm.sf(sum(norm.isf(fit.chance[name]) for fit in fits) / np.sqrt(len(fits))))
+        for name in (fits[0].chance if fits else ())
+    }
+    out = []
+    for fit in fits:
+        below = [
+            name
+            for name, chance in fit.chance.items()
+            if chance < (TOGETHER if together[name] < NAMED else NAMED)
+        ]
+        worst = min(below, key=lambda name: fit.chance[name], default=None)
+        out.append(replace(fit, named_by=worst))
+    return tuple(out)
+
+
+def _run_fit(seen: Observations, run: int, bins: int, left: FloatArray, root: FloatArray) -> RunFit:
+    """Checks of one run, from residuals of shape (draws, bins) and roots of their covariances."""
+    left, root = left[:, :bins], root[:, :bins, :bins]
+    begins, ends, contrasts = _changes(bins)
+    step = seen.constant["step"][run, :bins]
+    span, mean = seen.ceiling - seen.floor, left.mean(axis=0)
+    third = max(1, bins // THIRD)
+    largest = int(np.argmax(np.abs(contrasts @ mean)))
+    white = np.asarray(np.linalg.solve(root, left[..., None])[..., 0], dtype=float)
+    return RunFit(
+        run=str(seen.coords["run"][run]),
+        chance=_chances(root, white),
+        first=float(step[begins[largest]]),
+        last=float(step[ends[largest]]),
+        fall=float(-contrasts[largest] @ mean) * span,
+        above=float(mean[-third:].mean()) * span,
+        ratio=float(np.sqrt((white**2).mean())),
+    )
+
+
+def _chances(root: FloatArray, white: FloatArray) -> dict[str, float]:
+    """Probability of each check, from roots of covariances and whitened residuals."""
+    bins = white.shape[-1]
+    third = max(1, bins // THIRD)
+    late = np.r_[np.zeros(bins - third), np.ones(third)]
+    lean = _leanings(late[None], root, white)[:, 0]
+    freedom = bins - 1
+    in_errors = np.abs(lean) * np.sqrt(freedom / np.maximum(1 - lean**2, np.finfo(float).tiny))
+    contrasts = _changes(bins)[2]
+    free = np.random.default_rng(0).standard_normal((DIRECTIONS, *white.shape))
+    return {
+        "level": float(np.mean(2 * student.sf(in_errors, freedom))),
+        "change": _share_above(
+            np.abs(_leanings(contrasts, root, free)).max(axis=-1),
+            np.abs(_leanings(contrasts, root, white)).max(axis=-1),
+        ),
+        "swings": _share_above(_swings(free), _swings(white)),
+        "spread": float(np.mean(ratio_of_variances.sf((white**2).mean(axis=1), bins, eq.DEGREES))),
+    }
+
+
+def _changes(bins: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """First bins, last bins, and contrasts of the mean of some bins with that of earlier ones."""
+    begins, ends = np.triu_indices(bins - WIDTH + 1, WIDTH)
+    contrasts = np.zeros((begins.size, bins))
+    rows = np.arange(begins.size)
+    for offset in range(WIDTH):
+        contrasts[rows, begins + offset] -= 1 / WIDTH
+        contrasts[rows, ends + offset] += 1 / WIDTH
+    return begins, ends + WIDTH - 1, contrasts
+
+
+def _leanings(contrasts: FloatArray, root: FloatArray, white: FloatArray) -> FloatArray:
+    """Cosine between whitened residuals and contrasts, shape (..., draws, contrasts)."""
+    across = contrasts @ root
+    across = across / np.linalg.norm(across, axis=-1, keepdims=True)
+    length = np.linalg.norm(white, axis=-1)[..., None]
+    return np.asarray((across @ white[..., None])[..., 0] / length)
+
+
+def _swings(white: FloatArray) -> FloatArray:
+    """Lag-one correlation of whitened residuals round zero, shape (...)."""
+    return np.asarray((white[..., 1:] * white[..., :-1]).sum(axis=-1) / (white**2).sum(axis=-1))
+
+
+def _share_above(by_chance: FloatArray, found: FloatArray) -> float:
+    """Share of random directions, of shape (directions, draws), that stray further: in (0, 1)."""
+    return float((1 + (by_chance >= found).sum()) / (2 + by_chance.size))

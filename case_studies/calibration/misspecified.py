@@ -1,0 +1,202 @@
+"""What the shipped fit is worth in worlds that the model does not contain.
+
+Three to eight pilots of a world are read, fitted and asked as a user would; then twenty runs of the
+advised configuration, and of a fixed hot one, are trained in that world to the end. The result is
+a table, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from simulation import PLANS, PROMPTS, SIZES
+from simulation_lines import PROCESSES, Record, made_under, read_records, run_missing
+from worlds import KL_COEFFICIENTS, PILOT_STEPS, WORLDS, Plan, World, draw_world, pilots
+
+from advisor import Posterior, Recommendation, advise, diagnose, fit
+from advisor.diagnosis.fall import find_final_fall
+from advisor.errors import InputError, NotConvergedError
+from advisor.findings.run_fit import run_fits
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.predictive import FINAL_SHARE
+from advisor.forecast.stability import stability
+from advisor.model.priors import load_priors
+from advisor.model.sampling import Sampling
+from advisor.run.settings import PartialSettings, Settings
+from advisor.theory.arrays import BoolArray, FloatArray
+
+PRESET = "small_models"
+FEWEST, MOST = 3, 8
+HORIZON = 3 * PILOT_STEPS
+FRESH = 20
+"""Runs that are trained of a configuration to see what becomes of it."""
+
+HOT = {"learning_rate": 3e-3, "group_size": 8}
+
+ALARMS = ("FAIL", "WARNING")
+
+
+def file_name(world: str) -> str:
+    """Name of the file of a world's simulations."""
+    return world.replace(" ", "_") + ".jsonl"
+
+
+def simulated(world: str, number: int) -> Record:
+    """Pilot, fit, ask, and train what was advised."""
+    priors = load_priors(PRESET)
+    # The same designs and prior draws in every world.
+    rng = np.random.default_rng([1806, number])
+    count = int(rng.integers(FEWEST, MOST + 1))
+    chosen = sorted(rng.choice(len(PLANS), count, replace=False))
+    plans = [_plan(world, at, number) for at in chosen]
+    drawn = draw_world(world, plans, priors, rng)
+    runs = pilots(drawn, plans, rng)
+    cards = [card for run in runs for card in diagnose(run).cards if card.status in ALARMS]
+    record: Record = {
+        "number": number,
+        "pilots": count,
+        "alarms": sorted({card.mode for card in cards}),
+    }
+    try:
+        posterior = fit(runs, priors=PRESET, sampling=Sampling(seed=int(rng.integers(2**31))))
+    except InputError as error:
+        return record | {"fitted": False, "why": error.problem}
+    except NotConvergedError:
+        return record | {"fitted": False, "why": "not converged"}
+    fits = run_fits(posterior)
+    answer = advise(posterior, weigh_pilots=False)
+    record |= {
+        "fitted": True,
+        "collapsed": sum(run.collapse_step is not None for run in posterior.meta.runs),
+        "checked": len(fits),
+        "misfits": [one.run for one in fits if one.named_by is not None],
+        "chances": {one.run: one.chance for one in fits},
+        "kind": answer.kind,
+        "loose": any("only loosely" in note for note in posterior.meta.notes),
+    }
+    return record | _outcome(posterior, answer, drawn, rng)
+
+
+def _outcome(
+    posterior: Posterior, answer: Recommendation, drawn: World, rng: np.random.Generator
+) -> Record:
+    """What was said of the hot and of the advised configuration, and what became of them."""
+    size = answer.target.model
+    forecaster = Forecaster(posterior, answer.target)
+
+    def lived(settings: Settings) -> tuple[BoolArray, FloatArray]:
+        """Whether each fresh run stays stable, and how it ends in the units that are forecast."""
+        found = drawn.train(settings, size, SIZES[size], FRESH, HORIZON, rng)
+        step = np.arange(1.0, HORIZON + 1)
+        fallen = [find_final_fall(step, own, 0.0)[0].unstable for own in found.reward]
+        ends = found.held_out[:, 1:] if forecaster.is_evaluated else found.reward
+        last = step > (1 - FINAL_SHARE) * HORIZON
+        return ~np.array(fallen), ends[:, last].mean(axis=1)
+
+    hot = answer.settings.model_copy(
+        update=HOT | {"minibatches_per_refresh": 1, "epochs_per_refresh": 1}
+    )
+    of_hot = stability(forecaster, hot, HORIZON)
+    hot_lives, _ = lived(hot)
+    stable, ends = lived(answer.settings)
+    inside = (answer.reward.low <= ends) & (ends <= answer.reward.high)
+    return {
+        "hot": {
+            "said": of_hot.probability,
+            "by_model": of_hot.by_model,
+            "true": float(hot_lives.mean()),
+        },
+        "advised": {
+            "learning_rate": answer.settings.learning_rate,
+            "group_size": answer.settings.group_size,
+            "said": answer.stability.probability,
+            "by_model": answer.stability.by_model,
+            "true": float(stable.mean()),
+            "reward_said": answer.reward.mean,
+            "width": answer.reward.high - answer.reward.low,
+            "reward_true": float(ends[stable].mean()) if stable.any() else None,
+            "holds": float(inside[stable].mean()) if stable.any() else None,
+            "holds_of_all": float(inside.mean()),
+        },
+    }
+
+
+def _plan(world: str, at: int, number: int) -> Plan:
+    """Pilot of the shipped study, in the KL world with a coefficient that differs between them."""
+    size, rate, group, minibatches, epochs, more = PLANS[at]
+    if world == "kl limit":
+        more = {**more, "kl_coefficient": KL_COEFFICIENTS[(at + number) % len(KL_COEFFICIENTS)]}
+    settings = PartialSettings(
+        learning_rate=rate,
+        group_size=group,
+        prompts_per_step=PROMPTS,
+        minibatches_per_refresh=minibatches,
+        epochs_per_refresh=epochs,
+        planned_steps=PILOT_STEPS,
+        optimizer="adamw",
+        **more,
+    )
+    return Plan(size, SIZES[size], settings)
+
+
+def summary(records: Sequence[Record]) -> dict[str, Any]:
+    """A row of the table; standard errors are over simulations, each with its own world."""
+    fitted = [one for one in records if one["fitted"]]
+    advised = [one for one in fitted if one["kind"] == "recommendation"]
+    lived = [one["advised"] for one in advised if one["advised"]["holds"] is not None]
+    wrong = [one for one in advised if one["advised"]["true"] < one["advised"]["said"] - 0.2]
+    return {
+        "worlds": len(records),
+        "fitted": len(fitted),
+        "refused": len(records) - len(fitted),
+        "only_loosely_converged": sum(one["loose"] for one in fitted),
+        "with_a_collapse": sum(one["collapsed"] > 0 for one in fitted),
+        "advised": len(advised),
+        "holds_80": _mean([one["holds"] for one in lived]),
+        "holds_80_of_all": _mean([one["advised"]["holds_of_all"] for one in advised]),
+        "true_less_said": _mean([one["reward_true"] - one["reward_said"] for one in lived]),
+        "absolute_error": _mean([abs(one["reward_true"] - one["reward_said"]) for one in lived]),
+        "width": _mean([one["width"] for one in lived]),
+        "lives_said": _mean([one["advised"]["said"] for one in advised]),
+        "lives_true": _mean([one["advised"]["true"] for one in advised]),
+        "lives_true_less_said": _mean(
+            [one["advised"]["true"] - one["advised"]["said"] for one in advised]
+        ),
+        "hot_said": _mean([one["hot"]["said"] for one in fitted]),
+        "hot_true": _mean([one["hot"]["true"] for one in fitted]),
+        "hot_true_less_said": _mean([one["hot"]["true"] - one["hot"]["said"] for one in fitted]),
+        "diagnosed": sum(bool(set(one["alarms"]) - {"collapse"}) for one in fitted),
+        "alarms": {
+            mode: sum(mode in one["alarms"] for one in fitted)
+            for mode in sorted({mode for one in fitted for mode in one["alarms"]})
+        },
+        "curve_does_not_fit": sum(bool(one["misfits"]) for one in fitted),
+        "runs_checked": sum(one["checked"] for one in fitted),
+        "runs_named": sum(len(one["misfits"]) for one in fitted),
+        "dies_more_than_said": len(wrong),
+        "of_these_warned": sum(
+            bool(one["misfits"]) or bool(set(one["alarms"]) - {"collapse"}) for one in wrong
+        ),
+    }
+
+
+def _mean(values: Sequence[float]) -> list[float] | None:
+    """Mean and its standard error; None of nothing."""
+    if not values:
+        return None
+    spread = np.std(values, ddof=1) if len(values) > 1 else np.nan
+    return [float(np.mean(values)), float(spread / np.sqrt(len(values)))]
+
+
+def run_misspecified(
+    worlds: Sequence[str], simulations: int, folder: Path, *, jobs: int = PROCESSES
+) -> dict[str, Any]:
+    """Simulate what is missing of each world; the table of all that there are."""
+    for world in worlds:
+        header = made_under(world, PRESET)
+        run_missing(folder / file_name(world), header, simulated, range(simulations), jobs=jobs)
+    found = {world: folder / file_name(world) for world in WORLDS}
+    return {world: summary(read_records(path)) for world, path in found.items() if path.exists()}

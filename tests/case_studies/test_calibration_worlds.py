@@ -1,0 +1,228 @@
+"""Calibration of the shipped fit: its worlds, its controls, and the lines that it keeps."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
+sys.path.insert(0, str(FOLDER))
+
+import misspecified  # noqa: E402
+import shipped  # noqa: E402
+import simulation_lines as lines  # noqa: E402
+import worlds  # noqa: E402
+
+from advisor.model.parameters import POPULATION  # noqa: E402
+from advisor.model.priors import load_priors  # noqa: E402
+from advisor.testing.simulate import Plan, Truth  # noqa: E402
+
+PRIORS = load_priors("small_models")
+
+# Lines that are kept -----------------------------------------------------------------------------
+
+
+def made(study: str, number: int) -> dict[str, Any]:
+    """A simulation that takes no time."""
+    return {"number": number, "study": study, "value": number / 3}
+
+
+def test_only_what_is_missing_is_simulated(tmp_path: Path) -> None:
+    path, header = tmp_path / "folder" / "own.jsonl", lines.made_under("own", "small_models")
+    lines.run_missing(path, header, made, range(2), jobs=1)
+    first = path.read_text()
+    lines.run_missing(path, header, made, range(4), jobs=1)
+    assert path.read_text().startswith(first)
+    assert [one["number"] for one in lines.read_records(path)] == [0, 1, 2, 3]
+    assert lines.read_records(path)[1]["value"] == 0.333333
+
+
+@pytest.mark.parametrize("name", ["formulas", "numbers"])
+def test_lines_of_another_model_or_preset_are_refused(tmp_path: Path, name: str) -> None:
+    header = lines.made_under("own", "small_models")
+    path = tmp_path / "own.jsonl"
+    path.write_text(json.dumps(header) + "\n")
+    lines.refuse_stale(path)
+    for stale in (
+        header | {name: "of another day"},
+        {k: v for k, v in header.items() if k != name},
+    ):
+        path.write_text(json.dumps(stale) + "\n")
+        with pytest.raises(SystemExit, match="delete the file"):
+            lines.run_missing(path, header, made, range(1), jobs=1)
+
+
+def test_numbers_of_a_preset_are_its_numbers_not_its_words() -> None:
+    prior = PRIORS.hazard_level
+    reworded = prior.model_copy(update={"source": "the same, in other words"})
+    moved = prior.model_copy(update={"mean": prior.mean + 0.1})
+    now = lines.numbers_of(PRIORS)
+    assert lines.numbers_of(PRIORS.model_copy(update={"hazard_level": reworded})) == now
+    assert lines.numbers_of(PRIORS.model_copy(update={"hazard_level": moved})) != now
+    assert lines.numbers_of("theory") != now == lines.numbers_of("small_models")
+
+
+# Controls of the shipped fit ---------------------------------------------------------------------
+
+
+def test_a_control_moves_what_it_names_and_nothing_else() -> None:
+    drawn = {"population": np.zeros((1, len(POPULATION))), "start_logit": np.ones((1, 1))}
+    found = shipped.moved(drawn, shipped.Simulated("small_models", hazard=30.0, loss=2.0), PRIORS)
+    changed = dict(zip(POPULATION, found["population"][0], strict=True))
+    assert changed.pop("hazard.level") == pytest.approx(np.log(30))
+    assert changed.pop("plateau_loss.level") == pytest.approx(2 * PRIORS.plateau_loss_level.sd)
+    assert not any(changed.values())
+    assert found["start_logit"] is drawn["start_logit"]
+    assert not drawn["population"].any()
+
+
+def records(lives: np.ndarray, reward: np.ndarray) -> list[dict[str, Any]]:
+    """Simulations with these ranks of the fixed and of the advised configuration."""
+    out = []
+    for number, (one, other) in enumerate(zip(lives, reward, strict=True)):
+        ranks = {f"lives, {name}": int(one) for name in ("fixed", "advised")}
+        ranks |= {f"reward, {name}": int(other) for name in ("fixed", "advised")}
+        told = {"said": 0.95, "true": 0.9, "reward_said": 0.5, "reward_true": 0.6}
+        told |= {"learning_rate": 1e-3, "holds_80": number % 2 == 0}
+        out.append({"number": number, "collapsed": 0, "converged": True} | {"ranks": ranks})
+        out[-1]["advised"] = told
+    return out
+
+
+def test_the_study_passes_by_uniform_ranks_and_fails_by_others() -> None:
+    rng = np.random.default_rng(1)
+    right = rng.integers(0, shipped.DRAWS + 1, (2, 60))
+    low = rng.binomial(shipped.DRAWS, 0.2, 60)
+    told = shipped.summary(records(*right))
+    assert told["passes"]
+    assert told["failed_by_half"] < 0.3
+    wrong = shipped.summary(records(low, right[1]))
+    assert not wrong["passes"]
+    assert wrong["failed_by_half"] > 0.9
+    assert wrong["ranks"]["lives, advised"]["chance"] < 0.01
+    assert wrong["ranks"]["reward, advised"]["chance"] > 0.05
+    assert told["advised"]["reward_true_less_said"] == pytest.approx(0.1)
+
+
+# Worlds ------------------------------------------------------------------------------------------
+
+
+def plan(rate: float, **more: Any) -> worlds.Plan:
+    return misspecified._plan("well specified", 0, 0)._replace(
+        settings=Plan(rate, 16, optimizer="adamw", **more).settings
+    )
+
+
+def world_of(kind: str, seed: int = 5, **updates: Any) -> worlds.World:
+    """World of pilots at three rates, without the luck of runs and without wander."""
+    plans = [plan(rate) for rate in (1e-4, 3e-4, 1e-3)]
+    drawn = worlds.draw_world(kind, plans, PRIORS, np.random.default_rng(seed))
+    quiet = {"log_misfit": -20.0, "within_log_odds": 8.0, "hazard.level": -600.0}
+    quiet |= {name: -20.0 for name in POPULATION if name.startswith("log_run_")}
+    quiet["plateau_loss.level"] = -30.0
+    offsets = {"headroom": {"s": 0.0}, "stiffness": {"s": 0.0}}
+    given = {"population": drawn.population | quiet, **offsets, **updates}
+    return worlds.World(**{**drawn.__dict__, **given})
+
+
+def trained(world: worlds.World, rate: float, steps: int = 180, runs: int = 40, **more: Any) -> Any:
+    settings = plan(rate, **more).settings.completed()
+    settings = settings.model_copy(update={"planned_steps": steps})
+    rng = np.random.default_rng(0)
+    return world.train(settings, "s", 1e5, runs, steps, rng)
+
+
+def test_the_well_specified_world_has_the_curve_of_the_model() -> None:
+    world = world_of("well specified")
+    truth = Truth(
+        world.reference,
+        world.population,
+        world.level["headroom_logit"],
+        world.level["log_slope"],
+        world.level["log_onset"],
+        {"s": world.start["s"]},
+    )
+    expected = truth.reward(Plan(3e-4, 16, model="s", optimizer="adamw", steps=180), np.arange(180))
+    found = trained(world, 3e-4).reward.mean(axis=0)
+    assert np.ptp(expected) > 0.2
+    assert np.abs(found - expected).max() < 0.05
+    other = world_of("sparse logistic")
+    assert np.abs(trained(other, 3e-4).reward.mean(axis=0) - expected).max() > 0.1
+
+
+def test_rows_score_the_policy_of_the_latest_refresh_and_epochs_score_it_again() -> None:
+    reward = trained(world_of("well specified"), 1e-3, minibatches=2, epochs=2).reward
+    assert np.array_equal(reward[:, 0], reward[:, 2])
+    assert np.array_equal(reward[:, 1], reward[:, 3])
+    assert not np.array_equal(reward[:, 0], reward[:, 1])
+    assert not np.array_equal(reward[:, 0], reward[:, 4])
+
+
+def test_a_late_collapse_spares_the_pilots_and_mild_rates() -> None:
+    world = world_of("late collapse")
+    settings = plan(1e-3).settings.completed()
+    pilots = world.train(
+        settings, "s", 1e5, 40, 60, np.random.default_rng(0), is_pilot=True
+    ).held_out
+    assert pilots[:, -1].min() > 0.1
+    late = trained(world, 1e-3).held_out
+    assert np.all(late[:, -1] < 0.01)
+    assert np.all(late[:, 60 - 10] > 0.1)
+    assert trained(world, 1e-4).held_out[:, -1].min() > 0.1
+
+
+def test_the_kl_limit_depends_on_its_coefficient() -> None:
+    world = world_of("kl limit", tilt=1.5)
+
+    def gained(coefficient: float) -> float:
+        settings = plan(3e-3).settings.completed()
+        settings = settings.model_copy(update={"kl_coefficient": coefficient})
+        end = world.train(settings, "s", 1e5, 1, 3000, np.random.default_rng(0)).held_out[0, -1]
+        return float(np.log(end / (1 - end)) - world.start["s"])
+
+    assert gained(0.02) == pytest.approx(1.5, abs=0.02)
+    assert gained(0.04) == pytest.approx(0.75, abs=0.02)
+
+
+def test_sparse_rewards_crawl_before_they_rise() -> None:
+    world = world_of("sparse logistic", sparse=0.01, top=0.9)
+    level = trained(world, 1e-3, 4000, 1).held_out[0]
+    assert level[0] == pytest.approx(0.009)
+    assert level[-1] == pytest.approx(0.9, abs=0.01)
+    # Steepest in the middle: an exponential is steepest at its start.
+    assert np.argmax(np.diff(level)) == pytest.approx(np.searchsorted(level, 0.45), abs=2)
+
+
+def test_what_is_meant_falls_while_the_hacked_reward_rises() -> None:
+    world = world_of("hacking")
+    found = trained(world, 1e-3, 240)
+    shown, meant = found.reward.mean(axis=0), found.held_out.mean(axis=0)
+    turn = int(np.argmax(meant))
+    assert 5 < turn < 60
+    assert meant[-1] < 0.6 * meant[turn]
+    assert shown[-10:].mean() > shown[turn] + 0.05
+
+
+def test_a_row_of_the_table_counts_worlds() -> None:
+    advised = {"said": 0.95, "true": 0.5, "reward_said": 0.5, "reward_true": 0.6, "width": 0.2}
+    advised |= {"holds": 0.75, "holds_of_all": 0.4}
+    own = {"fitted": True, "collapsed": 0, "checked": 5, "misfits": [], "loose": False}
+    own |= {"kind": "recommendation", "alarms": [], "hot": {"said": 0.9, "true": 0.2}}
+    dead = advised | {"true": 0.0, "reward_true": None, "holds": None, "holds_of_all": 0.0}
+    told = misspecified.summary(
+        [
+            own | {"advised": advised},
+            own | {"advised": dead, "misfits": ["run1"]},
+            {"fitted": False, "why": "not converged"},
+        ]
+    )
+    assert (told["worlds"], told["fitted"], told["refused"], told["advised"]) == (3, 2, 1, 2)
+    assert told["holds_80"][0] == 0.75
+    assert told["holds_80_of_all"][0] == pytest.approx(0.2)
+    assert told["lives_true_less_said"][0] == pytest.approx(-0.7)
+    assert (told["runs_named"], told["dies_more_than_said"], told["of_these_warned"]) == (1, 2, 1)
