@@ -66,8 +66,7 @@ def has_collapsed(run: PilotRun) -> bool:
 
 def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
-    step, reward = judged_series(run)
-    floor, least = floor_of(run), rows_of_a_window(run)
+    (step, reward), floor, least = judged_series(run), floor_of(run), rows_of_a_window(run)
     verdict, fall = find_final_fall(step, reward, floor, least)
     passing = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
     fall = passing or fall
@@ -79,26 +78,22 @@ def collapse(run: PilotRun) -> Card:
             "At least ten rows with a reward are needed.",
         )
     range_ = fall.before - floor if fall.before > floor else np.inf
-    lost, error = (fall.before - fall.after) / range_, fall.error / range_
-    interval = (lost - Z95 * error, lost + Z95 * error)
+    lost, error = (fall.before - fall.after) / range_, Z95 * fall.error / range_
     common = {
         "mode": MODE,
         "title": TITLE,
         "number": lost,
         "unit": "share of the reward lost",
-        "interval": interval,
+        "interval": (lost - error, lost + error),
         "threshold": LOST_SHARE,
         "source": SOURCE,
     }
-    lowest = fall.after
-    regained = verdict.last - lowest > REGAINED * (fall.before - lowest)
-    came_back = f"came back no further than {verdict.last:.3g}" if regained else "did not come back"
     if verdict.unstable:
         return Card(
             **common,
             status="FAIL",
             headline=f"The reward fell from {fall.before:.3g} to {fall.after:.3g} from step "
-            f"{fall.onset_step:.0f} on and {came_back}.",
+            f"{fall.onset_step:.0f} on and {_came_back(fall, verdict.last)}.",
             steps=(fall.onset_step, float(step[-1])),
             witnesses=witnesses(run, fall),
             change=f"Resume from a checkpoint before step {fall.onset_step:.0f} with a third of "
@@ -108,7 +103,7 @@ def collapse(run: PilotRun) -> Card:
         return Card(
             **common,
             status="WARNING",
-            headline=f"The reward fell from {fall.before:.3g} to {lowest:.3g} at step "
+            headline=f"The reward fell from {fall.before:.3g} to {fall.after:.3g} at step "
             f"{fall.onset_step:.0f} and came back: another seed may not.",
             steps=(fall.onset_step, fall.floor_step),
             witnesses=witnesses(run, fall),
@@ -131,6 +126,13 @@ def collapse(run: PilotRun) -> Card:
         headline=f"No lasting fall in {reward.size} rows.",
         steps=(float(step[0]), float(step[-1])),
     )
+
+
+def _came_back(fall: Fall, last: float) -> str:
+    """Whether a reward that ends low has regained a part of what was lost."""
+    if last - fall.after > REGAINED * (fall.before - fall.after):
+        return f"came back no further than {last:.3g}"
+    return "did not come back"
 
 
 def witnesses(run: PilotRun, fall: Fall) -> tuple[str, ...]:

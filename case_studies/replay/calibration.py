@@ -91,9 +91,6 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
             }
         )
     brier = [float(np.mean((p[d] - y[d]) ** 2)) for d in draws]
-    sure = [held for probability, held, _ in advised if probability >= SURE]
-    sure_runs = {place: held for probability, held, place in advised if probability >= SURE}
-    sure_died = sum(not held for held in sure_runs.values())
     return {
         "forecasts": p.size,
         "tables": names,
@@ -103,6 +100,16 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
         "brier_of_base_rate": float(y.mean() * (1 - y.mean())),
         "classes": classes,
         "line": line_of(worlds, p, y, of),
+        **_of_advice(advised),
+    }
+
+
+def _of_advice(advised: list[tuple[float, bool, tuple[str, int]]]) -> dict[str, Any]:
+    """What became of the advised runs: P(stable) said, whether each lived, and which it was."""
+    sure = [held for probability, held, _ in advised if probability >= SURE]
+    sure_runs = {place: held for probability, held, place in advised if probability >= SURE}
+    sure_died = sum(not held for held in sure_runs.values())
+    return {
         "advised": len(advised),
         "advised_runs": len({place for _, _, place in advised}),
         "advised_lived": float(np.mean([held for _, held, _ in advised])),
