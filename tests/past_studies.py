@@ -32,6 +32,9 @@ def parameters() -> dict[str, str]:
     return {name.replace(".", "_"): name for name in names}
 
 
+REFERENCE = Reference(3e-4, 8.0, 16.0, 1e5)
+
+
 def past(
     label: str,
     said: Mapping[str, tuple[Any, Any]] | None = None,
@@ -50,11 +53,12 @@ def past(
     priors = priors or load_priors("small_models")
     rng = np.random.default_rng(int(hashlib.sha256(label.encode()).hexdigest()[:8], 16))
     tasks = tuple(dict.fromkeys(task for task, _ in groups))
+    placed = priors.at(REFERENCE.learning_rate, REFERENCE.parameters)
     of_entry = parameters()
     assert not set(said or {}) - set(of_entry)
     draws = {}
     for entry, name in of_entry.items():
-        prior = getattr(priors, entry)
+        prior = getattr(placed, entry)
         count = len(tasks) if entry in TASK_LEVELS else len(groups)
         shape = () if entry not in TASK_LEVELS + GROUP_LEVELS else (count,)
         noise = rng.standard_normal((CHAINS, DRAWS, *shape))
@@ -107,7 +111,7 @@ def _meta(
         groups=tuple(groups),
         group_parameters=tuple(1e5 for _ in groups),
         task_of_group=tuple(tasks.index(task) for task, _ in groups),
-        reference=Reference(3e-4, 8.0, 16.0, 1e5),
+        reference=REFERENCE,
         floor=0.0,
         ceiling=1.0,
         evaluated=tuple(False for _ in groups),

@@ -160,7 +160,7 @@ def _estimates(posteriors: Sequence[Posterior], entry: str) -> Estimates | None:
         value, error = without_prior(
             draws.mean(axis=0),
             draws.var(axis=0),
-            getattr(posterior.meta.priors, entry),
+            getattr(posterior.meta.placed_priors, entry),
             posterior.convergence.ess,
         )
         for unit in np.flatnonzero(np.isfinite(value)):

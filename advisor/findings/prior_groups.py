@@ -48,7 +48,7 @@ def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -
     groups, of = len(meta.groups), list(meta.task_of_group)
 
     def draw(entry: str, *shape: int) -> FloatArray:
-        prior = getattr(meta.priors, entry)
+        prior = getattr(meta.placed_priors, entry)
         return np.asarray(prior.mean + prior.sd * rng.standard_normal((size, *shape)))
 
     population = {name: draw(name.replace(".", "_"), 1) for name in POPULATION}

@@ -110,7 +110,7 @@ def log_prior(posterior: Posterior) -> FloatArray:
     """Log density of the scaled priors at each draw, up to a constant, shape (draws,)."""
     total = np.zeros(posterior.flat(LEVELS[0]).shape[0])
     for name in (*POPULATION, *LEVELS):
-        prior = getattr(posterior.meta.priors, name.replace(".", "_"))
+        prior = getattr(posterior.meta.placed_priors, name.replace(".", "_"))
         values = posterior.as_in_priors(name).reshape(total.size, -1)
         total -= 0.5 * (((values - prior.mean) / prior.sd) ** 2).sum(axis=1)
     return total

@@ -117,7 +117,7 @@ def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
             name: Variable(("chain", "draw"), values > 0 if name == "diverging" else values)
             for name, values in posterior.statistics.items()
         },
-        "prior": posterior_group(prior_draws(posterior.meta.priors, seen)),
+        "prior": posterior_group(prior_draws(posterior.meta.placed_priors, seen)),
         "log_prior": {
             name: Variable(("chain", "draw", *DIMS.get(name, ())), values)
             for name, values in _log_prior(posterior).items()
@@ -279,7 +279,7 @@ def _log_prior(posterior: FittedDraws) -> dict[str, FloatArray]:
     """Log prior density of every variable of the model."""
     density = {}
     for name in (*POPULATION, *LEVELS):
-        prior = getattr(posterior.meta.priors, name.replace(".", "_"))
+        prior = getattr(posterior.meta.placed_priors, name.replace(".", "_"))
         mean = prior.mean
         if name in ("plateau_loss.level", "hazard.level"):
             stiffness = eq.task_log_stiffness(

@@ -136,6 +136,11 @@ class Meta(BaseModel):
     priors: Priors
     provenance: Provenance
 
+    @property
+    def placed_priors(self) -> Priors:
+        """Preset as it speaks of these pilots' reference: what the draws were updated from."""
+        return self.priors.at(self.reference.learning_rate, self.reference.parameters)
+
 
 @dataclass(frozen=True)
 class Posterior:

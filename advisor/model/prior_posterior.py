@@ -34,11 +34,12 @@ def prior_posterior(
     posterior : Posterior
         Of one chain.
     """
+    placed = priors.at(cohort.reference.learning_rate, cohort.reference.parameters)
     rng = np.random.default_rng(seed)
 
     def drawn(names: Sequence[str], *size: int) -> FloatArray:
         """Draws of shape (1, draws, names, *size)."""
-        given = [getattr(priors, name.replace(".", "_")) for name in names]
+        given = [getattr(placed, name.replace(".", "_")) for name in names]
         parts = [prior.mean + prior.sd * rng.standard_normal((1, draws, *size)) for prior in given]
         return np.stack(parts, axis=2)
 

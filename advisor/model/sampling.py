@@ -114,7 +114,8 @@ def sampled(
     from advisor.model.fast.density import density_of, draw_of
     from advisor.model.fast.sampler_coordinates import place
 
-    placement, shape = place(cohort, preset, family), shape_of(cohort)
+    placed = preset.at(cohort.reference.learning_rate, cohort.reference.parameters)
+    placement, shape = place(cohort, placed, family), shape_of(cohort)
     draws, statistics = _compat.sample_density(
         density_of(placement.block),
         draw_of(placement.block, shape),

@@ -2,9 +2,10 @@
 
     python case_studies/economics/run.py TABLE.jsonl[.gz]... [--out economics.json] [--records FILE]
 
-Every method gets the same completions for all that it trains. What pilots cost, the full run is
-shorter by; regret is against the best run of the table had all of the purse gone into it. Tables
-hold runs that were really trained: a pilot is the beginning of one, a full run its first part.
+Every method gets the same optimizer steps for all that it trains, as many as a run of the table
+has. What pilots take, the full run is shorter by; regret is against the best run of the table had
+all of the purse gone into it. Tables hold runs that were really trained: a pilot is the beginning
+of one, a full run its first part.
 """
 
 from __future__ import annotations
@@ -32,22 +33,17 @@ from methods import RECIPES, distance, nearest, score  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
 import advisor  # noqa: E402
+from advisor.advice.pilot_choice import FEWEST_RUNS  # noqa: E402
 from advisor.advice.pilot_plan import plan  # noqa: E402
 from advisor.diagnosis import find_collapse  # noqa: E402
+from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.stability import stability  # noqa: E402
-from advisor.model.cohort import build_cohort  # noqa: E402
-from advisor.model.presets import preset_for  # noqa: E402
-from advisor.model.prior_posterior import prior_posterior  # noqa: E402
-from advisor.model.priors import load_priors  # noqa: E402
 from advisor.run.settings import Settings  # noqa: E402
 
 COUNTS = (1, 2, 3, 5, 8)
 SHARE = 0.2
 """Of the purse that pilots may cost."""
-
-GROUP = 32
-"""Group size at which the purse pays for the whole length of a table's runs, and for no pilot."""
 
 LEAST_STEPS = 3
 """Steps that a pilot must have."""
@@ -59,23 +55,17 @@ LADDER = 10**0.5
 
 
 class Purse(NamedTuple):
-    """A world, and what there is to spend in it, in completions."""
+    """A world, and the optimizer steps that there are to spend in it."""
 
     world: World
-    total: float
 
-    def price(self, index: int) -> float:
-        """Completions of a step of a run."""
-        settings = self.world.runs[index].hyperparameters
-        return float(settings.prompts_per_step * settings.group_size)
+    @property
+    def total(self) -> int:
+        """Steps of a run of the table."""
+        return self.world.steps
 
-    def steps(self, index: int, left: float) -> int:
-        """Steps that what is left pays for."""
-        return int(min(self.world.steps, left / self.price(index)))
-
-    def outcome(self, index: int, left: float) -> tuple[float, bool]:
+    def outcome(self, index: int, steps: int) -> tuple[float, bool]:
         """Mean train reward of the last steps of a full run, and whether it had collapsed."""
-        steps = max(AVERAGED, self.steps(index, left))
         reward = np.array(self.world.rows[index]["reward"][:steps])
         fell = find_collapse(np.arange(1.0, reward.size + 1), reward, 0.0).onset_step is not None
         return float(reward[-AVERAGED:].mean()), fell
@@ -84,13 +74,21 @@ class Purse(NamedTuple):
         """Outcome of who knows everything and pays for no pilot."""
         return max(self.outcome(index, self.total)[0] for index in range(len(self.world.runs)))
 
+    def shared(self, count: int) -> int:
+        """Steps of each of so many pilots."""
+        return max(LEAST_STEPS, int(SHARE * self.total / count))
+
 
 class Pilots(NamedTuple):
-    """Runs that are tried, how long each, and what they cost together."""
+    """Runs that are tried, and how long each."""
 
     runs: tuple[int, ...]
-    steps: tuple[int, ...]
-    cost: float
+    steps: int
+
+    @property
+    def cost(self) -> int:
+        """Steps of all."""
+        return len(self.runs) * self.steps
 
 
 def launched(purse: Purse, others: Sequence[Purse]) -> int:
@@ -116,29 +114,30 @@ def ladder(purse: Purse, base: int, count: int, rng: np.random.Generator) -> Pil
     rates = [
         float(settings.learning_rate * LADDER ** (at - (count - 1) / 2)) for at in range(count)
     ]
-    return _taken(purse, rates, settings, SHARE * purse.total / count)
+    return _taken(purse, rates, settings, purse.shared(count))
 
 
 def planned(purse: Purse, base: int) -> Pilots:
     """Pilots that `advisor plan` names, or none where it says: run."""
-    settings = purse.world.settings(base)
-    steps = purse.steps(base, purse.total)
-    target = purse.world.target
-    found = plan(settings, steps, Target("task", target.model, target.parameters), share=SHARE)
+    settings, target = purse.world.settings(base), purse.world.target
+    target = Target("task", target.model, target.parameters)
+    try:
+        found = plan(settings, purse.total, target, share=SHARE)
+    except InputError:  # the purse has no room for two pilots
+        return Pilots((), 0)
     if found.kind == "run":
-        return Pilots((), (), 0.0)
+        return Pilots((), 0)
     rates = [one.settings.learning_rate for one in found.pilots]
-    price = settings.prompts_per_step * settings.group_size
-    return _taken(purse, rates, settings, float(found.pilots[0].steps * price))
+    return _taken(purse, rates, settings, found.pilots[0].steps)
 
 
 def at_random(purse: Purse, count: int, rng: np.random.Generator) -> Pilots:
     """So many runs of the table, drawn without replacement."""
     runs = rng.choice(len(purse.world.runs), count, replace=False).tolist()
-    return _paid(purse, runs, SHARE * purse.total / count)
+    return Pilots(tuple(runs), purse.shared(count))
 
 
-def _taken(purse: Purse, rates: Sequence[float], like: Any, each: float) -> Pilots:
+def _taken(purse: Purse, rates: Sequence[float], like: Any, steps: int) -> Pilots:
     """Untried runs nearest to such rates at the group size and refresh of the run ``like``."""
     untried, runs = _all(purse), []
     for rate in rates:
@@ -148,14 +147,7 @@ def _taken(purse: Purse, rates: Sequence[float], like: Any, each: float) -> Pilo
         )
         untried.remove(found)
         runs.append(found)
-    return _paid(purse, runs, each)
-
-
-def _paid(purse: Purse, runs: Sequence[int], each: float) -> Pilots:
-    """Pilots of as many steps as ``each`` completions pay for."""
-    steps = [max(LEAST_STEPS, purse.steps(index, each)) for index in runs]
-    cost = sum(n * purse.price(index) for n, index in zip(steps, runs, strict=True))
-    return Pilots(tuple(runs), tuple(steps), float(cost))
+    return Pilots(tuple(runs), steps)
 
 
 def _all(purse: Purse) -> list[int]:
@@ -166,33 +158,29 @@ class Advice(NamedTuple):
     """Run that is named, its P(stable), and by the model's word that of every run not piloted."""
 
     run: int
-    p_stable: float
+    p_stable: float | None
     said: dict[int, float]
 
 
-def advised(purse: Purse, pilots: Pilots, seed: int) -> Advice:
-    """Ask the advisor for a run for what is left."""
+def advised(purse: Purse, pilots: Pilots, base: int, seed: int) -> Advice:
+    """Run that the advisor names; that which would be launched where it names none."""
     world, left = purse.world, purse.total - pilots.cost
     offered: dict[tuple[object, ...], tuple[int, Settings]] = {}
     for index in _all(purse):
         settings = world.settings(index)
         offered.setdefault(_place(settings), (index, settings))
     choices = [settings for _, settings in offered.values()]
-    runs = [
-        world.pilot(index, steps) for index, steps in zip(pilots.runs, pilots.steps, strict=True)
-    ]
-    posterior = fit_runs(runs, None, seed) if len(runs) > 1 else "too few"
+    runs = [world.pilot(index, pilots.steps) for index in pilots.runs]
+    # Of fewer the advisor names no configuration, only the next pilot.
+    posterior = fit_runs(runs, None, seed) if len(runs) >= FEWEST_RUNS else "too few"
     if isinstance(posterior, str):
-        # Nothing to fit: what the preset knows before any log.
-        none = {run.id: None for run in world.runs}
-        preset = load_priors(preset_for(world.runs)[0])
-        posterior = prior_posterior(build_cohort(world.runs, none, none), preset, seed=seed)
+        return Advice(base, None, {})
     found = advisor.advise(
         posterior,
         task=world.target.task,
         model=world.target.model,
         parameters=world.target.parameters,
-        completions=left,
+        steps=left,
         level=LEVEL,
         choose_from=choices,
         indifference=0.0,
@@ -202,10 +190,12 @@ def advised(purse: Purse, pilots: Pilots, seed: int) -> Advice:
     )
     forecaster = Forecaster(posterior, found.target)
     said = {
-        index: stability(forecaster, settings, max(1, purse.steps(index, left))).by_model
+        index: stability(forecaster, settings.planned_over(left), left).by_model
         for index, settings in offered.values()
         if index not in pilots.runs
     }
+    if found.kind != "recommendation":
+        return Advice(base, None, said)
     return Advice(offered[_place(found.settings)][0], found.stability.probability, said)
 
 
@@ -214,7 +204,7 @@ def _place(settings: Any) -> tuple[object, ...]:
     return tuple(getattr(settings, name) for name in names)
 
 
-def searched(purse: Purse, count: int, sampler: str, seed: int) -> tuple[int, float]:
+def searched(purse: Purse, count: int, sampler: str, seed: int) -> tuple[int, int]:
     """Best pilot of an Optuna sampler that pays out of the same purse, and what it spent."""
     world = purse.world
     settings = [run.hyperparameters for run in world.runs]
@@ -227,7 +217,7 @@ def searched(purse: Purse, count: int, sampler: str, seed: int) -> tuple[int, fl
     }
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction="maximize", sampler=make[sampler]())
-    untried, best, spent = _all(purse), (-np.inf, 0), 0.0
+    untried, best, steps = _all(purse), (-np.inf, 0), purse.shared(count)
     for _ in range(count):
         trial = study.ask()
         index = nearest(
@@ -238,38 +228,32 @@ def searched(purse: Purse, count: int, sampler: str, seed: int) -> tuple[int, fl
             intervals[trial.suggest_int("interval", 0, len(intervals) - 1)],
         )
         untried.remove(index)
-        pilots = _paid(purse, [index], SHARE * purse.total / count)
-        spent += pilots.cost
-        found = score(world, index, pilots.steps[0])
+        found = score(world, index, steps)
         study.tell(trial, found)
         best = max(best, (found, index))
-    return best[1], spent
+    return best[1], steps * count
 
 
-def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, float]:
+def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, int]:
     """Successive halving from twice as many runs: the better half goes on for twice as long."""
     first = min(2 * count, len(purse.world.runs))
     alive = rng.permutation(_all(purse))[:first].tolist()
     rungs = max(1, int(np.ceil(np.log2(first))))
-    each = SHARE * purse.total / rungs
-    spent, done = 0.0, dict.fromkeys(alive, 0)
+    spent, done = 0, dict.fromkeys(alive, 0)
     for _ in range(rungs):
-        for index in alive:
-            steps = max(LEAST_STEPS, purse.steps(index, each / len(alive)))
-            if spent + steps * purse.price(index) > 1.1 * SHARE * purse.total:
-                continue
-            spent += steps * purse.price(index)
-            done[index] = min(done[index] + steps, purse.world.steps)
-        alive.sort(key=lambda index: -score(purse.world, index, done[index]))
+        steps = int(SHARE * purse.total / rungs / len(alive))
+        if steps:
+            for index in alive:
+                done[index] += steps
+                spent += steps
+            alive.sort(key=lambda index: -score(purse.world, index, done[index]))
         alive = alive[: max(1, len(alive) // 2)]
     return alive[0], spent
 
 
 def best_of(purse: Purse, pilots: Pilots) -> int:
     """Pilot with the highest reward at its end."""
-    scores = [
-        score(purse.world, i, steps) for i, steps in zip(pilots.runs, pilots.steps, strict=True)
-    ]
+    scores = [score(purse.world, index, pilots.steps) for index in pilots.runs]
     return pilots.runs[int(np.argmax(scores))]
 
 
@@ -287,7 +271,7 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
         method: str,
         count: int,
         index: int,
-        spent: float,
+        spent: int,
         said: float | None = None,
         every: Mapping[int, float] | None = None,
     ) -> None:
@@ -310,14 +294,12 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
         )
 
     def ask(method: str, pilots: Pilots) -> None:
-        found = advised(purse, pilots, repeat)
+        found = advised(purse, pilots, base, repeat)
         record(method, len(pilots.runs), found.run, pilots.cost, found.p_stable, found.said)
 
-    none = Pilots((), (), 0.0)
-    record("best constant of other worlds", 0, base, 0.0)
+    record("best constant of other worlds", 0, base, 0)
     for name, recipe in RECIPES.items():
-        record(name, 0, nearest(purse.world, _all(purse), *recipe), 0.0)
-    ask("advisor", none)
+        record(name, 0, nearest(purse.world, _all(purse), *recipe), 0)
     ask("advisor, its own plan", planned(purse, base))
     for count in COUNTS:
         pilots = ladder(purse, base, count, rng)
@@ -344,7 +326,7 @@ def main() -> None:
     parser.add_argument("--records", type=Path, help="JSON lines, continued where they exist")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    purses = [Purse(world, _total(world)) for world in read_all(given.tables)]
+    purses = [Purse(world) for world in read_all(given.tables)]
     done: list[dict[str, Any]] = []
     if given.records is not None and given.records.exists():
         done = [json.loads(line) for line in given.records.read_text("utf-8").splitlines()]
@@ -385,10 +367,6 @@ def read_all(paths: Sequence[Path]) -> list[World]:
         for world in worlds
         if len({run.hyperparameters.prompts_per_step for run in world.runs}) == 1
     ]
-
-
-def _total(world: World) -> float:
-    return float(world.steps * world.settings(0).prompts_per_step * GROUP)
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, Any]:

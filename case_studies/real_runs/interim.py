@@ -37,7 +37,7 @@ ONE_SIDED = ("hazard_level", "plateau_loss_level")
 """Entries that only runs which fell, or lost, narrow: a meta-analysis of those would learn that
 all do."""
 
-NOT_SAMPLED = {"stability_line", "domain"}
+NOT_SAMPLED = {"stability_line", "speed_law", "domain"}
 """Entries of a preset on which no draw turns: fits are kept across their changes."""
 
 RHAT, ESS, DIVERGENT = 1.05, 100.0, 0.02

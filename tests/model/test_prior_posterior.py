@@ -24,7 +24,7 @@ def drawn():
 
 
 def test_draws_are_those_of_the_preset(drawn):
-    priors = drawn.meta.priors
+    priors = drawn.meta.placed_priors
     for name, values in drawn.draws.items():
         entry = getattr(priors, name.replace(".", "_"), None)
         if entry is None or name in LEVELS or not hasattr(entry, "mean"):

@@ -149,7 +149,7 @@ def test_log_prior_counts_every_scaled_prior_once_and_no_offset():
     posterior = made_up_posterior((*PLANS, Plan(task="mod")), width=1.0, draws=20, is_prior=True)
     assert len(posterior.meta.tasks) == 2
     base, spoken = log_prior(posterior), spoken_of(posterior)
-    priors = posterior.meta.priors
+    priors = posterior.meta.placed_priors
     for name, values in posterior.draws.items():
         moved = replace(posterior, draws={**posterior.draws, name: values + 0.1})
         change = log_prior(moved) - base

@@ -23,7 +23,7 @@ def test_every_number_of_every_preset_has_a_source_sentence(name):
     priors = load_priors(name)
     entries = prior_entries(priors)
     told = {"name", "description", "evidence", "learned_from", "family_runs"}
-    told |= {"stability_line", "domain"}
+    told |= {"stability_line", "speed_law", "domain"}
     assert set(entries) == set(Priors.model_fields) - told
     assert len(priors.stability_line.source) >= LEAST_SOURCE
     # A line is learned from runs, and so is only what rests on some.

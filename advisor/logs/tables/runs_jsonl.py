@@ -42,7 +42,7 @@ SHORT_FACTS = {
     "schedule": "constant",
     "warmup_steps": 0,
 }
-"""What holds for all runs of such tables and is not written in them."""
+"""What holds for runs of such tables unless a row says otherwise."""
 
 OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
 
@@ -120,13 +120,14 @@ def _run(row: Row, path: Path, columns: Columns) -> Logged:
 
 
 def _facts(cells: Mapping[str, Any], short: bool) -> dict[str, Any]:
-    facts = {name: cells.get(name) for name in OWN_NAMES}
+    told = {name: cells.get(name) for name in OWN_NAMES}
     if short:
-        facts |= SHORT_FACTS | {ours: cells.get(name) for name, ours in SHORT_NAMES.items()}
-        if facts["model"] is None and cells.get("size") is not None:
-            facts["model"] = f"tiny-{cells['size']}"
+        told |= {ours: cells.get(name) for name, ours in SHORT_NAMES.items()}
+        if told["model"] is None and cells.get("size") is not None:
+            told["model"] = f"tiny-{cells['size']}"
     # A list is a series logged under the name of a setting (learning_rate).
-    return {n: v for n, v in facts.items() if v is not None and not isinstance(v, list)}
+    facts = {n: v for n, v in told.items() if v is not None and not isinstance(v, list)}
+    return SHORT_FACTS | facts if short else facts
 
 
 def _steps(cells: list[Any] | None, row: int, size: int, path: Path) -> list[float]:

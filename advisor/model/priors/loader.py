@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -79,6 +80,31 @@ NO_LINE = StabilityLine(
 )
 
 
+class SpeedLaw(_Entry):
+    """How the prior mean of the speed moves with where the pilots ran.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Change of ``log_slope`` per e-fold of the reference's learning rate.
+    parameters : float
+        The same, per e-fold of its parameters.
+    at_learning_rate, at_parameters : float
+        Reference of which ``log_slope`` speaks.
+    """
+
+    learning_rate: float
+    parameters: float
+    at_learning_rate: Positive
+    at_parameters: Positive
+
+    def shift(self, learning_rate: float, parameters: float) -> float:
+        """By how much the mean of ``log_slope`` lies above that of the preset."""
+        return self.learning_rate * math.log(
+            learning_rate / self.at_learning_rate
+        ) + self.parameters * math.log(parameters / self.at_parameters)
+
+
 class Domain(BaseModel):
     """Runs that shaped a preset: outside of it the evidence ends.
 
@@ -110,7 +136,18 @@ class _Preset(BaseModel):
     log_stiffness_ratio: HalfNormalPrior
     family_runs: FamilyPrior
     stability_line: StabilityLine = NO_LINE
+    speed_law: SpeedLaw | None = None
     domain: Domain | None = None
+
+    def at(self, learning_rate: float, parameters: float) -> Self:
+        """Preset as it speaks of pilots at such a reference; what was placed before stays."""
+        if self.speed_law is None:
+            return self
+        entry = self.log_slope  # type: ignore[attr-defined]
+        mean = entry.mean + self.speed_law.shift(learning_rate, parameters)
+        return self.model_copy(
+            update={"log_slope": entry.model_copy(update={"mean": mean}), "speed_law": None}
+        )
 
     def __repr__(self) -> str:
         """Name, and from how many runs it has learned; ``advisor priors show`` has the numbers."""

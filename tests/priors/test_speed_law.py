@@ -1,0 +1,64 @@
+"""Speed is known beforehand at a learning rate and a size, not wherever the pilots happen to run."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from advisor.model.prior_posterior import prior_posterior
+from advisor.model.priors import load_priors
+from advisor.model.pymc_model import build_model
+from advisor.testing import Plan
+from advisor.testing.posteriors import cohort_of_plans
+
+SMALL = load_priors("small_models")
+
+
+def at(rate, parameters):
+    return SMALL.at(rate, parameters).log_slope.mean
+
+
+def test_the_preset_speaks_of_its_own_reference():
+    law = SMALL.speed_law
+    assert at(law.at_learning_rate, law.at_parameters) == pytest.approx(SMALL.log_slope.mean)
+    assert at(10 * law.at_learning_rate, law.at_parameters) - SMALL.log_slope.mean == pytest.approx(
+        law.learning_rate * math.log(10)
+    )
+    assert at(law.at_learning_rate, 10 * law.at_parameters) > SMALL.log_slope.mean
+
+
+def test_a_preset_is_placed_once_and_one_without_a_law_stays():
+    placed = SMALL.at(1e-4, 1e6)
+    assert placed.at(1e-2, 1e4) == placed
+    broad = load_priors("theory")
+    assert broad.at(1e-2, 1e4) == broad
+
+
+def test_every_way_to_a_posterior_places_it():
+    plans = [Plan(3e-5), Plan(3e-4)]
+    cohort = cohort_of_plans(plans)
+    wanted = at(cohort.reference.learning_rate, cohort.reference.parameters)
+    assert abs(wanted - SMALL.log_slope.mean) > 0.5
+    prior = prior_posterior(cohort, SMALL, draws=2000)
+    assert prior.flat("log_slope").mean() == pytest.approx(wanted, abs=0.1)
+    assert prior.meta.placed_priors.log_slope.mean == pytest.approx(wanted)
+    assert prior.meta.priors == SMALL
+    model = build_model(cohort, SMALL)
+    point = model.initial_point()
+    logp = model.compile_logp(vars=[model["log_slope"]])
+    moved = {name: value + (0.3 if name == "log_slope" else 0) for name, value in point.items()}
+    sd = SMALL.log_slope.sd
+    slope = (logp(moved) - logp(point)) / 0.3
+    middle = float(point["log_slope"][0]) + 0.15
+    assert slope == pytest.approx(-(middle - wanted) / sd**2, abs=1e-3)
+
+
+def test_few_pilots_at_a_low_rate_are_expected_to_be_slow():
+    """Negative control: without the law they are expected to be as fast as those at a high one."""
+    slow, fast = (cohort_of_plans([Plan(rate), Plan(2 * rate)]) for rate in (1e-5, 1e-3))
+    means = [prior_posterior(one, SMALL).flat("log_slope").mean() for one in (slow, fast)]
+    assert means[1] - means[0] == pytest.approx(SMALL.speed_law.learning_rate * math.log(100), 0.1)
+    flat = SMALL.model_copy(update={"speed_law": None})
+    same = [prior_posterior(one, flat).flat("log_slope").mean() for one in (slow, fast)]
+    assert same[0] == pytest.approx(same[1])
