@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice.pilot_choice import FEWEST_RUNS
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
@@ -32,7 +33,9 @@ from advisor.run.settings import Settings, checked_settings
 SHARE = 0.2
 """Share of the full run's price that pilots may cost."""
 
-COUNTS = (2, 3, 4, 5)
+COUNTS = (FEWEST_RUNS, FEWEST_RUNS + 1, FEWEST_RUNS + 2)
+"""Of fewer pilots no configuration is advised, only the next pilot."""
+
 RATIOS = (10**0.5, 10 ** (1 / 3))
 """Ratios of neighbouring learning rates of a design: two or three pilots to a decade."""
 
@@ -267,7 +270,7 @@ def plan(
     Raises
     ------
     InputError
-        The share leaves no room for two pilots, or is none.
+        The share leaves no room for three pilots, or is none.
     """
     if not 0 < share < 1:
         raise InputError(
@@ -296,7 +299,7 @@ def plan(
         found += _weighed(forecaster, pilots, settings, steps, share, float(whole))
     if not found:
         raise InputError(
-            f"{share:.0%} of {steps} steps leaves no two pilots of {LEAST_STEPS} steps",
+            f"{share:.0%} of {steps} steps leaves no {FEWEST_RUNS} pilots of {LEAST_STEPS} steps",
             argument="share",
             advice="Allow pilots a larger share, or a smaller model",
         )

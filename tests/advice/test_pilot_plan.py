@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from advisor.advice.pilot_choice import FEWEST_RUNS
 from advisor.advice.pilot_plan import (
     LEAST_STEPS,
     planned_settings,
@@ -77,7 +78,7 @@ def test_same_seed_same_plan_and_another_differs_little(plan, settings):
 def test_a_smaller_model_buys_longer_pilots(settings):
     plan = plan_pilots(settings, 500, BIG, pilot_model=("small", 5e8), share=0.1)
     own, small = (
-        max(d.steps for d in plan.designs if d.model == name and d.pilots == 2)
+        max(d.steps for d in plan.designs if d.model == name and d.pilots == 3)
         for name in ("big", "small")
     )
     assert small > 3 * own
@@ -98,7 +99,7 @@ def test_what_is_missing_or_wrong_is_named(settings):
     with pytest.raises(InputError, match="the size of model 'big' is unknown"):
         size_of("big", None, "parameters")
     assert size_of("Qwen2.5-7B", None, "parameters") == 7e9
-    with pytest.raises(InputError, match="no two pilots"):
+    with pytest.raises(InputError, match="no 3 pilots of 10 steps"):
         plan_pilots(settings, 20, BIG)
     with pytest.raises(InputError, match="no share"):
         plan_pilots(settings, 500, BIG, share=1.5)
@@ -110,3 +111,9 @@ def test_what_a_default_settles_is_said():
     assert any(line.startswith("minibatches_per_refresh = 1 assumed") for line in assumed)
     assert not any(line.startswith(("clip_high", "group_size")) for line in assumed)
     np.testing.assert_equal(completed.learning_rate, 1e-6)
+
+
+def test_no_plan_is_too_short_for_an_answer(settings):
+    """What the plan names, `advise` can answer from: fewer pilots name only the next pilot."""
+    found = plan(settings, 500, Target("task", "big", 7e9), seed=1)
+    assert min(design.pilots for design in found.designs) >= FEWEST_RUNS
