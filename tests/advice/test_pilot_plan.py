@@ -115,5 +115,5 @@ def test_what_a_default_settles_is_said():
 
 def test_no_plan_is_too_short_for_an_answer(settings):
     """What the plan names, `advise` can answer from: fewer pilots name only the next pilot."""
-    found = plan(settings, 500, Target("task", "big", 7e9), seed=1)
+    found = plan_pilots(settings, 500, Target("task", "big", 7e9), seed=1)
     assert min(design.pilots for design in found.designs) >= FEWEST_RUNS

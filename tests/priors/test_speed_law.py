@@ -1,4 +1,4 @@
-"""Speed is known beforehand at a learning rate and a size, not wherever the pilots happen to run."""
+"""Speed is known beforehand at a learning rate and a size, not wherever pilots happen to run."""
 
 from __future__ import annotations
 
