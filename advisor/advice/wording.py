@@ -131,7 +131,10 @@ def stability_interval(stability: Stability) -> str:
     """Where P(stable) lies, between tables or repositories; empty where no line was learned."""
     if stability.low == stability.high:
         return "as the model says: no line was learned for it"
-    return f"80 % of tables: {percent(stability.low)} to {percent(stability.high)}"
+    low, high = percent(stability.low), percent(stability.high)
+    if low == high:
+        return f"{low} in 80 % of tables too"
+    return f"80 % of tables: {low} to {high}"
 
 
 def _whose_word(advice: AnswerFields) -> str:
