@@ -110,9 +110,10 @@ class Evaluator:
             found = self._steps_to(self.goal, planned, steps)
             reached = reached and found is not None
             steps = steps if found is None else found
-        draws = self.forecaster.outcome(planned, [steps])[:, 0]
+        level = self.forecaster.scaled_reward(planned, steps)
+        draws = self.forecaster.outcome_of(level)[:, 0]
         price = self.cost(planned, steps)
-        chance, lives = stability_and_draws(self.forecaster, planned, steps)
+        chance, lives = stability_and_draws(self.forecaster, planned, steps, level=level[:, 0])
         if not reached:
             value = -np.inf
         elif self.objective.kind == "reward":
