@@ -35,6 +35,9 @@ that the curves do not have shows a little in every run."""
 FEWEST_BINS = 6
 """Bins below which neither a third nor a swing of a run can be told apart."""
 
+FEWEST_EVALUATIONS = 4
+"""Evaluations below which their end cannot be told from what came before."""
+
 DRAWS = 500
 """Draws of the posterior that are asked; the chances are smooth in them."""
 
@@ -61,13 +64,16 @@ class RunFit:
     chance : dict of str to float
         Probability that a run of the model strays as far from its curve: ``level`` by the mean of
         its last third, ``change`` by its largest fall or rise, ``swings`` by the correlation of
-        neighbouring bins, ``spread`` by the size of all that is left.
+        neighbouring bins, ``spread`` by the size of all that is left; ``held_out`` by how the last
+        third of its evaluations leaves their curve, where there are enough.
     first, last : float
         Optimizer steps between which it falls or rises most beside its curve.
     fall : float
         By how much, in reward units; negative for a rise.
     above : float
         Mean of the last third less that of the curve, in reward units.
+    held_out_above : float
+        The same of evaluations, in their units.
     ratio : float
         Size of what the curve leaves over what the model expects of it.
     named_by : str or None
@@ -80,6 +86,7 @@ class RunFit:
     last: float
     fall: float
     above: float
+    held_out_above: float
     ratio: float
     named_by: str | None = None
 
@@ -91,6 +98,8 @@ class RunFit:
         what = {
             "level": f"the end of run {self.run}, whose last third lies {abs(self.above):.2g} "
             f"{'above' if self.above > 0 else 'below'} it",
+            "held_out": f"the held-out reward of run {self.run}, which ends "
+            f"{abs(self.held_out_above):.2g} {'above' if self.held_out_above > 0 else 'below'} it",
             "change": f"the {'fall' if self.fall > 0 else 'rise'} of run {self.run} between steps "
             f"{self.first:.0f} and {self.last:.0f}, by {abs(self.fall):.2g} beside it",
             "swings": f"the form of run {self.run}, which swings slowly round it",
@@ -131,9 +140,17 @@ def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
         )
     )
     counts = (seen.is_logged > 0).sum(axis=1)
+    held_out = seen.held_out_reward - expected.held_out_reward
+    in_scales = held_out / expected.held_out_scale
+    evaluated = [np.flatnonzero(seen.run_of_evaluation == run) for run in range(counts.size)]
     return _named(
         [
-            _run_fit(seen, run, int(counts[run]), left[:, run], root[:, run])
+            _with_evaluations(
+                _run_fit(seen, run, int(counts[run]), left[:, run], root[:, run]),
+                held_out[:, evaluated[run]].mean(axis=0),
+                in_scales[:, evaluated[run]],
+                posterior.meta.eval_ceiling - posterior.meta.eval_floor,
+            )
             for run in range(counts.size)
             if counts[run] >= FEWEST_BINS
         ]
@@ -156,10 +173,10 @@ def misfit_caution(posterior: Posterior) -> str:
 
 def _named(fits: Sequence[RunFit]) -> tuple[RunFit, ...]:
     """Runs with the check that names each, by itself or since all stray alike."""
-    together = {
-        name: float(norm.sf(sum(norm.isf(fit.chance[name]) for fit in fits) / np.sqrt(len(fits))))
-        for name in (fits[0].chance if fits else ())
-    }
+    together = {}
+    for name in {name for fit in fits for name in fit.chance}:
+        own = [fit.chance[name] for fit in fits if name in fit.chance]
+        together[name] = float(norm.sf(norm.isf(own).sum() / np.sqrt(len(own))))
     out = []
     for fit in fits:
         below = [
@@ -188,7 +205,27 @@ def _run_fit(seen: Observations, run: int, bins: int, left: FloatArray, root: Fl
         last=float(step[ends[largest]]),
         fall=float(-contrasts[largest] @ mean) * span,
         above=float(mean[-third:].mean()) * span,
+        held_out_above=0.0,
         ratio=float(np.sqrt((white**2).mean())),
+    )
+
+
+def _with_evaluations(fit: RunFit, left: FloatArray, in_scales: FloatArray, span: float) -> RunFit:
+    """Fit with the check of its evaluations: residuals, and these in scales of every draw.
+
+    Evaluations are independent Student t, so the end is judged against random ones.
+    """
+    count = left.size
+    if count < FEWEST_EVALUATIONS:
+        return fit
+    third = max(1, count // THIRD)
+    turn = np.r_[np.full(count - third, -1 / (count - third)), np.full(third, 1 / third)]
+    free = np.random.default_rng(1).standard_t(eq.DEGREES, (DIRECTIONS, *in_scales.shape))
+    chance = _share_above(np.abs(free @ turn), np.abs(in_scales @ turn))
+    return replace(
+        fit,
+        chance=fit.chance | {"held_out": chance},
+        held_out_above=float(left[-third:].mean()) * span,
     )
 
 

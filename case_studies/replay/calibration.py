@@ -100,26 +100,26 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
         "brier_of_base_rate": float(y.mean() * (1 - y.mean())),
         "classes": classes,
         "line": line_of(worlds, p, y, of),
-        **_of_advice(advised),
+        **_advised(advised),
     }
 
 
-def _of_advice(advised: list[tuple[float, bool, tuple[str, int]]]) -> dict[str, Any]:
-    """What became of the advised runs: P(stable) said, whether each lived, and which it was."""
-    sure = [held for probability, held, _ in advised if probability >= SURE]
-    sure_runs = {place: held for probability, held, place in advised if probability >= SURE}
-    sure_died = sum(not held for held in sure_runs.values())
+def _advised(advised: list[tuple[float, bool, tuple[str, int]]]) -> dict[str, Any]:
+    """What became of advice: probability said, whether it lived, and which trained run it was."""
+    sure = [held for said, held, _ in advised if said >= SURE]
+    runs = {place: held for said, held, place in advised if said >= SURE}
+    died = sum(not held for held in runs.values())
     return {
         "advised": len(advised),
         "advised_runs": len({place for _, _, place in advised}),
         "advised_lived": float(np.mean([held for _, held, _ in advised])),
         "advised_at_95": len(sure),
         "advised_at_95_lived": float(np.mean(sure)) if sure else None,
-        "advised_at_95_runs": len(sure_runs),
-        "advised_at_95_tables": len({name for name, _ in sure_runs}),
-        "advised_at_95_may_die": float(beta.ppf(0.95, sure_died + 1, len(sure_runs) - sure_died))
-        if len(sure_runs) > sure_died
-        else 1.0,
+        "advised_at_95_runs": len(runs),
+        "advised_at_95_tables": len({name for name, _ in runs}),
+        "advised_at_95_may_die": (
+            float(beta.ppf(0.95, died + 1, len(runs) - died)) if len(runs) > died else 1.0
+        ),
     }
 
 

@@ -14,6 +14,8 @@ from advisor.findings.run_fit import misfit_caution, run_fits
 from advisor.findings.text import describe
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.model.expectation import expectation
+from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.run_density import covariance, draw_run
 from advisor.testing import Plan, made_up_posterior
 from advisor.testing.simulate import simulate_runs
@@ -120,11 +122,44 @@ def test_the_steps_that_are_named_are_those_of_the_fall(posterior) -> None:
     assert told.first < 40 < told.last
 
 
+def with_tests(posterior, run: int, change) -> object:
+    """The same posterior, its runs evaluated five times; what one showed was changed."""
+    seen, evaluations = posterior.observations, 5
+    runs = len(seen.coords["run"])
+    of = np.repeat(np.arange(runs), evaluations)
+    at = np.tile([0, 4, 8, 11, 13], runs)
+    bare = replace(
+        seen,
+        run_of_evaluation=of,
+        held_out_reward=np.zeros(of.size),
+        constant=seen.constant | {"eval_clock": seen.constant["clock"][of, at]},
+    )
+    names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
+    draws = {name: posterior.flat(name)[::40].reshape(100, -1) for name in names}
+    expected = expectation(draws, bare.constant, bare).held_out_reward.mean(axis=0)
+    reward = expected + 0.01 * np.random.default_rng(2).standard_t(5, of.size)
+    reward[of == run] = change(reward[of == run])
+    return replace(posterior, observations=replace(bare, held_out_reward=reward))
+
+
+@pytest.mark.slow
+def test_evaluations_that_part_from_the_reward_name_their_run(posterior) -> None:
+    def part(reward):
+        return np.where(np.arange(reward.size) < 4, reward, 0.2 * reward)
+
+    assert misfit_caution(with_tests(posterior, 3, lambda reward: reward)) == ""
+    other = with_tests(posterior, 3, part)
+    (told,) = [one for one in run_fits(other) if one.named_by is not None]
+    assert (told.run, told.named_by) == ("run3", "held_out")
+    assert told.held_out_above < -0.2
+    assert "the held-out reward of run run3, which ends" in misfit_caution(other)
+
+
 def fitted(*chances: float) -> list[run_fit.RunFit]:
     """Runs whose curves all stray by chances like these in their swings."""
     rest = dict.fromkeys(CHECKS, 0.5)
     return [
-        run_fit.RunFit(f"run{n}", rest | {"swings": chance}, 1, 2, 0.1, 0.1, 1.0)
+        run_fit.RunFit(f"run{n}", rest | {"swings": chance}, 1, 2, 0.1, 0.1, 0.0, 1.0)
         for n, chance in enumerate(chances)
     ]
 
