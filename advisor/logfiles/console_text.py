@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from advisor.errors import InputError
 from advisor.logfiles import limits
-from advisor.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile
+from advisor.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile, without_holes
 
 SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ""})
 
@@ -21,7 +21,7 @@ def find_in_console(
     try:
         is_wide = log.head(2).startswith(UTF16_MARKS)
         head = log.head()
-        if head.startswith(LFS_MARK) or (b"\0" in head and not is_wide):
+        if head.startswith(LFS_MARK) or (not is_wide and b"\0" in without_holes(head)):
             return False
         search = _Search(sign, sought, accept)
         if search.finds(log.head_text()) or is_wide or len(head) < limits.HEAD_BYTES:
@@ -69,6 +69,7 @@ def _reads_on(log: LogFile, search: _Search) -> bool:
             and (block := stream.read(min(left, limits.BLOCK_BYTES)))
         ):
             left -= len(block)
+            block = without_holes(block, is_part=True)
             if b"\0" in block:
                 return False
             search.finds(rest + block)

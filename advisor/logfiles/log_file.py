@@ -6,6 +6,7 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,7 +19,14 @@ from advisor.logfiles import limits
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 LFS_MARK = b"version https://git-lfs"
+
+HOLE = re.compile(rb"\0{16,}")
+"""NUL bytes that a file has where it was emptied while a process went on writing at its old place,
+or where the machine stopped; binary formats have shorter ones between other bytes."""
 BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
+
+CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x08\x07\x1b"))
+"""Bytes that text has not, and binary formats have."""
 
 
 class Line(NamedTuple):
@@ -54,6 +62,7 @@ class LogFile:
     is_gzip: bool = False
     member_of: Archive | None = None
     _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
+    _holes: list[int] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -104,17 +113,28 @@ class LogFile:
         return cast(BinaryIO, io.BufferedReader(_Guarded(layers, self), limits.BLOCK_BYTES))
 
     def head(self, size: int = limits.HEAD_BYTES) -> bytes:
-        """First bytes, unpacked."""
+        """First bytes, unpacked; those behind the hole where the file begins with a long one."""
         if size not in self._heads:
             with self.open() as stream:
-                self._heads[size] = stream.read(size)
+                head = stream.read(size)
+                left = limits.SEARCHED_BYTES
+                while len(head) == size and not head.strip(b"\0") and left > 0:
+                    left -= size
+                    head = stream.read(size) or head
+                self._heads[size] = head
         return self._heads[size]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was passed over in the lines read so far."""
+        missing = sum(self._holes)
+        return (f"{missing:,} NUL bytes (a hole in the file) were passed over",) if missing else ()
+
     def head_text(self) -> bytes:
-        """First bytes in UTF-8, also where they start with the mark of UTF-16."""
+        """First bytes in UTF-8, without holes, also where they start with the mark of UTF-16."""
         head = self.head()
         if not head.startswith(UTF16_MARKS):
-            return head
+            return without_holes(head)
         return head.decode("utf-16", "ignore").encode("utf-8", "ignore")
 
     def read(self, limit: int = limits.MOST_DOCUMENT_BYTES) -> bytes:
@@ -152,7 +172,9 @@ class LogFile:
         """
         raw = self.read(limit)
         check_text(raw, self.path, give=give)
-        encoding = "utf-16" if raw.startswith(UTF16_MARKS) else "utf-8-sig"
+        is_wide = raw.startswith(UTF16_MARKS)
+        encoding = "utf-16" if is_wide else "utf-8-sig"
+        raw = raw if is_wide else without_holes(raw)
         try:
             text = raw.decode(encoding)
         except UnicodeDecodeError:
@@ -178,9 +200,14 @@ class LogFile:
         encoding = "utf-16" if self.head(2).startswith(UTF16_MARKS) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
         number, rest, is_cut = 1, "", False
+        self._holes.clear()
         try:
             with self.open() as stream:
                 while block := stream.read(limits.BLOCK_BYTES):
+                    if encoding != "utf-16":
+                        size = len(block)
+                        block = without_holes(block, is_part=True)
+                        self._holes.append(size - len(block))
                     decoded = decoder.decode(block)
                     if strict and "\0" in decoded:
                         raise _binary(self.path, None)
@@ -280,8 +307,16 @@ def open_archive(log: LogFile) -> list[LogFile]:
     return [archive.members[path] for path in sorted(archive.members)]
 
 
+def without_holes(raw: bytes, *, is_part: bool = False) -> bytes:
+    """Text without its long runs of NUL bytes; of a part of a text also those cut at its ends."""
+    if b"\0" not in raw:
+        return raw
+    return HOLE.sub(b"", raw.strip(b"\0") if is_part or HOLE.search(raw) else raw)
+
+
 def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
     """Raise where the first bytes of a file already say that it is no text."""
+    is_wide = raw.startswith(UTF16_MARKS)
     if not raw.strip(b"\xef\xbb\xbf\xff\xfe \t\r\n"):
         advice = give or "Give a log with at least 3 rows of rewards"
         raise InputError("the file is empty", path=path, advice=advice)
@@ -289,8 +324,14 @@ def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
         raise InputError(
             "the file is a git-LFS pointer, not the data", path=path, advice="Run 'git lfs pull'"
         )
-    if b"\0" in raw and not raw.startswith(UTF16_MARKS):
+    if b"\0" in raw and not is_wide and not _has_only_holes(raw):
         raise _binary(path, give)
+
+
+def _has_only_holes(raw: bytes) -> bool:
+    """Whether bytes with NULs are text but for its holes."""
+    text = without_holes(raw)
+    return bool(text.strip()) and text.translate(None, CONTROLS) == text
 
 
 def _binary(path: Path, give: str | None) -> InputError:

@@ -116,6 +116,14 @@ class Table:
             )
         return Table(self.numbers[wanted], columns, self.cut[wanted])
 
+    def renamed(self, names: Mapping[str, str]) -> Table:
+        """Table with some keys under other names; a name that is taken keeps its column."""
+        columns = dict(self._columns)
+        for key, name in names.items():
+            if name not in columns:
+                columns[name] = columns.pop(key)
+        return Table(self.numbers, columns, self.cut)
+
 
 class TableBuilder:
     """Fills a `Table` row by row, in bounded memory.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ from advisor.logs.settings.sidecar_index import SidecarIndex
 from advisor.logs.settings.stated_settings import check_settings, stated_settings
 from advisor.logs.trackers import wandb_store
 from advisor.run.copies import mark_copies
+from advisor.run.evaluated import evaluations_as_rewards
 from advisor.run.pilot_run import PilotRun
-from advisor.trainers.keys import choose_framework
+from advisor.trainers.keys import choose_framework, restore_slashes
 
 PathLike = str | os.PathLike[str]
 
@@ -169,6 +170,7 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
+        runs = evaluations_as_rewards(runs)
         runs = mark_copies(runs) if len(runs) > 1 else runs
         return Inspection(runs, sorted(self.unread))
 
@@ -213,9 +215,14 @@ class LogSearch:
         )
         located_runs = []
         for logged in reader.read(logs, columns):
+            table, remark = restore_slashes(logged.table)
+            if remark is not None:
+                logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
             framework = choose_framework(logged.table.keys, logged.framework)
             stated = stated_settings(logged, sources, framework, candidate.path)
             known_here = {**stated.facts, **known}
+            notes = tuple(note for log in logs for note in log.notes)
+            logged = replace(logged, warnings=(*notes, *logged.warnings))
             located_runs += [
                 LocatedRun(candidate, reader, raw, stated)
                 for raw in assemble(logged, framework, candidate.path, columns, known_here)

@@ -16,7 +16,10 @@ RUN_KEYS = (
 )
 """Columns that name the run of a row, best first; several of them may do so together."""
 
-KIND_KEYS = ("type", "kind", "split", "mode", "phase", "stage", "event")
+KIND_KEYS = (
+    *("type", "kind", "split", "mode", "phase", "stage", "event"),
+    *("log_type", "row_type", "record_type", "entry_type", "event_type", "metric_type"),
+)
 """Keys by which logs tell kinds of rows apart."""
 
 COMPONENT_STD = re.compile(r"rewards/[^/]+/std")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import combinations
 from typing import Any
 
 from advisor.logfiles.table import Table
@@ -124,6 +125,20 @@ def spellings(key: str) -> tuple[str, ...]:
     while prefix := next((p for p in PREFIXES if found[-1].startswith(p)), None):
         found.append(found[-1].removeprefix(prefix))
     return tuple(found)
+
+
+MOST_PLACES = 7
+"""Underscores of a key at which slashes may have stood."""
+
+
+def flattened(key: str) -> Iterator[str]:
+    """What a plain key may have been before slashes became "." or "_", fewest slashes first."""
+    if "." in key:
+        yield key.replace(".", "/")
+    places = [at for at, letter in enumerate(key) if letter == "_"][:MOST_PLACES]
+    for count in range(1, len(places) + 1):
+        for chosen in combinations(places, count):
+            yield "".join("/" if at in chosen else letter for at, letter in enumerate(key))
 
 
 def any_reads(tables: Iterable[KeyTable], names: Iterable[str]) -> bool:

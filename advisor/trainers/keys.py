@@ -11,6 +11,7 @@ from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
+from advisor.logfiles.table import Table
 from advisor.run.pilot_run import SERIES
 from advisor.trainers.common_keys import (
     COMMON_KEYS,
@@ -19,10 +20,14 @@ from advisor.trainers.common_keys import (
     RUN_KEYS,
     UNSURE_STEPS,
 )
-from advisor.trainers.key_table import KeyTable, any_reads, plain, spellings
+from advisor.trainers.key_table import KeyTable, any_reads, flattened, plain, spellings
+from advisor.trainers.likely_reward import is_like_a_reward, is_success, likely_reward
 from advisor.trainers.registry import all_key_tables, cached, key_tables
 
 ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
+
+LEAST_FLATTENED = 3
+"""Keys that only one trainer writes, by which a log is known whose slashes were replaced."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,41 @@ def _is_used(key: str) -> bool:
         not ALWAYS_KEPT.isdisjoint(names)
         or any(map(COMPONENT_STD.fullmatch, names))
         or any_reads(all_key_tables(), names)
+        or is_like_a_reward(key)
+        or is_success(key)
+        or any(unflattened(key, table) is not None for table in key_tables())
     )
+
+
+@cached
+def unflattened(key: str, table: KeyTable) -> str | None:
+    """Key of a trainer that was written with "_" or "." for its slashes; None where it is no such.
+
+    Exports to CSV, to databases and into nested JSON replace slashes: ``critic_score_mean``.
+    """
+    name = plain(key)
+    if "/" in name or table.understands(name):
+        return None
+    candidates = list(flattened(name))
+    used = next((found for found in candidates if table.reads(found)), None)
+    return used or next((found for found in candidates if table.understands(found)), None)
+
+
+def restore_slashes(table: Table) -> tuple[Table, str | None]:
+    """Rows under the keys of their trainer where all of its slashes were replaced, and a remark."""
+    if any("/" in key for key in table.keys):
+        return table, None
+    best: dict[str, str] = {}
+    most = LEAST_FLATTENED - 1
+    for known in key_tables():
+        names = {key: found for key in table.keys if (found := unflattened(key, known))}
+        marks = known.score(names.values())
+        if marks > most:
+            best, most = names, marks
+    if not best:
+        return table, None
+    key = min(best, key=lambda key: (not has_reward_key([key]), table.keys.index(key)))
+    return table.renamed(best), f"keys were read with their slashes ('{key}' as '{best[key]}')"
 
 
 def choose_framework(keys: Iterable[str], named: str | None) -> KeyTable:
@@ -94,7 +133,7 @@ def reward_key(
                 )
             if matches and plain(matches[0]) not in framework.never_reward:
                 return matches[0]
-    return None
+    return likely_reward([key for key in filled if plain(key) not in _never()])
 
 
 def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> InputError:
@@ -151,8 +190,24 @@ def find_keys(
 
 
 def has_reward_key(seen: Iterable[str]) -> bool:
-    """Whether a name of the train reward that some trainer declares is among the keys."""
-    return any(name in _rewards() for key in seen for name in spellings(plain(key)))
+    """Whether a name of the train reward is among the keys, declared by a trainer or likely."""
+    keys = list(seen)
+    if any(map(_is_reward, keys)):
+        return True
+    return any(map(is_success, keys)) and likely_reward(keys) is not None
+
+
+def is_declared(key: str) -> bool:
+    """Whether a trainer, or the common names, declare a key as the train reward."""
+    return any(spelled in _rewards() for spelled in spellings(plain(key)))
+
+
+@cached
+def _is_reward(key: str) -> bool:
+    name = plain(key)
+    if is_declared(key):
+        return True
+    return name not in _never() and is_like_a_reward(key)
 
 
 def has_evaluation_key(seen: Iterable[str]) -> bool:
@@ -173,7 +228,14 @@ def show_keys(keys: Iterable[str], sought: str = "reward") -> str:
 
 @cached
 def _rewards() -> frozenset[str]:
-    return frozenset(name for table in all_key_tables() for level in table.reward for name in level)
+    names = [name for table in all_key_tables() for level in table.reward for name in level]
+    return frozenset([*names, *(name.replace("/", "_") for name in names)])
+
+
+@cached
+def _never() -> frozenset[str]:
+    names = [name for table in all_key_tables() for name in table.never_reward]
+    return frozenset([*names, *(name.replace("/", "_") for name in names)])
 
 
 def _evaluations(seen: Sequence[str], framework: KeyTable) -> tuple[str, ...]:

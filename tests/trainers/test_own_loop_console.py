@@ -15,6 +15,7 @@ from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import on_disk
 from advisor.logfiles.logged import Logged
+from advisor.logs import read_runs
 from advisor.testing.reader_conformance import ReaderConformance
 from advisor.trainers.generic import console as own_loop_console
 from advisor.trainers.generic.console_lines import parse_settings, parse_step
@@ -276,3 +277,33 @@ def test_a_counter_over_all_epochs_goes_on(tmp_path: Path) -> None:
 def test_an_agent_at_play_is_no_training(tmp_path: Path) -> None:
     lines = [f"[STEP] step={n} action=go reward=0.{n} done=false error=null" for n in range(1, 9)]
     assert not claimed(tmp_path, "\n".join(lines) + "\n")
+
+
+def test_updates_that_count_nowhere_are_numbered(tmp_path: Path) -> None:
+    lines = []
+    for n in range(12):
+        lines.append(f"2026-01-02 10:00:{n:02d},001 - train - INFO - rollout batch {n} generated")
+        lines.append(
+            f"2026-01-02 10:00:{n:02d},002 - train - INFO - rl_loss: -0.01, time: 9.5, "
+            f"token_entropy: 0.8{n}, reward_data: {{'total_num': 64, 'total_reward': {16.0 + n}, "
+            "'total_format_reward': 60.0}"
+        )
+        if n % 5 == 0:
+            lines.append("x - INFO - reward: {'format_reward': 1.0, 'reward': 0.0}")
+            lines.append(f"x - INFO - batch {n} done, eval_acc: 0.4{n}")
+            lines.append(f"x - INFO - new best eval_acc: 0.4{n}, save model")
+    text = "\n".join(lines)
+    assert claimed(tmp_path, text)
+    (run,) = runs_of(tmp_path, text)
+    rewards = run.table.column("reward")
+    assert rewards[np.isfinite(rewards)].tolist() == [(16.0 + n) / 64 for n in range(12)]
+    evaluated = run.table.column("eval_acc")
+    assert np.isfinite(evaluated).sum() == 3
+    (read,) = read_runs(saved(tmp_path, text))
+    assert read.step.tolist() == list(range(1, 13))
+    assert read.eval_step.tolist() == [1, 6, 11]
+
+
+def test_rewards_of_samples_alone_are_no_updates(tmp_path: Path) -> None:
+    text = "\n".join(f"sample {n}: reward: {{'total_reward': {n}.0}}" for n in range(50))
+    assert not claimed(tmp_path, text)

@@ -15,6 +15,7 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.dict_lines import find_dicts
 from advisor.logfiles.log_file import on_disk
 from advisor.logfiles.logged import Logged
+from advisor.logs import read_runs
 from advisor.testing.reader_conformance import ReaderConformance
 from advisor.trainers.trl import console as trl_console
 
@@ -460,3 +461,56 @@ def test_real_logs_of_others_are_left_alone(real_logs: Path) -> None:
     for path in sorted(p for p in real_logs.rglob("*") if p.is_file()):
         if path.relative_to(real_logs).as_posix() not in own:
             assert not trl_console.claims(on_disk(path)), path
+
+
+def test_rows_printed_several_at_a_time_follow_the_bars(read: Any) -> None:
+    """A stream into a file is written when its buffer is full, and the bars are not."""
+    lines, held = [], []
+    for step in range(1, 121):
+        lines.append(bar(step, 1000))
+        if step % 5 == 0:
+            held.append(row(0.5 + 0.001 * step, learning_rate=1e-5 * (1 - (step - 1) / 1000)))
+        if len(held) == 6:
+            lines += held[:5]
+            held = held[5:]
+    (run,) = read(*lines, *held)
+    expected = [5.0 * n for n in range(1, 25)]
+    assert numbers(run, "step") == expected
+    assert run.logging_steps == 5
+    assert any("moves 5 steps a row" in line for line in run.assumptions)
+
+
+def test_rows_that_a_hole_took_away_move_the_others(read: Any) -> None:
+    lines = []
+    for step in [*range(1, 51), *range(301, 351)]:
+        lines.append(bar(step, 1000))
+        if step % 25 == 0:
+            lines += [row(0.5 + 0.001 * at) for at in range(step - 20, step + 1, 5)]
+    (run,) = read(*lines)
+    assert numbers(run, "step") == [*np.arange(5.0, 51, 5), *np.arange(305.0, 351, 5)]
+    assert any("50 rows are lost before row 11" in line for line in run.warnings)
+
+
+def test_rows_without_a_step_stand_as_far_apart_as_the_rate_falls(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    for every in (10, 1):
+        rates = [1e-6 * (1 - (every * n - 1) / 2142) for n in range(1, 41)]
+        lines = [row(0.3 + 0.01 * n, learning_rate=rate) for n, rate in enumerate(rates)]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        (run,) = read_runs(path)
+        assert run.step.tolist() == [every * n for n in range(1, 41)]
+        assert run.hyperparameters.learning_rate == 1e-6
+        assert run.hyperparameters.planned_steps == 2142
+
+
+def test_a_log_that_ends_in_its_warm_up_does_not_tell_the_peak(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    lines = [row(0.3 + 0.01 * n, learning_rate=2e-7 * n) for n in range(1, 21)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (run,) = read_runs(path)
+    assert run.hyperparameters.learning_rate is None
+    assert any("within the warm-up" in line for line in run.warnings)
+    (run,) = read_runs(path, overrides={"learning_rate": 2e-5})
+    assert run.hyperparameters.learning_rate == 2e-5
+    with pytest.raises(InputError, match="peaks at 4e-06"):
+        read_runs(path, overrides={"learning_rate": 1e-6})

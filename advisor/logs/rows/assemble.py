@@ -14,6 +14,7 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.table import Table
 from advisor.logs.rows.raw_run import RawRun
+from advisor.logs.rows.repeats import measured_evaluations, measured_rows
 from advisor.logs.rows.row_kinds import (
     RowKinds,
     Segment,
@@ -30,7 +31,17 @@ from advisor.run.pilot_run import SERIES, Missing
 from advisor.theory.arrays import BoolArray, FloatArray
 from advisor.trainers import KeyTable, plain, spellings
 from advisor.trainers.common_keys import COMMON_KEYS
-from advisor.trainers.keys import Keys, find_keys, no_reward, reward_key
+from advisor.trainers.keys import (
+    Keys,
+    find_keys,
+    has_evaluation_key,
+    is_declared,
+    no_reward,
+    reward_key,
+)
+
+MOST_ZEROS = 8
+"""Evaluations that may all be 0; a longer column of nothing but zeros was never computed."""
 
 
 def assemble(
@@ -124,7 +135,8 @@ class _Assembly:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        train, joined = join_rows(train, step_key)
+        measured, repeated = measured_rows(train, _measured(keys))
+        train, joined = join_rows(train.take(measured), step_key)
         rewards = read_rewards(train, keys.found["reward"], self.path)
         placed = place_rows(
             train,
@@ -133,6 +145,9 @@ class _Assembly:
             self.known,
             self.path,
             self.logged.logging_steps,
+            train.column(keys.found["learning_rate"])
+            if "learning_rate" in keys.found
+            else np.zeros(0),
         )
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
@@ -168,12 +183,19 @@ class _Assembly:
                 *self.logged.assumptions,
                 *self.kinds.assumptions,
                 *placed.assumptions,
-                *((joined,) if joined is not None else ()),
+                *(remark for remark in (repeated, joined) if remark is not None),
+                *self._assumed_reward(keys),
                 *_averaged(keys),
             ),
             warnings=tuple(warnings),
             **self._keys(keys, series, borrowed),
         )
+
+    def _assumed_reward(self, keys: Keys) -> tuple[str, ...]:
+        key = keys.found["reward"]
+        if "reward" in self.columns.keys or is_declared(key):
+            return ()
+        return (f"reward = '{key}' assumed, by the words of its name",)
 
     def _train_keys(self, reward: str | None, holds: BoolArray) -> tuple[Table, Keys]:
         """Rows with a train reward and their keys; raises where they are no steps of training."""
@@ -294,6 +316,11 @@ class _Assembly:
         whole = finite.sum(0) == finite.sum(0).max()
         chosen = whole & finite.any(0)
         reward = np.where(finite, values, 0.0).sum(0) / np.maximum(finite.sum(0), 1)
+        for key in rows.filled_keys:
+            # Where another held-out measure is blank, a 0 says that nothing was evaluated.
+            there = rows.has(key)
+            if not there.all() and has_evaluation_key([key]) and not reward[chosen & ~there].any():
+                chosen &= there
         step_key = keys.found.get("step")
         if step_key is not None:
             # Not moved up where the counter starts at 0: an evaluation there precedes training.
@@ -303,7 +330,11 @@ class _Assembly:
             above = np.cumsum(holds)[np.flatnonzero(self.kinds.evaluate)]
             step = above.astype(float) * placed.stretch
         chosen &= np.isfinite(step)
-        by_step = dict(zip(step[chosen].tolist(), reward[chosen].tolist(), strict=True))
+        if names == keys.evaluations and self.kinds.evaluate.all():
+            chosen[chosen] = measured_evaluations(reward[chosen])
+            if chosen.sum() > MOST_ZEROS and not reward[chosen].any():
+                return np.zeros(0), np.zeros(0)
+        by_step = _means_in_a_row(step[chosen], reward[chosen])
         ordered = sorted(by_step)
         return np.array(ordered, dtype=float), np.array([by_step[at] for at in ordered])
 
@@ -357,11 +388,31 @@ def _without_keys(columns: Columns, *names: str) -> Columns:
     return Columns(keys, columns.filter, columns.eval_filter, columns.step_unit)
 
 
+def _means_in_a_row(step: FloatArray, reward: FloatArray) -> dict[float, float]:
+    """Mean reward of each step, over rows that stand together; of rows apart the later count.
+
+    Rows together are the samples or data sets of one evaluation, rows apart those of a resumed run.
+    """
+    if not step.size:
+        return {}
+    starts = np.flatnonzero(np.append(True, np.diff(step) != 0))
+    sizes = np.diff(np.append(starts, step.size))
+    means = np.add.reduceat(reward, starts) / sizes
+    return dict(zip(step[starts].tolist(), means.tolist(), strict=True))
+
+
 def _averaged(keys: Keys) -> tuple[str, ...]:
     if len(keys.evaluations) < 2:
         return ()
     shown = ", ".join(keys.evaluations[:3]) + (", ..." if len(keys.evaluations) > 3 else "")
     return (f"held-out reward = mean of {len(keys.evaluations)} keys ({shown})",)
+
+
+def _measured(keys: Keys) -> list[str]:
+    """Keys of what each row measures anew."""
+    names = ("learning_rate", "step", "step_time_seconds", "tokens")
+    found = [key for name, key in keys.found.items() if name not in names]
+    return [*found, *keys.parts.values()]
 
 
 def _parts(train: Table, keys: Keys) -> dict[str, FloatArray]:

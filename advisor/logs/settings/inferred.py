@@ -24,6 +24,12 @@ SHARP_MISFIT = 0.002
 CLEAR_MISFIT = 1e-4
 """Misfit by which a richer schedule must fit better than a plainer one."""
 
+ROUND = 1e-3
+"""Share by which a learning rate read off a log may differ from the number that was set."""
+
+LATE = 3
+"""Distances between rows before the first one, from which on a log does not show the beginning."""
+
 KL_TOLERANCE = 0.05
 """Share by which a recovered KL coefficient may differ from the stated one."""
 
@@ -55,14 +61,18 @@ class Rates(NamedTuple):
     Attributes
     ----------
     facts : dict of str to object
-    is_rising : bool
-        The log stops within the warm-up, so its largest learning rate is not the peak.
+    is_partial : bool
+        The log stops within the warm-up or begins behind it, so its largest learning rate is not
+        the peak, which then is no fact.
     warnings : tuple of str
+    largest : float or None
+        Of the learning rates logged.
     """
 
     facts: dict[str, Any]
-    is_rising: bool
+    is_partial: bool
     warnings: tuple[str, ...]
+    largest: float | None = None
 
     def without_lengths(self) -> Rates:
         """What holds as long as it is not known how many optimizer steps a count stands for."""
@@ -72,18 +82,36 @@ class Rates(NamedTuple):
 
 def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Rates:
     """Peak, schedule and warm-up as settings; of empty arrays nothing but the length stated."""
+    if planned_steps is not None and step.size and step[-1] > planned_steps:
+        planned_steps = None  # of something else that the log counts
     facts: dict[str, Any] = {} if planned_steps is None else {"planned_steps": planned_steps}
     if not rate.size:
         return Rates(facts, False, ())
     found = infer_schedule(step, rate, planned_steps)
-    facts["learning_rate"] = found.peak
+    largest = float(rate.max())
+    if found.is_rising:
+        why = f"the log stops within the warm-up, at a learning rate of {largest:.3g}"
+        return Rates(facts, True, (f"{why}: the peak is not known from it",), largest)
+    facts["learning_rate"] = rounded(found.peak)
     if found.kind is None:
         what = "the schedule cannot be told from the learning rates logged"
-        return Rates(facts, found.is_rising, (f"{what}; they are used as they stand",))
+        is_late = bool(
+            rate.size > 1 and step[0] > LATE * (step[1] - step[0]) and rate[0] == largest
+        )
+        return Rates(facts, is_late, (f"{what}; they are used as they stand",), largest)
     facts["schedule"], facts["warmup_steps"] = found.kind, found.warmup_steps
     if found.planned_steps is not None:
         facts["planned_steps"] = found.planned_steps
-    return Rates(facts, False, ())
+    return Rates(facts, False, (), largest)
+
+
+def rounded(rate: float) -> float:
+    """A learning rate as it was set, where the one read off a log is within 0.1 % of that.
+
+    Logs start a step late, and fits and printed digits round; people set one or two digits.
+    """
+    near = float(f"{rate:.1e}")
+    return near if abs(rate - near) <= ROUND * near else rate
 
 
 def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
@@ -141,6 +169,8 @@ def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
         return Schedule(peak, None, None, None, False)
     error, name, warmup, length, level_found = best
     told = planned_steps is None and name != "constant" and error <= SHARP_MISFIT
+    if told and name == "linear":
+        level_found, length = _straight(step, rate, max(warmup, before), level_found, length)
     return Schedule(
         # Twelve digits: the fit adds rounding noise, and configs are read by people.
         float(f"{max(peak, level_found):.12g}"),
@@ -149,6 +179,22 @@ def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
         length if told else None,
         False,
     )
+
+
+def _straight(
+    step: FloatArray, rate: FloatArray, warmup: int, peak: float, length: int
+) -> tuple[float, int]:
+    """Peak and length of a linear decay, exactly, where rows after the warm-up lie on one line."""
+    rows = step > warmup + 1
+    if warmup or rows.sum() < limits.LEAST_SCHEDULE_ROWS or rate[rows][-1] >= rate[rows][0]:
+        return peak, length
+    slope, level = np.polyfit(step[rows], rate[rows], 1)
+    misfit = float(np.abs(level + slope * step[rows] - rate[rows]).max())
+    # The rate of step s is that after s - 1 steps, or in older versions after s.
+    spans = [(level + slope * offset, -level / slope - offset) for offset in (1, 0)]
+    start, span = min(spans, key=lambda found: abs(found[1] - round(found[1])))
+    is_exact = misfit <= CLEAR_MISFIT * peak and abs(span - round(span)) <= 0.02
+    return (float(start), round(span)) if is_exact else (peak, length)
 
 
 def _spread(first: int, times: int, count: int) -> IntArray:

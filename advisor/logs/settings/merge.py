@@ -146,13 +146,15 @@ def _weigh(
     used, against = {}, {}
     for key, value in stated.items():
         shown = logged.get(key)
+        if key == "learning_rate" and shown is None and rates.largest is not None:
+            shown = rates.largest
         if key == "logging_steps":
             continue  # the rows themselves stand where they stand
         if shown is None or shown == value:
             used[key] = value
         elif key == "learning_rate":
             close = bool(np.isclose(value, shown, rtol=RATE_TOLERANCE, atol=0.0))
-            if close or (rates.is_rising and value > shown):
+            if close or (rates.is_partial and value > shown):
                 used[key] = value
             else:
                 against[key] = f"learning_rate peaks at {shown:.3g} in the log, which is used"
@@ -232,11 +234,11 @@ def _refuse_short(raw: RawRun, run_id: str) -> None:
 
 
 def _refuse_other_rate(raw: RawRun, rates: Rates, given: Setting | None) -> None:
-    logged = rates.facts.get("learning_rate")
+    logged = rates.facts.get("learning_rate", rates.largest)
     if given is None or logged is None:
         return
-    if rates.is_rising and given.value > logged:
-        return  # the log stops within the warm-up: the peak lies ahead of it
+    if rates.is_partial and given.value > logged:
+        return  # the log stops within the warm-up or begins behind it: the peak is not in it
     if not np.isclose(given.value, logged, rtol=RATE_TOLERANCE, atol=0.0):
         raise RateContradictionError(
             f"{given.where} says {given.value:g}, but the learning rate in the log peaks at "

@@ -18,6 +18,7 @@ from advisor.trainers.generic.console_lines import (
     is_reward,
     parse_settings,
     parse_step,
+    parse_uncounted,
 )
 from advisor.trainers.keys import kept_keys
 
@@ -27,6 +28,9 @@ SEARCHED = 8 << 20
 
 LEAST_STEPS = 2
 """Lines with a step and a reward by which a console is known."""
+
+LEAST_UNCOUNTED = 3
+"""Lines with a reward and without a step by which a console is known that counts nowhere."""
 
 MOST_TRIED = 400
 """Lines that mention a reward and are tried, before a file counts as another's."""
@@ -41,7 +45,7 @@ def claims(log: LogFile) -> bool:
     if log.suffix not in (*SUFFIXES, ""):
         return False
     head = log.head_text()
-    if b"\0" in head:
+    if b"\0" in head:  # holes aside, which are out
         return False
     search = _Search()
     search.feed(head)
@@ -76,7 +80,7 @@ class _Search:
     """Counts steps in blocks of a file."""
 
     def __init__(self) -> None:
-        self.steps = self._tried = 0
+        self.steps = self._uncounted = self._tried = 0
         self._is_another = False
         self._rest = b""
 
@@ -86,7 +90,8 @@ class _Search:
 
     @property
     def is_found(self) -> bool:
-        return self.steps >= LEAST_STEPS and not self._is_another
+        is_known = self.steps >= LEAST_STEPS or self._uncounted >= LEAST_UNCOUNTED
+        return is_known and not self._is_another
 
     def feed(self, block: bytes) -> None:
         text = self._rest + block
@@ -100,6 +105,7 @@ class _Search:
             line = text[start : min(stop, start + LONGEST)].decode("utf-8", "replace")
             step = parse_step(line)
             self.steps += step is not None and any(is_reward(key) for key in step.cells)
+            self._uncounted += step is None and parse_uncounted(line) is not None
             self._is_another = is_of_another(line)
             at = text.find(b"eward", stop, end)
 
@@ -150,12 +156,18 @@ class _Console:
         self._log, self._columns = log, columns
         self._runs: dict[str | None, _Run] = {}
         self._settings: dict[str | None, dict[str, str]] = {}
+        self._uncounted = TableBuilder(log.path, kept_keys(columns))
         self._headers = 0
 
     def take(self, number: int, text: str, *, is_cut: bool = False) -> None:
         step = parse_step(text)
         if step is None:
-            self._take_header(text)
+            cells = None if self._runs else parse_uncounted(text)
+            # A line that ends in a digit may have lost others.
+            if cells is not None and not (is_cut and text[-1:].isdigit()):
+                self._uncounted.add(number, cells)
+            else:
+                self._take_header(text)
             return
         if step.tag not in self._runs:
             if len(self._runs) >= MOST_TAGS:
@@ -170,6 +182,13 @@ class _Console:
 
     def runs(self) -> Iterator[Logged]:
         rows = {tag: run for tag, run in self._runs.items() if _has_reward(run)}
+        if not rows and len(self._uncounted):
+            yield Logged(
+                self._uncounted.build(),
+                framework=own_loop.NAME,
+                settings=self._settings.get(None, {}),
+            )
+            return
         if not rows:
             raise InputError(
                 "no line logs a step with a reward",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from advisor.trainers.generic import keys as own_loop
 from advisor.trainers.key_table import plain
 from advisor.trainers.keys import has_evaluation_key, has_reward_key
+from advisor.trainers.likely_reward import words
 
 LONGEST = 4000
 """Characters of a line that are looked at."""
@@ -17,7 +18,10 @@ LATEST = 300
 """Characters within which the counter stands: before it only loggers' words do."""
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-OTHERS = re.compile(r"\bstep:\d+ - \S+:|[\"'](?:loss|reward|policy_loss|act_loss)[\"']\s*:")
+OTHERS = re.compile(
+    r"\bstep:\d+ - \S+:|[\"'](?:loss|policy_loss|act_loss)[\"']\s*:"
+    r"|[\"']reward[\"']\s*:.{0,2000}[\"'](?:epoch|reward_std|learning_rate)[\"']\s*:"
+)
 """Lines of verl, TRL and OpenRLHF, which readers of their own take."""
 
 HINT = re.compile(r"[Rr]eward|REWARD|[Ee]val|EVAL|(?:[Vv]al|[Tt]est)[_ ]")
@@ -60,6 +64,16 @@ BLANK_PAIR = re.compile(
     rf"\s*(?P<key>[A-Za-z][A-Za-z.-]*(?: [A-Za-z.-]+){{0,2}}) (?P<value>{NUMBER})"
     r"(?P<unit>\s?%|[A-Za-z/]{1,12})?\s*(?:\(|[a-z/]*\s*$)"
 )
+
+IN_DICT = re.compile(rf"[\"'](\w{{1,60}})[\"']\s?:\s?({NUMBER})(?=\s?[,}}])")
+IN_BRACES = re.compile(r"\{[^{}]*\}")
+BEST = re.compile(r"\b(?:best|final|initial)\b", re.IGNORECASE)
+OF_AN_UPDATE = frozenset({"loss", "kl", "entropy", "grad", "gradient", "norm", "lr", "advantage"})
+"""Words of the keys that stand beside a reward in a line that logs an update."""
+
+COUNTS = ("total_num", "num_total", "num_samples", "num_rollouts", "count", "total", "n")
+TOTALS = ("total_reward", "reward_sum", "sum_reward", "total_rewards")
+"""Completions of an update, and the sum of their rewards."""
 
 SETTING = re.compile(
     r"(?<![\w.])(?P<key>model(?:[ _]name)?|base[ _]model|seed|lora[ _](?:rank|r)|rank|lr|"
@@ -120,7 +134,7 @@ def parse_step(line: str) -> Step | None:
             number /= 100
             percents.append(key)
         cells[key], last = number, value
-    if not (any(is_reward(key) for key in cells) or has_evaluation_key(cells)):
+    if not (_has_reward(cells) or has_evaluation_key(cells)):
         return None
     planned = counter.group("planned")
     return Step(
@@ -133,6 +147,37 @@ def parse_step(line: str) -> Step | None:
         int(epoch.group("epoch")) if epoch is not None else None,
         int(epoch.group("epochs")) if epoch is not None and epoch.group("epochs") else None,
     )
+
+
+def parse_uncounted(line: str) -> dict[str, float] | None:
+    """Cells of a line that logs an update or an evaluation and does not say of which step.
+
+    A reward alone is none: it may be that of one sample. Beside it stands what an update has.
+    """
+    if not HINT.search(line, 0, LONGEST) or is_of_another(line):
+        return None
+    text = ANSI.sub("", line[:LONGEST])
+    inside = {key: float(value) for key, value in IN_DICT.findall(text)}
+    cells = {
+        key: float(value) / (100 if unit.strip() == "%" else 1)
+        for key, value, unit in _pairs(IN_BRACES.sub(" ", text))
+    }
+    if not inside and not cells:
+        return None
+    cells = {**inside, **cells}
+    if BEST.search(text) is None and has_evaluation_key(cells) and not _has_reward(cells):
+        return cells
+    if not any(OF_AN_UPDATE.intersection(words(key)) for key in cells):
+        return None
+    count = next((cells[key] for key in COUNTS if cells.get(key, 0.0) > 0), None)
+    total = next((cells[key] for key in TOTALS if key in cells), None)
+    if count is not None and total is not None:
+        cells["reward"] = total / count
+    return cells if _has_reward(cells) else None
+
+
+def _has_reward(cells: Mapping[str, float]) -> bool:
+    return any(is_reward(key) for key in cells)
 
 
 def is_of_another(line: str) -> bool:

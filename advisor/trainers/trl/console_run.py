@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 from typing import Any, NamedTuple, Protocol
 
 from advisor.logfiles import limits
@@ -13,6 +15,12 @@ from advisor.logfiles.table import TableBuilder
 from advisor.trainers.trl.log_events import OF_SUMMARY, SUMMARY_KEY
 
 STEP = "step"
+
+LEAST_BURSTS = 3
+"""Bursts of rows from which their distance in steps is told."""
+
+MOST_HOLES = 4
+"""Places where a log lacks rows, above which its rows are not placed by the bar."""
 
 
 class PrintedRun(Protocol):
@@ -35,11 +43,23 @@ class Plan(NamedTuple):
         The first row stands at the first step, before those at multiples of ``every``.
     drops_repeats : bool
         Every row was printed several times, and is to be read once.
+    lost : tuple of (int, int)
+        Where rows are placed by bars that ran ahead of them: from which row on, how many rows
+        the log lacks before it.
     """
 
     every: int | None
     has_first: bool = False
     drops_repeats: bool = False
+    lost: tuple[tuple[int, int], ...] = ()
+
+    def losses(self) -> Iterator[str]:
+        """What to say of the rows that the log lacks."""
+        before = 0
+        for first, lost in self.lost:
+            if lost > before:
+                yield f"by the progress bar {lost - before} rows are lost before row {first}"
+            before = lost
 
 
 class Spacing(NamedTuple):
@@ -91,6 +111,7 @@ class ConsoleRun:
     _last_text: str = ""
     _times: int = 0
     _repeats: set[int] = field(default_factory=set)
+    _bursts: list[tuple[int, int]] = field(default_factory=list)
 
     def train_row(
         self, number: int, cells: Mapping[str, str], text: str, is_cut: bool, count: int | None
@@ -140,6 +161,11 @@ class ConsoleRun:
         if self._counts_well:
             return None
         spacing = self._spacing()
+        burst_plan = self._burst_plan()
+        if burst_plan is not None and (
+            spacing is None or burst_plan != Plan(spacing.every, lost=((1, 0),))
+        ):
+            return burst_plan
         if spacing is not None and (
             self.start or spacing.has_first or 0 < self.rewards < self.rows
         ):
@@ -157,6 +183,12 @@ class ConsoleRun:
                 f"steps are those of the progress bar ({self._first_count}/{self.total} at the "
                 "first row)"
             )
+        elif self.plan is not None and self.plan.lost:
+            every = self.plan.every
+            assumptions.append(
+                f"steps follow the progress bar, which moves {every} steps a row; the rows were "
+                "printed several at a time, behind it"
+            )
         elif spacing is not None:
             every = spacing.every
             assumptions.append(spacing.arithmetic)
@@ -170,6 +202,7 @@ class ConsoleRun:
             logging_steps=every,
             planned_steps=self.total,
             assumptions=tuple(assumptions),
+            warnings=() if self.plan is None else tuple(self.plan.losses()),
         )
 
     def _follow(self, count: int | None) -> None:
@@ -178,6 +211,10 @@ class ConsoleRun:
         A console whose two streams are buffered apart shows the bars first and the rows later:
         then rows share a count.
         """
+        if count:
+            if self._bursts and self._bursts[-1][1] == count:
+                self._bursts.pop()
+            self._bursts.append((self.rows, count))
         if not count or count == self._count or (count < self._count and not self.was_reset):
             self._counts_well = False
         elif not self._count:
@@ -193,6 +230,9 @@ class ConsoleRun:
             return {**cells, STEP: self._count} if self._counts_well and self._count else cells
         if self.plan.every is None:
             return cells
+        if self.plan.lost:
+            lost = max(lost for first, lost in self.plan.lost if first <= self.rows)
+            return {**cells, STEP: self.plan.every * (self.rows + lost)}
         done = self.plan.every * (self.rows - self.plan.has_first)
         return {**cells, STEP: self.start + (done or min(self.rows, 1))}
 
@@ -217,6 +257,35 @@ class ConsoleRun:
             what = f"logging_steps = {steps} / {rows - 1} rows = {every}, with a row at step 1"
             return Spacing(every, True, what)
         return None
+
+    def _burst_plan(self) -> Plan | None:
+        """Steps of rows that were printed several at a time, from the bars between the bursts.
+
+        A stream that goes to a file is written when its buffer is full: the bar then stands at
+        the last row's step or, as long as one row is still held back, up to two rows ahead. Where
+        it stands further ahead, rows are lost.
+        """
+        bursts = self._bursts
+        if len(bursts) < LEAST_BURSTS or self.is_resumed:
+            return None
+        gaps = [(count - was, rows - seen) for (seen, was), (rows, count) in pairwise(bursts)]
+        if any(steps <= 0 for steps, _ in gaps):
+            return None
+        every = round(median(steps / rows for steps, rows in gaps))
+        if every < 1:
+            return None
+        ahead = [count // every - rows for rows, count in bursts]
+        lost: list[tuple[int, int]] = []
+        first = 1
+        for place, (rows, _) in enumerate(bursts):
+            missing = min(ahead[place:])
+            if missing < 0:
+                return None
+            if not lost or missing > lost[-1][1] + 1:
+                lost.append((first, missing))
+            first = rows + 1
+        # More than a few holes are no holes, but rows that do not keep step with the bar.
+        return Plan(every, lost=tuple(lost)) if len(lost) <= MOST_HOLES else None
 
     def _printed_times(self) -> int:
         """How often each row was printed: by every node of a cluster, once."""
