@@ -18,6 +18,7 @@ from scipy.stats import beta
 from tables import World, read_worlds
 
 from advisor.backtesting.recalibration import learn_line
+from advisor.forecast.stability import log_update_norm
 from advisor.theory.arrays import FloatArray
 
 EDGES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
@@ -48,7 +49,7 @@ def main() -> None:
 
 def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Reliability, Brier score and the advised points; intervals by bootstrap of the tables."""
-    said, lived, table, run, advised = [], [], [], [], []
+    said, lived, table, run, norm, advised = [], [], [], [], [], []
     for line in lines:
         if line["scenario"] == "sample_budget":
             continue  # ends at another step for every group size
@@ -62,6 +63,8 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
             lived.append(not dead[index])
             table.append(line["table"])
             run.append(f"{line['table']} {index}")
+            rate = world.settings(index).learning_rate
+            norm.append(log_update_norm(rate, world.target.parameters))
         named = line["named"]["advisor"]
         place = line["candidates"].index(named)
         advised.append((line["p_stable"][place], not dead[named], (line["table"], named)))
@@ -99,7 +102,7 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
         "brier_interval": [float(q) for q in np.quantile(brier, [0.1, 0.9])],
         "brier_of_base_rate": float(y.mean() * (1 - y.mean())),
         "classes": classes,
-        "line": line_of(worlds, p, y, of),
+        "line": line_of(worlds, p, y, of, np.array(norm)),
         **_advised(advised),
     }
 
@@ -124,16 +127,16 @@ def _advised(advised: list[tuple[float, bool, tuple[str, int]]]) -> dict[str, An
 
 
 def line_of(
-    worlds: dict[str, World], said: FloatArray, lived: FloatArray, table: Any
+    worlds: dict[str, World], said: FloatArray, lived: FloatArray, table: Any, norm: FloatArray
 ) -> dict[str, Any]:
     """Line learned on all tables, and what it does to each when learned on the others."""
     runs = {name: len(world.collapsed()) for name, world in worlds.items()}
-    whole = learn_line(said, lived, table, runs)
+    whole = learn_line(said, lived, table, runs, norm)
     recalibrated, by_table = np.empty(said.size), {}
     for name in np.unique(table):
         own = table == name
-        line = learn_line(said[~own], lived[~own], table[~own], runs)
-        recalibrated[own] = line(said[own])
+        line = learn_line(said[~own], lived[~own], table[~own], runs, norm[~own])
+        recalibrated[own] = line(said[own], norm[own])
         by_table[str(name)] = {
             "brier": float(np.mean((said[own] - lived[own]) ** 2)),
             "brier_recalibrated": float(np.mean((recalibrated[own] - lived[own]) ** 2)),
@@ -164,7 +167,8 @@ def as_text(found: dict[str, Any]) -> str:
         "",
         f"Brier score {found['brier']:.3f} [{low:.3f}, {high:.3f}]; of the base rate "
         f"{found['brier_of_base_rate']:.3f}; {found['forecasts']} forecasts.",
-        "Line of log-odds {intercept:.2f} + {slope:.2f} x, intercept +- {spread:.2f} between "
+        "Line of log-odds {intercept:.2f} + {slope:.2f} x {update_norm:+.2f} log update norm, intercept +- "
+        "{spread:.2f} between "
         "{tables} tables of {runs} runs; learned on the other tables it leaves a Brier score of "
         "{brier_left_out:.3f}.".format(**found["line"]),
         f"Advised points: {found['advised_lived']:.3f} of {found['advised']} stayed stable; of "

@@ -381,7 +381,7 @@ def stability(studies: Path) -> Named:
         out[f"p_stable.{number}.n"] = f"{row['n']:,}"
         out[f"p_stable.{number}.runs"] = str(row["runs"])
     line = result["line"]
-    for name in ("intercept", "slope", "spread"):
+    for name in ("intercept", "slope", "update_norm", "spread"):
         out[f"p_stable.line.{name}"] = _two(line[name])
     out["p_stable.line.tables"], out["p_stable.line.runs"] = str(line["tables"]), str(line["runs"])
     out["p_stable.line.brier"] = _three(line["brier_left_out"])

@@ -18,7 +18,7 @@ from advisor.model.priors import load_priors
 from advisor.model.priors.loader import NO_LINE, StabilityLine
 from advisor.testing import Plan
 
-NORM = log_update_norm(3e-4, 1e5)
+NORM = log_update_norm(2e-3, 1e5)
 
 
 def forecasts(intercept, slope, spread, *, groups=40, size=300, seed=0):

@@ -253,11 +253,11 @@ const Forecast = (() => {
   }
 
   // P(stable) as it was in truth where the model said so much (`advisor.forecast.stability`).
-  function recalibrated(model, said, learningRate) {
+  function recalibrated(model, said, settings) {
     if (model.line === null) return said;
     const [intercept, slope, updateNorm, onlyLowers] = model.line, most = model.constants.logits;
     const odds = clip(Math.log(said) - Math.log1p(-said), [-most, most]);
-    const norm = Math.log(learningRate) + 0.5 * Math.log(model.parameters);
+    const norm = Math.log(settings.learning_rate) + 0.5 * Math.log(settings.parameters);
     const found = 1 / (1 + Math.exp(-intercept - updateNorm * norm - slope * odds));
     return onlyLowers ? Math.min(found, said) : found;
   }
@@ -296,7 +296,7 @@ const Forecast = (() => {
     const n = model.draws, mean = joint / n;
     const tail = (1 - model.constants.interval) / 2;
     const end = summary(rewards), lasts = summary(ends);
-    const stable = recalibrated(model, mean, settings.learning_rate);
+    const stable = recalibrated(model, mean, settings);
     const curve = times.map((time) => {
       const polynomial = polynomials[asked.indexOf(time)];
       const curve = all.map((run, i) => outcome(model, scaledReward(model, run, polynomial, i), i));
