@@ -7,7 +7,7 @@ a table, whatever it says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +181,24 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
             bool(one["misfits"]) or bool(set(one["alarms"]) - {"collapse"}) for one in wrong
         ),
     }
+
+
+def rows(told: Mapping[str, Any]) -> list[str]:
+    """The table of the page: a row per world."""
+
+    def pair(values: Sequence[float] | None, digits: int = 2) -> str:
+        return "-" if values is None else f"{values[0]:.{digits}f} ({values[1]:.{digits}f})"
+
+    return [
+        f"| {world} | {row['worlds']}, {row['refused']} | {pair(row['holds_80'])} | "
+        f"{pair(row['holds_80_of_all'])} | {pair(row['true_less_said'], 3)} | "
+        f"{pair(row['absolute_error'], 3)} | {row['lives_said'][0]:.3f} | "
+        f"{pair(row['lives_true'])} | {row['hot_said'][0]:.2f} | {pair(row['hot_true'])} | "
+        f"{row['diagnosed']} | {row['curve_does_not_fit']} of {row['fitted']} | "
+        f"{row['runs_named']} of {row['runs_checked']} | "
+        f"{row['of_these_warned']} of {row['dies_more_than_said']} |"
+        for world, row in told.items()
+    ]
 
 
 def _mean(values: Sequence[float]) -> list[float] | None:

@@ -57,32 +57,25 @@ def ranks(arguments: argparse.Namespace, out: Path) -> None:
 
 def shipped(arguments: argparse.Namespace, out: Path) -> None:
     """Study 3."""
-    from shipped import STUDIES, run_shipped
+    from shipped import STUDIES, rows, run_shipped
 
     wanted = arguments.simulations or (4 if arguments.quick else SHIPPED)
     folder = out / "simulations" / "shipped"
     told = run_shipped(arguments.study or tuple(STUDIES), wanted, folder, jobs=arguments.jobs)
     (out / "shipped.json").write_text(json.dumps(told, indent=1) + "\n")
-    for study, result in told.items():
-        print(
-            f"{study}: {'passes' if result['passes'] else 'FAILS'}"
-            f"{' (a control)' if result['is_control'] else ''};"
-            f" {result['simulations']} simulations, {result['not_converged']} not converged;"
-            f" chance of all {result['chance_of_all']:.3g};"
-            f" share of halves that fail: {result['failed_by_half']}"
-        )
+    print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
 
 
 def misspecified(arguments: argparse.Namespace, out: Path) -> None:
     """Study 4."""
-    from misspecified import run_misspecified
+    from misspecified import rows, run_misspecified
     from worlds import WORLDS
 
     wanted = arguments.simulations or (2 if arguments.quick else MISSPECIFIED)
     folder = out / "simulations" / "misspecified"
     told = run_misspecified(arguments.study or WORLDS, wanted, folder, jobs=arguments.jobs)
     (out / "misspecified.json").write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(told, indent=1))
+    print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
 
 
 def bandits(arguments: argparse.Namespace, out: Path) -> None:
@@ -112,6 +105,7 @@ def main() -> None:
     parser.add_argument("--study", action="append", help="one of those of the command")
     parser.add_argument("--simulations", type=int, help="of each study")
     parser.add_argument("--jobs", type=int, default=2, help="processes [default: 2]")
+    parser.add_argument("--json", action="store_true", help="print the result, not its table")
     parser.add_argument("--quick", action="store_true", help="a few, into --out or a new folder")
     parser.add_argument("--out", type=Path, help="folder of the results (default: this one)")
     arguments = parser.parse_args()

@@ -483,6 +483,21 @@ def sampler(studies: Path) -> Named:
         out[f"ranks.{family}.outside"] = str(row["outside_band_of_all"])
         out[f"ranks.{family}.tested"] = str(row["quantities_tested"])
         out[f"ranks.{family}.unconverged"] = str(row["not_converged"])
+    for world, row in _read(studies / "calibration/misspecified.json").items():
+        name = f"worlds.{world.replace(' ', '_')}"
+        out[f"{name}.n"] = str(row["fitted"])
+        out[f"{name}.holds"] = _percent(row["holds_80"][0])
+        out[f"{name}.error"] = _two(row["true_less_said"][0])
+        out[f"{name}.said"], out[f"{name}.lived"] = (
+            _two(row["lives_said"][0]),
+            _two(row["lives_true"][0]),
+        )
+        out[f"{name}.hot_said"], out[f"{name}.hot_lived"] = (
+            _two(row["hot_said"][0]),
+            _two(row["hot_true"][0]),
+        )
+        out[f"{name}.named"] = str(row["curve_does_not_fit"])
+        out[f"{name}.diagnosed"] = str(row["diagnosed"])
     cohorts = _read(studies / "convergence/convergence.json")["cohorts"]
     fits = [fit for fits in cohorts.values() for fit in fits]
     out["fits.converged"] = str(sum(fit["converged"] for fit in fits))

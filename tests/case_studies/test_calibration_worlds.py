@@ -226,3 +226,44 @@ def test_a_row_of_the_table_counts_worlds() -> None:
     assert told["holds_80_of_all"][0] == pytest.approx(0.2)
     assert told["lives_true_less_said"][0] == pytest.approx(-0.7)
     assert (told["runs_named"], told["dies_more_than_said"], told["of_these_warned"]) == (1, 2, 1)
+
+
+# What is committed -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("study", [shipped, misspecified])
+def test_the_page_has_the_table_of_the_result(study: Any) -> None:
+    told = json.loads((FOLDER / f"{study.__name__}.json").read_text())
+    page = (FOLDER / "README.md").read_text().splitlines()
+    assert told
+    for row in study.rows(told):
+        assert row in page
+
+
+def test_the_results_are_those_of_the_simulations_beside_them() -> None:
+    told = json.loads((FOLDER / "misspecified.json").read_text())
+    folder = FOLDER / "simulations" / "misspecified"
+    assert list(told) == list(misspecified.WORLDS)
+    for world, row in told.items():
+        again = misspecified.summary(lines.read_records(folder / misspecified.file_name(world)))
+        assert json.loads(json.dumps(again)) == row
+    told = json.loads((FOLDER / "shipped.json").read_text())
+    for study, row in told.items():
+        again = shipped.summary(
+            lines.read_records(FOLDER / "simulations" / "shipped" / f"{study}.jsonl")
+        )
+        assert json.loads(json.dumps(again)) == {k: v for k, v in row.items() if k != "is_control"}
+
+
+def test_presets_pass_and_strong_controls_fail() -> None:
+    told = json.loads((FOLDER / "shipped.json").read_text())
+    assert all(row["passes"] for row in told.values() if not row["is_control"])
+    assert not told["collapses_x30"]["passes"]
+    assert told["collapses_x30"]["failed_by_half"] > 0.9
+
+
+def test_few_pilots_of_the_model_are_named_and_many_of_hacking() -> None:
+    told = json.loads((FOLDER / "misspecified.json").read_text())
+    right, hacked = told["well specified"], told["hacking"]
+    assert right["runs_named"] <= 0.05 * right["runs_checked"]
+    assert hacked["curve_does_not_fit"] > 0.4 * hacked["fitted"] > right["curve_does_not_fit"]
