@@ -167,8 +167,8 @@ def as_text(found: dict[str, Any]) -> str:
         "",
         f"Brier score {found['brier']:.3f} [{low:.3f}, {high:.3f}]; of the base rate "
         f"{found['brier_of_base_rate']:.3f}; {found['forecasts']} forecasts.",
-        "Line of log-odds {intercept:.2f} + {slope:.2f} x {update_norm:+.2f} log update norm, intercept +- "
-        "{spread:.2f} between "
+        "Line of log-odds {intercept:.2f} + {slope:.2f} x {update_norm:+.2f} log update norm, "
+        "intercept +- {spread:.2f} between "
         "{tables} tables of {runs} runs; learned on the other tables it leaves a Brier score of "
         "{brier_left_out:.3f}.".format(**found["line"]),
         f"Advised points: {found['advised_lived']:.3f} of {found['advised']} stayed stable; of "
