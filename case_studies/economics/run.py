@@ -11,11 +11,9 @@ of one, a full run its first part.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -353,15 +351,8 @@ def main() -> None:
 
 
 def read_all(paths: Sequence[Path]) -> list[World]:
-    """Worlds of tables, packed or not, whose runs share their prompts per step."""
-    with tempfile.TemporaryDirectory() as folder:
-        plain = []
-        for path in paths:
-            text = path.read_bytes()
-            at = Path(folder) / path.name.removesuffix(".gz")
-            at.write_bytes(gzip.decompress(text) if path.suffix == ".gz" else text)
-            plain.append(at)
-        worlds = read_worlds(plain)
+    """Worlds whose runs share their prompts per step: what a lattice offers."""
+    worlds = read_worlds(list(paths))
     return [
         world
         for world in worlds

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,35 +104,50 @@ class World:
 
 
 def read_worlds(paths: list[Path], *, scale: float = 1.0) -> list[World]:
-    """Read tables; a file with several tasks or sizes becomes several worlds.
+    """Read tables; a file with several worlds, tasks or sizes becomes several worlds.
 
     Parameters
     ----------
     paths : list of Path
-        JSON lines in the format of ``tables/README.md``.
+        JSON lines in the format of ``tables/README.md``, packed with gzip or not.
     scale : float
         Factor on every learning rate: advice must not turn on their units.
     """
+    with tempfile.TemporaryDirectory() as folder:
+        return [world for path in paths for world in _read(_plain(path, Path(folder)), scale)]
+
+
+def _plain(path: Path, folder: Path) -> Path:
+    """The table itself, unpacked into a folder where it is packed."""
+    if path.suffix != ".gz":
+        return path
+    at = folder / path.stem
+    at.write_bytes(gzip.decompress(path.read_bytes()))
+    return at
+
+
+def _read(path: Path, scale: float) -> list[World]:
+    """Worlds of one table."""
     worlds = []
-    for path in paths:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines if line.strip()]
-        runs = read_runs([path])
-        if len(rows) != len(runs):
-            raise SystemExit(f"{path}: {len(rows)} rows, but {len(runs)} runs were read")
-        groups: dict[tuple[str, str], list[int]] = {}
-        for index, row in enumerate(rows):
-            if row.get("use_is", True):
-                groups.setdefault((str(row["task"]), str(row["size"])), []).append(index)
-        for (task, size), members in groups.items():
-            name = path.stem if len(groups) == 1 else f"{path.stem} {task} {size}"
-            worlds.append(
-                World(
-                    name,
-                    tuple(_scaled(runs[i], scale) for i in members),
-                    tuple(rows[i] for i in members),
-                )
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines if line.strip()]
+    runs = read_runs([path])
+    if len(rows) != len(runs):
+        raise SystemExit(f"{path}: {len(rows)} rows, but {len(runs)} runs were read")
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for index, row in enumerate(rows):
+        if row.get("use_is", True):
+            key = str(row.get("world", "")), str(row["task"]), str(row["size"])
+            groups.setdefault(key, []).append(index)
+    for (known, task, size), members in groups.items():
+        name = known or (path.stem if len(groups) == 1 else f"{path.stem} {task} {size}")
+        worlds.append(
+            World(
+                name,
+                tuple(_scaled(runs[i], scale) for i in members),
+                tuple(rows[i] for i in members),
             )
+        )
     return worlds
 
 
