@@ -27,6 +27,9 @@ from advisor.trainers.keys import choose_framework, restore_slashes
 
 PathLike = str | os.PathLike[str]
 
+MOST_PASSED_OVER = 5
+"""Files that cannot be read and are named one by one."""
+
 SHOWN = 5
 """Runs that the short form of an inspection names."""
 
@@ -85,8 +88,9 @@ def read_runs(
     Raises
     ------
     InputError
-        A log, sidecar entry or override is wrong, or no log was found. `advisor.inspect` lists
-        what cannot be read instead.
+        A log that was named, a sidecar entry or an override is wrong, or no log was found. What
+        cannot be read in a folder is passed over; the warnings of the first run name it, and
+        `advisor.inspect` lists it.
     """
     given = _paths(paths)
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
@@ -151,6 +155,7 @@ class LogSearch:
         self.sidecars = SidecarIndex(None if sidecar is None else Path(sidecar))
         self.is_strict = is_strict
         self.unread: list[Unread] = []
+        self._passed_over: list[InputError] = []
 
     def run(self, paths: Sequence[Path]) -> Inspection:
         """Read all runs below the paths."""
@@ -162,7 +167,7 @@ class LogSearch:
             try:
                 located_runs += self._read(reader, members, counts)
             except InputError as error:
-                self._leave_out(members[0].path, error)
+                self._pass_over(members[0], error)
         for candidate in files:
             is_alone = not (located_runs and self.sidecars.is_used(candidate.path))
             if candidate.is_named and self.sidecars.is_sidecar(candidate.path) and is_alone:
@@ -170,9 +175,28 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        runs = evaluations_as_rewards(runs)
+        runs = self._named(evaluations_as_rewards(runs))
         runs = mark_copies(runs) if len(runs) > 1 else runs
         return Inspection(runs, sorted(self.unread))
+
+    def _pass_over(self, candidate: LogCandidate, error: InputError) -> None:
+        """Leave out what cannot be read, which stops nothing else unless the user named it."""
+        if self.is_strict and not candidate.is_named and not self.sidecars.names(candidate):
+            self._passed_over.append(error)
+        else:
+            self._leave_out(candidate.path, error)
+
+    def _named(self, runs: list[PilotRun]) -> list[PilotRun]:
+        """Runs of which the first says what was passed over; raises where there is nothing else."""
+        if not self._passed_over:
+            return runs
+        if not runs:
+            raise self._passed_over[0]
+        first = self._passed_over[:MOST_PASSED_OVER]
+        said = [f"passed over, for it cannot be read: {error}" for error in first]
+        more = len(self._passed_over) - len(first)
+        said += [f"passed over: {more} more files that cannot be read"] if more else []
+        return [runs[0].with_updates(warnings=(*runs[0].warnings, *said)), *runs[1:]]
 
     def _leave_out(self, path: Path, error: InputError) -> None:
         if self.is_strict:
@@ -194,7 +218,7 @@ class LogSearch:
                 is_named = candidate.is_named or self.sidecars.names(candidate)
                 reader = choose_reader(candidate, columns, is_named=is_named)
             except InputError as error:
-                self._leave_out(candidate.path, error)
+                self._pass_over(candidate, error)
                 continue
             if reader is None:
                 self.unread.append(Unread(candidate.path, why_no_log(candidate)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from advisor.trainers.derived import Derived
@@ -28,11 +28,11 @@ COMPONENT_STD = re.compile(r"rewards/[^/]+/std")
 NAMES: dict[str, tuple[str, ...]] = {
     "learning_rate": ("learning_rate", "lr"),
     "group_size": ("group_size", "num_generations", "G", "group", "n_samples_per_prompt"),
-    "prompts_per_step": ("prompts_per_step", "prompts"),
+    "prompts_per_step": ("prompts_per_step", "prompts", "num_groups"),
     "minibatches_per_refresh": ("minibatches_per_refresh",),
-    "epochs_per_refresh": ("epochs_per_refresh", "num_iterations", "ppo_epochs"),
+    "epochs_per_refresh": ("epochs_per_refresh", "mu", "num_iterations", "ppo_epochs"),
     "momentum": ("momentum", "adam_beta1", "beta1"),
-    "kl_coefficient": ("kl_coefficient", "kl_coef", "kl_loss_coef"),
+    "kl_coefficient": ("kl_coefficient", "kl_coef", "kl_coeff", "kl_loss_coef"),
     "adapter_rank": ("adapter_rank", "lora_rank", "lora_r", "rank"),
     "max_completion_length": ("max_completion_length", "max_new_tokens", "max_tokens"),
     "model": ("model", "model_name", "model_name_or_path", "base_model_name_or_path"),
@@ -41,6 +41,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "seed": ("seed",),
 }
 """Setting -> names under which loops of all kinds keep it, best first."""
+
+NAME_OF_MODEL = re.compile(r"(?:.*\.)?model\.(?:name|path|id|name_or_path|model_path)")
+"""A model's name in a section of its own."""
 
 WHOLE = {
     "group_size",
@@ -53,11 +56,47 @@ WHOLE = {
 TEXT = {"model", "task"}
 
 
+MOST_PASSES = 64
+"""Passes over a batch of rollouts that anyone makes."""
+
+MOST_LONE_PASSES = 8
+"""Those that a bare ``num_iterations`` may mean: loops call the length of a run so, too."""
+
+OF_PASSES = (
+    *("per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation"),
+    *("generation_batch_size", "scale_rewards", "epsilon", "max_completion_length"),
+)
+"""Arguments of TRL, beside which ``num_iterations`` is TRL's, too."""
+
+
+def are_passes(key: str, count: float, names: Container[str]) -> bool:
+    """Whether a setting means passes over the rollouts, rather than the length of a run.
+
+    Parameters
+    ----------
+    key : str
+        Its name, with its section.
+    count : float
+    names : container of str
+        All settings beside it, without their sections.
+    """
+    if key.rpartition(".")[2] != "num_iterations":
+        return count <= MOST_PASSES
+    is_of_trl = sum(name in names for name in OF_PASSES) >= LEAST_OF_TRL
+    return count <= (MOST_PASSES if is_of_trl else MOST_LONE_PASSES)
+
+
+LEAST_OF_TRL = 2
+"""Of those arguments."""
+
+
 def derive(settings: Mapping[str, Any]) -> Derived:
     """Settings under their common names, taken over as they stand."""
     facts: dict[str, Any] = {}
     arithmetic: dict[str, str] = {}
     by_end = {key.rpartition(".")[2]: key for key in reversed(list(settings))}
+    for name in filter(NAME_OF_MODEL.fullmatch, settings):
+        by_end.setdefault("model", name)
     for ours, names in NAMES.items():
         key = next((by_end[name] for name in names if name in by_end), None)
         if key is None:
@@ -65,6 +104,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         value: Any = literal(settings[key]) if ours in TEXT else number(settings[key])
         usable = isinstance(value, str) if ours in TEXT else value is not None
         if not usable or (ours in WHOLE and value != int(value)):
+            continue
+        if ours == "epochs_per_refresh" and not are_passes(key, value, by_end):
             continue
         facts[ours] = int(value) if ours in WHOLE else value
         arithmetic[ours] = f"{ours} {settings[key]} ({key})"

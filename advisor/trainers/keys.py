@@ -26,6 +26,22 @@ from advisor.trainers.registry import all_key_tables, cached, key_tables
 
 ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
 
+COLUMN_SETTINGS: Mapping[str, str] = {
+    name: name.removesuffix("_mean")
+    for name in (
+        *("group_size", "group_size_mean", "num_generations", "n_samples_per_prompt", "rollout_n"),
+        *("prompts_per_step", "prompts_per_batch", "num_prompts", "questions_per_step"),
+        *("num_groups", "groups_per_step", "steps_per_generation", "generation_batch_size"),
+        *("per_device_train_batch_size", "gradient_accumulation_steps", "num_iterations", "mu"),
+        *("minibatches_per_refresh", "epochs_per_refresh", "ppo_epochs", "kl_coefficient"),
+        *("kl_coef", "kl_coeff", "kl_beta", "beta", "epsilon", "epsilon_high", "lora_rank"),
+        *("lora_r", "adapter_rank", "max_completion_length", "max_new_tokens", "model_name"),
+        *("model", "base_model", "model_name_or_path", "dataset", "dataset_name", "task"),
+        *("optimizer", "lr_scheduler_type", "scale_rewards"),
+    )
+}
+"""Columns that hold a setting where they have one value -> its name among settings."""
+
 LEAST_FLATTENED = 3
 """Keys that only one trainer writes, by which a log is known whose slashes were replaced."""
 
@@ -66,6 +82,7 @@ def _is_used(key: str) -> bool:
     names = spellings(plain(key))
     return (
         not ALWAYS_KEPT.isdisjoint(names)
+        or not COLUMN_SETTINGS.keys().isdisjoint(names)
         or any(map(COMPONENT_STD.fullmatch, names))
         or any_reads(all_key_tables(), names)
         or is_like_a_reward(key)

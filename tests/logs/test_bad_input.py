@@ -149,11 +149,13 @@ def test_an_entry_that_names_no_log(write, tmp_path):
         read_runs(tmp_path)
 
 
-def test_a_broken_log_among_good_ones_is_not_passed_over(write, write_state, tmp_path):
+def test_a_broken_log_among_good_ones_is_named_and_stops_nothing(write, write_state, tmp_path):
     write_state()
     bad = write("y/trainer_state.json", "{")
+    (run,) = read_runs(tmp_path)
+    assert any(str(bad) in line and "not valid JSON" in line for line in run.warnings)
     with pytest.raises(InputError, match="not valid JSON") as caught:
-        read_runs(tmp_path)
+        read_runs([tmp_path, bad])
     assert caught.value.path == str(bad)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from advisor import inspect, read_runs
 from advisor.backtesting.cases import finished_runs
+from advisor.errors import InputError
 from advisor.trainers.keys import has_reward_key
 from advisor.trainers.likely_reward import likely_reward
 
@@ -252,3 +253,16 @@ def test_a_reward_told_by_its_words_is_said_to_be_assumed(jsonl: Any) -> None:
     assert any("'rollout_outcome_reward' assumed" in line for line in run.assumptions)
     (run,) = read_runs(jsonl([{"step": n, "reward": r} for n, r in enumerate(REWARD, start=1)]))
     assert not any("by the words of its name" in line for line in run.assumptions)
+
+
+def test_one_unreadable_file_does_not_stop_the_others(jsonl: Any, tmp_path: Path) -> None:
+    jsonl([{"step": n, "reward": r} for n, r in enumerate(REWARD, start=1)])
+    broken = tmp_path / "broken.csv"
+    broken.write_text('step,reward\n1,0.5\n2,"0.6\n', encoding="utf-8")
+    (run,) = read_runs(tmp_path)
+    assert any("passed over" in line and "broken.csv" in line for line in run.warnings)
+    with pytest.raises(InputError, match=r"broken\.csv"):
+        read_runs([tmp_path, broken])
+    (tmp_path / "metrics.jsonl").unlink()
+    with pytest.raises(InputError, match=r"broken\.csv"):
+        read_runs(tmp_path)

@@ -54,7 +54,33 @@ BARE = {ending: f"config{ending}" for ending in (*ENDINGS, ".toml")}
 WORDS_OF_LOGS = (".metrics", ".history", ".log", ".output", ".steps", ".train")
 """Words before the ending of a log that its config may lack."""
 
+NAMED_CONFIG = re.compile(
+    r"(?:.*[._-])?(?:config|cfg|args|arguments|hparams|hyperparams|hyperparameters|params|settings"
+    r"|summary)(?:[._-].*)?\.(?:ya?ml|json)",
+    re.IGNORECASE,
+)
+"""Any other config by the words of its name: ``grpo_lora_config.json``, ``run_3_summary.json``."""
+
+OF_OTHER_THINGS = re.compile(
+    r"(?:.*[._-])?(?:generation|tokenizer|processor|preprocessor|image|ds|deepspeed|zero\d?|fsdp"
+    r"|accelerate|quantization|quantize|special|data|dataset|eval|evaluation|wandb|index|sft)"
+    r"(?:[._-].*)?",
+    re.IGNORECASE,
+)
+"""Configs of what is no training by rewards."""
+
+INFIX = re.compile(r"\.config(?=\.(?:ya?ml|json)$)")
+"""What some collections put into the names of configs, so that none is taken for a log."""
+
+SECTIONS = frozenset(
+    {"config", "args", "arguments", "hparams", "hyperparameters", "params", "settings", "cfg"}
+)
+"""Keys under which a summary keeps the settings, beside what came of them."""
+
 STORE = re.compile(r"run-\w{1,80}\.wandb")
+
+MOST_NAMED = 2
+"""Configs by the words of their names that may together describe one run."""
 
 PICKLES = ("training_args.bin", "args.pkl", "config.pkl")
 OF_THE_MODEL = frozenset(
@@ -111,9 +137,11 @@ def settings_beside(
     for folder in _folders(log, top):
         taken = {source.path for source in sources}
         there = _files(log, folder, PLACES)
+        if folder == log.path.parent:
+            there |= _files(log, folder, _named_configs(_listed(log, folder), log.name))
         files = [f for f in there.values() if f.path not in taken and f.path.name not in names]
         runs = shared_by(folder) if files else 0
-        sources += [_shared(f, runs) if runs > 1 else _source(f, f.path.name) for f in files]
+        sources += [_shared(f, runs) if runs > 1 else _source(f, _kind(f.path.name)) for f in files]
         names |= {file.path.name for file in files}
     told = [source for source in sources if source.settings or source.note]
     return told + _pickle(log, told)
@@ -191,12 +219,33 @@ def _of_its_prefix(log: LogFile) -> list[ConfigSource]:
     if not joint:
         return []
     kinds = {f"{prefix}__{place.replace('/', '__')}": Path(place).name for place in PLACES}
+    start = f"{prefix}__"
+    rests = [n.removeprefix(start) for n in _listed(log, log.path.parent) if n.startswith(start)]
+    for rest in _named_configs([rest for rest in rests if "__" not in rest], log.name):
+        kinds.setdefault(start + rest, _kind(rest))
     files = _files(log, log.path.parent, kinds)
     runs = _logs_with_prefix(log, f"{prefix}__") if files else 0
     return [
         _shared(file, runs) if runs > 1 else _source(file, kinds[name])
         for name, file in files.items()
     ]
+
+
+def _named_configs(names: Iterable[str], log: str) -> list[str]:
+    """Names of configs that are not known ones, by their words; none where they are many."""
+    found = [
+        name
+        for name in sorted(names)
+        if name not in IN_A_FOLDER
+        and name != log
+        and NAMED_CONFIG.fullmatch(name)
+        and not OF_OTHER_THINGS.fullmatch(_kind(name).rpartition(".")[0])
+    ]
+    return found if len(found) <= MOST_NAMED else []
+
+
+def _kind(name: str) -> str:
+    return INFIX.sub("", name)
 
 
 def _of_its_store(log: LogFile) -> list[ConfigSource]:
@@ -231,7 +280,17 @@ def _source(file: LogFile, kind: str) -> ConfigSource:
     except InputError as error:
         return ConfigSource(file.path, note=f"{file.path.name} was left out: {error.problem}")
     note = f"{file.path.name}: {parsed.note}" if parsed.note else ""
-    return ConfigSource(file.path, parsed.settings, note)
+    settings = parsed.settings
+    inside = {
+        key.partition(".")[2]: value
+        for key, value in settings.items()
+        if "." in key and key.partition(".")[0] in SECTIONS
+    }
+    if inside and ("summary" in kind or _holds_metrics(settings)):
+        settings = inside
+    elif "summary" in kind and kind not in IN_A_FOLDER and _holds_metrics(settings):
+        settings = {}
+    return ConfigSource(file.path, settings, note)
 
 
 def _pickle(log: LogFile, sources: list[ConfigSource]) -> list[ConfigSource]:

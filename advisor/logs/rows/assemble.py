@@ -27,6 +27,7 @@ from advisor.logs.rows.row_kinds import (
 )
 from advisor.logs.rows.series import is_batch_spread, join_rows, read_rewards, read_series
 from advisor.logs.rows.steps import Placed, place_rows, read_counts, row_window, unit_of
+from advisor.logs.settings.column_settings import column_settings
 from advisor.run.pilot_run import SERIES, Missing
 from advisor.theory.arrays import BoolArray, FloatArray
 from advisor.trainers import KeyTable, plain, spellings
@@ -51,12 +52,19 @@ def assemble(
     runs = []
     for named in split_by_name(logged.table):
         observed = framework.observe(named.table)
-        settings = {**observed.facts, **known}
+        beside = column_settings(named.table, framework)
+        facts = {**beside.facts, **observed.facts}
+        settings = {**facts, **known}
         for segment in _attempts(named, logged, framework, columns, settings, path):
             reader = _Assembly(logged, segment, framework, columns, settings, path)
             run = reader.run()
             runs.append(
-                dataclasses.replace(run, facts=observed.facts, derivations=observed.arithmetic)
+                dataclasses.replace(
+                    run,
+                    facts=facts,
+                    derivations={**beside.arithmetic, **observed.arithmetic},
+                    assumptions=(*run.assumptions, *beside.assumptions),
+                )
             )
     return runs
 

@@ -15,7 +15,7 @@ LEAST_CHANGES = 4
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
 
-UNEVEN = 2.0
+UNEVEN = 5.0
 """Longest stretch of repeated rows over the median one; in a run that has died it is far longer."""
 
 
@@ -32,7 +32,8 @@ def measured_rows(table: Table, keys: Iterable[str]) -> tuple[BoolArray, str | N
     Returns
     -------
     kept : ndarray of bool, shape (rows,)
-        All rows where too few repeat to be copies: rewards of few completions repeat by chance.
+        All rows where too few repeat to be copies, or in no rhythm: rewards of few completions
+        repeat by chance, and all of a run that has died.
     remark : str or None
     """
     everything = np.ones(len(table), dtype=bool)
@@ -50,9 +51,8 @@ def measured_rows(table: Table, keys: Iterable[str]) -> tuple[BoolArray, str | N
         return everything, None
     places = np.flatnonzero(changed)
     lengths = np.diff(np.append(places, changed.size))
-    is_even = len(columns) > 1 and lengths.max() <= UNEVEN * np.median(lengths)
-    is_regular = _gap(places) >= 2 and lengths[-1] <= UNEVEN * lengths[:-1].max()
-    if not is_regular and not is_even:
+    is_regular = _gap(places) >= 2 and lengths.max() <= UNEVEN * np.median(lengths)
+    if not is_regular:
         return everything, None
     return changed, (
         f"{repeats} of {changed.size} rows repeat the row before in all that is measured and were "

@@ -24,6 +24,9 @@ SHARP_MISFIT = 0.002
 CLEAR_MISFIT = 1e-4
 """Misfit by which a richer schedule must fit better than a plainer one."""
 
+WEIGHTED = 0.01
+"""Share by which a ratio of loss and KL may differ from 1 and still be that of one with itself."""
+
 ROUND = 1e-3
 """Share by which a learning rate read off a log may differ from the number that was set."""
 
@@ -238,8 +241,8 @@ def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
     some share one far more sharply than ratios near it are dense.
     """
     found = shared_ratio(loss, kl)
-    if found is None:
-        return None
+    if found is None or abs(found.value - 1) <= WEIGHTED:
+        return None  # of 1: what is logged as KL is the penalty, its weight included
     why = f"loss / kl is {found.value:g} in {found.rows} of {found.of} rows that tell"
     return Guess(found.value, why)
 

@@ -17,9 +17,13 @@ from advisor.logs.rows.raw_run import RawRun
 from advisor.run.pilot_run import parameters_from_name
 from advisor.run.settings import PartialSettings
 from advisor.trainers import Derived, KeyTable, common_keys, key_tables
+from advisor.trainers.generic import keys as own_loop
 from advisor.trainers.values import literal
 
 OF_ADAM = ("adam_beta1", "beta1")
+
+OWN_SECTIONS = ("training", "grpo", "rl", "lora")
+"""Sections of configs that people write themselves, in which common names mean what they mean."""
 
 TEXTS = {
     "model": "Name of the base model; runs of one name pool.",
@@ -136,7 +140,7 @@ def stated_settings(
     """
     check_settings(logged.facts, path=path, row=place_row(logged))
     merged, warnings = _merged(logged, sources)
-    derived = _derived(merged, trainer_keys)
+    derived = derive_settings(merged, trainer_keys)
     names = [source.path.name for source in sources if source.settings]
     where = f" [{', '.join(names)}]" if names else " [the log]"
     facts: dict[str, Any] = {}
@@ -173,14 +177,18 @@ def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, 
     return merged, warnings
 
 
-def _derived(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derived:
-    """Settings in the package's names."""
+def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derived:
+    """Settings in the package's names, from those under the names of a trainer."""
     if not merged:
         return trainer_keys.derive({})  # what a trainer does whatever is set
     trainer_keys, is_known = _trainer_of(merged, trainer_keys)
     derived = trainer_keys.derive(merged)
     # Deep in a known trainer's settings a common name may mean another thing.
-    plain = {key: value for key, value in merged.items() if not (is_known and "." in key)}
+    plain = {
+        key: value
+        for key, value in merged.items()
+        if not is_known or "." not in key or key.rpartition(".")[0] in OWN_SECTIONS
+    }
     if derived.facts.get("optimizer") == "sgd":
         # Trainers list Adam's decay whatever the optimizer is.
         plain = {key: plain[key] for key in plain if key.rpartition(".")[2] not in OF_ADAM}
@@ -214,4 +222,6 @@ def _trainer_of(settings: Mapping[str, Any], keys: KeyTable) -> tuple[KeyTable, 
         )
 
     best = max((keys, *key_tables()), key=marks)
-    return (best, True) if marks(best) else (keys, False)
+    if marks(best):
+        return best, True
+    return (own_loop.KEY_TABLE if keys is common_keys.COMMON_KEYS else keys), False

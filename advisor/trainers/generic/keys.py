@@ -94,6 +94,13 @@ KEY_TABLE = KeyTable(
         r"epochs?",
         r"status",
     ),
-    setting_marks=("zero_loss_pct", "zero_reward_pct", "reward_trace", "step_log"),
+    setting_marks=(
+        "zero_loss_pct",
+        "zero_reward_pct",
+        "reward_trace",
+        "step_log",
+        "mu",
+        "num_groups",
+    ),
     derive=derive,
 )

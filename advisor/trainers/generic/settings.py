@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from advisor.trainers.common_keys import are_passes
 from advisor.trainers.derived import Derived
 from advisor.trainers.settings_extractor import SettingsExtractor
 
@@ -15,8 +16,13 @@ PROMPTS = (
     "num_prompts",
     "questions_per_step",
     "n_prompts",
+    "num_groups",
+    "groups_per_step",
 )
 """Prompts of one step; ``batch_size`` is not among them: it counts completions as often."""
+
+PASSES = ("mu", "ppo_epochs", "inner_epochs", "epochs_per_step", "num_iterations")
+"""Passes over a batch of rollouts, the surest name first."""
 
 STEPS = ("steps", "max_steps", "num_steps", "n_steps", "total_steps", "n_grpo_steps")
 SCHEDULES = ("lr_scheduler_type", "lr_scheduler", "lr_schedule", "schedule", "scheduler")
@@ -26,6 +32,11 @@ KINDS = {
     "linear": "linear",
     "cosine": "cosine",
 }
+SECTIONS = frozenset(
+    {"training", "train", "trainer", "grpo", "rl", "ppo", "algorithm", "optim", "optimization"}
+)
+"""Sections in which a name means what it means outside of any."""
+
 LEAST_CLIP = 0.01
 """Below it an ``epsilon`` is Adam's, not a trust region."""
 
@@ -34,7 +45,12 @@ BOTH_CLIPS = ("clip_eps", "clip_epsilon", "eps_clip", "epsilon", "cliprange", "c
 
 def derive(settings: Mapping[str, Any]) -> Derived:
     """Settings of a hand-written loop, beyond the names that many loops share."""
-    extractor = SettingsExtractor(settings)
+    inside = {
+        key.rpartition(".")[2]: value
+        for key, value in settings.items()
+        if key.partition(".")[0] in SECTIONS
+    }
+    extractor = SettingsExtractor({**inside, **settings})
     prompts = extractor.amount(*PROMPTS)
     if prompts is not None and prompts.value > 0:
         extractor.put(
@@ -49,13 +65,18 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         "warmup_steps",
         extractor.count("warmup_steps", "lr_warmup_steps", "num_warmup_steps", least=0),
     )
-    extractor.take(
-        "epochs_per_refresh",
-        extractor.count("num_iterations", "ppo_epochs", "inner_epochs", "epochs_per_step", "mu"),
-    )
+    passes = extractor.count(*PASSES)
+    if passes is not None and are_passes(passes.name, passes.value, settings):
+        extractor.take("epochs_per_refresh", passes)
+    elif passes is not None:
+        extractor.assume(
+            f"{passes} is taken for the length of the run, not for passes over its rollouts"
+        )
     extractor.take(
         "kl_coefficient",
-        extractor.amount("kl_coefficient", "kl_coef", "kl_weight", "beta_kl", "kl_beta", "beta"),
+        extractor.amount(
+            "kl_coefficient", "kl_coef", "kl_coeff", "kl_weight", "beta_kl", "kl_beta", "beta"
+        ),
     )
     schedule = extractor.text(*SCHEDULES)
     kind = KINDS.get(str(schedule.value).lower()) if schedule is not None else None

@@ -87,8 +87,10 @@ class ArgumentsExtractor(SettingsExtractor):
             above, _, name = key.rpartition(".")
             if name == "0" and f"{above}.1" not in settings:
                 name = above.rpartition(".")[2]  # a list of one
-            if name == "r" and ("peft" in key or "lora" in key):
+            if name in ("r", "rank") and ("peft" in key or "lora" in key):
                 name = "lora_r"
+            if name in ("name", "path") and above.rpartition(".")[2] == "model":
+                name = "model_name_or_path"
             values.setdefault(name.replace("-", "_"), value)
         super().__init__(values)
 

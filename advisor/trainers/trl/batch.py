@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.trainers.common_keys import are_passes
 from advisor.trainers.settings_extractor import Setting
 from advisor.trainers.trl.arguments import DEVICES, ArgumentsExtractor
 
@@ -52,6 +53,11 @@ def set_prompts(extractor: ArgumentsExtractor) -> None:
 def set_refresh(extractor: ArgumentsExtractor) -> None:
     """Derive mini-batches and epochs per batch of rollouts, and the age of the samples."""
     passes = extractor.count("num_iterations")
+    if passes is not None and not are_passes(passes.name, passes.value, extractor.settings):
+        extractor.assume(
+            f"{passes} is taken for the length of the run, not for passes over its rollouts"
+        )
+        passes = None
     times = 1 if passes is None else int(passes.value)
     if passes is not None:
         extractor.put("epochs_per_refresh", times, f"epochs_per_refresh {times} (num_iterations)")
