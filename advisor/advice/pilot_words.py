@@ -129,7 +129,10 @@ class Piloting(BaseModel):
         if self.settings is not None:
             lines += ["", f"{in_trainer_names(self.settings)}, {self.left} steps"]
         if self.advice is not None:
-            lines += ["", self.advice.summary]
+            first, _, rest = self.advice.summary.partition("\n")
+            if self.advice.kind == "next_pilot":
+                first = "Too few pilots for a recommendation, and none is worth its price."
+            lines += ["", first, rest]
         lines += ["", *(f"Note: {line}." for line in self.said)] if self.said else []
         return "\n".join(lines)
 

@@ -64,6 +64,7 @@ def match_logs(plan: PilotPlan, runs: Sequence[PilotRun]) -> PlannedLogs:
     longest_first = sorted(runs, key=lambda run: -_last(run))
     for run in longest_first:
         if run.copy_of is not None:
+            said.append(f"run '{run.id}' repeats '{run.copy_of}' and does not count")
             continue
         pilot = next((one for one in plan.pilots if one.name in Path(run.path).parts), None)
         if pilot is None or pilot.name in planned:

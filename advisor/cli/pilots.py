@@ -95,8 +95,7 @@ class Desk:
 
     def read(self) -> tuple[list[PilotRun], list[str]]:
         """Runs that can be read now, and which logs cannot and why."""
-        from advisor.logs import inspect
-        from advisor.logs.inspection import NO_LOG
+        from advisor.logs import NO_LOG, inspect
 
         found = inspect(self.logs, **self.beside)
         names = {pilot.name for pilot in self.plan.pilots}
