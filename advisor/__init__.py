@@ -12,7 +12,8 @@ __version__ = _VERSION
 
 _NAMES = {
     "advisor.advice": "CostModel Recommendation Request Search advise export next_pilot what_if",
-    "advisor.advice.pilot_plan": "plan",
+    "advisor.advice.pilot_plan": "PilotPlan plan",
+    "advisor.advice.piloting": "pilots",
     "advisor.backtesting": "backtest",
     "advisor.diagnosis": "diagnose find_collapse",
     "advisor.errors": "AdvisorError CannotTellError InputError NotConvergedError StudyError",

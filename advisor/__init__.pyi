@@ -24,7 +24,9 @@ from advisor.advice import (
 from advisor.advice import (
     what_if as what_if,
 )
+from advisor.advice.pilot_plan import PilotPlan as PilotPlan
 from advisor.advice.pilot_plan import plan as plan
+from advisor.advice.piloting import pilots as pilots
 from advisor.backtesting import backtest as backtest
 from advisor.diagnosis import diagnose as diagnose
 from advisor.diagnosis import find_collapse as find_collapse

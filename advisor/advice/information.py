@@ -19,7 +19,8 @@ from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 LOOKS = (1 / 3, 2 / 3, 1.0)
-"""Shares of a pilot at which its reward is looked at; each time a third of its rows is averaged."""
+"""Shares of what is to come of a pilot at which its reward is looked at; each time a third of its
+rows is averaged."""
 
 SHUFFLES = 2
 """Times that results are dealt to the wrong draws, to see what the regression finds in noise."""
@@ -55,17 +56,21 @@ def shown(
     steps: int,
     stable: FloatArray,
     rng: np.random.Generator,
+    *,
+    begun: int = 0,
 ) -> FloatArray:
-    """What a pilot would show under each draw, shape (draws, features).
+    """What a pilot would show under each draw after its first steps, shape (draws, features).
+
+    Those ``begun`` are behind it; without any it is a pilot that has yet to start.
 
     Whether it collapses (``stable`` is the probability that it does not, shape (draws,)), and,
     where it does not, its reward at three points with its wander and the noise of its batches:
     those of a new seed.
     """
     planned = pilot.planned_over(steps)
-    times = np.maximum(1, np.round(np.array(LOOKS) * steps)).astype(int)
+    times = np.maximum(1, np.round(begun + np.array(LOOKS) * (steps - begun))).astype(int)
     level = np.clip(forecaster.scaled_reward(planned, times), 0.01, 0.99)
-    rows = max(1.0, steps / len(LOOKS)) * pilot.prompts_per_step
+    rows = max(1.0, (steps - begun) / len(LOOKS)) * pilot.prompts_per_step
     noise = np.sqrt(level * (1 - level) / rows)
     wander = np.exp(forecaster.population["log_misfit"])[:, None] * rng.standard_normal(
         (level.shape[0], 1)

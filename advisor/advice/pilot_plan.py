@@ -9,10 +9,11 @@ cost, the full run is shorter by: both ways the same is spent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.information import information_gain, shown, utilities
@@ -23,6 +24,7 @@ from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import stability_draws
 from advisor.forecast.target import MOST_PARAMETERS
 from advisor.model.cohort import build_cohort
+from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.prior_posterior import prior_posterior
 from advisor.model.priors import Priors, load_priors
@@ -49,6 +51,9 @@ MOST_OF_RUN = 0.5
 """Share of the full run's steps beyond which a pilot is the run."""
 
 DRAWS = 2000
+
+PLAN = "plan.json"
+"""File of a plan, beside the folders of its pilots."""
 
 
 class PlannedPilot(BaseModel):
@@ -130,10 +135,19 @@ class PilotPlan(BaseModel):
     share : float
         Of its price that pilots may cost.
     model : str
+    parameters : float
+        N of the full run's model.
+    task : str
+    start_reward : float or None
+        Mean reward before training, if it was told.
+    trainer : str or None
+        For which the pilots' scripts were written.
+    devices : int
+        Among which the completions of a step divide.
     priors : str
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str
     pilots: tuple[PlannedPilot, ...]
@@ -143,7 +157,44 @@ class PilotPlan(BaseModel):
     steps: int
     share: float
     model: str
+    parameters: float
+    task: str
+    start_reward: float | None
+    trainer: str | None
+    devices: int
     priors: str
+
+    @classmethod
+    def load(cls, path: str | Path) -> PilotPlan:
+        """Load the plan of a folder that ``advisor plan --out`` wrote.
+
+        Raises
+        ------
+        InputError
+            There is none, or it is one of another version.
+        """
+        file = Path(path) / PLAN
+        try:
+            return cls.model_validate_json(file.read_bytes())
+        except ValidationError as error:
+            key = ".".join(str(part) for part in error.errors()[0]["loc"])
+            raise InputError(
+                f"the plan cannot be read (at '{key}'): another version wrote it, or it is damaged",
+                path=file,
+                argument="plan",
+                advice="Run advisor plan again, into another folder",
+            ) from error
+        except OSError as error:
+            raise InputError(
+                "there is no plan",
+                path=file,
+                argument="plan",
+                advice="Give the folder that advisor plan --out wrote",
+            ) from error
+
+    def with_pilot(self, pilot: PlannedPilot) -> PilotPlan:
+        """Return the plan with one more pilot."""
+        return self.model_copy(update={"pilots": (*self.pilots, pilot)})
 
     @property
     def text(self) -> str:
@@ -277,13 +328,9 @@ def plan(
             f"{share:g} is no share of a run's price", argument="share", advice="Give 0.2, say"
         )
     models = [(target.model, target.parameters), *([pilot_model] if pilot_model else [])]
-    runs = _unseen_runs(settings, target.task, models)
-    named = preset_for(runs[:1])[0] if priors is None else priors
-    preset = load_priors(named) if isinstance(named, str) else named
-    none = {run.id: None for run in runs}
-    posterior = prior_posterior(build_cohort(runs, none, none), preset, draws=DRAWS, seed=seed)
+    posterior = believed(settings, target.task, models, priors, seed)
     forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
-    offered = _ladder(settings)
+    offered = ladder(settings)
     whole = utilities(forecaster, offered, [steps] * len(offered)).mean(axis=1).max()
     start = float(forecaster.outcome(settings, [0]).mean())
     run_gain = float(whole) - start
@@ -329,8 +376,28 @@ def plan(
         steps=steps,
         share=share,
         model=target.model,
-        priors=preset.name,
+        parameters=target.parameters,
+        task=target.task,
+        start_reward=target.start_reward,
+        trainer=None,
+        devices=1,
+        priors=posterior.meta.priors.name,
     )
+
+
+def believed(
+    settings: Settings,
+    task: str,
+    models: Sequence[tuple[str, float]],
+    priors: Priors | str | None,
+    seed: int,
+) -> Posterior:
+    """Draws of a preset for a task and models of which nothing was seen."""
+    runs = _unseen_runs(settings, task, models)
+    named = preset_for(runs[:1])[0] if priors is None else priors
+    preset = load_priors(named) if isinstance(named, str) else named
+    none = {run.id: None for run in runs}
+    return prior_posterior(build_cohort(runs, none, none), preset, draws=DRAWS, seed=seed)
 
 
 def _weighed(
@@ -344,7 +411,7 @@ def _weighed(
     """Designs on one model, with what they cost and are worth beside a run of all steps."""
     size = pilots.target.parameters / forecaster.target.parameters
     interval = settings.refresh_interval
-    offered = _ladder(settings)
+    offered = ladder(settings)
     found = []
     for count in COUNTS:
         length = int(min(share * steps / (count * size), MOST_OF_RUN * steps))
@@ -388,7 +455,7 @@ def _ladders(rate: float, count: int) -> list[list[float]]:
     ]
 
 
-def _ladder(settings: Settings) -> list[Settings]:
+def ladder(settings: Settings) -> list[Settings]:
     """Settings among which the decision is made: within reach of the widest design."""
     reach = RATIOS[0] ** ((COUNTS[-1] - 1) / 2) * RATE_REACH
     count = 2 * round(np.log(reach) / np.log(RATE_RATIO)) + 1

@@ -21,6 +21,7 @@ from advisor.cli.export import export
 from advisor.cli.fit import fit
 from advisor.cli.inspect import inspect
 from advisor.cli.next_pilot import next_pilot
+from advisor.cli.pilots import pilots
 from advisor.cli.plan import plan
 from advisor.cli.plot import plot
 from advisor.cli.priors import priors_app
@@ -47,6 +48,7 @@ app = typer.Typer(
 IN_ORDER_OF_USE = (
     demo,
     plan,
+    pilots,
     inspect,
     diagnose,
     fit,

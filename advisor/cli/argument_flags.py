@@ -12,6 +12,7 @@ RENAMED = {
     "columns": "--column",
     "planned_steps": "--steps",
     "trainer": "--to",
+    "runs": "--logs",
 }
 """Flags that are not called like their arguments."""
 

@@ -113,6 +113,19 @@ PlanOut = Annotated[
     Path | None, Option(help="Folder for the scripts of the pilots, one folder each.")
 ]
 
+PlanFolder = Annotated[Path, Argument(help="Folder that advisor plan --out wrote.")]
+PilotLogs = Annotated[
+    list[Path] | None,
+    Option("--logs", help=r"Logs of the pilots, or their folder. Repeat. \[default: PLAN]"),
+]
+Follow = Annotated[bool, Option("--follow", help="Look again until the word is final.")]
+PilotsOut = Annotated[
+    Path | None, Option(help="Folder to write the study into, once piloting is over.")
+]
+PlanPreset = Annotated[
+    str | None, Option(help=r"Prior preset, or a path to a .toml \[default: that of the plan].")
+]
+
 # Asking a finished study -------------------------------------------------------------------------
 
 StudyFolder = Annotated[Path, Argument(help="Folder that advisor advise or demo wrote.")]

@@ -32,8 +32,8 @@ def plan(
     [bold]Example[/]: advisor plan --model Qwen/Qwen2.5-7B --steps 500 --to verl --out pilots
     --set learning_rate=1e-6 --set group_size=8 --set prompts_per_step=128
     """
+    from advisor.advice.pilot_plan import PLAN, planned_settings, size_of
     from advisor.advice.pilot_plan import plan as plan_pilots
-    from advisor.advice.pilot_plan import planned_settings, size_of
     from advisor.cli.terminal import write_new
     from advisor.errors import InputError
     from advisor.forecast.forecaster import Target
@@ -60,7 +60,7 @@ def plan(
         share=share,
         priors=priors,
         seed=seed,
-    )
+    ).model_copy(update={"trainer": to, "devices": devices})
     scripts = {}
     if to is not None:
         runs = [(one.name, one.settings, one.steps, one.model) for one in found.pilots]
@@ -71,7 +71,7 @@ def plan(
             text = export_config(own, length, to, devices=devices, model=trained, note=note)
             scripts[f"{name}/{exports()[to].file_name}"] = text
     if out is not None:
-        for name, text in {**scripts, "plan.json": found.model_dump_json(indent=2) + "\n"}.items():
+        for name, text in {**scripts, PLAN: found.model_dump_json(indent=2) + "\n"}.items():
             write_new(out / name, text.encode(), with_folder=True)
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
@@ -82,7 +82,7 @@ def plan(
     if assumed:
         typer.echo("\nAssumed:\n" + "\n".join(f"  {line}" for line in assumed))
     if out is not None:
-        typer.echo(
-            f"\nScripts in {out}: {', '.join(scripts)}. Let every pilot log into its own folder "
-            f"there, then: advisor advise {out} --steps {steps} --out study"
-        )
+        logs = "Let every pilot log into its own folder there, and meanwhile"
+        if found.kind == "run":
+            logs = "Should you run pilots all the same"
+        typer.echo(f"\nScripts in {out}: {', '.join(scripts)}. {logs}: advisor pilots {out}")

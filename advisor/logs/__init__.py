@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from advisor.logs.demo import demo_folder
-from advisor.logs.inspection import as_json, explain, show
+from advisor.logs.inspection import NO_LOG, as_json, explain, show
 from advisor.logs.read import Inspection, inspect, read_runs
 from advisor.logs.readers import known_formats
 
 __all__ = [
+    "NO_LOG",
     "Inspection",
     "as_json",
     "demo_folder",

@@ -77,7 +77,7 @@ class Follower:
     def growth(self) -> Growth | None:
         """Look once; None where nothing is new."""
         try:
-            signature = _signature(self.path)
+            signature = signature_of(self.path)
         except FileNotFoundError:
             return self._once("missing", f"{self.path} is not there (yet): waiting for it")
         if not signature:
@@ -188,7 +188,7 @@ def follow(
         sleep(every)
 
 
-def _signature(path: Path) -> Signature:
+def signature_of(path: Path) -> Signature:
     """Name, inode, size and time of writing of each file."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     out = []

@@ -313,6 +313,7 @@ COMMANDS = (
     [],
     ["demo"],
     ["plan"],
+    ["pilots"],
     ["inspect"],
     ["fit"],
     ["advise"],

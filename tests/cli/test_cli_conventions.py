@@ -85,6 +85,7 @@ BROKEN = {
             *("--set", "group_size=8", "--set", "prompts_per_step=16"),
         ],
     ),
+    ("pilots",): (advisor.advice.pilot_plan.PilotPlan, "load", ["PLAN"]),
     ("inspect",): (advisor.logs, "inspect", [LOG]),
     ("diagnose",): (advisor.logs, "inspect", [LOG]),
     ("fit",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),

@@ -36,7 +36,8 @@ def test_scripts_hold_what_was_planned(tmp_path, capsys):
         assert f"{pilot['settings']['learning_rate']:.2g}" in out
     assert "Assumed:" in out
     assert "minibatches_per_refresh = 1 assumed" in out
-    assert f"advisor advise {tmp_path / 'pilots'} --steps 500" in out
+    assert f"advisor pilots {tmp_path / 'pilots'}" in out
+    assert (plan["trainer"], plan["devices"], plan["parameters"]) == ("trl", 1, 7e9)
     code, _, err = call(capsys, "--to", "trl", "--out", str(tmp_path / "pilots"))
     assert code == 2
     assert "exists" in err

@@ -1,0 +1,223 @@
+"""What the pilots of a plan are judged by: their logs, a posterior, and the decision to make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from advisor.advice.candidates import Lattice, default_lattice, within_reach
+from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL
+from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilot, believed, ladder
+from advisor.advice.pilot_worth import Action, Worth
+from advisor.advice.planned_logs import SAME_RATE, PlannedLogs, price_of
+from advisor.diagnosis.fall import find_any_fall
+from advisor.errors import InputError
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.run_effect import RunEffect
+from advisor.model.posterior import Posterior
+from advisor.model.presets import outside_evidence
+from advisor.model.priors import Priors, preset_names
+from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.run.settings import Settings
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a plan's pilots are judged by."""
+
+    plan: PilotPlan
+    logs: PlannedLogs
+    posterior: Posterior
+    target: Target
+    lattice: Lattice
+    worth: Worth
+    index: dict[str, int]
+    deaths: tuple[tuple[str, Settings, float], ...]
+    seed: int
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the logs shaped the posterior; otherwise the preset stands alone."""
+        return bool(self.index)
+
+    def fatal(self, settings: Settings) -> str | None:
+        """Name of a pilot that died at no higher rate than this, all else alike."""
+        return next((name for name, died, _ in self.deaths if _is_fatal(settings, died)), None)
+
+    def forecaster(self, pilot: PlannedPilot, run: PilotRun | None, number: int) -> Forecaster:
+        """Forecaster of a pilot: with the effects fitted to it, else with a seed of its own."""
+        fitted = None if run is None else self.index.get(run.id)
+        return Forecaster(
+            self.posterior,
+            Target(
+                self.target.task,
+                pilot.model if fitted is None else self.posterior.meta.runs[fitted].model,
+                pilot.parameters if fitted is None else self.posterior.meta.runs[fitted].parameters,
+            ),
+            draws=DRAWS,
+            seed=self.seed,
+            run_effect=RunEffect.fresh((self.seed, 1 + number))
+            if fitted is None
+            else RunEffect.of_pilot(fitted),
+        )
+
+    def action(self, number: int, pilot: PlannedPilot) -> Action | None:
+        """What can be done next with a planned pilot."""
+        run = self.logs.planned.get(pilot.name)
+        if run is None:
+            if self.fatal(pilot.settings):
+                return None
+            forecaster = self.forecaster(pilot, None, number)
+            return self._acted(forecaster, pilot, "start", pilot.settings, 0, pilot.steps)
+        if self.died_at(run) is not None:
+            return None
+        forecaster = self.forecaster(pilot, run, number)
+        settings = run.hyperparameters.completed()
+        begun = last_step(run)
+        if not is_finished(run, pilot.steps):
+            return self._acted(forecaster, pilot, "continue", settings, begun, pilot.steps)
+        if settings.schedule != "constant" or run.id not in self.index:
+            return None
+        # An extension is as long as the pilot; one that has begun goes on to its end.
+        last = (max(begun, pilot.steps) // pilot.steps + 1) * pilot.steps
+        return self._acted(forecaster, pilot, "extend", settings, begun, last)
+
+    def _acted(
+        self,
+        forecaster: Forecaster,
+        pilot: PlannedPilot,
+        kind: Literal["start", "continue", "extend", "new"],
+        settings: Settings,
+        begun: int,
+        last: int,
+    ) -> Action:
+        """What a pilot would show between two steps, and its price."""
+        price = price_of(self.plan, settings, pilot.parameters, last - begun)
+        return Action.of(forecaster, pilot.name, kind, settings, (begun, last), price)
+
+    def died_at(self, run: PilotRun) -> float | None:
+        """Step at which a run died, or None."""
+        fitted = self.index.get(run.id)
+        if fitted is not None:
+            return self.posterior.meta.runs[fitted].collapse_step
+        lowest = float(np.nanmin(run.reward, initial=0.0))
+        floor = lowest if run.reward_floor is None else run.reward_floor
+        return find_any_fall(run.step, run.reward, floor).onset_step
+
+    def new_pilots(self) -> list[tuple[PlannedPilot, Action]]:
+        """Pilots beyond the plan that are likely to live and that the price has room for."""
+        plan = self.plan
+        model, parameters = plan.pilots[0].model, plan.pilots[0].parameters
+        longest = max(pilot.steps for pilot in plan.pilots)
+        interval = plan.settings.refresh_interval
+        waiting = [p.settings for p in plan.pilots if p.name not in self.logs.planned]
+        name = f"pilot-{len(plan.pilots) + 1}"
+        found = []
+        for share in LENGTHS:
+            steps = int(share * longest)
+            steps -= steps % interval
+            price = price_of(plan, plan.settings, parameters, steps)
+            if steps < max(LEAST_STEPS, LEAST_REWARDS * interval):
+                continue
+            for rate in sorted({one.learning_rate for one in self.lattice}):
+                settings = plan.settings.model_copy(update={"learning_rate": rate})
+                if self.fatal(settings) or any(_is_same_rate(settings, one) for one in waiting):
+                    continue
+                pilot = PlannedPilot(
+                    name=name,
+                    model=model,
+                    parameters=parameters,
+                    settings=settings.planned_over(steps),
+                    steps=steps,
+                    price=price,
+                    stable=1.0,
+                )
+                if price > self.worth.room:
+                    continue
+                forecaster = self.forecaster(pilot, None, len(plan.pilots))
+                action = self._acted(forecaster, pilot, "new", settings, 0, steps)
+                if action.stable >= PILOT_LEVEL:
+                    found.append((pilot.model_copy(update={"stable": action.stable}), action))
+        return found
+
+
+def bench_of(
+    plan: PilotPlan,
+    logs: PlannedLogs,
+    posterior: Posterior | None,
+    priors: Priors | str | None,
+    seed: int,
+    spent: float,
+) -> Bench:
+    """Put together what the pilots are judged by."""
+    models = [(plan.model, plan.parameters)]
+    models += sorted({(p.model, p.parameters) for p in plan.pilots} - set(models))
+    is_fitted = posterior is not None
+    if posterior is None:
+        preset = preset_of(plan, priors)
+        posterior = believed(plan.settings, plan.task, models, preset, seed)
+    meta = posterior.meta
+    index = {run.id: at for at, run in enumerate(meta.runs)} if is_fitted else {}
+    known = [meta.runs[index[run.id]] for run in logs.planned.values() if run.id in index]
+    task = known[0].task if known else meta.tasks[0]
+    deaths = tuple(
+        (run.id, run.settings, run.collapse_step)
+        for run in (meta.runs if is_fitted else ())
+        if run.collapse_step is not None
+    )
+    start = None if (task, plan.model) in meta.groups and is_fitted else plan.start_reward
+    target = Target(task, plan.model, plan.parameters, start)
+    lattice = Lattice(tuple(ladder(plan.settings)))
+    if is_fitted:
+        lattice = default_lattice(posterior, plan.settings, devices=plan.devices)
+        sizes = [run.parameters for run in meta.runs]
+        if outside_evidence(meta.priors, plan.settings, plan.parameters, sizes) is not None:
+            lattice = within_reach(lattice, posterior)
+    alive = [one for one in lattice if not any(_is_fatal(one, died) for _, died, _ in deaths)]
+    lattice = Lattice(tuple(alive))
+    worth = Worth(
+        Forecaster(posterior, target, draws=DRAWS, seed=seed),
+        lattice.points,
+        plan.settings,
+        plan.steps,
+        spent,
+        plan.share - spent,
+    )
+    return Bench(plan, logs, posterior, target, lattice, worth, index, deaths, seed)
+
+
+def last_step(run: PilotRun) -> int:
+    """Optimizer steps that a log shows."""
+    return int(run.step[-1]) if run.step.size else 0
+
+
+def is_finished(run: PilotRun, steps: int) -> bool:
+    """Whether a log has reached its end, as near as its rows tell."""
+    return last_step(run) + run.logging_steps > steps
+
+
+def _is_same_rate(settings: Settings, other: Settings) -> bool:
+    return abs(settings.learning_rate / other.learning_rate - 1) <= SAME_RATE
+
+
+def _is_fatal(settings: Settings, died: Settings) -> bool:
+    """Whether a run died at no higher learning rate, with the same group and refresh interval."""
+    alike = ("group_size", "minibatches_per_refresh", "epochs_per_refresh")
+    return (
+        all(getattr(settings, name) == getattr(died, name) for name in alike)
+        and settings.learning_rate >= (1 - SAME_RATE) * died.learning_rate
+    )
+
+
+def preset_of(plan: PilotPlan, priors: Priors | str | None) -> Priors | str:
+    """Preset that was given, or that of the plan where its name tells it."""
+    if priors is None and plan.priors not in preset_names():
+        raise InputError(
+            f"the plan was made under preset '{plan.priors}', which is not one that comes with the "
+            "package",
+            argument="priors",
+            advice="Give its file again",
+        )
+    return plan.priors if priors is None else priors

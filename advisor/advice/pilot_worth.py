@@ -1,0 +1,203 @@
+"""What is worth doing with a few pilots: what it is expected to teach, less what it costs.
+
+Whatever pilots cost, the full run is shorter by. So the worth of some actions (finish a pilot,
+start one, extend one) is the reward that the full run then reaches: what is decided best on the
+steps that are left, with the gain by what the actions would show (`advisor.advice.information`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from advisor.advice.cost import completions_trained
+from advisor.advice.information import information_gain, shown, utilities
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.stability import rest_stable, stability_draws
+from advisor.model.cohort import planned_factors
+from advisor.run.settings import Settings
+from advisor.theory.arrays import FloatArray
+
+IDLE = 0.001
+"""Worth, as a share of the reward range, below which an action changes nothing worth doing."""
+
+ROUNDING = 1e-9
+"""Of shares that are added up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Action:
+    """Something that can be done before the full run.
+
+    Attributes
+    ----------
+    name : str
+        Of the pilot.
+    kind : {"start", "continue", "extend", "new"}
+    settings : Settings
+    begun, steps : int
+        Optimizer steps behind the pilot, and those at its end.
+    price : float
+        Of the steps to come, as a share of the full run's.
+    stable : float
+        Probability that it lives to its end.
+    look : ndarray of shape (draws, features)
+        What it would show.
+    """
+
+    name: str
+    kind: Literal["start", "continue", "extend", "new"]
+    settings: Settings
+    begun: int
+    steps: int
+    price: float
+    stable: float
+    look: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        forecaster: Forecaster,
+        name: str,
+        kind: Literal["start", "continue", "extend", "new"],
+        settings: Settings,
+        steps: tuple[int, int],
+        price: float,
+    ) -> Action:
+        """Simulate what a pilot would show between two steps; its forecaster has its own effects.
+
+        Many parameters because: it names the action and what is simulated of it.
+        """
+        begun, last = steps
+        planned = settings.planned_over(last)
+        if begun:
+            factors = planned_factors(planned, last)[begun:]
+            level = forecaster.scaled_reward(planned, last)[:, 0]
+            stable = rest_stable(forecaster, planned, float(np.sum(factors**2)), level)
+        else:
+            stable = stability_draws(forecaster, planned, last)
+        rng = np.random.default_rng([forecaster.seed, *name.encode(), last])
+        look = shown(forecaster, settings, last, stable, rng, begun=begun)
+        return cls(name, kind, settings, begun, last, price, float(stable.mean()), look)
+
+
+@dataclass
+class Worth:
+    """Worth of actions under one forecaster of the full run.
+
+    Attributes
+    ----------
+    forecaster : Forecaster
+    offered : sequence of Settings
+        Among which the full run is decided.
+    whole : Settings
+        Of the full run, whose price is that of ``steps`` of these.
+    steps : int
+    spent : float
+        Share of that price that pilots have cost.
+    room : float
+        Share that they may still cost.
+    """
+
+    forecaster: Forecaster
+    offered: Sequence[Settings]
+    whole: Settings
+    steps: int
+    spent: float
+    room: float
+    _utilities: dict[int, FloatArray] = field(default_factory=dict, repr=False)
+    _gains: dict[frozenset[str], float] = field(default_factory=dict, repr=False)
+
+    def left(self, actions: Sequence[Action] = ()) -> int:
+        """Steps that the same money leaves for the full run."""
+        price = self.spent + sum(action.price for action in actions)
+        return max(1, round((1 - price) * self.steps))
+
+    def affords(self, actions: Sequence[Action]) -> bool:
+        """Whether there is room for the price of some actions."""
+        return sum(action.price for action in actions) <= self.room + ROUNDING
+
+    def untold(self, actions: Sequence[Action] = ()) -> float:
+        """Reward of the best decision as it stands, on what the actions leave; in the range."""
+        return float(self._utility(self.left(actions)).mean(axis=1).max())
+
+    def gain(self, actions: Sequence[Action]) -> float:
+        """Expected rise of that reward by what the actions show, as a share of the range."""
+        key = frozenset(f"{action.name} {action.steps}" for action in actions)
+        if key not in self._gains:
+            looks = [action.look for action in actions]
+            rng = np.random.default_rng([self.forecaster.seed, 2])
+            utility = self._utility(self.left(actions))
+            self._gains[key] = information_gain(utility, np.hstack(looks), rng) if looks else 0.0
+        return self._gains[key]
+
+    def __call__(self, actions: Sequence[Action]) -> float:
+        """Expected reward of the full run after some actions, as a share of the range."""
+        return self.untold(actions) + self.gain(actions)
+
+    def _utility(self, left: int) -> FloatArray:
+        if left not in self._utilities:
+            low, high = self.forecaster.outcome_bounds
+            lasts = [max(1, round(left / self._times(one))) for one in self.offered]
+            found = utilities(self.forecaster, self.offered, lasts)
+            self._utilities[left] = (found - low) / (high - low)
+        return self._utilities[left]
+
+    def _times(self, settings: Settings) -> float:
+        """Price of a step over that of a step of the full run as it was planned."""
+        own, whole = (
+            completions_trained(one) / one.epochs_per_refresh for one in (settings, self.whole)
+        )
+        return own / whole
+
+
+def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> list[Action]:
+    """Actions to take together: none of them could be left out, and none is missing.
+
+    Parameters
+    ----------
+    worth : Worth
+    rest : sequence of Action
+        What was planned and is not done; pilots teach by their differences, so it is judged as a
+        whole first, and what adds nothing is dropped one by one.
+    more : sequence of Action
+        What could be done beyond the plan.
+
+    Returns
+    -------
+    actions : list of Action
+        Empty where no action is worth what it costs.
+    """
+    kept: list[Action] = []
+    for action in rest:
+        if worth.affords([*kept, action]):
+            kept.append(action)
+    while kept:
+        without = [[one for one in kept if one is not action] for action in kept]
+        best = max(without, key=worth)
+        if worth(kept) - worth(best) > IDLE:
+            break
+        kept = best
+    while True:
+        further = [[*kept, one] for one in (*rest, *more) if one not in kept]
+        further = [actions for actions in further if worth.affords(actions)]
+        best = max(further, key=worth, default=kept)
+        if worth(best) - worth(kept) <= IDLE:
+            return kept
+        kept = best
+
+
+def margin(worth: Worth, kept: Sequence[Action], action: Action) -> tuple[float, float]:
+    """What one action adds to others, and what its price would have been worth as training.
+
+    Returns
+    -------
+    gain, loss : float
+        As shares of the reward range.
+    """
+    without = [one for one in kept if one is not action]
+    both = [*without, action]
+    return worth.gain(both) - worth.gain(without), worth.untold(without) - worth.untold(both)

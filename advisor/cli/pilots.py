@@ -1,0 +1,245 @@
+"""``advisor pilots``: while pilots run, which to go on with, and when piloting is over."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from advisor.cli import flags
+from advisor.cli.advise import CANNOT_TELL
+from advisor.run.seed import DEFAULT_SEED
+
+if TYPE_CHECKING:
+    from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
+    from advisor.advice.pilot_words import Piloting
+    from advisor.advice.recommendation import Recommendation
+    from advisor.model.posterior import Posterior
+    from advisor.run.pilot_run import PilotRun
+
+LOOKS = 20
+"""Parts of a planned pilot of which a new one must be seen before all are fitted again."""
+
+
+def pilots(
+    plan: flags.PlanFolder,
+    logs: flags.PilotLogs = None,
+    follow: flags.Follow = False,
+    every: flags.Every = 10.0,
+    out: flags.PilotsOut = None,
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    priors: flags.PlanPreset = None,
+    seed: flags.Seed = DEFAULT_SEED,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Say which pilots to start, continue, stop or extend; then stop piloting, and what to run.
+
+    A pilot beyond the plan that is worth its price is written into PLAN, for the same trainer.
+    With --json and --follow it prints one object per look.
+
+    [bold]Example[/]: advisor pilots pilots --logs runs --follow --out study
+    """
+    from advisor.advice.pilot_plan import PilotPlan
+    from advisor.study.study import check_folder
+
+    if out is not None:
+        check_folder(out)
+    desk = Desk(
+        folder=plan,
+        plan=PilotPlan.load(plan),
+        logs=logs or [plan],
+        beside=flags.stated(sidecar, settings, column),
+        priors=priors,
+        seed=seed,
+        quiet=quiet,
+    )
+    show = _shown_as(as_json=as_json, in_lines=follow, quiet=quiet)
+    found = desk.followed(show, every) if follow else desk.judged()
+    if not follow:
+        show(found)
+    written = desk.written(found, out)
+    if not as_json:
+        for line in written:
+            typer.echo(line)
+    if found.cannot_tell:
+        raise typer.Exit(CANNOT_TELL)
+
+
+@dataclass
+class Desk:
+    """A plan, where its logs lie, and what was found in them last."""
+
+    folder: Path
+    plan: PilotPlan
+    logs: Sequence[Path]
+    beside: dict[str, Any]
+    priors: str | None
+    seed: int
+    quiet: bool
+    posterior: Posterior | None = None
+    runs: list[PilotRun] = field(default_factory=list)
+
+    def judged(self) -> Piloting:
+        """Read, fit and weigh what is there now."""
+        self.runs, unread = self.read()
+        return self._word(unread)
+
+    def read(self) -> tuple[list[PilotRun], list[str]]:
+        """Runs that can be read now, and which logs cannot and why."""
+        from advisor.logs import NO_LOG, inspect
+
+        found = inspect(self.logs, **self.beside)
+        names = {pilot.name for pilot in self.plan.pilots}
+        unread = [
+            f"{one.path} cannot be read yet: {one.reason}"
+            for one in found.unread
+            if one.reason not in NO_LOG and names & set(one.path.parts)
+        ]
+        return found.runs, unread
+
+    def followed(self, show: Callable[[Piloting], None], every: float) -> Piloting:
+        """Look again and again, until the word is final."""
+        from advisor.errors import InputError, NotConvergedError
+        from advisor.monitoring.follow import signature_of
+
+        signature: object = None
+        state: object = None
+        said: set[str] = set()
+        while True:
+            now = [signature_of(path) for path in self.logs if path.exists()]
+            if now != signature:
+                signature = now
+                try:
+                    self.runs, unread = self.read()
+                    if (grown := self._grown(unread)) != state:
+                        found = self._word(unread)
+                        state = grown
+                        show(found)
+                        if found.is_final:
+                            return found
+                        self.written(found, None)
+                except (InputError, NotConvergedError) as error:
+                    # A log may become readable while it grows, and chains may agree on more of it.
+                    if str(error) not in said:
+                        typer.echo(f"Note: no word yet: {error}", err=True)
+                    said.add(str(error))
+            time.sleep(every)
+
+    def written(self, found: Piloting, out: Path | None) -> list[str]:
+        """Write the new pilot's script or the study, and say where."""
+        from advisor.trainers.registry import exports
+
+        if found.new is not None:
+            return self._with_pilot(found.new)
+        if not found.is_final:
+            return []
+        trainer = self.plan.trainer
+        if found.word == "run":
+            at = "run" if trainer is None else f"run/{exports()[trainer].file_name}"
+            return [f"\nScript of the run: {self.folder / at}"]
+        if found.advice is None or self.posterior is None:
+            return []
+        if out is None:
+            return [f"\nTo keep it, with the launch config: advisor pilots {self.folder} --out NEW"]
+        return self._study(self.posterior, found.advice, out)
+
+    def _study(self, posterior: Posterior, advice: Recommendation, out: Path) -> list[str]:
+        """Save the answer as a study, and name the launch config of the plan's trainer."""
+        from advisor.cli.terminal import Reporter
+        from advisor.diagnosis import diagnose
+        from advisor.study.study import Study
+        from advisor.trainers.registry import exports
+
+        judged = tuple(diagnose(run) for run in self.runs)
+        with Reporter(quiet=self.quiet) as progress:
+            study = Study(posterior, advice, judged).save(out, progress=progress)
+        lines = [f"\nStudy in {out}/"]
+        trainer = self.plan.trainer
+        if trainer is not None:
+            file = exports()[trainer].file_name
+            is_there = file in study.files
+            lines += [
+                f"Launch: {out / file}"
+                if is_there
+                else f"{trainer} cannot run these settings: advisor export {out} --to {trainer} "
+                "says why"
+            ]
+        return lines
+
+    def _with_pilot(self, pilot: PlannedPilot) -> list[str]:
+        """Write the script of a pilot beyond the plan, and the plan with it."""
+        from advisor.advice.pilot_plan import PLAN
+        from advisor.cli.terminal import write_new
+        from advisor.errors import unwritable
+        from advisor.trainers.export import export_config
+        from advisor.trainers.registry import exports
+
+        plan, lines = self.plan, []
+        if plan.trainer is not None:
+            file = self.folder / pilot.name / exports()[plan.trainer].file_name
+            text = export_config(
+                pilot.settings,
+                pilot.steps,
+                plan.trainer,
+                devices=plan.devices,
+                model=pilot.model,
+                note=f"{pilot.name}: {pilot.steps} steps, named by advisor pilots before "
+                f"{plan.steps} of {plan.model}.",
+            )
+            write_new(file, text.encode(), with_folder=True)
+            lines = [f"\nScript of {pilot.name}: {file}"]
+        self.plan = plan.with_pilot(pilot)
+        target = self.folder / PLAN
+        draft = target.with_suffix(".new")
+        try:
+            draft.write_text(self.plan.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            os.replace(draft, target)
+        except OSError as error:
+            raise unwritable("the plan", error, target, "plan") from error
+        return lines
+
+    def _word(self, unread: list[str]) -> Piloting:
+        """Fit the runs and weigh the pilots."""
+        from advisor.advice import piloting
+        from advisor.cli.terminal import Reporter
+
+        asked: dict[str, Any] = {"priors": self.priors, "seed": self.seed}
+        with Reporter(quiet=self.quiet) as progress:
+            self.posterior, _ = piloting.fit_pilots(
+                self.plan, self.runs, progress=progress, **asked
+            )
+            found = piloting.pilots(
+                self.plan, self.runs, posterior=self.posterior, progress=progress, **asked
+            )
+        return found.model_copy(update={"said": (*found.said, *unread)})
+
+    def _grown(self, unread: list[str]) -> object:
+        """What must change before all is fitted again: how far each run is, in parts of a pilot."""
+        longest = max(pilot.steps for pilot in self.plan.pilots)
+        runs = [
+            (run.path, int(LOOKS * run.step[-1] / longest)) for run in self.runs if run.step.size
+        ]
+        return sorted(runs), len(unread)
+
+
+def _shown_as(*, as_json: bool, in_lines: bool, quiet: bool) -> Callable[[Piloting], None]:
+    """Function that prints a word."""
+
+    def show(found: Piloting) -> None:
+        if as_json:
+            typer.echo(found.model_dump_json(indent=None if in_lines else 2))
+        else:
+            typer.echo((found.model_copy(update={"said": ()}) if quiet else found).text)
+            if in_lines:
+                typer.echo("")
+
+    return show

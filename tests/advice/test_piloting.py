@@ -1,0 +1,405 @@
+"""While pilots run: which log is whose, what is worth going on with, and what is never advised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from decisions import with_draws
+
+import advisor
+from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot
+from advisor.advice.pilot_worth import worthwhile
+from advisor.advice.planned_logs import match_logs, price_of
+from advisor.errors import InputError
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.run_effect import RunEffect
+from advisor.run.settings import PartialSettings
+from advisor.testing import Plan, made_up_posterior, rising
+
+STEPS = 1000
+LENGTH = 60
+RATES = (1e-4, 3e-4, 1e-3)
+KNOWN = {
+    "log_run_plateau_spread": np.log(0.5),
+    "log_run_rate_spread": np.log(0.5),
+    "log_run_loss_spread": np.log(0.8),
+}
+
+
+def planned(rates=RATES, length=LENGTH, steps=STEPS, **changes):
+    """A plan for the made-up models."""
+    whole = Plan(3e-4).completed
+    pilots = [
+        PlannedPilot(
+            name=f"pilot-{number}",
+            model="tiny-s",
+            parameters=1e5,
+            settings=Plan(rate, steps=length).completed,
+            steps=length,
+            price=length / steps,
+            stable=0.9,
+        )
+        for number, rate in enumerate(rates, start=1)
+    ]
+    given = {
+        "kind": "pilots",
+        "pilots": tuple(pilots),
+        "designs": (),
+        "run_gain": 0.4,
+        "settings": whole.planned_over(steps),
+        "steps": steps,
+        "share": 0.25,
+        "model": "tiny-s",
+        "parameters": 1e5,
+        "task": "sort",
+        "start_reward": None,
+        "trainer": "trl",
+        "devices": 1,
+        "priors": "small_models",
+    }
+    return PilotPlan(**{**given, **changes})
+
+
+def logged(number, plan, seen=None, folder=None, **updates):
+    """Log of a pilot, by the id that a made-up posterior gives it."""
+    curve = rising(plan.steps)[: seen or plan.steps]
+    if plan.collapse is not None:
+        curve[plan.collapse - 1 :] = 0.0
+    name = f"pilot-{number}" if folder is None else folder
+    return plan.run(curve, f"run{number - 1}", path=f"logs/{name}/run.jsonl", **updates)
+
+
+# Which log is whose ------------------------------------------------------------------------------
+
+
+def test_folder_tells_whose_log_it_is_and_then_settings():
+    plan = planned()
+    runs = [
+        logged(1, Plan(1e-4)),
+        logged(2, Plan(1.005e-3), folder="elsewhere"),
+        logged(3, Plan(5e-3), folder="other"),
+    ]
+    found = match_logs(plan, runs)
+    assert {name: run.id for name, run in found.planned.items()} == {
+        "pilot-1": "run0",
+        "pilot-3": "run1",
+    }
+    assert [run.id for run in found.others] == ["run2"]
+    assert "run 'run2' was not planned; it counts as a pilot all the same" in found.said
+    assert "run 'run1' is taken for pilot-3, by its settings" in found.said
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Plan(1.02e-4),
+        Plan(1e-4, group_size=16),
+        Plan(1e-4, minibatches=2),
+        Plan(1e-4, model="tiny-m"),
+    ],
+)
+def test_settings_that_differ_are_no_match(other):
+    found = match_logs(planned(), [logged(1, other, folder="elsewhere")])
+    assert not found.planned
+    assert match_logs(planned(), [logged(1, Plan(1e-4), folder="elsewhere")]).planned
+
+
+def test_log_in_a_folder_counts_as_what_it_says():
+    found = match_logs(planned(), [logged(1, Plan(2e-4, group_size=16))])
+    assert found.planned["pilot-1"].hyperparameters.learning_rate == 2e-4
+    assert any("learning rate 0.0002, not 0.0001; group size 16, not 8" in s for s in found.said)
+
+
+def test_what_the_log_does_not_tell_is_taken_as_planned_and_said():
+    bare = logged(1, Plan(1e-4), hyperparameters=PartialSettings(), model=None, task=None)
+    run = match_logs(planned(), [bare.with_updates(parameters=None)]).planned["pilot-1"]
+    assert run.hyperparameters.completed() == Plan(1e-4).completed
+    assert (run.model, run.parameters, run.task) == ("tiny-s", 1e5, "sort")
+    said = match_logs(planned(), [bare]).said
+    assert said == (
+        "the log of pilot-1 does not tell learning_rate, group_size, prompts_per_step: "
+        "taken as planned",
+    )
+
+
+def test_batches_of_rollouts_become_optimizer_steps_by_the_plan():
+    plan = planned()
+    stale = Plan(1e-4, minibatches=4, steps=LENGTH).completed
+    pilot = plan.pilots[0].model_copy(update={"settings": stale})
+    plan = plan.model_copy(update={"pilots": (pilot,)})
+    bare = PartialSettings(learning_rate=1e-4)
+    run = logged(1, Plan(1e-4), hyperparameters=bare, step_unit="refresh")
+    found = match_logs(plan, [run]).planned["pilot-1"]
+    assert found.step_unit == "optimizer"
+    assert found.step[-1] == 4 * LENGTH
+
+
+def test_run_that_cannot_be_fitted_is_left_out_and_said():
+    lost = logged(3, Plan(1e-3), folder="other", hyperparameters=PartialSettings(group_size=8))
+    found = match_logs(planned(), [logged(1, Plan(1e-4)), lost])
+    assert [run.id for run in found.fitted] == ["run0"]
+    assert any(
+        "'run2' is left out of the fit: the learning rate is not known" in s for s in found.said
+    )
+
+
+def test_copy_of_a_run_counts_once_and_is_said():
+    twin = logged(2, Plan(3e-4)).with_updates(copy_of="run0")
+    found = match_logs(planned(), [logged(1, Plan(1e-4)), twin])
+    assert list(found.planned) == ["pilot-1"]
+    assert found.said == ("run 'run1' repeats 'run0' and does not count",)
+
+
+def test_price_counts_completions_and_size():
+    plan = planned()
+    whole = plan.settings
+    assert price_of(plan, whole, 1e5, STEPS) == pytest.approx(1.0)
+    double = whole.model_copy(update={"group_size": 16, "epochs_per_refresh": 4})
+    assert price_of(plan, double, 5e4, STEPS) == pytest.approx(2 / 4 / 2)
+
+
+# What to go on with ------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Made:
+    """An action of a made-up decision."""
+
+    name: str
+    price: float = 0.01
+
+
+@dataclass
+class MadeWorth:
+    """A decision whose gains are known; as much training is worth its price."""
+
+    gains: dict[frozenset[str], float]
+    room: float = 1.0
+    asked: list = field(default_factory=list)
+
+    def affords(self, actions):
+        return sum(one.price for one in actions) <= self.room
+
+    def __call__(self, actions):
+        gain = self.gains.get(frozenset(one.name for one in actions), 0.0)
+        return gain - sum(one.price for one in actions)
+
+
+def names(actions):
+    return {one.name for one in actions}
+
+
+def test_pilots_that_tell_only_together_are_kept_together():
+    a, b = Made("a"), Made("b")
+    worth = MadeWorth({frozenset("ab"): 0.1})
+    assert worth([a]) < worth([]) < worth([a, b])
+    assert names(worthwhile(worth, [a, b], [])) == {"a", "b"}
+
+
+def test_pilot_that_repeats_another_is_dropped():
+    a, b = Made("a"), Made("b", price=0.02)
+    told = {frozenset("a"): 0.1, frozenset("b"): 0.1, frozenset("ab"): 0.1}
+    assert names(worthwhile(MadeWorth(told), [a, b], [])) == {"a"}
+
+
+def test_nothing_is_kept_where_nothing_tells():
+    assert worthwhile(MadeWorth({}), [Made("a"), Made("b")], [Made("c")]) == []
+
+
+def test_extension_is_taken_where_it_tells_and_there_is_room():
+    c = Made("c", price=0.05)
+    told = {frozenset("c"): 0.1}
+    assert names(worthwhile(MadeWorth(told), [], [c])) == {"c"}
+    assert worthwhile(MadeWorth(told, room=0.04), [], [c]) == []
+
+
+def half_seen(posterior):
+    """Words on two pilots half-way, under a posterior of them."""
+    plans = [Plan(rate) for rate in RATES]
+    runs = [logged(1, plans[0], 8), logged(2, plans[1], 8), logged(3, plans[2], 8)]
+    return advisor.pilots(planned(), runs, posterior=posterior)
+
+
+@pytest.fixture(scope="module")
+def uncertain():
+    return half_seen(made_up_posterior([Plan(r) for r in RATES], width=1.0, draws=800))
+
+
+@pytest.fixture(scope="module")
+def certain():
+    """The negative control: only a run's own luck is left, and that of a pilot is not the run's."""
+    return half_seen(made_up_posterior([Plan(r) for r in RATES], width=0.0, draws=800, moved=KNOWN))
+
+
+def test_pilot_whose_result_can_change_the_decision_goes_on(uncertain):
+    assert uncertain.word == "go on"
+    assert "continue" in {one.word for one in uncertain.pilots}
+    for one in uncertain.pilots:
+        if one.word == "continue":
+            assert one.gain - one.loss > 0
+            assert f"{100 * one.gain:.1f} % of its range" in one.reason
+    assert uncertain.advice is None
+    assert uncertain.text.startswith("GO ON: continue pilot-")
+
+
+def test_pilot_whose_result_cannot_change_the_decision_is_stopped(certain):
+    assert certain.word == "stop"
+    assert {one.word for one in certain.pilots} == {"stop"}
+    assert all(one.state == "running" for one in certain.pilots)
+    assert all(one.gain < 0.001 for one in certain.pilots)
+    assert certain.advice is not None
+    assert certain.advice.kind == "recommendation"
+    assert certain.text.startswith("STOP PILOTING: no action is worth its price")
+
+
+def test_advice_has_the_steps_that_the_same_money_leaves(certain):
+    spent = 3 * 8 / STEPS
+    assert certain.spent == pytest.approx(spent)
+    assert certain.left == certain.advice.steps == round((1 - spent) * STEPS)
+
+
+def test_rest_of_a_pilot_tells_less_than_all_of_it():
+    posterior = made_up_posterior(width=0.6, draws=1000)
+    start = np.full_like(posterior.draws["start_logit"], -1.4)
+    forecaster = Forecaster(with_draws(posterior, start_logit=start), Target("sort", "tiny-s", 1e5))
+    choices = [Plan(rate).completed for rate in np.geomspace(3e-5, 3e-3, 9)]
+    utility = utilities(forecaster, choices, [180] * len(choices))
+    pilots = forecaster.with_run_effect(RunEffect.fresh(7))
+    sure = np.ones(forecaster.size)
+    gains = []
+    for begun in (0, 59):
+        rng = np.random.default_rng(0)
+        look = shown(pilots, Plan(1e-3).completed, 60, sure, rng, begun=begun)
+        gains.append(information_gain(utility, look, np.random.default_rng(1)))
+    assert gains[0] > 0.001
+    assert gains[1] < gains[0]
+
+
+# Pilots that died --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def died():
+    plans = [Plan(1e-4), Plan(3e-4), Plan(1e-3, collapse=25)]
+    rates = (*RATES, 3e-3)
+    posterior = made_up_posterior(plans, width=0.0, draws=800, moved=KNOWN)
+    runs = [logged(number, plan) for number, plan in enumerate(plans, start=1)]
+    return advisor.pilots(planned(rates), runs, posterior=posterior)
+
+
+def test_collapsed_pilot_is_stopped_and_nothing_above_it_started(died):
+    words = {one.name: one for one in died.pilots}
+    assert (words["pilot-3"].state, words["pilot-3"].word) == ("collapsed", "stop")
+    assert words["pilot-3"].reason == "died at step 25"
+    assert words["pilot-4"].word == "stop"
+    assert words["pilot-4"].reason == "'run2' died at no higher learning rate"
+
+
+def test_advice_never_names_a_setting_at_which_a_pilot_died(died):
+    assert died.word == "stop"
+    assert died.advice.settings.learning_rate < 0.99e-3
+    assert max(died.advice.choices["learning_rate"]) < 0.99e-3
+    free = advisor.advise(
+        made_up_posterior([Plan(1e-4), Plan(3e-4), Plan(1e-3, collapse=25)], width=0.0),
+        weigh_pilots=False,
+        learning_rates=(3e-4, 1e-3),
+    )
+    assert 1e-3 in free.choices["learning_rate"]  # what the filter takes away was on offer
+
+
+# Before any log, and what cannot be --------------------------------------------------------------
+
+
+def test_without_logs_every_pilot_is_to_start():
+    found = advisor.pilots(planned(), [])
+    assert found.word == "go on"
+    assert {one.word for one in found.pilots} == {"start"}
+    assert not found.cannot_tell
+
+
+def test_plan_that_says_run_is_repeated():
+    plan = planned(kind="run")
+    found = advisor.pilots(plan, [])
+    assert (found.word, found.settings) == ("run", plan.settings)
+    assert found.left == plan.steps
+    assert found.is_final
+
+
+def test_finished_pilots_leave_nothing_that_pilots_may_cost():
+    plan = planned(share=0.18)
+    plans = [Plan(rate) for rate in RATES]
+    runs = [logged(number, one) for number, one in enumerate(plans, start=1)]
+    posterior = made_up_posterior(plans, width=1.0, draws=800)
+    found = advisor.pilots(plan, runs, posterior=posterior)
+    assert found.word == "stop"
+    assert {one.word for one in found.pilots} == {"done"}
+    assert all("beyond the 18% of the run's price" in one.reason for one in found.pilots)
+    # The control: with room, something is worth doing.
+    more = advisor.pilots(planned(share=0.9), runs, posterior=posterior)
+    assert more.word == "go on"
+    assert more.new is not None or "extend" in {one.word for one in more.pilots}
+
+
+def test_new_pilot_lies_below_what_died_and_has_room():
+    plans = [Plan(1e-4), Plan(1e-3, collapse=25), Plan(3e-3, collapse=10)]
+    runs = [logged(number, one) for number, one in enumerate(plans, start=1)]
+    posterior = made_up_posterior(plans, width=1.0, draws=800)
+    # A schedule that ends cannot be extended: what is left to do is a pilot of one's own.
+    ended = [
+        run.with_updates(
+            hyperparameters=run.hyperparameters.model_copy(update={"schedule": "linear"})
+        )
+        for run in runs
+    ]
+    plan = planned((1e-4, 1e-3, 3e-3), share=0.9)
+    found = advisor.pilots(plan, ended, posterior=posterior)
+    assert found.spent == pytest.approx(3 * LENGTH / STEPS)
+    assert found.word == "go on"
+    assert found.new.name == "pilot-4"
+    assert found.new.settings.learning_rate < 0.99e-3
+    assert found.new.price <= 0.9 - found.spent
+    assert "New pilot, pilot-4" in found.text
+
+
+def test_pilots_that_cost_more_than_the_run_are_refused():
+    with pytest.raises(InputError, match=r"have cost 120% of the full run of 50 steps") as error:
+        advisor.pilots(planned(steps=50), [logged(1, Plan(1e-4))])
+    assert error.value.argument == "runs"
+
+
+def test_preset_that_is_not_shipped_must_be_given_again():
+    with pytest.raises(InputError, match="made under preset 'mine'") as error:
+        advisor.pilots(planned(priors="mine"), [logged(1, Plan(1e-4))])
+    assert error.value.argument == "priors"
+
+
+def test_plan_is_loaded_as_it_was_saved(tmp_path):
+    plan = planned()
+    (tmp_path / PLAN).write_text(plan.model_dump_json())
+    assert PilotPlan.load(tmp_path) == plan
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "there is no plan"),
+        ("{", "cannot be read"),
+        ('{"kind": "pilots"}', r"at 'pilots'\): another version"),
+    ],
+)
+def test_plan_that_cannot_be_read_is_refused_in_a_sentence(tmp_path, text, said):
+    if text is not None:
+        (tmp_path / PLAN).write_text(text)
+    with pytest.raises(InputError, match=said) as error:
+        PilotPlan.load(tmp_path)
+    assert error.value.argument == "plan"
+    older = planned().model_dump(mode="json")
+    older["of_a_later_version"] = 1
+    import json
+
+    (tmp_path / PLAN).write_text(json.dumps(older))
+    with pytest.raises(InputError, match="of_a_later_version"):
+        PilotPlan.load(tmp_path)

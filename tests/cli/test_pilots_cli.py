@@ -1,0 +1,238 @@
+"""``advisor pilots``: what it reads, prints and writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import advisor
+import advisor.reporting
+from advisor.advice import piloting
+from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot
+from advisor.advice.pilot_words import Piloting
+from advisor.cli import pilots as command
+from advisor.cli.app import main
+from advisor.testing import Plan, made_up_posterior, rising
+
+RATES = (1e-4, 3e-4, 1e-3)
+LENGTH, STEPS = 60, 1000
+KNOWN = {
+    "log_run_plateau_spread": np.log(0.5),
+    "log_run_rate_spread": np.log(0.5),
+    "log_run_loss_spread": np.log(0.8),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A plan for TRL, as advisor plan writes it."""
+    at = tmp_path / "pilots"
+    made = [
+        PlannedPilot(
+            name=f"pilot-{number}",
+            model="tiny-s",
+            parameters=1e5,
+            settings=Plan(rate).completed,
+            steps=LENGTH,
+            price=LENGTH / STEPS,
+            stable=0.9,
+        )
+        for number, rate in enumerate(RATES, start=1)
+    ]
+    plan = PilotPlan(
+        kind="pilots",
+        pilots=tuple(made),
+        designs=(),
+        run_gain=0.4,
+        settings=Plan(3e-4).completed.planned_over(STEPS),
+        steps=STEPS,
+        share=0.25,
+        model="tiny-s",
+        parameters=1e5,
+        task="sort",
+        start_reward=None,
+        trainer="trl",
+        devices=1,
+        priors="small_models",
+    )
+    for pilot in made:
+        (at / pilot.name).mkdir(parents=True)
+        (at / pilot.name / "trl_config.yaml").write_text("learning_rate: 1\n")
+    (at / PLAN).write_text(plan.model_dump_json())
+    return at
+
+
+def log(folder, number, rows):
+    curve = rising(LENGTH, end=0.8 - 0.01 * number)[:rows]  # equal logs would be copies
+    lines = [
+        json.dumps({"step": at, "reward": float(reward)})
+        for at, reward in enumerate(curve, start=1)
+    ]
+    (folder / f"pilot-{number}" / "log.jsonl").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def call(capsys):
+    def called(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main(["pilots", *map(str, arguments)])
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return stop.value.code or 0, said.out, said.err
+
+    return called
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """A fit in no time: nothing but the luck of a run is left unknown."""
+
+    def fit(runs, **asked):
+        found = made_up_posterior(
+            [Plan(rate) for rate in RATES[: len(runs)]], width=0.02, moved=KNOWN
+        )
+        summaries = [
+            summary.model_copy(update={"id": run.id})
+            for summary, run in zip(found.meta.runs, runs, strict=True)
+        ]
+        return replace(found, meta=found.meta.model_copy(update={"runs": tuple(summaries)}))
+
+    monkeypatch.setattr(piloting, "fit", fit)
+    monkeypatch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
+    monkeypatch.setattr(advisor.reporting, "report", lambda *given, **parts: None)
+
+
+def test_without_logs_all_are_to_start(folder, call):
+    code, out, _ = call(folder)
+    assert code == 0
+    assert out.startswith("GO ON: no pilot has begun")
+    assert out.count("START") == 3
+    code, out, err = call(folder, "--json")
+    assert (code, err) == (0, "")
+    assert [one["word"] for one in json.loads(out)["pilots"]] == ["start"] * 3
+    assert {path.name for path in folder.iterdir()} == {PLAN, "pilot-1", "pilot-2", "pilot-3"}
+
+
+def test_stop_saves_a_study_and_names_the_launch_config(folder, call, fitted, tmp_path):
+    for number in (1, 2, 3):
+        log(folder, number, 20)
+    code, out, _ = call(folder, "--quiet")
+    assert code == 0, out
+    assert out.startswith("STOP PILOTING: no action is worth its price")
+    assert "learning_rate=" in out
+    assert "Note:" not in out
+    assert f"advisor pilots {folder} --out NEW" in out
+    study = tmp_path / "study"
+    code, out, err = call(folder, "--out", study)
+    assert code == 0, err
+    assert f"Launch: {study / 'trl_config.yaml'}" in out
+    assert (study / "trl_config.yaml").is_file()
+    assert "does not tell" in out  # the settings come from the plan, and that is said
+    found = advisor.Study.load(study).recommendation
+    assert found.steps == round((1 - 3 * 20 / STEPS) * STEPS)
+
+
+def test_stop_without_a_recommendation_is_exit_code_3(folder, call, fitted):
+    log(folder, 1, 20)
+    log(folder, 2, 20)
+    pilots = json.loads((folder / PLAN).read_text())
+    pilots["pilots"] = pilots["pilots"][:2]
+    (folder / PLAN).write_text(json.dumps(pilots))
+    code, out, _ = call(folder)
+    assert code == 3
+    assert out.startswith("STOP PILOTING")
+    assert "Too few pilots for a recommendation, and none is worth its price." in out
+    assert "the answer is the next pilot" not in out
+
+
+def made_word(plan, word="go on", new=None):
+    return Piloting(
+        word=word,
+        reason="so it is.",
+        pilots=(),
+        new=new,
+        spent=0.1,
+        left=900,
+        said=(),
+        advice=None,
+        settings=None,
+    )
+
+
+def test_new_pilot_is_written_for_the_plans_trainer(folder, call, fitted, monkeypatch):
+    log(folder, 1, 20)
+    new = PilotPlan.load(folder).pilots[0].model_copy(update={"name": "pilot-4"})
+    monkeypatch.setattr(
+        piloting, "pilots", lambda plan, runs, **asked: made_word(plan, "go on", new)
+    )
+    code, out, _ = call(folder)
+    assert code == 0
+    script = folder / "pilot-4" / "trl_config.yaml"
+    assert f"Script of pilot-4: {script}" in out
+    assert "max_steps: 60" in script.read_text()
+    assert "named by advisor pilots" in script.read_text()
+    assert [one.name for one in PilotPlan.load(folder).pilots][-1] == "pilot-4"
+    monkeypatch.undo()
+    _, out, _ = call(folder, "--logs", folder / "pilot-3", "--json")
+    assert json.loads(out)["pilots"][3]["name"] == "pilot-4"
+
+
+def test_following_ends_with_the_final_word(folder, call, fitted, monkeypatch):
+    log(folder, 1, 10)
+    words = iter(["go on", "stop"])
+    asked = []
+
+    def pilots(plan, runs, **more):
+        asked.append([len(run.step) for run in runs])
+        return made_word(plan, next(words))
+
+    sleeps = iter([10, 11, 60])
+    monkeypatch.setattr(piloting, "pilots", pilots)
+    monkeypatch.setattr(command.time, "sleep", lambda _: log(folder, 1, next(sleeps)))
+    code, out, _ = call(folder, "--follow", "--json")
+    assert code == 3
+    assert [json.loads(line)["word"] for line in out.splitlines()] == ["go on", "stop"]
+    # One row more of sixty is no reason to fit again.
+    assert asked == [[10], [60]]
+
+
+def test_log_that_cannot_be_read_yet_is_said(folder, call, fitted):
+    log(folder, 1, 20)
+    log(folder, 2, 1)
+    code, out, _ = call(folder)
+    assert code in (0, 3)
+    assert "pilot-2/log.jsonl cannot be read yet: run 'pilot-2/log' has only 1 row" in out
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"steps": 40}, "have cost 150% of the full run of 40 steps"),
+        ({"of_another_version": 1}, "another version wrote it"),
+        ({"priors": "mine"}, "--priors"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, call, fitted, change, said):
+    log(folder, 1, 60)
+    told = json.loads((folder / PLAN).read_text())
+    (folder / PLAN).write_text(json.dumps({**told, **change}))
+    code, out, err = call(folder, "--quiet")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert "`" not in err
+
+
+def test_missing_plan_logs_and_occupied_folder(folder, call, tmp_path):
+    code, _, err = call(tmp_path / "nowhere")
+    assert code == 2
+    assert "PLAN: there is no plan" in err
+    code, _, err = call(folder, "--logs", tmp_path / "nowhere")
+    assert code == 2
+    assert "nowhere" in err
+    code, _, err = call(folder, "--out", folder)
+    assert code == 2
+    assert "no study" in err
