@@ -179,7 +179,7 @@ def bench_of(
     lattice = Lattice(tuple(alive))
     worth = Worth(
         Forecaster(posterior, target, draws=DRAWS, seed=seed),
-        lattice.points,
+        tuple(lattice),
         plan.settings,
         plan.steps,
         spent,

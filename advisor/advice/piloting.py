@@ -216,7 +216,7 @@ def _advice(bench: Bench, progress: Progress) -> Recommendation:
         parameters=bench.target.parameters,
         start_reward=bench.target.start_reward,
         devices=bench.plan.devices,
-        choose_from=bench.lattice.points,
+        choose_from=tuple(bench.lattice),
         weigh_pilots=False,
         seed=bench.seed,
         progress=progress,
