@@ -166,7 +166,7 @@ class PilotPlan(BaseModel):
 
     @classmethod
     def load(cls, path: str | Path) -> PilotPlan:
-        """Load the plan of a folder that ``advisor plan --out`` wrote.
+        """Load the plan of a folder that ``advisor plan`` wrote.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class PilotPlan(BaseModel):
                 "there is no plan",
                 path=file,
                 argument="plan",
-                advice="Give the folder that advisor plan --out wrote",
+                advice="Give the folder that advisor plan wrote",
             ) from error
 
     def with_pilot(self, pilot: PlannedPilot) -> PilotPlan:
