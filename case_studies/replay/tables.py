@@ -63,10 +63,17 @@ class World:
         return completed.planned_over(self.steps)
 
     def candidates(self, scenario: str) -> list[int]:
-        """Runs that advice may name: with a sample budget those that are long enough for it."""
+        """Runs that advice may name: with a sample budget those that are long enough for it.
+
+        Of a configuration that was trained with several seeds the first stands for it.
+        """
+        first: dict[tuple[object, ...], int] = {}
+        for index, run in enumerate(self.runs):
+            s = run.hyperparameters
+            first.setdefault((s.learning_rate, s.group_size, s.refresh_interval), index)
         if scenario != "sample_budget":
-            return list(range(len(self.runs)))
-        return [i for i in range(len(self.runs)) if self.budget_steps(i) <= self.steps]
+            return list(first.values())
+        return [i for i in first.values() if self.budget_steps(i) <= self.steps]
 
     def budget_steps(self, index: int) -> int:
         """Optimizer steps that the sample budget pays for."""
