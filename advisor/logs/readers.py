@@ -9,7 +9,7 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.find import LogCandidate
 from advisor.logfiles.log_file import check_text
 from advisor.logfiles.logged import Reader
-from advisor.logs.tables import json_runs, parquet, runs_jsonl, table
+from advisor.logs.tables import json_runs, long_table, parquet, runs_jsonl, table
 from advisor.logs.trackers import (
     mlflow,
     mlflow_db,
@@ -33,6 +33,7 @@ OWN: tuple[Reader, ...] = (
     wandb_history.READER,
     runs_jsonl.READER,
     wandb_csv.READER,
+    long_table.READER,
     table.READER,
     json_runs.READER,
 )

@@ -5,7 +5,19 @@ To add a trainer, write its folder with a `Trainer` and register it.
 
 from __future__ import annotations
 
-from advisor.trainers import cs336, generic, openrlhf, prime_rl, tinker, trl, verl
+from advisor.trainers import (
+    areal,
+    cs336,
+    generic,
+    open_instruct,
+    openrlhf,
+    prime_rl,
+    skyrl,
+    slime,
+    tinker,
+    trl,
+    verl,
+)
 from advisor.trainers.derived import Derived
 from advisor.trainers.key_table import KeyTable, plain, spellings
 from advisor.trainers.registry import (
@@ -19,7 +31,10 @@ from advisor.trainers.registry import (
 )
 from advisor.trainers.trainer import Export, Trainer
 
-for _trainer in (trl, verl, openrlhf, prime_rl, tinker, cs336, generic):
+for _trainer in (
+    *(trl, verl, openrlhf, prime_rl, tinker, cs336),
+    *(skyrl, slime, areal, open_instruct, generic),
+):
     register(_trainer.TRAINER)
 
 __all__ = [

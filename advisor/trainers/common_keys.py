@@ -27,8 +27,11 @@ COMPONENT_STD = re.compile(r"rewards/[^/]+/std")
 
 NAMES: dict[str, tuple[str, ...]] = {
     "learning_rate": ("learning_rate", "lr"),
-    "group_size": ("group_size", "num_generations", "G", "group", "n_samples_per_prompt"),
-    "prompts_per_step": ("prompts_per_step", "prompts", "num_groups"),
+    "group_size": (
+        *("group_size", "num_generations", "G", "group", "n_samples_per_prompt"),
+        "num_generations_per_prompt",
+    ),
+    "prompts_per_step": ("prompts_per_step", "prompts", "num_groups", "num_prompts_per_step"),
     "minibatches_per_refresh": ("minibatches_per_refresh",),
     "epochs_per_refresh": ("epochs_per_refresh", "mu", "num_iterations", "ppo_epochs"),
     "momentum": ("momentum", "adam_beta1", "beta1"),
@@ -126,7 +129,10 @@ COMMON_KEYS = KeyTable(
         ("train_reward", "episode_reward"),
         ("critic/score/mean", "env/all/reward/total"),
     ),
-    optimizer_steps=("step", "global_step", "optimizer_step", "_step", "trainer/global_step"),
+    optimizer_steps=(
+        *("step", "global_step", "optimizer_step", "_step", "trainer/global_step"),
+        *("training_step", "train_step"),
+    ),
     evaluations=(
         r"(?:eval|val|test|validation|held_?out)[_/](?:mean_)?reward(?:/mean|_mean)?",
         r"(?:eval|val|test|validation|held_?out)[_/]acc(?:uracy)?(?:/mean)?",

@@ -65,6 +65,9 @@ BLANK_PAIR = re.compile(
     r"(?P<unit>\s?%|[A-Za-z/]{1,12})?\s*(?:\(|[a-z/]*\s*$)"
 )
 
+LEAST_COMMAS = 3
+"""Commas of a line whose parts may be names and numbers with a blank between them."""
+
 IN_DICT = re.compile(rf"[\"'](\w{{1,60}})[\"']\s?:\s?({NUMBER})(?=\s?[,}}])")
 IN_BRACES = re.compile(r"\{[^{}]*\}")
 BEST = re.compile(r"\b(?:best|final|initial)\b", re.IGNORECASE)
@@ -219,7 +222,7 @@ def _tag(text: str, counter: re.Match[str]) -> str | None:
 
 def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
     """Keys and values, with ``=``, ``:`` or, between bars, a blank between them."""
-    has_bars = "|" in text
+    has_bars = "|" in text or text.count(", ") >= LEAST_COMMAS
     for part in SEPARATOR.split(text):
         first = WORDS_PAIR.match(part)
         if first is None and has_bars:
