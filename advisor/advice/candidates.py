@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 
@@ -12,6 +12,7 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
 from advisor.run.settings import Settings
+from advisor.theory.arrays import IntArray
 
 RATE_RATIO = 10 ** (1 / 6)
 """Ratio of neighbouring learning rates: six to a decade, finer than any pilot can tell apart."""
@@ -32,35 +33,24 @@ Point = tuple[float, int, int, int]
 """Choices for ``AXES``."""
 
 
-@dataclass(frozen=True)
 class Lattice:
-    """Configurations to choose from.
+    """Configurations to choose from, each once, told apart by ``AXES``.
 
-    Attributes
+    Parameters
     ----------
-    points : tuple of Settings
-        Each once, told apart by ``AXES``.
+    points : iterable of Settings
     """
 
-    points: tuple[Settings, ...]
-
-    def __post_init__(self) -> None:
-        if not self.points:
-            raise InputError(
-                "no configuration is left to choose from",
-                argument="group_sizes, learning_rates, devices",
-                advice="Widen the choices, or name fewer devices",
-            )
-        if len(self._by_place) < len(self.points):
+    def __init__(self, points: Iterable[Settings]) -> None:
+        offered = tuple(points)
+        _refuse_none(offered)
+        self._by_place = {_place(point): point for point in offered}
+        if len(self._by_place) < len(offered):
             raise InputError(
                 "two configurations to choose from differ in nothing that is chosen",
                 argument="choose_from",
                 advice="Give each once; prompts per step and the rest must be the same for all",
             )
-
-    @cached_property
-    def _by_place(self) -> dict[Point, Settings]:
-        return {_place(point): point for point in self.points}
 
     @cached_property
     def axes(self) -> dict[str, tuple[float | int, ...]]:
@@ -74,13 +64,110 @@ class Lattice:
         """Configuration with these choices, or None where it is not offered."""
         return self._by_place.get(place)
 
+    def up_to(self, rate: float) -> Lattice:
+        """Configurations whose learning rate is no higher.
+
+        Raises
+        ------
+        InputError
+            Nothing is left.
+        """
+        return Lattice(point for point in self if point.learning_rate <= rate)
+
+    def spread(self, most: int, price: Callable[[Settings], float]) -> list[Settings]:
+        """At most so many, evenly thinned in order of learning rate and then of price.
+
+        Parameters
+        ----------
+        most : int
+        price : callable
+            Of a configuration, whatever its learning rate.
+        """
+        ordered = sorted(self, key=lambda point: (point.learning_rate, price(point)))
+        return [ordered[index] for index in _evenly(len(ordered), most)]
+
     def __iter__(self) -> Iterator[Settings]:
         """Every configuration."""
-        return iter(self.points)
+        return iter(self._by_place.values())
 
     def __len__(self) -> int:
         """How many configurations."""
-        return len(self.points)
+        return len(self._by_place)
+
+
+class Grid(Lattice):
+    """Every combination of choices: a configuration is made when it is asked for.
+
+    Four hundred learning rates and thirty group sizes are a hundred thousand configurations, of
+    which an answer looks at a few hundred.
+
+    Parameters
+    ----------
+    fixed : Settings
+        Settings that the advice keeps.
+    axes : mapping of str to sequence
+        Choices for each of ``AXES``.
+    """
+
+    def __init__(self, fixed: Settings, axes: Mapping[str, Iterable[float | int]]) -> None:
+        self.fixed = fixed
+        self.axes = {name: tuple(sorted(set(axes[name]))) for name in AXES}
+        for choices in self.axes.values():
+            _refuse_none(choices)
+
+    def at(self, place: Point) -> Settings | None:
+        """Configuration with these choices, or None where it is not offered."""
+        is_offered = all(
+            one in choices for one, choices in zip(place, self.axes.values(), strict=True)
+        )
+        return self._made(place) if is_offered else None
+
+    def up_to(self, rate: float) -> Lattice:
+        """Configurations whose learning rate is no higher.
+
+        Raises
+        ------
+        InputError
+            Nothing is left.
+        """
+        rates = [one for one in self.axes["learning_rate"] if one <= rate]
+        return Grid(self.fixed, {**self.axes, "learning_rate": rates})
+
+    def spread(self, most: int, price: Callable[[Settings], float]) -> list[Settings]:
+        """At most so many, evenly thinned in order of learning rate and then of price."""
+        rates = self.axes["learning_rate"]
+        # The price is the same at every rate: one rate's order is that of all.
+        ordered = sorted(Grid(self.fixed, {**self.axes, "learning_rate": rates[:1]}), key=price)
+        found = (divmod(int(index), len(ordered)) for index in _evenly(len(self), most))
+        return [
+            ordered[of_rest].model_copy(update={"learning_rate": rates[of_rate]})
+            for of_rate, of_rest in found
+        ]
+
+    def __iter__(self) -> Iterator[Settings]:
+        """Every configuration."""
+        return map(self._made, product(*self.axes.values()))
+
+    def __len__(self) -> int:
+        """How many configurations."""
+        return math.prod(map(len, self.axes.values()))
+
+    def _made(self, place: Sequence[float | int]) -> Settings:
+        return self.fixed.model_copy(update=dict(zip(AXES, place, strict=True)))
+
+
+def _refuse_none(choices: Sequence[object]) -> None:
+    if not choices:
+        raise InputError(
+            "no configuration is left to choose from",
+            argument="group_sizes, learning_rates, devices",
+            advice="Widen the choices, or name fewer devices",
+        )
+
+
+def _evenly(size: int, most: int) -> IntArray:
+    """At most so many places of a sequence, evenly thinned."""
+    return np.unique(np.linspace(0, size - 1, min(most, size)).astype(int))
 
 
 def _place(settings: Settings) -> Point:
@@ -135,14 +222,14 @@ def default_lattice(
             argument="devices",
             advice=f"Make prompts per step times group size a multiple of {devices}",
         )
-    choices = product(
-        sorted({float(rate) for rate in learning_rates}),
-        sorted({int(size) for size in fitting}),
-        _up_to([run.minibatches_per_refresh for run in runs]),
-        _up_to([run.epochs_per_refresh for run in runs]),
-    )
-    return Lattice(
-        tuple(fixed.model_copy(update=dict(zip(AXES, choice, strict=True))) for choice in choices)
+    return Grid(
+        fixed,
+        {
+            "learning_rate": map(float, learning_rates),
+            "group_size": map(int, fitting),
+            "minibatches_per_refresh": _up_to([run.minibatches_per_refresh for run in runs]),
+            "epochs_per_refresh": _up_to([run.epochs_per_refresh for run in runs]),
+        },
     )
 
 
@@ -163,8 +250,7 @@ def within_reach(lattice: Lattice, posterior: Posterior) -> Lattice:
     surviving = largest_surviving_rate(posterior)
     if surviving is None:
         return lattice
-    most = RATE_REACH * REACH_TOLERANCE * surviving
-    return Lattice(tuple(p for p in lattice if p.learning_rate <= most))
+    return lattice.up_to(RATE_REACH * REACH_TOLERANCE * surviving)
 
 
 def _rate_ladder(posterior: Posterior) -> tuple[float, ...]:

@@ -110,7 +110,8 @@ class Evaluator:
             found = self._steps_to(self.goal, planned, steps)
             reached = reached and found is not None
             steps = steps if found is None else found
-        draws = self.forecaster.outcome(planned, [steps])[:, 0]
+        level = self.forecaster.scaled_reward(planned, steps)
+        draws = self.forecaster.outcome_of(level)[:, 0]
         price = self.cost(planned, steps)
         if not reached:
             value = -np.inf
@@ -123,7 +124,7 @@ class Evaluator:
         return Evaluation(
             settings,
             float(draws.mean()),
-            stability(self.forecaster, planned, steps),
+            stability(self.forecaster, planned, steps, level=level[:, 0]),
             price,
             value,
         )

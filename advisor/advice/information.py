@@ -43,8 +43,9 @@ def utilities(
     out = []
     for settings, last in zip(configurations, steps, strict=True):
         planned = settings.planned_over(last)
-        reward = forecaster.outcome(planned, [last])[:, 0]
-        out.append(floor + stability_draws(forecaster, planned, last) * (reward - floor))
+        level = forecaster.scaled_reward(planned, last)
+        stable = stability_draws(forecaster, planned, last, level=level[:, 0])
+        out.append(floor + stable * (forecaster.outcome_of(level)[:, 0] - floor))
     return np.array(out)
 
 

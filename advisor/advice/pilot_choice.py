@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from advisor.advice.candidates import (
     default_lattice,
     largest_surviving_rate,
 )
-from advisor.advice.evaluate import Evaluator
+from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.objective import Objective
 from advisor.advice.recommendation import NextPilot, Recommendation
@@ -44,6 +44,9 @@ LENGTHS = (0.5, 1.0)
 MOST_PILOTS = 40
 MOST_CONFIGURATIONS = 80
 """Pilots weighed, and configurations among which the decision is made: the best by utility."""
+
+MOST_EVALUATED = 2000
+"""Configurations that are evaluated to find those, where no search has: some ten seconds."""
 
 ANOTHER_RUN = 3
 """Sets the effects of a pilot itself apart from those of the run that is decided on."""
@@ -108,9 +111,10 @@ def next_pilot(
     return choose_pilot(evaluate, lattice, steps=steps, seed=own, candidates=gentler)
 
 
-def gentler_than(rate: float, lattice: Lattice) -> list[Settings] | None:
+def gentler_than(rate: float, lattice: Lattice) -> Lattice | None:
     """Pilots below a rate that is not stable enough: what is to be learned lies there."""
-    return [settings for settings in lattice if settings.learning_rate < rate] or None
+    gentler = [one for one in lattice.axes["learning_rate"] if one < rate]
+    return lattice.up_to(gentler[-1]) if gentler else None
 
 
 def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[Evaluator, Lattice]:
@@ -138,7 +142,7 @@ def choose_pilot(
     *,
     steps: int | None = None,
     seed: int = DEFAULT_SEED,
-    candidates: Sequence[Settings] | None = None,
+    candidates: Iterable[Settings] | None = None,
 ) -> NextPilot:
     """Choose the pilot whose result improves the decision most for its price.
 
@@ -152,7 +156,7 @@ def choose_pilot(
         Length of the pilot [default: the better of half and all of the longest pilot].
     seed : int
         Of the simulated results.
-    candidates : sequence of Settings, optional
+    candidates : iterable of Settings, optional
         Pilots to choose among [default: the lattice].
 
     Returns
@@ -167,18 +171,21 @@ def choose_pilot(
     forecaster = evaluate.forecaster
     longest = forecaster.posterior.meta.longest
     lengths = [steps] if steps else sorted({max(2, round(longest * s)) for s in LENGTHS})
-    offered = list(lattice if candidates is None else candidates)
+    offered = lattice if candidates is None else candidates
+    offered = offered if isinstance(offered, Lattice) else Lattice(offered)
     # A pilot has a seed of its own, and so have its results.
     rng = np.random.default_rng([seed, ITS_RESULT])
     pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
     floor = forecaster.outcome_bounds[0]
-    known = evaluate.tried if len(evaluate.tried) >= MOST_CONFIGURATIONS else map(evaluate, lattice)
+    known: Iterable[Evaluation] = evaluate.tried
+    if len(evaluate.tried) < MOST_CONFIGURATIONS:
+        known = map(evaluate, _few(lattice, MOST_EVALUATED, evaluate))
     decided = sorted(known, key=lambda e: -(e.reward - floor) * e.stability.probability)
     decided = decided[:MOST_CONFIGURATIONS]
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     low, high = forecaster.outcome_bounds
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
-    for pilot in _spread(offered, evaluate):
+    for pilot in offered.spread(MOST_PILOTS, _price_of_step(evaluate)):
         for length in lengths:
             stable = stability_draws(pilots, pilot, length)
             if stable.mean() < PILOT_LEVEL:
@@ -205,11 +212,13 @@ def choose_pilot(
     )
 
 
-def _spread(offered: list[Settings], evaluate: Evaluator) -> list[Settings]:
-    """Evenly thinned pilots, in order of learning rate and price."""
-    ordered = sorted(offered, key=lambda s: (s.learning_rate, evaluate.cost(s, 1).paid))
-    keep = np.unique(np.linspace(0, len(ordered) - 1, min(MOST_PILOTS, len(ordered))).astype(int))
-    return [ordered[index] for index in keep]
+def _few(lattice: Lattice, most: int, evaluate: Evaluator) -> Iterable[Settings]:
+    """A lattice, thinned evenly where it is larger."""
+    return lattice if len(lattice) <= most else lattice.spread(most, _price_of_step(evaluate))
+
+
+def _price_of_step(evaluate: Evaluator) -> Callable[[Settings], float]:
+    return lambda settings: evaluate.cost(settings, 1).paid
 
 
 def _reason(posterior: Posterior, pilot: Settings, gain: float) -> str:

@@ -52,8 +52,9 @@ def prior_checks(
     rewards, stable = [], []
     for one in compared:
         planned, steps = evaluate.planned(one.settings), one.cost.steps
-        rewards.append(forecaster.outcome(planned, [steps])[:, 0])
-        stable.append(stability_draws(forecaster, planned, steps))
+        scaled = forecaster.scaled_reward(planned, steps)
+        rewards.append(forecaster.outcome_of(scaled)[:, 0])
+        stable.append(stability_draws(forecaster, planned, steps, level=scaled[:, 0]))
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
     slack = indifference * (high - low) if is_reward else 0.0

@@ -16,6 +16,7 @@ from advisor.model.cohort import Covariates, clock_table, planned_factors
 from advisor.model.parameters import LAWS, POPULATION
 from advisor.model.posterior import Posterior
 from advisor.run.settings import Settings
+from advisor.theory import stiffness_limit
 from advisor.theory.arrays import FloatArray, IntArray
 
 NEW_START_SPREAD = 0.75
@@ -99,6 +100,7 @@ class Forecaster:
         self._of_new_model = of_new_model[:, index]
         self.log_stiffness_ratio = ratio[index]
         self.run_effect = effect.values(posterior, self._kept)
+        self._limits: dict[tuple[float, int, bool, float], FloatArray] = {}
         if target.task not in posterior.meta.tasks:
             raise InputError(
                 f"no pilot trained task '{target.task}'",
@@ -118,6 +120,16 @@ class Forecaster:
         """Student t residual of each draw in its standard form, shape (draws,)."""
         rng = np.random.default_rng((self.seed, RESIDUAL))
         return rng.standard_t(eq.DEGREES, size=self.size)
+
+    @cached_property
+    def stiffness_ratio(self) -> FloatArray:
+        """Stiffest mode over the one that the reward shows, shape (draws,)."""
+        return np.asarray(np.exp(self.log_stiffness_ratio))
+
+    @cached_property
+    def misfit(self) -> FloatArray:
+        """Standard deviation of the slow residual, a share of the reward's range; (draws,)."""
+        return np.asarray(np.exp(self.population["log_misfit"]))
 
     @property
     def indices(self) -> IntArray:
@@ -220,8 +232,8 @@ class Forecaster:
             self.group,
             self.laws["rate"] @ eq.rate_design(x),
             self.laws["plateau_loss"] @ eq.plateau_loss_design(x),
-            self.draw("log_onset")[:, self._task],
-            self.draw("is_oscillator"),
+            self._log_onset,
+            self._is_oscillator,
             self.uncorrected_share(settings),
             settings,
         )
@@ -235,6 +247,21 @@ class Forecaster:
         rate = self.laws["rate"] @ eq.rate_design(self.covariates(settings))
         noise = np.exp(self.population["log_run_rate_spread"]) * self.run_effect[1]
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
+
+    def stiffness_limit(self, settings: Settings) -> FloatArray:
+        """Largest stiffness that the refresh schedule stands, shape (draws,)."""
+        asked = (
+            settings.momentum,
+            settings.refresh_interval,
+            settings.importance_ratio,
+            settings.lag,
+        )
+        if asked not in self._limits:
+            momentum, interval, _, lag = asked
+            self._limits[asked] = stiffness_limit(
+                momentum, interval, self.uncorrected_share(settings), lag
+            )
+        return self._limits[asked]
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
@@ -311,12 +338,23 @@ class Forecaster:
         """Outcome that belongs to a scaled train reward of shape (draws, times), in its units."""
         floor, ceiling = self.outcome_bounds
         if self.is_evaluated:
-            meta = self.posterior.meta
-            group = meta.groups.index((self.target.task, self.target.model))
-            start = eq.sigmoid(self.draw("eval_start_logit")[:, group])[:, None]
-            gain = np.exp(self.draw("log_eval_gain")[:, group])[:, None]
-            level = eq.held_out(level, self.group.start[:, None], start, gain)
+            level = eq.held_out(level, self.group.start[:, None], *self._held_out)
         return np.asarray(floor + (ceiling - floor) * level)
+
+    @cached_property
+    def _held_out(self) -> tuple[FloatArray, FloatArray]:
+        """Held-out reward before training, and gain per gain of train reward, (draws, 1) each."""
+        group = self.posterior.meta.groups.index((self.target.task, self.target.model))
+        start = eq.sigmoid(self.draw("eval_start_logit")[:, group])[:, None]
+        return start, np.exp(self.draw("log_eval_gain")[:, group])[:, None]
+
+    @cached_property
+    def _log_onset(self) -> FloatArray:
+        return np.asarray(self.draw("log_onset")[:, self._task])
+
+    @cached_property
+    def _is_oscillator(self) -> FloatArray:
+        return self.draw("is_oscillator")
 
     def hazard(self, settings: Settings) -> FloatArray:
         """Collapse rate per optimizer step at peak learning rate, shape (draws,)."""

@@ -19,7 +19,7 @@ from advisor.forecast.forecaster import Forecaster
 from advisor.model.equations import MOST_HAZARD, sigmoid
 from advisor.model.priors.loader import NO_LINE, StabilityLine
 from advisor.run.settings import Settings
-from advisor.theory import stiffness_limit, temperature
+from advisor.theory import temperature
 from advisor.theory.arrays import FloatArray
 
 FALL = 1 / 3
@@ -89,13 +89,7 @@ class Stability(BaseModel):
 
 def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """Fitted stiffness over the largest that the refresh schedule stands, shape (draws,)."""
-    limit = stiffness_limit(
-        settings.momentum,
-        settings.refresh_interval,
-        forecaster.uncorrected_share(settings),
-        settings.lag,
-    )
-    return np.asarray(forecaster.law_stiffness(settings) / limit)
+    return np.asarray(forecaster.law_stiffness(settings) / forecaster.stiffness_limit(settings))
 
 
 def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
@@ -104,8 +98,11 @@ def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
     The reward curve shows a slow, reward-weighted mode; the stiffest one sets stability, so the
     fitted stiffness is multiplied by a ratio >= 1 drawn from its prior (docs/theory, T23).
     """
-    ratio = np.exp(forecaster.log_stiffness_ratio)
-    return (stiffness_left(forecaster, settings) * ratio < 1).astype(float)
+    return _contracts(forecaster, stiffness_left(forecaster, settings))
+
+
+def _contracts(forecaster: Forecaster, left: FloatArray) -> FloatArray:
+    return (left * forecaster.stiffness_ratio < 1).astype(float)
 
 
 def rate_tolerated(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
@@ -147,14 +144,17 @@ def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
     without momentum that is the exact inflation (docs/theory, T28). Infinite beyond the limit. The
     fitted mode carries the reward's fluctuation, so no stiffness ratio enters.
     """
+    return _fluctuation(forecaster, settings, stiffness_left(forecaster, settings))
+
+
+def _fluctuation(forecaster: Forecaster, settings: Settings, left: FloatArray) -> FloatArray:
     reference = forecaster.posterior.meta.reference
     relative = temperature(
         settings.learning_rate, settings.prompts_per_step, settings.group_size
     ) / temperature(reference.learning_rate, reference.prompts_per_step, reference.group_size)
-    left = stiffness_left(forecaster, settings)
     with np.errstate(divide="ignore"):
         inflation = np.where(left < 1, 1 / np.maximum(1 - left, 0.0), np.inf)
-    return np.asarray(np.exp(forecaster.population["log_misfit"]) * np.sqrt(relative * inflation))
+    return np.asarray(forecaster.misfit * np.sqrt(relative * inflation))
 
 
 def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
@@ -163,7 +163,11 @@ def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatAr
     Judged where the definition judges, at the last step: of two horizons the longer may be the
     calmer, since the level rises on the way.
     """
-    return (SPREADS * fluctuation(forecaster, settings) < FALL * level).astype(float)
+    return _is_calm(fluctuation(forecaster, settings), level)
+
+
+def _is_calm(deviation: FloatArray, level: FloatArray) -> FloatArray:
+    return (SPREADS * deviation < FALL * level).astype(float)
 
 
 def log_odds(said: npt.ArrayLike) -> FloatArray:
@@ -196,9 +200,11 @@ def recalibrated(probability: float, line: StabilityLine, deviations: float = 0.
     return min(found, probability) if line.only_lowers else found
 
 
-def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stability:
-    """P(stable) of a configuration by a horizon."""
-    contracts, survives, calm = _parts(forecaster, settings, steps)
+def stability(
+    forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
+) -> Stability:
+    """P(stable) of a configuration by a horizon; ``level`` as for :func:`stability_draws`."""
+    contracts, survives, calm = _parts(forecaster, settings, steps, level)
     joint = contracts * survives * calm
     said, line = float(joint.mean()), forecaster.posterior.meta.priors.stability_line
     return Stability(
@@ -213,18 +219,25 @@ def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stabili
     )
 
 
-def stability_draws(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Probability of each draw that the run stays stable by its last step, shape (draws,)."""
-    contracts, survives, calm = _parts(forecaster, settings, steps)
+def stability_draws(
+    forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
+) -> FloatArray:
+    """Probability of each draw that the run stays stable by its last step, shape (draws,).
+
+    ``level``, the scaled train reward at that step, is computed where it is not at hand.
+    """
+    contracts, survives, calm = _parts(forecaster, settings, steps, level)
     return contracts * survives * calm
 
 
 def _parts(
-    forecaster: Forecaster, settings: Settings, steps: int
+    forecaster: Forecaster, settings: Settings, steps: int, level: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    level = forecaster.scaled_reward(settings, steps)[:, 0]
+    if level is None:
+        level = forecaster.scaled_reward(settings, steps)[:, 0]
+    left = stiffness_left(forecaster, settings)
     return (
-        refresh_contracts(forecaster, settings),
+        _contracts(forecaster, left),
         rate_tolerated(forecaster, settings, steps),
-        fluctuation_small(forecaster, settings, level),
+        _is_calm(_fluctuation(forecaster, settings, left), level),
     )

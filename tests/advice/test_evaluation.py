@@ -6,13 +6,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import STEADY, decision
+from decisions import STEADY, STEPS, decision, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.advice import Budget, Cost, Objective, Stability, advise
 from advisor.advice.answer import _cheapest_equal
 from advisor.advice.evaluate import Evaluation, curve_steps, steps_to_share
+from advisor.advice.information import utilities
+from advisor.forecast.stability import stability, stability_draws
 from advisor.testing import (
     Plan,
     made_up_posterior,
@@ -28,6 +30,35 @@ def test_configurations_are_evaluated_once_each_and_told_apart(posterior):
     assert wider.settings.prompts_per_step == 64
     assert wider.reward != evaluate(settings).reward
     assert len(evaluate.tried) == 2
+
+
+@pytest.mark.parametrize("is_evaluated", [False, True])
+def test_what_evaluations_share_moves_no_number(is_evaluated):
+    posterior = made_up_posterior(width=0.4)
+    if is_evaluated:
+        posterior = with_evaluations(posterior)
+    evaluate, lattice = decision(posterior)
+    few = [*lattice][::29]
+    # Schedules that differ in one thing alone must not share a limit.
+    few += [
+        few[-1].model_copy(update=change)
+        for change in ({"importance_ratio": False}, {"lag": 4.0}, {"momentum": 0.5})
+    ]
+    warm = [evaluate(settings) for settings in few]
+    worth = utilities(evaluate.forecaster, few, [STEPS] * len(few))
+    for settings, found, utility in zip(few, warm, worth, strict=True):
+        alone, _ = decision(posterior)
+        forecaster, planned = alone.forecaster, settings.planned_over(STEPS)
+        reward = forecaster.outcome(planned, [STEPS])[:, 0]
+        stable = stability_draws(forecaster, planned, STEPS)
+        assert found == alone(settings)
+        assert found.reward == reward.mean()
+        assert found.stability == stability(forecaster, planned, STEPS)
+        assert found.stability.by_model == stable.mean()
+        floor = forecaster.outcome_bounds[0]
+        np.testing.assert_array_equal(utility, floor + stable * (reward - floor))
+    refresh = [found.stability.refresh for found in warm[-4:]]
+    assert len(set(refresh)) > 2, refresh
 
 
 def test_share_of_the_gain_worked_out_by_hand():

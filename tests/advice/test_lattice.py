@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,15 +11,17 @@ from decisions import STEADY, changed, decision
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.advice import Lattice, advise
+from advisor.advice import CostModel, Lattice, advise
 from advisor.advice.candidates import (
     AXES,
     RATE_RATIO,
+    Grid,
     default_lattice,
     largest_surviving_rate,
     within_reach,
 )
 from advisor.errors import InputError
+from advisor.run.settings import Settings
 from advisor.testing import (
     PLANS,
     Plan,
@@ -49,13 +52,59 @@ def test_lattice_reaches_a_little_beyond_the_pilots(posterior):
 def test_every_configuration_is_found_by_its_choices(posterior):
     _, lattice = decision(posterior)
     for settings in lattice:
-        assert lattice.at(tuple(getattr(settings, name) for name in AXES)) is settings
+        assert lattice.at(tuple(getattr(settings, name) for name in AXES)) == settings
     assert lattice.at((0.5, 8, 1, 1)) is None
     scattered = Lattice(tuple(lattice)[::7])
     offered = set(scattered)
     for settings in lattice:
         found = scattered.at(tuple(getattr(settings, name) for name in AXES))
-        assert found is (settings if settings in offered else None)
+        assert found == (settings if settings in offered else None)
+
+
+def test_grid_is_the_lattice_of_its_points(posterior):
+    evaluate, grid = decision(posterior, group_sizes=(6, 4, 32, 4), cost=TIMED)
+    one_by_one = Lattice(tuple(grid))
+    assert isinstance(grid, Grid)
+    assert not isinstance(one_by_one, Grid)
+    assert list(grid) == list(one_by_one)
+    assert len(grid) == len(one_by_one) == 13 * 3 * 4 * 2
+    assert grid.axes == one_by_one.axes
+    rates = grid.axes["learning_rate"]
+    for rate in (rates[0], rates[4], 1.0):
+        assert list(grid.up_to(rate)) == list(one_by_one.up_to(rate))
+    with pytest.raises(InputError, match="no configuration is left"):
+        grid.up_to(rates[0] / 2)
+    for price in (lambda one: evaluate.cost(one, 1).paid, lambda one: one.refresh_interval):
+        for most in (1, 7, 40, len(grid), 10_000):
+            found = grid.spread(most, price)
+            assert found == one_by_one.spread(most, price)
+            assert len(found) == min(most, len(grid))
+        assert set(grid.spread(10_000, price)) == set(grid)
+
+
+def test_large_grid_makes_no_configuration_before_it_is_asked_for(posterior):
+    rates, sizes = tuple(np.geomspace(1e-5, 3e-3, 400)), range(2, 62, 2)
+    fixed = Counted.model_validate(FIXED.model_dump())
+    Counted.made = 0
+    lattice = default_lattice(posterior, fixed, learning_rates=rates, group_sizes=tuple(sizes))
+    assert len(lattice) == 400 * 30 * 4 * 2
+    assert len(lattice.spread(40, lambda one: one.group_size)) == 40
+    assert Counted.made <= 30 * 4 * 2 + 40
+    assert len(list(lattice)) == len(lattice)
+    assert Counted.made > len(lattice)
+
+
+class Counted(Settings):
+    """Settings that count how often they were copied."""
+
+    made: ClassVar[int] = 0
+
+    def model_copy(self, **how):
+        Counted.made += 1
+        return super().model_copy(**how)
+
+
+TIMED = CostModel(fixed=1.0, generated=0.1, trained=0.01, source="made up")
 
 
 @st.composite
