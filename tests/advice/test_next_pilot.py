@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from decisions import DEADLY, STEPS, changed, decision
 
-from advisor.advice import CostModel, Search, advise
+from advisor.advice import CostModel, Search, advise, pilot_choice
 from advisor.advice.candidates import largest_surviving_rate
 from advisor.advice.information import shown
 from advisor.advice.pilot_choice import PILOT_LEVEL, choose_pilot, decision_of, is_first_contact
@@ -135,6 +135,25 @@ def test_pilot_does_not_hang_on_the_units_of_the_reward(uncertain, bounds):
     assert (found.settings, found.steps) == (shares.settings, shares.steps)
     # Which configurations are decided among may differ a little, for the floor is worth nothing.
     assert found.gain == pytest.approx(shares.gain, rel=0.1)
+
+
+def test_large_lattice_is_not_evaluated_in_full(uncertain, monkeypatch):
+    monkeypatch.setattr(pilot_choice, "MOST_EVALUATED", 60)
+    evaluate, large = decision(
+        uncertain, learning_rates=np.geomspace(3e-5, 3e-3, 400), group_sizes=range(2, 62, 2)
+    )
+    assert len(large) == 400 * 30 * 4 * 2
+    found = choose_pilot(evaluate, large, steps=30)
+    assert len(evaluate.tried) == 60
+    assert found.settings in {*large.spread(pilot_choice.MOST_PILOTS, price_of_step(evaluate))}
+    # The control: a lattice of no more is.
+    evaluate, small = decision(uncertain, learning_rates=(1e-4, 3e-4), group_sizes=(8, 16))
+    choose_pilot(evaluate, small, steps=30)
+    assert {one.settings for one in evaluate.tried} == {*small}
+
+
+def price_of_step(evaluate):
+    return lambda settings: evaluate.cost(settings, 1).paid
 
 
 def test_same_seed_same_pilot(uncertain):
