@@ -1,4 +1,4 @@
-"""``advisor compare``: two studies or two runs, what differs and what does not."""
+"""``advisor compare``: two studies, two runs, or a study and what came of its forecasts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import h5netcdf
 import numpy as np
@@ -47,6 +48,116 @@ def lines_of(found, title):
 
 def differing(found, title):
     return {name: line for name, line in lines_of(found, title).items() if line.differs}
+
+
+# A study and finished runs -----------------------------------------------------------------------
+
+
+def finished(settings, end, name="full", steps=120, **updates):
+    plan = Plan(settings.learning_rate, settings.group_size, model="tiny-m", parameters=4e5)
+    return plan.run(rising(steps, end=end), name, hyperparameters=settings, **updates)
+
+
+def outcome(study, *runs):
+    (section,) = replace(study, finished=runs).outcome().sections
+    return section
+
+
+def test_a_run_is_forecast_at_its_own_settings_and_length(base):
+    other = base.recommendation.settings.model_copy(update={"learning_rate": 2e-3})
+    (line,) = outcome(base, finished(other, 0.6, steps=90)).lines
+    (row,) = base.what_if(learning_rate=2e-3, steps=90).to_dict("records")
+    assert line.name == "full"
+    assert line.one == {
+        "mean": row["reward"],
+        "low": row["reward_low"],
+        "high": row["reward_high"],
+        "p_stable": row["p_stable"],
+        "steps": 90,
+    }
+    assert line.other["reward"] == pytest.approx(rising(90, end=0.6)[81:].mean())
+    assert line.other["completions"] == row["completions"]
+    assert line.apart == pytest.approx(line.other["reward"] - row["reward"])
+
+
+def test_only_an_outcome_outside_the_interval_differs(base):
+    advised = base.recommendation.settings
+    low, high = base.recommendation.reward.low, base.recommendation.reward.high
+    steps = base.recommendation.steps
+    for end, differs in ((low - 0.05, True), ((low + high) / 2, False), (high + 0.02, True)):
+        (line,) = outcome(base, finished(advised, end, steps=steps)).lines
+        assert line.differs is differs
+        assert line.note.endswith("outside the interval" if differs else "inside the interval")
+
+
+def test_runs_are_named_by_their_place_in_the_answer(base):
+    advice = base.recommendation
+    recipe, named = advice.recipes[0], advice.best_piloted.settings
+    runs = [
+        finished(advice.settings.model_copy(update={"learning_rate": 7e-4}), 0.7, "mine"),
+        finished(recipe.settings, 0.2, "slow"),
+        finished(named, 0.7, "piloted"),
+        finished(advice.settings, 0.7, "own"),
+    ]
+    found = outcome(base, *runs)
+    assert [line.name for line in found.lines] == [
+        "advised: own",
+        "best pilot's settings: piloted",
+        f"{recipe.name}: slow",
+        "mine",
+    ]
+    assert not any("None of these" in note for note in found.notes)
+    assert "None of these runs has the advised settings." in outcome(base, *runs[:3]).notes
+
+
+def test_the_price_of_the_pilots_stands_beside_that_of_the_run(base):
+    advice = base.recommendation
+    share = advice.pilots_cost / advice.cost.completions
+    notes = " ".join(outcome(base, finished(advice.settings, 0.7)).notes)
+    assert f"{100 * share:.0f} % of the advised run's {advice.cost.completions:,.0f}" in notes
+
+
+def test_a_collapsed_run_is_called_so(base):
+    settings, curve = base.recommendation.settings, rising(120)
+    curve[60:] = 0.0
+    run = finished(settings, 0.8)
+    fallen = run.model_copy(update={"series": {"reward": curve}})
+    (line,) = outcome(base, fallen).lines
+    assert line.other["collapse_step"] is not None
+    assert "collapsed at step" in line.shown[1]
+    assert "stable" in outcome(base, run).lines[0].shown[1]
+
+
+def test_held_out_rewards_are_judged_by_evaluations_alone(base):
+    settings = base.recommendation.settings
+    held_out = Study(
+        base.posterior, base.recommendation.model_copy(update={"measure": "held-out reward"})
+    )
+    (line,) = outcome(held_out, finished(settings, 0.7)).lines
+    assert line.other["reward"] is None
+    assert line.differs
+    assert line.shown[1].startswith("no evaluation in its last tenth")
+    evaluated = finished(
+        settings, 0.7, eval_step=np.array([0.0, 60, 120]), eval_reward=np.array([0.1, 0.4, 0.65])
+    )
+    assert outcome(held_out, evaluated).lines[0].other["reward"] == 0.65
+
+
+def test_the_page_ends_with_what_came(base):
+    settings = base.recommendation.settings
+    study = replace(base, finished=(finished(settings, 0.7, "<b>own"),))
+    with pytest.MonkeyPatch.context() as patch:
+        shown = {}
+        patch.setattr(advisor.reporting, "drawings", lambda *given: [])
+        patch.setattr(
+            advisor.reporting, "report", lambda *given, **parts: shown.update(parts) or given[2]
+        )
+        study.report("page.html")
+        base_shown = dict(shown)
+        base.report("page.html")
+    (row,) = base_shown["outcome"]["rows"]
+    assert row[0] == "advised: <b>own"
+    assert shown["outcome"] is None
 
 
 # Studies -----------------------------------------------------------------------------------------
@@ -291,6 +402,25 @@ def test_runs_by_file_and_by_folder(run):
     assert (found["kind"], found["one"], found["other"]) == ("runs", str(ONE), str(OTHER))
 
 
+def test_a_study_beside_a_log_in_either_order(run, studies, tmp_path):
+    advice = Study.load(studies / "a").recommendation
+    log = tmp_path / "full.jsonl"
+    rows = enumerate(rising(advice.steps, end=0.7), start=1)
+    log.write_text("".join(json.dumps({"step": n, "reward": reward}) + "\n" for n, reward in rows))
+    own = advice.settings.model_dump(exclude_none=True) | {
+        "model": advice.target.model,
+        "task": advice.target.task,
+        "parameters": advice.target.parameters,
+    }
+    flags = [part for name, value in own.items() for part in ("--set", f"{name}={value}")]
+    text = run(studies / "a", log, *flags)
+    assert "forecast: " in text
+    assert "advised: full" in text
+    found = json.loads(run(log, studies / "a", "--json", *flags))
+    assert found["kind"] == "study and runs"
+    assert (found["one"], found["other"]) == (str(studies / "a"), str(log))
+
+
 def test_flags_reach_both_runs(run):
     found = json.loads(run(ONE, OTHER, "--set", "group_size=4", "--json"))
     (line,) = (x for x in found["sections"][0]["lines"] if x["name"] == "group_size")
@@ -300,9 +430,9 @@ def test_flags_reach_both_runs(run):
 @pytest.mark.parametrize(
     ("left", "right", "words"),
     [
-        ("study", ONE, ["is no study", "two studies", "two runs"]),
-        (ONE, "study", ["is no study", "two studies", "two runs"]),
-        ("study", PILOTS, ["is no study"]),
+        ("study", ONE, ["'tiny-s'", "advises on 'tiny-m'", "finished runs"]),
+        (ONE, "study", ["'tiny-s'", "advises on 'tiny-m'", "finished runs"]),
+        ("study", "no log", ["notes.md", "no run was found"]),
         (ONE, PILOTS, ["12 runs", "one of them", "m_lr1e-4_g16_k1"]),
         (ONE, "missing", ["missing", "no such file"]),
         (ONE, "empty", ["no run was found", "no study"]),

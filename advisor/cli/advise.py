@@ -109,8 +109,12 @@ def run_advise(
     quiet: bool,
     details: bool,
     as_json: bool,
+    finished: Path | None = None,
 ) -> None:
-    """Read, diagnose, fit, advise, write the study and print the answer."""
+    """Read, diagnose, fit, advise, write the study and print the answer.
+
+    ``finished`` holds runs that were made after the pilots, for the end of page and answer.
+    """
     from advisor.advice import advise as recommend
     from advisor.cli.terminal import Reporter
     from advisor.diagnosis import diagnose
@@ -129,7 +133,8 @@ def run_advise(
             print_failed_pilots(judged, progress.console)
         posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
         advice = recommend(posterior, request, search=search, seed=sampling.seed, progress=progress)
-        study = Study(posterior, advice, tuple(judged)).save(out, progress=progress)
+        made = () if finished is None else tuple(read_runs(finished))
+        study = Study(posterior, advice, tuple(judged), finished=made).save(out, progress=progress)
     if as_json:
         typer.echo(advice.to_json())
     else:
@@ -215,6 +220,8 @@ def print_answer(study: Study, *, details: bool) -> None:
     from rich.text import Text
 
     from advisor.advice.recommendation import TITLES
+    from advisor.cli.compare import show
+    from advisor.cli.terminal import output
     from advisor.findings.text import describe
 
     console, advice = Console(highlight=False), study.recommendation
@@ -232,6 +239,9 @@ def print_answer(study: Study, *, details: bool) -> None:
         console.print(Text("\nAssumed:"))
         for line in advice.assumptions:
             console.print(Text(f"  {line}"), soft_wrap=True)
+    outcome = study.outcome()
+    if outcome is not None:
+        show(outcome, output(), everything=True)
     top = [name for name in study.files if "/" not in name]
     if not details:
         told = "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."

@@ -1,4 +1,4 @@
-"""``advisor compare``: two studies or two runs side by side."""
+"""``advisor compare``: two studies, two runs, or a study and what came, side by side."""
 
 from __future__ import annotations
 
@@ -25,13 +25,17 @@ def compare(
     as_json: flags.Json = False,
     debug: flags.Debug = False,
 ) -> None:
-    """Show what differs between two studies, or between two runs.
+    """Show what differs between two studies or two runs, or what came of a study's forecasts.
 
     Studies: pilots, priors, versions, what was asked, every number of the posterior, the advice.
-    Runs: settings, lengths, first and last reward, verdicts.
+    Runs: settings, lengths, first and last reward, verdicts. A study and finished runs: for every
+    run the forecast for exactly its settings, and what it came to.
 
     [bold]Examples[/]: advisor compare study-may study-june / advisor compare a.jsonl b.jsonl --all
+    / advisor compare study full-run.log
     """
+    from rich.text import Text
+
     from advisor.cli.terminal import noted, output
     from advisor.study.comparison import compare as compare_paths
 
@@ -40,7 +44,9 @@ def compare(
     if as_json:
         typer.echo(found.to_json())
     else:
-        show(found, output(), everything=everything)
+        for head, path in zip(found.heads, found.paths, strict=False):
+            output().print(Text(f"{head}: {path}"), soft_wrap=True)
+        show(found, output(), everything=everything or found.kind == "study and runs")
 
 
 def show(found: Comparison, console: Console, *, everything: bool) -> None:
@@ -49,8 +55,6 @@ def show(found: Comparison, console: Console, *, everything: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console.print(Text(f"A: {found.paths[0]}"), soft_wrap=True)
-    console.print(Text(f"B: {found.paths[1]}"), soft_wrap=True)
     same = []
     for section in found.sections:
         lines = [line for line in section.lines if everything or line.differs]
@@ -60,7 +64,7 @@ def show(found: Comparison, console: Console, *, everything: bool) -> None:
         console.print(Text(f"\n{section.title}", style="bold"))
         has_notes = any(line.note for line in lines)
         table = Table(box=SIMPLE, header_style="bold")
-        for name in ("", "A", "B", *(["B - A"] if has_notes else [])):
+        for name in ("", *found.heads[: 3 if has_notes else 2]):
             table.add_column(name, overflow="fold")
         for line in lines:
             style = "bold" if everything and line.differs else ""

@@ -1,4 +1,4 @@
-"""``advisor demo``: the whole job on pilots that come with the package."""
+"""``advisor demo``: the whole job on runs that come with the package, to what came of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 
 from advisor.cli import flags
 from advisor.run.seed import DEFAULT_SEED
+
+FULL_RUN = 600
+"""Optimizer steps of the run that is advised, and of those that were trained."""
 
 
 def demo(
@@ -16,18 +19,24 @@ def demo(
     as_json: flags.Json = False,
     debug: flags.Debug = False,
 ) -> None:
-    """Advise on twelve real pilots of tiny transformers that come with the package.
+    """Advise on five short pilots of tiny transformers, and show what runs then came to.
+
+    The pilots and the full runs come with the package; they were really trained.
 
     [bold]Example[/]: advisor demo --out my-first-study
     """
+    from advisor.advice import Request
     from advisor.cli.advise import run_advise
-    from advisor.logs import demo_folder
+    from advisor.logs import demo_runs
     from advisor.model.sampling import Sampling
 
+    pilots, full_runs = demo_runs()
     run_advise(
-        [demo_folder()],
+        [pilots],
         out=out,
         sampling=Sampling(seed=seed),
+        request=Request(steps=FULL_RUN),
+        finished=full_runs,
         quiet=quiet,
         details=details,
         as_json=as_json,

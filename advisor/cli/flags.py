@@ -42,6 +42,11 @@ Pilots = Annotated[
     Option(help="The study's pilot logs, or their folder: read again, for a new fit. Repeat."),
 ]
 
+Outcome = Annotated[
+    list[Path] | None,
+    Option(help="Logs of finished runs: the page ends with forecast beside outcome. Repeat."),
+]
+
 # The model ---------------------------------------------------------------------------------------
 
 Preset = Annotated[
@@ -166,7 +171,7 @@ FigureFormat = Annotated[
     Option("--format", help=r"png, svg or pdf \[default: as --out ends, else png]."),
 ]
 First = Annotated[Path, Argument(metavar="A", help="A study, or the log of a run.")]
-Second = Annotated[Path, Argument(metavar="B", help="Another of the same kind.")]
+Second = Annotated[Path, Argument(metavar="B", help="Another of the same kind, or finished runs.")]
 Everything = Annotated[bool, Option("--all", help="Also what does not differ.")]
 
 # Diagnosing, backtesting, watching ---------------------------------------------------------------

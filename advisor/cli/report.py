@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import typer
 
 from advisor.cli import flags
@@ -11,6 +13,7 @@ from advisor.run.seed import DEFAULT_SEED
 def report(
     study: flags.StudyFolder,
     pilots: flags.Pilots = None,
+    outcome: flags.Outcome = None,
     sidecar: flags.Sidecar = None,
     settings: flags.Settings = None,
     column: flags.Column = None,
@@ -21,15 +24,19 @@ def report(
     """Write report.html of a study: one file with figures, what-if sliders and configs.
 
     It opens in any browser, without a network. With --pilots it also shows a check of forecasts,
-    which takes as long as a fit.
+    which takes as long as a fit. With --outcome it ends with what finished runs came to.
 
-    [bold]Example[/]: advisor report study --pilots runs/
+    [bold]Examples[/]: advisor report study --pilots runs/
+    / advisor report study --outcome full-run.log
     """
     from advisor.cli.plot import check_forecasts
     from advisor.cli.terminal import load
+    from advisor.logs import read_runs
 
     loaded, more = load(study, quiet=quiet), []
+    beside = flags.stated(sidecar, settings, column)
+    if outcome:
+        loaded = replace(loaded, finished=tuple(read_runs(outcome, **beside)))
     if pilots:
-        beside = flags.stated(sidecar, settings, column)
         more.append(check_forecasts(loaded.posterior, pilots, beside, seed=seed, quiet=quiet))
     typer.echo(loaded.report(more=more))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.logs.demo import demo_folder
+from advisor.logs.demo import demo_folder, demo_runs
 from advisor.logs.inspection import NO_LOG, as_json, explain, show
 from advisor.logs.read import Inspection, inspect, read_runs
 from advisor.logs.readers import known_formats
@@ -12,6 +12,7 @@ __all__ = [
     "Inspection",
     "as_json",
     "demo_folder",
+    "demo_runs",
     "explain",
     "inspect",
     "known_formats",

@@ -49,21 +49,33 @@ class Section:
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
 
+    def table(self, heads: Sequence[str]) -> dict[str, Any]:
+        """Title, columns, rows of texts, and notes, as the page lays out tables."""
+        return {
+            "title": self.title,
+            "columns": ["", *heads],
+            "rows": [[line.name, *line.shown, line.note] for line in self.lines],
+            "notes": self.notes,
+        }
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two studies or two runs.
+    """Two studies, two runs, or a study and finished runs.
 
     Attributes
     ----------
-    kind : {"studies", "runs"}
+    kind : {"studies", "runs", "study and runs"}
     paths : tuple of str
     sections : tuple of Section
+    heads : tuple of str
+        Of both sides, and of what lies between them.
     """
 
-    kind: Literal["studies", "runs"]
+    kind: Literal["studies", "runs", "study and runs"]
     paths: tuple[str, str]
     sections: tuple[Section, ...]
+    heads: tuple[str, str, str] = ("A", "B", "B - A")
 
     def __repr__(self) -> str:
         """Paths, and how many lines of each section differ."""

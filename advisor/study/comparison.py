@@ -27,12 +27,13 @@ def compare(
     overrides: Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare two studies, or two runs.
+    """Compare two studies, two runs, or a study with what came of its forecasts.
 
     Parameters
     ----------
     one, other : Study or path-like
-        Studies, or folders of studies; or logs, or folders of one run each.
+        Studies, or folders of studies; logs, or folders of one run each; or a study and the log, or
+        folder of logs, of finished runs.
     sidecar, overrides, columns
         Of runs, as in `advisor.read_runs`.
 
@@ -43,7 +44,8 @@ def compare(
     Raises
     ------
     InputError
-        One is a study and the other is not, or a folder does not hold exactly one run.
+        A folder does not hold exactly one run, or finished runs are not of the study's model and
+        task.
 
     Warns
     -----
@@ -63,12 +65,14 @@ def compare(
         studies = [Study.load(item) if isinstance(item, str | Path) else item for item in both]
         return compare_studies(names, studies[0], studies[1])
     if any(are_studies):
-        study, rest = names if are_studies[0] else names[::-1]
-        raise InputError(
-            f"this is no study, and {study} is one",
-            path=rest,
-            advice="Give two studies (folders that advisor advise or demo wrote), or two runs",
-        )
+        from advisor.study.compared_outcomes import compare_outcomes
+        from advisor.study.study import Study
+
+        study, path = both if are_studies[0] else both[::-1]
+        loaded = study if isinstance(study, Study) else Study.load(study)
+        finished = _runs(Path(_name(path)), sidecar, overrides, columns)
+        paths = _name(study), _name(path)
+        return compare_outcomes(paths, loaded.posterior, loaded.recommendation, finished)
     runs = [_only_run(Path(name), sidecar, overrides, columns) for name in names]
     return compare_runs(names, runs[0], runs[1])
 
@@ -89,12 +93,12 @@ def _is_study(item: Study | str | Path) -> bool:
     return is_study(Path(item))
 
 
-def _only_run(
+def _runs(
     path: Path,
     sidecar: Path | None,
     overrides: Mapping[str, Any] | None,
     columns: Mapping[str, str] | None,
-) -> PilotRun:
+) -> list[PilotRun]:
     found = inspect([path], sidecar=sidecar, overrides=overrides, columns=columns)
     runs = [run for run in found.runs if run.copy_of is None]
     if not runs:
@@ -104,6 +108,16 @@ def _only_run(
             path=path,
             advice=f"Give a study, or a run in one of: {known_formats()}",
         )
+    return runs
+
+
+def _only_run(
+    path: Path,
+    sidecar: Path | None,
+    overrides: Mapping[str, Any] | None,
+    columns: Mapping[str, str] | None,
+) -> PilotRun:
+    runs = _runs(path, sidecar, overrides, columns)
     if len(runs) > 1:
         named = ", ".join(run.id for run in runs[:MOST_NAMED])
         more = f" and {len(runs) - MOST_NAMED} more" if len(runs) > MOST_NAMED else ""

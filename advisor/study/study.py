@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from advisor.reporting.figures.figure import Drawn
+    from advisor.run.pilot_run import PilotRun
+    from advisor.study.compared_lines import Comparison
 
 MANIFEST = "manifest.json"
 POSTERIOR = "posterior.nc"
@@ -50,6 +52,9 @@ class Study:
         Of the pilots.
     path : Path or None
         Folder of the study; None where it was not saved yet.
+    finished : tuple of PilotRun
+        Runs that were made since, whose outcome the page shows beside the forecast; not kept in
+        the folder, where only the page tells of them.
 
     Examples
     --------
@@ -65,6 +70,7 @@ class Study:
     recommendation: Recommendation
     diagnoses: tuple[Diagnosis, ...] = ()
     path: Path | None = None
+    finished: tuple[PilotRun, ...] = ()
 
     @classmethod
     def load(cls, path: str | Path) -> Study:
@@ -238,6 +244,7 @@ class Study:
                 diagnoses=self.diagnoses,
                 configs=trainer_configs(self.recommendation),
                 drawn=[*drawings(self.posterior, self.recommendation), *more],
+                outcome=self._outcome_table(),
             )
         except OSError as error:
             raise unwritable("the report", error, out, "study") from error
@@ -272,9 +279,30 @@ class Study:
                     diagnoses=self.diagnoses,
                     configs=configs,
                     drawn=drawn(),
+                    outcome=self._outcome_table(),
                 ),
             ),
         ]
+
+    def _outcome_table(self) -> dict[str, Any] | None:
+        """Outcome as the page shows it."""
+        found = self.outcome()
+        return None if found is None else found.sections[0].table(found.heads)
+
+    def outcome(self) -> Comparison | None:
+        """Forecasts beside what the finished runs came to; None without any.
+
+        Returns
+        -------
+        comparison : Comparison or None
+            As from `advisor.compare` of a study and runs.
+        """
+        from advisor.study.compared_outcomes import compare_outcomes
+
+        if not self.finished:
+            return None
+        paths = str(self.path or "study"), "finished runs"
+        return compare_outcomes(paths, self.posterior, self.recommendation, self.finished)
 
     def __repr__(self) -> str:
         """Folder, target, and the first line of the answer."""

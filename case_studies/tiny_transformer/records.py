@@ -55,7 +55,7 @@ class Run:
         return f"{self.size}_lr{rate}_g{config.group_size}_{refresh}{seed}"
 
 
-def trainer_state(rows: list[Row], config: GrpoConfig) -> str:
+def trainer_state(rows: list[Row], config: GrpoConfig, logging_steps: int = 1) -> str:
     """Lay log rows out as TRL's trainer_state.json, one row per line.
 
     Parameters
@@ -64,6 +64,8 @@ def trainer_state(rows: list[Row], config: GrpoConfig) -> str:
         What `grpo.train` returned.
     config : GrpoConfig
         Only the counters that TRL itself writes are taken from it.
+    logging_steps : int
+        Optimizer steps per row: like TRL, a row then holds means, and the last count of tokens.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def trainer_state(rows: list[Row], config: GrpoConfig) -> str:
         "is_local_process_zero": True,
         "is_world_process_zero": True,
         "log_history": [],
-        "logging_steps": 1,
+        "logging_steps": logging_steps,
         "max_steps": config.steps,
         "num_input_tokens_seen": max(row.get("num_tokens", 0) for row in rows),
         "num_train_epochs": math.ceil(last["epoch"]),
@@ -95,12 +97,28 @@ def trainer_state(rows: list[Row], config: GrpoConfig) -> str:
     }
     lines = [
         json.dumps({key: _rounded(value) for key, value in row.items()}, separators=(",", ":"))
-        for row in rows
+        for row in averaged(rows, logging_steps)
     ]
     text = json.dumps(state, indent=1)
     return (
         text.replace('"log_history": []', '"log_history": [\n' + ",\n".join(lines) + "\n ]") + "\n"
     )
+
+
+def averaged(rows: list[Row], steps: int) -> list[Row]:
+    """Means of so many training rows each; evaluations and the summary as they are."""
+    found: list[Row] = []
+    pending: list[Row] = []
+    for row in rows:
+        if "reward" not in row:
+            found.append(row)
+            continue
+        pending.append(row)
+        if len(pending) == steps:
+            means = {key: sum(one[key] for one in pending) / steps for key in row}
+            found.append({**means, **{key: row[key] for key in ("step", "num_tokens", "epoch")}})
+            pending = []
+    return found
 
 
 def _rounded(value: float | int) -> float | int:

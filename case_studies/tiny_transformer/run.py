@@ -65,9 +65,24 @@ SEEDS = plan(
     steps=120,
     seeds=range(1, 5),
 )
+# For `advisor demo`: rates a factor of three apart on the small model, of which one fails and is
+# stopped early, and one pilot on the target; a group size of 8 throughout, so that it is kept.
+DEMO_PILOTS = [
+    *plan([("s", 3e-4, 8, 2, 1), ("s", 1e-3, 8, 1, 1), ("m", 3e-4, 8, 8, 1)], 40, range(1)),
+    *plan([("s", 1e-2, 8, 2, 1)], steps=20, seeds=range(1)),
+]
+# What the demo advised (two seeds), its best pilot's settings, and the recipes of TRL and verl.
+# Without seed 0, as above.
+FULL_RUNS = [
+    *plan([("m", 1.5e-4, 8, 1, 1)], steps=600, seeds=range(1, 3)),
+    *plan([("m", 3e-4, 8, 8, 1), ("m", 1e-6, 8, 1, 1), ("m", 1e-6, 5, 4, 1)], 600, range(1, 2)),
+]
+FULL_RUN_LOGGING_STEPS = 10
 
 
-def execute(run: Run, folder: Path, base: Transformer | None = None) -> None:
+def execute(
+    run: Run, folder: Path, base: Transformer | None = None, logging_steps: int = 1
+) -> None:
     """Train one run into `folder`, unless a finished run is there already."""
     path = folder / "trainer_state.json"
     if path.exists():
@@ -76,7 +91,7 @@ def execute(run: Run, folder: Path, base: Transformer | None = None) -> None:
     task, started = TASKS[run.task], time.perf_counter()
     rows = train(base or pretrain(task, run.size), task, run.config)
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(trainer_state(rows, run.config), encoding="utf-8")
+    path.write_text(trainer_state(rows, run.config, logging_steps), encoding="utf-8")
     rewards = [row["reward"] for row in rows if "reward" in row]
     means = [
         sum(part) / len(part) for part in (rewards[i : i + 10] for i in range(0, len(rewards), 10))
@@ -87,10 +102,10 @@ def execute(run: Run, folder: Path, base: Transformer | None = None) -> None:
     )
 
 
-def execute_all(runs: list[Run], folder: Path) -> None:
+def execute_all(runs: list[Run], folder: Path, logging_steps: int = 1) -> None:
     """Train all runs of a data set and write its sidecar."""
     for run in runs:
-        execute(run, folder / run.name)
+        execute(run, folder / run.name, logging_steps=logging_steps)
     (folder / "pilots.toml").write_text(sidecar(runs), encoding="utf-8")
 
 
@@ -102,6 +117,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("pretrain", help="make the base checkpoints")
     commands.add_parser("pilots", help="make pilots/")
     commands.add_parser("seeds", help="make seeds/")
+    commands.add_parser("demo", help="make demo/: short pilots, and full runs after them")
     table = commands.add_parser("table", help="make a table in case_studies/replay/tables/")
     table.add_argument("name", choices=sorted(TABLES))
     one = commands.add_parser("one", help="train one run")
@@ -136,6 +152,9 @@ def main() -> int:
     elif options.command in ("pilots", "seeds"):
         runs = PILOTS if options.command == "pilots" else SEEDS
         execute_all(runs, HERE / options.command)
+    elif options.command == "demo":
+        execute_all(DEMO_PILOTS, HERE / "demo" / "pilots")
+        execute_all(FULL_RUNS, HERE / "demo" / "full_runs", FULL_RUN_LOGGING_STEPS)
     elif options.command == "table":
         write_table(options.name)
     elif options.command == "one":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 import subprocess
@@ -21,8 +22,10 @@ from advisor.cli.app import main
 from advisor.logfiles.configs.literal import parse_command_line, parse_overrides
 from advisor.logfiles.configs.parse import parse_config
 from advisor.logfiles.log_file import on_disk
+from advisor.logs import demo_runs
 from advisor.model.posterior import SCHEMA
 from advisor.model.storage import META
+from advisor.study.comparison import compare
 from advisor.study.study import MANIFEST, Study
 from advisor.testing import (
     PLANS,
@@ -109,6 +112,29 @@ def table(run: Any, *arguments: Any) -> list[dict[str, Any]]:
     return rows
 
 
+# The demo ----------------------------------------------------------------------------------------
+
+
+def test_the_demo_ends_with_what_came_of_its_full_runs(demo, said):
+    _, full_runs = demo_runs()
+    found = compare(demo, full_runs)
+    ((lines, notes),) = ((section.lines, section.notes) for section in found.sections)
+    assert [line.name.partition(":")[0] for line in lines[:3]] == [
+        "advised",
+        "advised",
+        "best pilot's settings",
+    ]
+    assert {line.name.partition(":")[0] for line in lines[3:]} == {r.name for r in said.recipes}
+    page = html.unescape((demo / "report.html").read_text())
+    assert page.index("Forecast and outcome</h2>") > page.index("Provenance</h2>")
+    for line in lines:
+        assert line.name in page
+        assert line.shown[0] in page
+        assert line.one["steps"] == said.steps
+    assert said.pilots_cost <= 0.25 * said.cost.completions
+    assert f"{said.pilots_cost:,.0f} completions" in " ".join(notes)
+
+
 # what-if ---------------------------------------------------------------------------------------
 
 
@@ -152,11 +178,11 @@ def test_alternatives_have_the_numbers_of_the_advice(run, demo, said):
 
 
 def test_text_tells_what_json_tells(run, demo, said):
-    flags = [demo, "--learning-rate", "1e-3", "--group-size", 8, "--steps", 300]
+    flags = [demo, "--learning-rate", "3e-3", "--group-size", 8, "--steps", 300]
     (row,) = table(run, *flags)
     head, line, *below = run("what-if", *flags).strip().splitlines()
     assert f"{said.measure} [80 %]" in head
-    assert line.split()[:2] == ["0.001", "8"]
+    assert line.split()[:2] == ["0.003", "8"]
     for told in (
         f" {said.settings.refresh_interval} (",
         " 300 ",
@@ -284,13 +310,13 @@ def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
     assert message.count("\n") == 1
 
 
-@pytest.mark.parametrize("steps", [1, 0, -5, 181, 10_000])
+@pytest.mark.parametrize("steps", [1, 0, -5, 601, 10_000])
 def test_pilot_of_no_use_is_refused(run, demo, said, steps):
-    assert said.steps == 180
+    assert said.steps == 600
     message = run("next-pilot", demo, "--steps", steps, code=2)
     assert "--steps: " in message
     assert f"{steps} steps" in message
-    assert "180" in message
+    assert "600" in message
     assert message.count("\n") == 1
 
 

@@ -90,3 +90,8 @@ def test_another_result_makes_the_page_wrong(tmp_path):
     loop.write_text(json.dumps(result), encoding="utf-8")
     page = (ROOT / "docs/evidence/advice.md").read_text(encoding="utf-8")
     assert derive.wrong(page, derive.numbers(studies)) == ["loop.advisor.mean is 0.006, not 0.003"]
+
+
+def test_the_readme_shows_what_the_demo_printed():
+    printed = (ROOT / "docs" / "demo_output.txt").read_text(encoding="utf-8")
+    assert f"```text\n{printed}```" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -77,6 +77,24 @@ def test_the_answer_comes_first_and_all_parts_follow(text: str, advice: Recommen
     assert {"1.001 (population)", "none", advice.provenance.data_sha256} <= set(page.texts["dd"])
 
 
+def test_what_came_of_finished_runs_is_the_end(
+    posterior: Posterior, advice: Recommendation
+) -> None:
+    came = {
+        "title": "Forecast and outcome",
+        "columns": ["", "forecast", "outcome"],
+        "rows": [["<i>advised", "0.9 [0.8, 0.95]", "0.87, stable"]],
+        "notes": ["The pilots generated 10 completions."],
+    }
+    text = report_html(posterior, advice, outcome=came)
+    page = Page(text)
+    assert page.texts["h2"][-1] == "Forecast and outcome"
+    assert "0.87, stable" in page.texts["td"]
+    assert "<i>advised" in page.texts["th"]
+    assert ("a", {"href": "#outcome"}) in page.tags
+    assert "The pilots generated 10 completions." in page.texts["p"]
+
+
 def test_it_is_one_small_page_that_asks_nobody(text: str) -> None:
     assert len(text.encode()) < 5_000_000
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)

@@ -213,3 +213,18 @@ def test_panels_are_the_group_sizes_that_could_be_chosen(
     found = stability_map_info(posterior, advice)
     assert found.group_size.tolist() == [4, 8]
     assert found.other_groups == ()
+
+
+def test_the_legend_of_a_single_panel_lies_within_the_drawing(build: Build, advise: Build) -> None:
+    kinds = [(name, collapse) for name in ("tiny-s", "tiny-m") for collapse in (None, 7)]
+    posterior = build([Pilot(3e-4, 8, 2, model=name, collapse=at) for name, at in kinds])
+    advice = advise(posterior)
+    one_group = {**advice.choices, "group_size": (advice.settings.group_size,)}
+    found = stability_map_info(posterior, advice.model_copy(update={"choices": one_group}))
+    assert len(found.group_size) == 1
+    figure = draw_stability_map(found)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert "pilot of another model or task, collapsed" in {t.get_text() for t in legend.get_texts()}
+    box = legend.get_window_extent()
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1

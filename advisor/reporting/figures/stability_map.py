@@ -443,7 +443,8 @@ def _draw_legend(figure: Figure, info: StabilityMap) -> None:
     legend = figure.legend(
         handles=entries,
         loc="outside lower center",
-        ncols=3,
+        # One panel is narrower than three columns of these names.
+        ncols=3 if len(info.group_size) > 1 else 2,
         frameon=False,
         fontsize=style.NOTE,
         labelcolor=style.INK,

@@ -119,6 +119,7 @@ def report_html(
     diagnoses: Sequence[Diagnosis] = (),
     configs: Mapping[str, str] | None = None,
     drawn: Sequence[Drawn] | None = None,
+    outcome: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the page that :func:`report` writes.
 
@@ -132,6 +133,8 @@ def report_html(
         Trainer -> text of its configuration.
     drawn : sequence of Drawn, optional
         Figures in their order, the decision first [default: all that need no logs].
+    outcome : mapping, optional
+        What came of runs that were made since: title, columns, rows and notes.
     """
     import jinja2
     from markupsafe import Markup
@@ -163,7 +166,7 @@ def report_html(
         sliders=_sliders(explorer["choices"], recommendation),
         paste=paste,
         answer=answer.strip(),
-        contents=_contents(figures, has_configs=bool(configs)),
+        contents=_contents(figures, has_configs=bool(configs), outcome=outcome),
         recommended=_table(recommendation.table),
         details=evidence_text(recommendation),
         figures=figures,
@@ -175,6 +178,7 @@ def report_html(
             {"name": labels.get(name, name), "text": text} for name, text in (configs or {}).items()
         ],
         assumptions=recommendation.assumptions,
+        outcome=outcome,
         priors=f"{meta.priors.name}: {meta.priors.description}",
         convergence=_convergence(posterior),
         guide=GUIDE,
@@ -188,7 +192,9 @@ def report_html(
     )
 
 
-def _contents(figures: list[dict[str, str]], *, has_configs: bool) -> list[tuple[str, str]]:
+def _contents(
+    figures: list[dict[str, str]], *, has_configs: bool, outcome: Mapping[str, Any] | None
+) -> list[tuple[str, str]]:
     """Identifiers and titles of the sections: the decision's figure first."""
     first, *others = ((one["id"], one["title"]) for one in figures)
     return [
@@ -200,6 +206,7 @@ def _contents(figures: list[dict[str, str]], *, has_configs: bool) -> list[tuple
         ("next", "Next pilot"),
         *([("configs", "Configs")] if has_configs else []),
         ("guide", "How to read this page"),
+        *([("outcome", outcome["title"])] if outcome else []),
     ]
 
 
