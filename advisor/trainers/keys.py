@@ -87,7 +87,7 @@ def _is_used(key: str) -> bool:
         or any_reads(all_key_tables(), names)
         or is_like_a_reward(key)
         or is_success(key)
-        or any(unflattened(key, table) is not None for table in key_tables())
+        or any(table.reads(unflattened(key, table) or "") for table in key_tables())
     )
 
 
@@ -229,8 +229,12 @@ def _is_reward(key: str) -> bool:
 
 def has_evaluation_key(seen: Iterable[str]) -> bool:
     """Whether a key of a held-out reward is there, that a trainer or a common name declares."""
-    keys = list(seen)
-    return any(_evaluations([key], table) for key in keys for table in all_key_tables())
+    return any(map(_is_evaluation, seen))
+
+
+@cached
+def _is_evaluation(key: str) -> bool:
+    return any(_evaluations([key], table) for table in all_key_tables())
 
 
 def show_keys(keys: Iterable[str], sought: str = "reward") -> str:
