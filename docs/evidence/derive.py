@@ -45,6 +45,7 @@ def numbers(studies: Path = STUDIES) -> Named:
         public_logs,
         tiny_forecasts,
         advice,
+        economics,
         stability,
         failures,
         theory,
@@ -359,6 +360,39 @@ def _size_transfer(studies: Path) -> Named:
         out[f"{short}.collapsed"] = str(sum(row["collapsed"] for row in rows))
         mean = sum(row["regret_mean"] * row["n"] for row in rows) / total["n"]
         out[f"{short}.regret"] = _three(mean)
+    return out
+
+
+def economics(studies: Path) -> Named:
+    """Regret of pilots and full run out of one purse, and what became of advised runs."""
+    found = _read(studies / "economics/economics.json")
+    stable = _read(studies / "economics/stable.json")
+    sure, line = stable["advised"]["0.95"], stable["methods"]["line"]
+    out: Named = {
+        "econ.worlds": str(found["worlds"]),
+        "econ.constant": _three(
+            found["methods"]["best constant of other worlds, 0 pilots"]["regret_mean"]
+        ),
+        "econ.plan": _three(found["methods"]["advisor, its own plan"]["regret_mean"]),
+        "econ.sure.runs": str(sure["runs"]),
+        "econ.sure.died": str(sure["died"]),
+        "econ.sure.at_least": _percent(sure["at_least"]),
+        "econ.stable.runs": f"{stable['runs']:,}",
+        "econ.stable.model": _three(stable["methods"]["model"]["brier"]),
+        "econ.stable.line": _three(line["brier"]),
+        "econ.stable.base": _three(stable["methods"]["base rate of the others"]["brier"]),
+    }
+    methods = {
+        "advisor": "advisor",
+        "ladder": "best of the ladder",
+        "tpe": "Optuna TPE",
+        "halving": "successive halving",
+        "random": "best of random pilots",
+    }
+    for short, name in methods.items():
+        for count in (3, 5, 8):
+            own = found["methods"][f"{name}, {count} pilots"]
+            out[f"econ.{short}.{count}"] = _three(own["regret_mean"])
     return out
 
 
