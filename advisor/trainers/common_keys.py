@@ -120,8 +120,18 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     return Derived(facts, arithmetic)
 
 
+PARTS_OF_A_STEP = (
+    ("t_rollout", "t_train"),
+    ("rollout_time", "train_time"),
+    ("time_rollout", "time_train"),
+    ("time/rollout", "time/train"),
+    ("generation_time", "train_time"),
+)
+"""Seconds of the two parts of a step, where the whole is not logged."""
+
 COMMON_KEYS = KeyTable(
     name="common names",
+    observed=tuple(dict.fromkeys(name for pair in PARTS_OF_A_STEP for name in pair)),
     reward=(
         ("reward",),
         ("mean_reward", "reward_mean", "rewards/mean", "reward/mean", "rollout/reward_mean"),

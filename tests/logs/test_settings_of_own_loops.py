@@ -150,3 +150,9 @@ def test_rates_near_a_round_number_are_that_number() -> None:
     assert rounded(1.0004e-5) == 1e-5
     assert rounded(9.8e-7) == 9.8e-7
     assert rounded(1.234e-5) == 1.234e-5
+
+
+def test_a_step_takes_as_long_as_its_parts(tmp_path: Path) -> None:
+    (run,) = read_runs(write_table(tmp_path / "log.csv", t_rollout=12.5, t_train=4.0))
+    np.testing.assert_array_equal(run.series["step_time_seconds"], 16.5)
+    assert "step_time_seconds" not in run.missing

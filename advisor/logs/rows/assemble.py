@@ -31,7 +31,7 @@ from advisor.logs.settings.column_settings import column_settings
 from advisor.run.pilot_run import SERIES, Missing
 from advisor.theory.arrays import BoolArray, FloatArray
 from advisor.trainers import KeyTable, plain, spellings
-from advisor.trainers.common_keys import COMMON_KEYS
+from advisor.trainers.common_keys import COMMON_KEYS, PARTS_OF_A_STEP
 from advisor.trainers.keys import (
     Keys,
     find_keys,
@@ -153,9 +153,7 @@ class _Assembly:
             self.known,
             self.path,
             self.logged.logging_steps,
-            train.column(keys.found["learning_rate"])
-            if "learning_rate" in keys.found
-            else np.zeros(0),
+            train.column(keys.found.get("learning_rate")),
         )
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
@@ -168,6 +166,7 @@ class _Assembly:
         ]
         borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
         _add_silent_share(series, missing)
+        _add_step_time(series, missing, train)
         rate_step, rate = self._rates(placed, keys, series)
         eval_step, eval_reward = self._evaluations(keys, holds, placed)
         return RawRun(
@@ -434,6 +433,22 @@ def _add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]
         return
     series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
     missing.pop("silent_group_share", None)
+
+
+def _add_step_time(
+    series: dict[str, FloatArray], missing: dict[str, Missing], train: Table
+) -> None:
+    """A step that is not timed as a whole takes as long as its rollouts and its training."""
+    if "step_time_seconds" in series:
+        return
+    names = {name: key for key in train.filled_keys for name in spellings(plain(key))}
+    pair = next((p for p in PARTS_OF_A_STEP if all(name in names for name in p)), None)
+    if pair is None:
+        return
+    total = np.sum([train.column(names[name]) for name in pair], axis=0)
+    if np.isfinite(total).all():
+        series["step_time_seconds"] = total
+        missing.pop("step_time_seconds", None)
 
 
 def _drop_unusable(

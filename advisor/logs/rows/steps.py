@@ -69,7 +69,7 @@ def place_rows(
 ) -> Placed:
     """Place rows on the axis of steps, in the unit of the log's counter.
 
-    ``rates`` are the learning rates of the rows, empty where none is logged.
+    ``rates`` are the learning rates of the rows, NaN where none is logged.
     """
     is_refresh = unit == "refresh"
     if key is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from advisor.errors import InputError
@@ -14,6 +15,7 @@ from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.parsing import cell_number
 from advisor.logs.trackers.tracker import Counts, TrackedRuns
 from advisor.logs.trackers.wandb_chart import Chart, Point, is_chart
+from advisor.logs.trackers.wandb_runs_table import settings_by_run
 
 GROUP = "Group: "
 COUNTS = Counts("W&B's own counter of log calls", warns_of_samples=True)
@@ -33,7 +35,15 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     warnings: dict[str | None, list[str]] = {
         run: [*source.notes, *_warn(run or "", run in source.averaged)] for run in runs.runs
     }
-    yield from runs.logged(warnings=warnings, assumptions=tuple(source.assumptions), own_ids=True)
+    stated = settings_by_run(logs[0])
+    names = list(runs.runs)
+    logged_runs = runs.logged(
+        warnings=warnings, assumptions=tuple(source.assumptions), own_ids=True
+    )
+    for logged in logged_runs:
+        name = logged.label or (names[0] if len(names) == 1 else None)
+        settings = stated.get(name or "", {})
+        yield replace(logged, settings={**settings, **logged.settings}) if settings else logged
 
 
 class _Merged:

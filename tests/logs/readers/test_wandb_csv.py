@@ -14,6 +14,7 @@ from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import on_disk
 from advisor.logfiles.logged import Logged
+from advisor.logs import read_runs
 from advisor.logs.trackers.wandb_csv import READER
 from advisor.testing.reader_conformance import ReaderConformance
 
@@ -255,3 +256,22 @@ def test_a_last_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
     one, two = read(path)
     assert one.table.column("reward").tolist() == [0.5]
     assert one.warnings == two.warnings == ("the last line is cut and was left out",)
+
+
+def test_the_table_of_runs_beside_a_chart_holds_their_settings(tmp_path):
+    rows = [f'"{n}","{0.2 + 0.01 * n}","{0.4 + 0.01 * n}"' for n in range(1, 31)]
+    header = '"Step","low - train/reward","high - train/reward"'
+    (tmp_path / "wandb_export_reward.csv").write_text("\n".join([header, *rows]))
+    table = [
+        '"Name","State","Notes","User","Created","Runtime","num_generations","learning_rate","model_name_or_path","beta"',
+        '"low","finished","-","me","2025-09-01","100","8","1e-6","Qwen/Qwen2.5-3B","0.04"',
+        '"high","finished","-","me","2025-09-01","100","16","3e-6","Qwen/Qwen2.5-3B","0.0"',
+        '"other","crashed","-","me","2025-09-01","100","4","1e-4","Qwen/Qwen2.5-3B","0.0"',
+    ]
+    (tmp_path / "wandb_runs.csv").write_text("\n".join(table))
+    runs = {run.id.rpartition(":")[2]: run for run in read_runs(tmp_path)}
+    assert set(runs) == {"low", "high"}
+    settings = runs["high"].hyperparameters
+    assert (settings.group_size, settings.learning_rate) == (16, 3e-6)
+    assert runs["low"].hyperparameters.kl_coefficient == 0.04
+    assert runs["low"].model == "Qwen/Qwen2.5-3B"
