@@ -54,6 +54,8 @@ class LogFile:
         Whether the stored bytes are gzip.
     member_of : Archive or None
         The archive that holds it.
+    holes : list of int
+        NUL bytes that were passed over in each block of the lines read so far.
     """
 
     path: Path
@@ -62,7 +64,7 @@ class LogFile:
     is_gzip: bool = False
     member_of: Archive | None = None
     _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
-    _holes: list[int] = field(default_factory=list, compare=False, repr=False)
+    holes: list[int] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -127,7 +129,7 @@ class LogFile:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was passed over in the lines read so far."""
-        missing = sum(self._holes)
+        missing = sum(self.holes)
         return (f"{missing:,} NUL bytes (a hole in the file) were passed over",) if missing else ()
 
     def head_text(self) -> bytes:
@@ -200,14 +202,14 @@ class LogFile:
         encoding = "utf-16" if self.head(2).startswith(UTF16_MARKS) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
         number, rest, is_cut = 1, "", False
-        self._holes.clear()
+        self.holes.clear()
         try:
             with self.open() as stream:
                 while block := stream.read(limits.BLOCK_BYTES):
-                    if encoding != "utf-16":
+                    if b"\0" in block and encoding != "utf-16":
                         size = len(block)
                         block = without_holes(block, is_part=True)
-                        self._holes.append(size - len(block))
+                        self.holes.append(size - len(block))
                     decoded = decoder.decode(block)
                     if strict and "\0" in decoded:
                         raise _binary(self.path, None)

@@ -175,7 +175,11 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        runs = self._named(evaluations_as_rewards(runs))
+        for run in runs:
+            if "reward" not in run.series:
+                runs = evaluations_as_rewards(runs)
+                break
+        runs = self._named(runs)
         runs = mark_copies(runs) if len(runs) > 1 else runs
         return Inspection(runs, sorted(self.unread))
 
@@ -239,14 +243,17 @@ class LogSearch:
         )
         located_runs = []
         for logged in reader.read(logs, columns):
-            table, remark = restore_slashes(logged.table)
+            keys = logged.table.keys
+            table, remark = restore_slashes(logged.table, keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
-            framework = choose_framework(logged.table.keys, logged.framework)
+                keys = table.keys
+            framework = choose_framework(keys, logged.framework)
             stated = stated_settings(logged, sources, framework, candidate.path)
             known_here = {**stated.facts, **known}
-            notes = tuple(note for log in logs for note in log.notes)
-            logged = replace(logged, warnings=(*notes, *logged.warnings))
+            for log in logs:
+                if log.holes:
+                    logged = replace(logged, warnings=(*log.notes, *logged.warnings))
             located_runs += [
                 LocatedRun(candidate, reader, raw, stated)
                 for raw in assemble(logged, framework, candidate.path, columns, known_here)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -91,6 +91,23 @@ class KeyTable:
         """Whether the meaning of a key is known, used or not."""
         return self.reads(key) or self._known.fullmatch(key) is not None
 
+    def restored(self, keys: Iterable[str]) -> dict[str, str]:
+        """Keys that were written with "_" or "." for their slashes, by how they were written.
+
+        Exports to CSV, to databases and into nested JSON replace slashes: ``critic_score_mean``.
+        """
+        names = {}
+        for key in keys:
+            name = plain(key)
+            if self.understands(name):
+                continue
+            candidates = _with_slashes(name)
+            used = next((found for found in candidates if self.reads(found)), None)
+            known = used or next((found for found in candidates if self.understands(found)), None)
+            if known is not None:
+                names[key] = known
+        return names
+
     @cached_property
     def _mark(self) -> re.Pattern[str]:
         return _union(self.marks)
@@ -131,14 +148,23 @@ MOST_PLACES = 7
 """Underscores of a key at which slashes may have stood."""
 
 
-def flattened(key: str) -> Iterator[str]:
+@lru_cache(maxsize=65536)
+def _with_slashes(key: str) -> tuple[str, ...]:
     """What a plain key may have been before slashes became "." or "_", fewest slashes first."""
-    if "." in key:
-        yield key.replace(".", "/")
+    if "/" in key:
+        return ()
+    found = [key.replace(".", "/")] if "." in key else []
     places = [at for at, letter in enumerate(key) if letter == "_"][:MOST_PLACES]
     for count in range(1, len(places) + 1):
         for chosen in combinations(places, count):
-            yield "".join("/" if at in chosen else letter for at, letter in enumerate(key))
+            found.append("".join("/" if at in chosen else c for at, c in enumerate(key)))
+    return tuple(found)
+
+
+def any_reads_restored(tables: Iterable[KeyTable], key: str) -> bool:
+    """Whether some table uses a plain key whose slashes were replaced."""
+    found = _with_slashes(key)
+    return bool(found) and any_reads(tables, found)
 
 
 def any_reads(tables: Iterable[KeyTable], names: Iterable[str]) -> bool:

@@ -20,8 +20,8 @@ from advisor.trainers.common_keys import (
     RUN_KEYS,
     UNSURE_STEPS,
 )
-from advisor.trainers.key_table import KeyTable, any_reads, flattened, plain, spellings
-from advisor.trainers.likely_reward import is_like_a_reward, is_success, likely_reward
+from advisor.trainers.key_table import KeyTable, any_reads, any_reads_restored, plain, spellings
+from advisor.trainers.likely_reward import SUCCESS, is_like_a_reward, is_success, likely_reward
 from advisor.trainers.registry import all_key_tables, cached, key_tables
 
 ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
@@ -41,6 +41,8 @@ COLUMN_SETTINGS: Mapping[str, str] = {
     )
 }
 """Columns that hold a setting where they have one value -> its name among settings."""
+
+SUCCESS_IN_A_NAME = re.compile("|".join(sorted(SUCCESS)))
 
 LEAST_FLATTENED = 3
 """Keys that only one trainer writes, by which a log is known whose slashes were replaced."""
@@ -80,45 +82,33 @@ def kept_keys(columns: Columns) -> Callable[[str], bool]:
 @cached
 def _is_used(key: str) -> bool:
     names = spellings(plain(key))
-    return (
-        not ALWAYS_KEPT.isdisjoint(names)
-        or not COLUMN_SETTINGS.keys().isdisjoint(names)
-        or any(map(COMPONENT_STD.fullmatch, names))
-        or any_reads(all_key_tables(), names)
-        or is_like_a_reward(key)
-        or is_success(key)
-        or any(table.reads(unflattened(key, table) or "") for table in key_tables())
-    )
+    if not (ALWAYS_KEPT.isdisjoint(names) and COLUMN_SETTINGS.keys().isdisjoint(names)):
+        return True
+    if any(map(COMPONENT_STD.fullmatch, names)) or any_reads(all_key_tables(), names):
+        return True
+    name = names[0]
+    # Most keys are asked for nothing further.
+    if "reward" in name and is_like_a_reward(key):
+        return True
+    if SUCCESS_IN_A_NAME.search(name) and is_success(key):
+        return True
+    return "/" not in name and any_reads_restored(key_tables(), name)
 
 
-@cached
-def unflattened(key: str, table: KeyTable) -> str | None:
-    """Key of a trainer that was written with "_" or "." for its slashes; None where it is no such.
-
-    Exports to CSV, to databases and into nested JSON replace slashes: ``critic_score_mean``.
-    """
-    name = plain(key)
-    if "/" in name or table.understands(name):
-        return None
-    candidates = list(flattened(name))
-    used = next((found for found in candidates if table.reads(found)), None)
-    return used or next((found for found in candidates if table.understands(found)), None)
-
-
-def restore_slashes(table: Table) -> tuple[Table, str | None]:
+def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | None]:
     """Rows under the keys of their trainer where all of its slashes were replaced, and a remark."""
-    if any("/" in key for key in table.keys):
+    if any("/" in key for key in keys):
         return table, None
     best: dict[str, str] = {}
     most = LEAST_FLATTENED - 1
     for known in key_tables():
-        names = {key: found for key in table.keys if (found := unflattened(key, known))}
+        names = known.restored(keys)
         marks = known.score(names.values())
         if marks > most:
             best, most = names, marks
     if not best:
         return table, None
-    key = min(best, key=lambda key: (not has_reward_key([key]), table.keys.index(key)))
+    key = min(best, key=lambda key: (not has_reward_key([key]), keys.index(key)))
     return table.renamed(best), f"keys were read with their slashes ('{key}' as '{best[key]}')"
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from advisor.errors import InputError
@@ -136,9 +137,11 @@ def settings_beside(
     names: set[str] = set()
     for folder in _folders(log, top):
         taken = {source.path for source in sources}
-        there = _files(log, folder, PLACES)
+        listed = _listed(log, folder)
+        named: list[str] = []
         if folder == log.path.parent:
-            there |= _files(log, folder, _named_configs(_listed(log, folder), log.name))
+            named = _named_configs((name for name in listed if "__" not in name), log.path.name)
+        there = _files(log, folder, (*PLACES, *named), listed)
         files = [f for f in there.values() if f.path not in taken and f.path.name not in names]
         runs = shared_by(folder) if files else 0
         sources += [_shared(f, runs) if runs > 1 else _source(f, _kind(f.path.name)) for f in files]
@@ -168,9 +171,11 @@ def _listed(log: LogFile, folder: Path) -> set[str]:
         return set()
 
 
-def _files(log: LogFile, folder: Path, names: Iterable[str]) -> dict[str, LogFile]:
+def _files(
+    log: LogFile, folder: Path, names: Iterable[str], listed: set[str] | None = None
+) -> dict[str, LogFile]:
     """Which of some names are files of a folder other than the log; in the order given."""
-    listed = _listed(log, folder)
+    listed = _listed(log, folder) if listed is None else listed
     near = [name for name in names if name.partition("/")[0] in listed]
     files = {name: _file_at(log, folder / name) for name in near if folder / name != log.path}
     return {name: file for name, file in files.items() if file is not None}
@@ -233,15 +238,27 @@ def _of_its_prefix(log: LogFile) -> list[ConfigSource]:
 
 def _named_configs(names: Iterable[str], log: str) -> list[str]:
     """Names of configs that are not known ones, by their words; none where they are many."""
-    found = [
+    found, logs = _configs_among(frozenset(names))
+    others = [name for name in found if name != log and not _is_of_one(name, logs)]
+    return others if len(others) <= MOST_NAMED else []
+
+
+@lru_cache(maxsize=64)
+def _configs_among(names: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Names of configs by their words, and what the names of other files begin with."""
+    found = [name for name in sorted(names) if NAMED_CONFIG.fullmatch(name)]
+    stems = frozenset(stem for name in names.difference(found) for stem in _stems(name))
+    kept = [
         name
-        for name in sorted(names)
-        if name not in IN_A_FOLDER
-        and name != log
-        and NAMED_CONFIG.fullmatch(name)
-        and not OF_OTHER_THINGS.fullmatch(_kind(name).rpartition(".")[0])
+        for name in found
+        if name not in IN_A_FOLDER and not OF_OTHER_THINGS.fullmatch(_kind(name).rpartition(".")[0])
     ]
-    return found if len(found) <= MOST_NAMED else []
+    return tuple(kept), stems
+
+
+def _is_of_one(name: str, logs: frozenset[str]) -> bool:
+    """Whether a config begins with the name of a log, which it then describes alone."""
+    return any(name[at] in "._-" and name[:at] in logs for at in range(1, len(name)))
 
 
 def _kind(name: str) -> str:

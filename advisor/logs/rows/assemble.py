@@ -14,7 +14,6 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.logged import Logged
 from advisor.logfiles.table import Table
 from advisor.logs.rows.raw_run import RawRun
-from advisor.logs.rows.repeats import measured_evaluations, measured_rows
 from advisor.logs.rows.row_kinds import (
     RowKinds,
     Segment,
@@ -25,13 +24,21 @@ from advisor.logs.rows.row_kinds import (
     split_by_name,
     split_restarts,
 )
-from advisor.logs.rows.series import is_batch_spread, join_rows, read_rewards, read_series
+from advisor.logs.rows.series import (
+    is_batch_spread,
+    join_rows,
+    measured_evaluations,
+    measured_rows,
+    read_rewards,
+    read_series,
+)
 from advisor.logs.rows.steps import Placed, place_rows, read_counts, row_window, unit_of
-from advisor.logs.settings.column_settings import column_settings
+from advisor.logs.settings.stated_settings import column_settings
 from advisor.run.pilot_run import SERIES, Missing
 from advisor.theory.arrays import BoolArray, FloatArray
 from advisor.trainers import KeyTable, plain, spellings
 from advisor.trainers.common_keys import COMMON_KEYS, PARTS_OF_A_STEP
+from advisor.trainers.generic import keys as own_loop
 from advisor.trainers.keys import (
     Keys,
     find_keys,
@@ -143,9 +150,7 @@ class _Assembly:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        measured, repeated = measured_rows(train, _measured(keys))
-        train, joined = join_rows(train.take(measured), step_key)
-        rewards = read_rewards(train, keys.found["reward"], self.path)
+        train, rewards, remarks = self._measured_rows(train, keys, step_key)
         placed = place_rows(
             train,
             step_key,
@@ -153,7 +158,7 @@ class _Assembly:
             self.known,
             self.path,
             self.logged.logging_steps,
-            train.column(keys.found.get("learning_rate")),
+            train.column(keys.found.get("learning_rate")) if step_key is None else np.zeros(0),
         )
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
@@ -166,7 +171,8 @@ class _Assembly:
         ]
         borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
         _add_silent_share(series, missing)
-        _add_step_time(series, missing, train)
+        if self.framework in (COMMON_KEYS, own_loop.KEY_TABLE):
+            _add_step_time(series, missing, train)
         rate_step, rate = self._rates(placed, keys, series)
         eval_step, eval_reward = self._evaluations(keys, holds, placed)
         return RawRun(
@@ -190,7 +196,7 @@ class _Assembly:
                 *self.logged.assumptions,
                 *self.kinds.assumptions,
                 *placed.assumptions,
-                *(remark for remark in (repeated, joined) if remark is not None),
+                *remarks,
                 *self._assumed_reward(keys),
                 *_averaged(keys),
             ),
@@ -198,9 +204,22 @@ class _Assembly:
             **self._keys(keys, series, borrowed),
         )
 
+    def _measured_rows(
+        self, train: Table, keys: Keys, step_key: str | None
+    ) -> tuple[Table, FloatArray, tuple[str, ...]]:
+        """Rows that were measured, one per step, their rewards, and what was done to get there."""
+        reward = keys.found["reward"]
+        rewards = read_rewards(train, reward, self.path)
+        measured, repeated = measured_rows(train, rewards, _measured(keys))
+        if repeated is not None:
+            train = train.take(measured)
+        train, joined = join_rows(train, step_key)
+        remarks = tuple(remark for remark in (repeated, joined) if remark is not None)
+        return train, read_rewards(train, reward, self.path) if remarks else rewards, remarks
+
     def _assumed_reward(self, keys: Keys) -> tuple[str, ...]:
         key = keys.found["reward"]
-        if "reward" in self.columns.keys or is_declared(key):
+        if key == "reward" or "reward" in self.columns.keys or is_declared(key):
             return ()
         return (f"reward = '{key}' assumed, by the words of its name",)
 
@@ -417,7 +436,7 @@ def _averaged(keys: Keys) -> tuple[str, ...]:
 
 def _measured(keys: Keys) -> list[str]:
     """Keys of what each row measures anew."""
-    names = ("learning_rate", "step", "step_time_seconds", "tokens")
+    names = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
     found = [key for name, key in keys.found.items() if name not in names]
     return [*found, *keys.parts.values()]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.table import Column, Table
 from advisor.run.pilot_run import SERIES, Missing
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 from advisor.trainers import plain, spellings
 from advisor.trainers.common_keys import COMPONENT_STD
 
@@ -23,6 +23,15 @@ OF_A_SAMPLE = frozenset(
     }
 )
 """Keys of the rows of single samples, of which a log may hold some and not others."""
+
+LEAST_CHANGES = 4
+"""Rows that differ from the one before, from which on a rhythm is no chance."""
+
+LEAST_REPEATED = 0.5
+"""Share of rows that repeat the one before, from which on they are copies of it."""
+
+UNEVEN = 5.0
+"""Longest stretch of repeated rows over the median one; in a run that has died it is far longer."""
 
 
 def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
@@ -150,3 +159,82 @@ def is_batch_spread(table: Table, keys: Mapping[str, str], known: Mapping[str, A
     if both.sum() < 2 or not np.any(spread[both] > 0):
         return False
     return bool(np.allclose(spread[both], component[both], rtol=1e-3, atol=1e-6))
+
+
+def measured_rows(
+    table: Table, rewards: FloatArray, keys: Iterable[str]
+) -> tuple[BoolArray, str | None]:
+    """Rows in which something measured changed, and a remark where others were left out.
+
+    Parameters
+    ----------
+    table : Table
+        Train rows in order.
+    rewards : ndarray of shape (rows,)
+    keys : iterable of str
+        Keys of what else is measured; counters, clocks and settings are not among them.
+
+    Returns
+    -------
+    kept : ndarray of bool, shape (rows,)
+        All rows where too few repeat to be copies, or in no rhythm: rewards of few completions
+        repeat by chance, and all of a run that has died.
+    remark : str or None
+    """
+    everything = np.ones(rewards.size, dtype=bool)
+    # Where the reward changes most of the time nothing else need be asked.
+    if rewards.size <= 2 * LEAST_CHANGES or np.mean(np.diff(rewards) == 0) < LEAST_REPEATED / 2:
+        return everything, None
+    columns = [rewards, *map(table.column, keys)]
+    columns = [column for column in columns if np.unique(column[np.isfinite(column)]).size > 1]
+    if not columns:
+        return everything, None
+    changed = np.zeros(rewards.size, dtype=bool)
+    changed[0] = True
+    for column in columns:
+        same = (column[1:] == column[:-1]) | (np.isnan(column[1:]) & np.isnan(column[:-1]))
+        changed[1:] |= ~same
+    repeats = int((~changed).sum())
+    if changed.sum() <= LEAST_CHANGES or repeats < LEAST_REPEATED * changed.size:
+        return everything, None
+    places = np.flatnonzero(changed)
+    lengths = np.diff(np.append(places, changed.size))
+    is_regular = _gap(places) >= 2 and lengths.max() <= UNEVEN * np.median(lengths)
+    if not is_regular:
+        return everything, None
+    return changed, (
+        f"{repeats} of {changed.size} rows repeat the row before in all that is measured and were "
+        "left out (gaps filled forward)"
+    )
+
+
+def measured_evaluations(reward: FloatArray) -> BoolArray:
+    """Which values of a held-out column were measured, where all rows hold one.
+
+    Loops that evaluate now and then write 0, or the last value again, in the rows between.
+    """
+    everything = np.ones(reward.size, dtype=bool)
+    if reward.size <= 2 * LEAST_CHANGES:
+        return everything
+    rows = np.arange(reward.size)
+    filled = np.flatnonzero(reward != 0)
+    if 2 <= filled.size <= reward.size * (1 - LEAST_REPEATED):
+        # The first and the last row may be evaluated out of turn.
+        inner = filled[(filled > 0) & (filled < reward.size - 1)]
+        gap = _gap(inner if inner.size >= 2 else filled)
+        if gap >= 2:
+            start = int((inner if inner.size >= 2 else filled)[0])
+            due: BoolArray = (rows - start) % gap == 0
+            nonzero: BoolArray = reward != 0
+            return np.logical_or(due, nonzero)
+    changed = np.append(True, np.diff(reward) != 0)
+    is_held = int((~changed).sum()) >= LEAST_REPEATED * reward.size
+    places = np.flatnonzero(changed)
+    if is_held and places.size > LEAST_CHANGES and _gap(places[1:]) >= 2:
+        return changed
+    return everything
+
+
+def _gap(places: IntArray) -> int:
+    """Greatest common distance of places; 1 where there is none."""
+    return int(np.gcd.reduce(np.diff(places))) if places.size >= 2 else 1

@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from pydantic import ValidationError
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import nearest
 from advisor.logfiles.configs import ConfigSource
 from advisor.logfiles.logged import Logged
+from advisor.logfiles.table import Table
 from advisor.logs.rows.raw_run import RawRun
 from advisor.run.pilot_run import parameters_from_name
 from advisor.run.settings import PartialSettings
 from advisor.trainers import Derived, KeyTable, common_keys, key_tables
 from advisor.trainers.generic import keys as own_loop
+from advisor.trainers.keys import COLUMN_SETTINGS
 from advisor.trainers.values import literal
 
 OF_ADAM = ("adam_beta1", "beta1")
@@ -184,21 +187,49 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
     trainer_keys, is_known = _trainer_of(merged, trainer_keys)
     derived = trainer_keys.derive(merged)
     # Deep in a known trainer's settings a common name may mean another thing.
-    plain = {
+    shallow = {
         key: value
         for key, value in merged.items()
         if not is_known or "." not in key or key.rpartition(".")[0] in OWN_SECTIONS
     }
     if derived.facts.get("optimizer") == "sgd":
         # Trainers list Adam's decay whatever the optimizer is.
-        plain = {key: plain[key] for key in plain if key.rpartition(".")[2] not in OF_ADAM}
-    common = common_keys.derive(plain)
+        shallow = {k: shallow[k] for k in shallow if k.rpartition(".")[2] not in OF_ADAM}
+    common = common_keys.derive(shallow)
     return Derived(
         common.facts | derived.facts,
         common.arithmetic | derived.arithmetic,
         derived.assumptions,
         derived.warnings,
     )
+
+
+def column_settings(table: Table, framework: KeyTable) -> Derived:
+    """Settings from columns of one run that hold one value in all rows that have any.
+
+    A column with several values is a series, or tells apart what is not known to be runs.
+    """
+    settings: dict[str, Any] = {}
+    for key in table.keys:
+        name = key.strip().lower().replace(".", "/").rpartition("/")[2]
+        if name not in COLUMN_SETTINGS:
+            continue
+        numbers = table.column(key)
+        values = {*numbers[np.isfinite(numbers)].tolist(), *table.text(key).values()}
+        if len(values) == 1:
+            settings.setdefault(COLUMN_SETTINGS[name], values.pop())
+    if not settings:
+        return Derived()
+    derived = derive_settings(settings, framework)
+    facts, arithmetic = {}, {}
+    for key, value in derived.facts.items():
+        try:
+            check_settings({key: value})
+        except InputError:
+            continue
+        facts[key] = value
+        arithmetic[key] = derived.arithmetic.get(key, f"{key} {value}") + " [a column of the log]"
+    return Derived(facts, arithmetic, derived.assumptions)
 
 
 def place_row(run: Logged | RawRun) -> int | None:

@@ -152,6 +152,5 @@ READER = Reader(
     "long table (run, metric, step, value)",
     claims,
     read,
-    suffixes=SUFFIXES,
     claim=Claim.ROW,
 )

@@ -221,7 +221,7 @@ class _Blocks:
 
 
 READER = Reader(
-    "console with a block of metrics per step",
+    "console of blocks (metrics of a step below its number)",
     claims,
     read,
     claim=Claim.PAIRS,
