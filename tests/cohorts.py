@@ -24,7 +24,7 @@ from advisor.testing.simulate import (
     PRESET,
 )
 
-PRIORS = load_priors(PRESET)
+PRIORS = load_priors(PRESET).model_copy(update={"speed_law": None})
 TRUTH = Truth(Reference(3e-4, 8.0, 16.0, 1e5))
 
 SCENARIOS = {

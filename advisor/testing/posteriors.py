@@ -13,6 +13,7 @@ from advisor.model.families import SPECTRUM, Family
 from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors, load_priors
+from advisor.model.priors.loader import NormalPrior
 from advisor.testing.simulate import KNOWN_SIZES, PRESET, Plan, rising
 
 PILOTED = {"plateau_loss.level": -4.0, "hazard.level": -7.6}
@@ -57,6 +58,12 @@ def cohort_of_plans(
         collapse[name] = None if plan.collapse is None else float(plan.collapse)
     healthy = {name: None if step is None else step - 3 for name, step in collapse.items()}
     return build_cohort(runs, collapse, healthy)
+
+
+MADE_UP_SPEED = NormalPrior(
+    mean=-4.0, sd=1.5, source="Of made-up pilots, whatever a preset believes of real ones."
+)
+"""Middle and spread of the share of the headroom gained per step."""
 
 
 def made_up_posterior(
@@ -128,9 +135,15 @@ def raw_draws(
 ) -> dict[str, Any]:
     """Draws by the names and shapes that the model samples."""
     known = {} if is_prior else PILOTED | KNOWN_SIZES
+    reference = cohort.reference
+    placed = (
+        priors.at(reference.learning_rate, reference.parameters)
+        if is_prior
+        else priors.model_copy(update={"log_slope": MADE_UP_SPEED})
+    )
 
     def around(names: Sequence[str], *shape: int) -> Any:
-        given = [getattr(priors, name.replace(".", "_")) for name in names]
+        given = [getattr(placed, name.replace(".", "_")) for name in names]
         centre = {n: p.mean for n, p in zip(names, given, strict=True)} | known | moved
         mean = np.array([centre[name] for name in names])
         sizes = KNOWN_SIZES if known else {}

@@ -150,9 +150,9 @@ def test_advice_inside_the_evidence_is_neither(posterior, advice):
     bold = made_up_posterior(
         moved={"hazard.level": -20.0, "plateau_loss.level": -20.0, "log_misfit": -9.0}
     )
-    rates = (1e-4, 1e-3, 3e-3, 1e-2)
+    rates = (1e-4, 1e-3, 3e-3, 4e-3)
     inside = advise(bold, learning_rates=rates, trials=40, weigh_pilots=False)
-    assert inside.settings.learning_rate == 1e-2
+    assert inside.settings.learning_rate == 4e-3
     outside = advise(bold, model="large", parameters=2e7, learning_rates=rates, trials=40)
     assert outside.settings.learning_rate == 3e-3
 

@@ -43,7 +43,11 @@ def posed(posterior, priors=None, **draws):
         for name, values in draws.items()
     }
     meta = posterior.meta.model_copy(
-        update={"priors": posterior.meta.priors.model_copy(update=priors or WIDE)}
+        update={
+            "priors": posterior.meta.priors.model_copy(
+                update={"speed_law": None, **(priors or WIDE)}
+            )
+        }
     )
     return replace(posterior, draws={**posterior.draws, **given}, meta=meta)
 

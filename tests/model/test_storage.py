@@ -365,12 +365,14 @@ def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):
     sampler.passes_at = 1
     runs = [Plan().run(rising(), "a"), Plan(1e-3).run(rising(40), "b")]
     posterior = fit(runs, priors=PRESET, sampling=BRIEF)
-    placement = place(cohort_of(runs), load_priors(PRESET))
+    reference = cohort_of(runs).reference
+    priors = load_priors(PRESET).at(reference.learning_rate, reference.parameters)
+    placement = place(cohort_of(runs), priors)
     here = placement.start(0)
     assert sampler.densities[0](here)[0] == density_of(placement.block)(here)[0]
     starts = np.array([placement.start(chain) for chain in range(4)])
     np.testing.assert_array_equal(sampler.starts[0], starts)
-    unplaced = pack(data_of(cohort_of(runs), load_priors(PRESET)), shape_of(cohort_of(runs)))
+    unplaced = pack(data_of(cohort_of(runs), priors), shape_of(cohort_of(runs)))
     assert sampler.densities[0](here)[0] != density_of(unplaced)(here)[0]
     for name in RUN_EFFECTS:
         assert posterior.draws[name].shape == (4, 600, 2)

@@ -59,9 +59,9 @@ def study():
 
 def test_the_model_sends_trials_where_runs_learn_and_live(study):
     rates = [trial.params["learning_rate"] for trial in study.trials[STARTUP:]]
-    # The control: 57 % of the space in logs lies below 3e-4 or above the fatal rate.
-    assert sum(3e-4 <= rate <= 2e-3 for rate in rates) >= 4
-    assert study.best_value > 0.7
+    # The control: two thirds of the space in logs lie below 2e-4 or above the fatal rate.
+    assert sum(2e-4 <= rate <= 2e-3 for rate in rates) >= 4
+    assert study.best_value > 0.79  # of 0.8, and of 0.787 in the best trial that was enqueued
     assert {trial.params["seed"] for trial in study.trials} != {0}
 
 
