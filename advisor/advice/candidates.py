@@ -23,13 +23,19 @@ RATE_REACH = 3.0
 GROUP_REACH = 2.0
 """Group sizes offered reach this factor beyond those piloted."""
 
-AXES = ("learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh")
+AXES = (
+    "learning_rate",
+    "group_size",
+    "minibatches_per_refresh",
+    "epochs_per_refresh",
+    "prompts_per_step",
+)
 """Settings that the advice chooses."""
 
 REACH_TOLERANCE = 1.001
 """Three times 1e-4 is 3e-4 in decimals only."""
 
-Point = tuple[float, int, int, int]
+Point = tuple[float, int, int, int, float]
 """Choices for ``AXES``."""
 
 
@@ -49,7 +55,7 @@ class Lattice:
             raise InputError(
                 "two configurations to choose from differ in nothing that is chosen",
                 argument="choose_from",
-                advice="Give each once; prompts per step and the rest must be the same for all",
+                advice="Give each once; what is not chosen must be the same for all",
             )
 
     @cached_property
@@ -180,6 +186,7 @@ def default_lattice(
     *,
     group_sizes: Sequence[float] | None = None,
     learning_rates: Sequence[float] | None = None,
+    prompts_per_step: Sequence[float] | None = None,
     devices: int = 1,
 ) -> Lattice:
     """Lattice around what the pilots covered.
@@ -189,7 +196,7 @@ def default_lattice(
     posterior : Posterior
     fixed : Settings
         Settings that the advice keeps.
-    group_sizes, learning_rates : sequence, optional
+    group_sizes, learning_rates, prompts_per_step : sequence, optional
         Replace the default choices.
     devices : int
         Groups of a step, ``prompts_per_step x group_size`` completions, must divide among them.
@@ -199,8 +206,8 @@ def default_lattice(
     lattice : Lattice
         Learning rates from a third of the smallest piloted to three times the largest that
         survived; powers of two for the rest, up to twice the largest piloted group and the
-        largest piloted refresh factors. What the pilots did not vary stays as it was: they cannot
-        tell what another value does.
+        largest piloted refresh factors; prompts per step from the least to the most piloted. What
+        the pilots did not vary stays as it was: they cannot tell what another value does.
 
     Raises
     ------
@@ -214,6 +221,8 @@ def default_lattice(
         sizes = [run.group_size for run in runs]
         group_sizes = _told(sizes, max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH)
     prompts = fixed.prompts_per_step
+    if prompts_per_step is None:
+        prompts_per_step = _prompts([run.prompts_per_step for run in runs], prompts)
     fitting = [size for size in group_sizes if (prompts * size) % devices == 0]
     if not fitting:
         raise InputError(
@@ -229,6 +238,11 @@ def default_lattice(
             "group_size": map(int, fitting),
             "minibatches_per_refresh": _up_to([run.minibatches_per_refresh for run in runs]),
             "epochs_per_refresh": _up_to([run.epochs_per_refresh for run in runs]),
+            "prompts_per_step": [
+                one
+                for one in prompts_per_step
+                if all((one * size) % devices == 0 for size in fitting)
+            ],
         },
     )
 
@@ -268,6 +282,15 @@ def _rate_ladder(posterior: Posterior) -> tuple[float, ...]:
 
 def _up_to(piloted: Sequence[int]) -> tuple[int, ...]:
     return _told(piloted, 1, max(piloted))
+
+
+def _prompts(piloted: Sequence[float], kept: float) -> tuple[float, ...]:
+    """Powers of two in the piloted range beside the kept value; that alone where none differ."""
+    low, high = min(piloted), max(piloted)
+    if low == high:
+        return (kept,)
+    first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
+    return tuple(sorted({kept, *(2.0**power for power in range(first, last + 1))}))
 
 
 def _told(piloted: Sequence[int], low: float, high: float) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.advice.candidates import RATE_REACH, Lattice, largest_surviving_rate
 from advisor.advice.evaluate import Evaluation, Evaluator
-from advisor.advice.wording import percent
+from advisor.advice.wording import other_prompts, percent
 from advisor.model.posterior import Posterior
 
 NOTICED = 0.01
@@ -79,7 +79,8 @@ def limiting_factor(
         top = max(better, key=lambda e: e.reward)
         return (
             f"P(stable): learning rate {top.settings.learning_rate:.3g}, group size "
-            f"{top.settings.group_size}, K {top.settings.refresh_interval} would give "
+            f"{top.settings.group_size}, K {top.settings.refresh_interval}"
+            f"{other_prompts(top.settings, chosen.settings)} would give "
             f"{top.reward:.3f} at P(stable) {percent(top.stability.least)}"
         )
     last, surviving = lattice.axes["learning_rate"][-1], largest_surviving_rate(posterior)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from advisor.advice.candidates import (
+    AXES,
     RATE_REACH,
     Lattice,
     default_lattice,
@@ -54,16 +55,11 @@ ANOTHER_RUN = 3
 ITS_RESULT = 1
 """Sets the random numbers of a pilot's result apart from those of a forecast with the same seed."""
 
-_FACTORS = ("minibatches_per_refresh", "epochs_per_refresh")
-
 
 def is_first_contact(posterior: Posterior) -> bool:
     """Whether the pilots are too few or too alike for a recommendation."""
     runs = posterior.meta.runs
-    settings = {
-        tuple(getattr(run.settings, name) for name in ("learning_rate", "group_size", *_FACTORS))
-        for run in runs
-    }
+    settings = {tuple(getattr(run.settings, name) for name in AXES) for run in runs}
     return len(runs) < FEWEST_RUNS or len(settings) < FEWEST_SETTINGS
 
 
@@ -126,11 +122,14 @@ def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[E
         recommendation.budget,
         recommendation.cost_model,
     )
+    fixed = base_settings(posterior, target)
     lattice = default_lattice(
         posterior,
-        base_settings(posterior, target),
+        fixed,
         group_sizes=offered["group_size"],
         learning_rates=offered["learning_rate"],
+        # Answers of older versions kept the piloted value and did not say so.
+        prompts_per_step=offered.get("prompts_per_step", (fixed.prompts_per_step,)),
         devices=recommendation.devices,
     )
     return evaluate, lattice

@@ -43,6 +43,7 @@ class Recommendation(AnswerFields):
             {
                 "learning rate": [s.learning_rate for _, s, _, _, _ in rows],
                 "group size": [s.group_size for _, s, _, _, _ in rows],
+                "prompts per step": [s.prompts_per_step for _, s, _, _, _ in rows],
                 "mini-batches": [s.minibatches_per_refresh for _, s, _, _, _ in rows],
                 "epochs": [s.epochs_per_refresh for _, s, _, _, _ in rows],
                 "steps": [cost.steps for *_, cost in rows],

@@ -45,6 +45,7 @@ def what_if(
     group_size: npt.ArrayLike | None = None,
     minibatches_per_refresh: npt.ArrayLike | None = None,
     epochs_per_refresh: npt.ArrayLike | None = None,
+    prompts_per_step: npt.ArrayLike | None = None,
     steps: npt.ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Evaluate settings under the posterior.
@@ -55,7 +56,8 @@ def what_if(
     request : Request, optional
         Whose target, steps and price count, as in `advise`; `Study.what_if` repeats those of a
         saved answer, and its numbers.
-    learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh, steps : array_like
+    learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh : array_like
+    prompts_per_step, steps : array_like
         Broadcast against each other; what is not given is that of the target's first pilot, and
         three times the longest pilot for the steps.
 
@@ -84,6 +86,7 @@ def what_if(
             "group_size": group_size,
             "minibatches_per_refresh": minibatches_per_refresh,
             "epochs_per_refresh": epochs_per_refresh,
+            "prompts_per_step": prompts_per_step,
             "steps": planned if steps is None else steps,
         },
     )
@@ -119,8 +122,9 @@ def _settings(base: Settings, changes: dict[str, float]) -> Settings:
     """Settings with changes that can be."""
     found: dict[str, float] = {}
     for name, value in changes.items():
-        is_whole = name == "learning_rate" or float(value).is_integer()
-        least = 2 if name == "group_size" else 0 if name == "learning_rate" else 1
+        is_counted = name not in ("learning_rate", "prompts_per_step")
+        is_whole = not is_counted or float(value).is_integer()
+        least = 2 if name == "group_size" else int(is_counted)
         if not (least <= value <= MOST and value > 0 and is_whole):
             wanted = f"whole number from {least}" if least else "positive number"
             raise InputError(
@@ -129,7 +133,7 @@ def _settings(base: Settings, changes: dict[str, float]) -> Settings:
                 advice=f"Give a {wanted}, at most {MOST:,}",
             )
         field = "planned_steps" if name == "steps" else name
-        found[field] = value if name == "learning_rate" else int(value)
+        found[field] = int(value) if is_counted else value
     return base.model_copy(update=found)
 
 
@@ -146,6 +150,7 @@ def _row(
         "minibatches_per_refresh": settings.minibatches_per_refresh,
         "epochs_per_refresh": settings.epochs_per_refresh,
         "refresh_interval": settings.refresh_interval,
+        "prompts_per_step": settings.prompts_per_step,
         "steps": steps,
         "reward": reward.mean,
         "reward_low": reward.low,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
+from advisor.advice.candidates import AXES
 from advisor.advice.cost import Cost
 from advisor.forecast.stability import Stability
 from advisor.model.compat import TRUSTED_K
@@ -34,6 +35,13 @@ def percent(probability: float) -> str:
     if probability <= 0.005:
         return "under 1 %"
     return f"{probability:.0%}".replace("%", " %")
+
+
+def other_prompts(settings: Settings, own: Settings) -> str:
+    """Prompts per step, to be added to a list of settings where they differ from ``own``."""
+    if settings.prompts_per_step == own.prompts_per_step:
+        return ""
+    return f", {settings.prompts_per_step:g} prompts per step"
 
 
 def price(cost: Cost) -> str:
@@ -196,13 +204,14 @@ def _aim(advice: AnswerFields) -> str:
     return f"end with the highest reward{risk}"
 
 
-def _row(other: Alternative, *, timed: bool = False) -> str:
+def _row(other: Alternative, advised: Settings, *, timed: bool = False) -> str:
     settings = other.settings
     by = other.steps_to_95
     time = "" if by is None or not timed else f", 95 % of the advised gain by step {by:.0f}"
     return (
         f"  {other.name}: learning rate {settings.learning_rate:.3g}, group size "
-        f"{settings.group_size}, K {settings.refresh_interval}: {other.reward:.3f}, P(stable) "
+        f"{settings.group_size}, K {settings.refresh_interval}{other_prompts(settings, advised)}: "
+        f"{other.reward:.3f}, P(stable) "
         f"{percent(other.stability.probability)}, {price(other.cost)}{time}"
     )
 
@@ -211,22 +220,21 @@ def _others(advice: AnswerFields) -> list[str]:
     lines = []
     others = (*advice.alternatives, *advice.equal_completions)
     if others:
-        lines += ["Instead:", *(_row(other, timed=True) for other in others)]
+        lines += ["Instead:", *(_row(other, advice.settings, timed=True) for other in others)]
     piloted = advice.best_piloted
     more = advice.reward.mean - piloted.reward
     if _choice(piloted.settings) == _choice(advice.settings):
         lines.append("The best pilot has these very settings.")
     else:
         lines.append(f"The advice is expected to end {more:+.3f} from the best pilot's settings:")
-        lines.append(_row(piloted))
-    lines += ["Common recipes under the same posterior:", *(_row(r) for r in advice.recipes)]
+        lines.append(_row(piloted, advice.settings))
+    lines.append("Common recipes under the same posterior:")
+    lines += [_row(recipe, advice.settings) for recipe in advice.recipes]
     return lines
 
 
 def _choice(settings: Settings) -> dict[str, object]:
-    return settings.model_dump(
-        include={"learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh"}
-    )
+    return settings.model_dump(include=set(AXES))
 
 
 def _evidence(advice: AnswerFields) -> list[str]:

@@ -123,6 +123,7 @@ RefreshInterval = Annotated[
 ]
 Minibatches = Annotated[list[int] | None, Option(help="Mini-batches per refresh. Repeat.")]
 Epochs = Annotated[list[int] | None, Option(help="Epochs per refresh. Repeat.")]
+Prompts = Annotated[list[float] | None, Option(help="Prompts per optimizer step. Repeat.")]
 StepsAsAdvised = Annotated[int | None, Option(help=r"Optimizer steps \[default: as advised].")]
 PilotSteps = Annotated[
     int | None,

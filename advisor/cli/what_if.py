@@ -19,6 +19,7 @@ def what_if(
     refresh_interval: flags.RefreshInterval = None,
     minibatches: flags.Minibatches = None,
     epochs: flags.Epochs = None,
+    prompts_per_step: flags.Prompts = None,
     steps: flags.StepsAsAdvised = None,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
@@ -49,14 +50,16 @@ def what_if(
             group_size or [own.group_size],
             refresh_interval or minibatches or [own.minibatches_per_refresh],
             [1] if refresh_interval else epochs or [own.epochs_per_refresh],
+            prompts_per_step or [own.prompts_per_step],
         )
     )
-    rates, groups, cuts, passes = zip(*combinations, strict=True)
+    rates, groups, cuts, passes, prompts = zip(*combinations, strict=True)
     table = loaded.what_if(
         learning_rate=rates,
         group_size=groups,
         minibatches_per_refresh=cuts,
         epochs_per_refresh=passes,
+        prompts_per_step=prompts,
         steps=steps,
     )
     if as_json:
@@ -76,6 +79,7 @@ def _table(table: pd.DataFrame, measure: str) -> str:
             "G": row["group_size"],
             "K (mini-batches x epochs)": f"{row['refresh_interval']} "
             f"({row['minibatches_per_refresh']} x {row['epochs_per_refresh']})",
+            "prompts": f"{row['prompts_per_step']:g}",
             "steps": row["steps"],
             f"{measure} [80 %]": f"{row['reward']:.3f} [{row['reward_low']:.3f}, "
             f"{row['reward_high']:.3f}]",

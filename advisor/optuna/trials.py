@@ -9,6 +9,7 @@ import numpy as np
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from advisor.advice.candidates import AXES
 from advisor.errors import InputError
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.run.settings import PartialSettings, checked_settings
@@ -58,8 +59,7 @@ def pilots_of_study(study: Study, run: Mapping[str, Any]) -> list[PilotRun]:
             f"no parameter of study '{study.study_name}' is a setting of a run: "
             + ", ".join(sorted({name for trial in told for name in trial.params})),
             argument="study",
-            advice="Call them learning_rate, group_size, minibatches_per_refresh or "
-            "epochs_per_refresh",
+            advice=f"Call them {', '.join(AXES[:-1])} or {AXES[-1]}",
         )
     return [pilot_of_trial(trial, run) for trial in told]
 
@@ -100,5 +100,4 @@ def check_run(run: Mapping[str, Any]) -> None:
 
 def settings_in(names: Sequence[str]) -> list[str]:
     """Names of parameters that are settings which advice chooses."""
-    chosen = ("learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh")
-    return [name for name in names if SETTING_OF.get(name) in chosen]
+    return [name for name in names if SETTING_OF.get(name) in AXES]

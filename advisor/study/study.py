@@ -156,13 +156,15 @@ class Study:
         group_size: npt.ArrayLike | None = None,
         minibatches_per_refresh: npt.ArrayLike | None = None,
         epochs_per_refresh: npt.ArrayLike | None = None,
+        prompts_per_step: npt.ArrayLike | None = None,
         steps: npt.ArrayLike | None = None,
     ) -> pd.DataFrame:
         """Evaluate other settings under the answer's target, price and seed noise.
 
         Parameters
         ----------
-        learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh, steps : array_like
+        learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh : array_like
+        prompts_per_step, steps : array_like
             Broadcast against each other; what is not given is as advised, so that
             ``study.what_if()`` repeats the answer's numbers.
 
@@ -185,6 +187,7 @@ class Study:
                 "group_size": group_size,
                 "minibatches_per_refresh": minibatches_per_refresh,
                 "epochs_per_refresh": epochs_per_refresh,
+                "prompts_per_step": prompts_per_step,
                 "steps": self.recommendation.steps if steps is None else steps,
             },
         )

@@ -53,7 +53,8 @@ def test_every_configuration_is_found_by_its_choices(posterior):
     _, lattice = decision(posterior)
     for settings in lattice:
         assert lattice.at(tuple(getattr(settings, name) for name in AXES)) == settings
-    assert lattice.at((0.5, 8, 1, 1)) is None
+    assert lattice.at((0.5, 8, 1, 1, 16.0)) is None
+    assert lattice.at((1e-3, 8, 1, 1, 32.0)) is None
     scattered = Lattice(tuple(lattice)[::7])
     offered = set(scattered)
     for settings in lattice:
@@ -213,7 +214,7 @@ def test_named_configurations_are_the_only_ones(posterior):
 def test_configurations_named_twice_are_refused(posterior):
     once = PLANS[0].completed
     # What tells them apart is nothing that the advice chooses.
-    for twin in (once, changed(once, prompts_per_step=64.0)):
+    for twin in (once, changed(once, kl_coefficient=0.04)):
         with pytest.raises(InputError, match="differ in nothing that is chosen") as caught:
             advise(posterior, choose_from=[once, PLANS[1].completed, twin])
         assert caught.value.argument == "choose_from"

@@ -126,6 +126,22 @@ def test_page_and_package_agree(posterior: Posterior, advice: Recommendation, pl
         assert_same(page, by_package(posterior, asked_of, one))
 
 
+def test_prompts_have_a_slider_where_the_answer_chose_among_them(
+    posterior: Posterior, advice: Recommendation
+) -> None:
+    own = advice.settings.prompts_per_step
+    for offered in ({}, {"prompts_per_step": (own,)}):
+        kept = advice.model_copy(update={"choices": {**advice.choices, **offered}})
+        assert "prompts_per_step" not in explorer_data(posterior, kept)["choices"]
+    offered = {"prompts_per_step": (own / 4, 4 * own)}
+    told = advice.model_copy(update={"choices": {**advice.choices, **offered}})
+    model = explorer_data(posterior, told)
+    assert model["choices"]["prompts_per_step"] == [own / 4, own, 4 * own]
+    asked = questions(model, seed=2)
+    for page, one in zip(by_page(model, asked), asked, strict=True):
+        assert_same(page, by_package(posterior, told, one))
+
+
 def test_they_agree_on_oscillators_held_out_rewards_and_prices(build: Build, advise: Build) -> None:
     plain = build(PILOTS)
     shape = plain.draws["is_oscillator"].shape

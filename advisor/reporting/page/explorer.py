@@ -168,11 +168,15 @@ def _choices(recommendation: Recommendation) -> dict[str, list[float]]:
     steps = recommendation.steps
     lengths = {max(1, round(steps * 2.0**power)) for power in np.arange(-3, 3.5, 0.5)}
     size = recommendation.target.parameters
+    # Answers of older versions did not choose among prompts, nor do those whose pilots did not.
+    prompts = offered.get("prompts_per_step", ())
+    told = {"prompts_per_step": _with(prompts, settings.prompts_per_step)}
     return {
         "learning_rate": sorted(ladder | {settings.learning_rate}),
         "group_size": _with(groups, settings.group_size),
         "minibatches_per_refresh": _with(minibatches, settings.minibatches_per_refresh),
         "epochs_per_refresh": _with(EPOCHS, settings.epochs_per_refresh),
+        **(told if len(prompts) > 1 else {}),
         "lag": _with(LAGS, settings.lag),
         "planned_steps": sorted(lengths | {steps}),
         "parameters": [size * factor for factor in SIZE_FACTORS],

@@ -46,6 +46,7 @@ SLIDERS = {
     "group_size": "Group size G",
     "minibatches_per_refresh": "Mini-batches per refresh",
     "epochs_per_refresh": "Epochs per refresh",
+    "prompts_per_step": "Prompts per step",
     "lag": "Lag, optimizer steps",
     "planned_steps": "Optimizer steps",
     "parameters": "Model size, parameters",

@@ -93,7 +93,7 @@ const Forecast = (() => {
     return {
       rate: Math.log(settings.learning_rate / of.learning_rate),
       group: Math.log(settings.group_size / of.group_size),
-      prompts: Math.log(model.base.prompts_per_step / of.prompts_per_step),
+      prompts: Math.log(settings.prompts_per_step / of.prompts_per_step),
       parameters: model.logParameters + Math.log(settings.parameters / model.parameters),
       minibatches: Math.log(settings.minibatches_per_refresh),
       epochs: Math.log(settings.epochs_per_refresh),
@@ -204,7 +204,7 @@ const Forecast = (() => {
     if (b.isEvaluated) variance = c.evalNoise[i] ** 2;
     else {
       const rows = Math.max(1, roundHalfEven(model.constants.finalShare * settings.planned_steps));
-      const prompts = model.base.prompts_per_step * rows, chance = clip(expected, ends);
+      const prompts = settings.prompts_per_step * rows, chance = clip(expected, ends);
       variance = chance * (1 - chance) * c.noiseScale[i] ** 2 *
         (c.within[i] / (prompts * settings.group_size) + (1 - c.within[i]) / prompts);
     }
@@ -241,7 +241,7 @@ const Forecast = (() => {
   }
 
   function price(model, settings) {
-    const trained = model.base.prompts_per_step * settings.group_size;
+    const trained = settings.prompts_per_step * settings.group_size;
     const fresh = trained / settings.epochs_per_refresh;
     const cost = model.cost, steps = settings.planned_steps;
     const seconds = cost.fixed === null ? null :
@@ -262,18 +262,19 @@ const Forecast = (() => {
   }
 
   // One configuration; with `times` also the curve's mean and band at those steps.
-  function evaluate(model, settings, times = []) {
+  function evaluate(model, asked, times = []) {
+    const settings = { prompts_per_step: model.base.prompts_per_step, ...asked };
     const steps = settings.planned_steps;
     const base = { ...model.base, planned_steps: steps };
     const rates = factors(base, steps);
     const final = finalSteps(model, settings);
-    const asked = [...new Set([...times, ...final, steps])];
-    const polynomials = clockPolynomials(model, rates, asked);
-    const last = polynomials[asked.indexOf(steps)];
+    const stepsAsked = [...new Set([...times, ...final, steps])];
+    const polynomials = clockPolynomials(model, rates, stepsAsked);
+    const last = polynomials[stepsAsked.indexOf(steps)];
     const all = runs(model, settings);
     const exposure = rates.reduce((total, rate) => total + rate * rate, 0);
     const b = model.reference;
-    const heat = (settings.learning_rate / (model.base.prompts_per_step * settings.group_size)) /
+    const heat = (settings.learning_rate / (settings.prompts_per_step * settings.group_size)) /
       (b.learning_rate / (b.prompts_per_step * b.group_size));
     const rewards = [], ends = [];
     let joint = 0, refresh = 0, tolerance = 0, calm = 0;
@@ -281,7 +282,7 @@ const Forecast = (() => {
       const scaled = scaledReward(model, run, last, i);
       rewards.push(outcome(model, scaled, i));
       const tenth = final.map((time) =>
-        outcome(model, scaledReward(model, run, polynomials[asked.indexOf(time)], i), i));
+        outcome(model, scaledReward(model, run, polynomials[stepsAsked.indexOf(time)], i), i));
       ends.push(noisy(model, settings, tenth.reduce((a, b) => a + b, 0) / tenth.length, i));
       const contracts = run.left * model.columns.stiffnessRatio[i] < 1 ? 1 : 0;
       const survives = Math.exp(-run.hazard * exposure);
@@ -296,7 +297,7 @@ const Forecast = (() => {
     const tail = (1 - model.constants.interval) / 2;
     const end = summary(rewards), lasts = summary(ends);
     const curve = times.map((time) => {
-      const polynomial = polynomials[asked.indexOf(time)];
+      const polynomial = polynomials[stepsAsked.indexOf(time)];
       const curve = all.map((run, i) => outcome(model, scaledReward(model, run, polynomial, i), i));
       const found = summary(curve.map((value, i) => wandering(model, value, i)));
       const mean = curve.reduce((a, b) => a + b, 0) / curve.length;

@@ -48,7 +48,7 @@
     for (let k = 0; k <= 32; k++) times.push(Math.round(steps * (k / 32) ** 2));
     const found = Forecast.evaluate(model, chosen, [...new Set(times)]);
     for (const name of names) {
-      const text = name === "learning_rate" ? digits(chosen[name]) : name === "parameters" ? digits(chosen[name]) : whole(chosen[name]);
+      const text = ["learning_rate", "parameters", "prompts_per_step"].includes(name) ? digits(chosen[name]) : whole(chosen[name]);
       byId(`value-${name}`).textContent = text;
       sliders[name].setAttribute("aria-valuetext", text);
     }
