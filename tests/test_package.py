@@ -33,6 +33,8 @@ def test_the_wheel_carries_presets_demo_data_and_templates(wheel):
     pilots = [name for name in names if name.endswith("trainer_state.json")]
     assert len(pilots) == 12
     assert "advisor/_data/demo/pilots.toml" in names
+    assert "advisor/_data/replay/mod_m.jsonl" in names
+    assert "advisor/_data/replay/README.md" in names
     assert "advisor/py.typed" in names
     assert any(name.endswith(".j2") for name in names)
     assert not any(name.startswith(("tests/", "case_studies/")) for name in names)

@@ -99,6 +99,15 @@ class AdvisorSampler(BaseSampler):
         self._lock = threading.Lock()
         self._fitted: tuple[tuple[str, ...], Posterior | None] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock: Ray Tune keeps a searcher's state in a file."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state up, with a lock of one's own."""
+        vars(self).update(state)
+        self._lock = threading.Lock()
+
     def reseed_rng(self) -> None:
         """Take another seed: of two processes, none may repeat the other."""
         self._rng = np.random.default_rng()

@@ -1,0 +1,150 @@
+"""The registry-shaped packages: each loads from its folder and runs a short study, offline."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+import yaml
+
+from advisor.errors import InputError
+from advisor.model.sampling import Sampling
+from advisor.optuna import AdvisorPruner, AdvisorSampler, ReplayProblem
+from advisor.optuna.sampler import STARTUP
+from advisor.run.settings import checked_settings
+
+REGISTRY = Path(__file__).parents[2] / "optunahub" / "package"
+PACKAGES = ("samplers/grpo_advisor", "pruners/grpo_advisor", "benchmarks/grpo_replay")
+QUICK = Sampling(chains=2, draws=300, tune=400)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def loaded(package):
+    """Module of a package: by OptunaHub where it is installed, else the file itself."""
+    found = importlib.util.find_spec("optunahub")
+    # A folder of that name on the path, as in the checkout, is no installed library.
+    if found is not None and found.origin is not None:
+        import optunahub
+
+        return optunahub.load_local_module(package, registry_root=str(REGISTRY))
+    at = REGISTRY / package / "__init__.py"
+    spec = importlib.util.spec_from_file_location(package.replace("/", "_"), at)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return loaded("benchmarks/grpo_replay").Problem("mod_m")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_have_what_the_registry_asks_for(package):
+    folder = REGISTRY / package
+    assert {path.name for path in folder.iterdir() if path.name != "__pycache__"} == {
+        "__init__.py",
+        "README.md",
+        "LICENSE",
+        "example.py",
+    }
+    text = (folder / "README.md").read_text()
+    _, header, body = text.split("---\n", 2)
+    told = yaml.safe_load(header)
+    assert list(told) == ["author", "title", "description", "tags", "optuna_versions", "license"]
+    assert package.split("/")[0].removesuffix("s") in told["tags"]
+    assert all(isinstance(version, str) for version in told["optuna_versions"])
+    for part in ("## Abstract", "## APIs", "## Installation", "## Example"):
+        assert part in body
+    for name in loaded(package).__all__:
+        assert name in body
+        assert name in (folder / "example.py").read_text()
+    compile((folder / "example.py").read_text(), "example.py", "exec")
+
+
+def test_packages_are_the_classes_of_the_wheel(problem):
+    assert loaded("samplers/grpo_advisor").AdvisorSampler is AdvisorSampler
+    assert loaded("pruners/grpo_advisor").AdvisorPruner is AdvisorPruner
+    assert isinstance(problem, ReplayProblem)
+
+
+def test_replay_reports_a_run_and_its_end(problem):
+    study = optuna.create_study(direction=problem.directions[0])
+    study.enqueue_trial({"learning_rate": 1e-3, "group_size": 8, "minibatches_per_refresh": 2})
+    study.optimize(problem, n_trials=3)
+    space = problem.search_space
+    for trial in study.trials:
+        assert trial.distributions == space
+        row = problem.replayed(trial.params)
+        assert list(trial.intermediate_values.values()) == row["reward"]
+        assert list(trial.intermediate_values) == [*range(1, 201)]
+        assert trial.value == problem.evaluate(trial.params) == np.mean(row["reward"][-20:])
+    assert study.best_value <= problem.best_value
+    checked_settings(
+        {k: v for k, v in problem.run.items() if k not in ("parameters", "model", "task")},
+        argument="run",
+    )
+
+
+@pytest.mark.parametrize("table", ReplayProblem.tables)
+def test_every_run_of_a_table_is_replayed_by_its_own_settings(table):
+    problem = ReplayProblem(table)
+    assert len(problem.rows) == {"mod_m": 40, "sort_m": 20, "sort_s": 20}[table]
+    for row in problem.rows:
+        own = {
+            "learning_rate": row["lr"],
+            "group_size": row["G"],
+            "minibatches_per_refresh": row["K"],
+        }
+        assert problem.replayed(own) is row
+        assert problem.rewards(own) == row["reward"]
+        # A little off the rate of a run it is still that rate which answers, dead or alive.
+        near = problem.replayed(own | {"learning_rate": 1.05 * row["lr"]})
+        assert near["lr"] == row["lr"]
+
+
+def test_a_table_that_is_none_is_refused():
+    with pytest.raises(InputError, match=r"there is no table 'mod_xl'.*mod_m, sort_m, sort_s"):
+        ReplayProblem("mod_xl")
+
+
+def test_pruner_ends_replayed_runs_that_died(problem):
+    pruner = loaded("pruners/grpo_advisor").AdvisorPruner(
+        steps=problem.steps, parameters=problem.run["parameters"]
+    )
+    values = {id(row): np.mean(row["reward"][-20:]) for row in problem.rows}
+    ordered = sorted(problem.rows, key=lambda row: values[id(row)])
+    study = optuna.create_study(direction="maximize", pruner=pruner)
+    for row in (ordered[-1], ordered[0]):
+        study.enqueue_trial(
+            {
+                "learning_rate": row["lr"],
+                "group_size": row["G"],
+                "minibatches_per_refresh": row["K"],
+            }
+        )
+    study.optimize(problem, n_trials=2)
+    states = [trial.state.name for trial in study.trials]
+    assert states == ["COMPLETE", "PRUNED"]
+    assert study.trials[1].last_step < problem.steps
+
+
+@pytest.mark.slow
+def test_sampler_chooses_replayed_runs_by_the_model(problem):
+    sampler = loaded("samplers/grpo_advisor").AdvisorSampler(
+        problem.run, steps=problem.steps, sampling=QUICK, seed=0
+    )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(problem, n_trials=STARTUP + 2)
+    assert all(trial.state.name == "COMPLETE" for trial in study.trials)
+    assert sampler._fitted is not None
+    assert sampler._fitted[1] is not None, "no trial was chosen by the model"
