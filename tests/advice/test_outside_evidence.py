@@ -153,7 +153,7 @@ def test_advice_inside_the_evidence_is_neither(posterior, advice):
     rates = (1e-4, 1e-3, 3e-3, 4e-3)
     inside = advise(bold, learning_rates=rates, trials=40, weigh_pilots=False)
     assert inside.settings.learning_rate == 4e-3
-    outside = advise(bold, model="large", parameters=2e7, learning_rates=rates, trials=40)
+    outside = advise(bold, model="large", parameters=5e6, learning_rates=rates, trials=40)
     assert outside.settings.learning_rate == 3e-3
 
 
