@@ -53,7 +53,7 @@ def past(
     priors = priors or load_priors("small_models")
     rng = np.random.default_rng(int(hashlib.sha256(label.encode()).hexdigest()[:8], 16))
     tasks = tuple(dict.fromkeys(task for task, _ in groups))
-    placed = priors.at(REFERENCE.learning_rate, REFERENCE.parameters)
+    placed = priors.at(REFERENCE)
     of_entry = parameters()
     assert not set(said or {}) - set(of_entry)
     draws = {}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.forecast.stability import log_odds
+from advisor.forecast.stability import log_odds, on_line
 from advisor.model.equations import sigmoid
 from advisor.theory.arrays import FloatArray
 
@@ -39,8 +39,7 @@ class Line(NamedTuple):
 
     def __call__(self, said: npt.ArrayLike, log_norm: npt.ArrayLike = 0.0) -> FloatArray:
         """Recalibrated probabilities, of the shape of ``said``."""
-        heat = self.update_norm * np.asarray(log_norm)
-        return np.asarray(sigmoid(self.intercept + heat + self.slope * log_odds(said)))
+        return on_line(self.intercept, self.slope, self.update_norm, said, log_norm)
 
 
 def learn_line(

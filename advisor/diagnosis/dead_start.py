@@ -30,13 +30,14 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
     floor : float
         Lowest possible reward, in reward units.
     """
-    first, best = {}, {}
+    first, best, highest = {}, {}, {}
     for run in runs:
         reward = run.reward[np.isfinite(run.reward)] - floor
         window = window_rows(reward.size)
         if reward.size >= window:
             mean = trailing_mean(reward, window)
             first[run.id], best[run.id] = float(mean[0]), float(mean.max())
+            highest[run.id] = float(reward[:window].max())
     dead = set()
     for run in runs:
         others = [
@@ -49,8 +50,6 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
         # One sibling more may have died as early: the median of the rest is what counts.
         if run.id in best and len(others) >= LEAST_SIBLINGS:
             alive = float(np.median(others))
-            rows = run.reward[np.isfinite(run.reward)][: window_rows(run.reward.size)]
-            began = rows.max() - floor >= ALIVE_SHARE * alive
-            if alive > 0 and began and best[run.id] < ALIVE_SHARE * alive:
+            if alive > 0 and best[run.id] < ALIVE_SHARE * alive <= highest[run.id]:
                 dead.add(run.id)
     return dead

@@ -182,6 +182,18 @@ def log_update_norm(learning_rate: float, parameters: float) -> float:
     return float(np.log(learning_rate) + 0.5 * np.log(parameters))
 
 
+def on_line(
+    intercept: float,
+    slope: float,
+    update_norm: float,
+    said: npt.ArrayLike,
+    log_norm: npt.ArrayLike,
+) -> FloatArray:
+    """Probabilities on a line in log-odds and in the log norm of an update, as ``said`` shaped."""
+    heat = update_norm * np.asarray(log_norm)
+    return np.asarray(sigmoid(intercept + heat + slope * log_odds(said)))
+
+
 def recalibrated(
     probability: float, line: StabilityLine, log_norm: float, deviations: float = 0.0
 ) -> float:
@@ -204,8 +216,8 @@ def recalibrated(
     """
     if line == NO_LINE:
         return probability
-    intercept = line.intercept + line.update_norm * log_norm + deviations * line.spread
-    found = float(sigmoid(intercept + line.slope * log_odds(probability)))
+    intercept = line.intercept + deviations * line.spread
+    found = float(on_line(intercept, line.slope, line.update_norm, probability, log_norm))
     return min(found, probability) if line.only_lowers else found
 
 

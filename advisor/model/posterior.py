@@ -139,7 +139,7 @@ class Meta(BaseModel):
     @property
     def placed_priors(self) -> Priors:
         """Preset as it speaks of these pilots' reference: what the draws were updated from."""
-        return self.priors.at(self.reference.learning_rate, self.reference.parameters)
+        return self.priors.at(self.reference)
 
 
 @dataclass(frozen=True)

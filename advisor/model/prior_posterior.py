@@ -34,7 +34,7 @@ def prior_posterior(
     posterior : Posterior
         Of one chain.
     """
-    placed = priors.at(cohort.reference.learning_rate, cohort.reference.parameters)
+    placed = priors.at(cohort.reference)
     rng = np.random.default_rng(seed)
 
     def drawn(names: Sequence[str], *size: int) -> FloatArray:

@@ -66,7 +66,7 @@ def build_model(
     averaged over a spectrum of stiffnesses.
     """
     preset = family.priors(load_priors(priors) if isinstance(priors, str) else priors)
-    preset = preset.at(cohort.reference.learning_rate, cohort.reference.parameters)
+    preset = preset.at(cohort.reference)
     seen = observations(cohort)
     with pm.Model(coords=seen.coords) as model:
         data = {

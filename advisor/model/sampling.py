@@ -114,7 +114,7 @@ def sampled(
     from advisor.model.fast.density import density_of, draw_of
     from advisor.model.fast.sampler_coordinates import place
 
-    placed = preset.at(cohort.reference.learning_rate, cohort.reference.parameters)
+    placed = preset.at(cohort.reference)
     placement, shape = place(cohort, placed, family), shape_of(cohort)
     draws, statistics = _compat.sample_density(
         density_of(placement.block),

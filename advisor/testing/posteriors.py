@@ -135,9 +135,8 @@ def raw_draws(
 ) -> dict[str, Any]:
     """Draws by the names and shapes that the model samples."""
     known = {} if is_prior else PILOTED | KNOWN_SIZES
-    reference = cohort.reference
     placed = (
-        priors.at(reference.learning_rate, reference.parameters)
+        priors.at(cohort.reference)
         if is_prior
         else priors.model_copy(update={"log_slope": MADE_UP_SPEED})
     )

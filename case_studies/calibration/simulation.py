@@ -129,7 +129,7 @@ def design(plans: Sequence[Plan] = PLANS) -> Cohort:
 
 def draw_prior(cohort: Cohort, priors: Priors, family: Family, rng: np.random.Generator) -> Draws:
     """One draw of all parameters from the prior of a family."""
-    priors = priors.at(cohort.reference.learning_rate, cohort.reference.parameters)
+    priors = priors.at(cohort.reference)
     data, shapes = data_of(cohort, priors, family), shapes_of(shape_of(cohort))
     mean, sd = data["level_mean"], data["level_sd"]
     tasks = len(LEVELS[:3])

@@ -24,10 +24,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "replay"), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-import optuna  # noqa: E402
 from advise import fit_runs  # noqa: E402
 from manifest import manifest  # noqa: E402
-from methods import RECIPES, distance, nearest, score  # noqa: E402
+from methods import RECIPES, best_pilot, distance, nearest, score, searched  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
 import advisor  # noqa: E402
@@ -202,36 +201,6 @@ def _place(settings: Any) -> tuple[object, ...]:
     return tuple(getattr(settings, name) for name in names)
 
 
-def searched(purse: Purse, count: int, sampler: str, seed: int) -> tuple[int, int]:
-    """Best pilot of an Optuna sampler that pays out of the same purse, and what it spent."""
-    world = purse.world
-    settings = [run.hyperparameters for run in world.runs]
-    rates = sorted({s.learning_rate for s in settings})
-    groups = sorted({s.group_size for s in settings})
-    intervals = sorted({s.refresh_interval for s in settings})
-    make = {
-        "tpe": lambda: optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(1, count // 2)),
-        "gp": lambda: optuna.samplers.GPSampler(seed=seed, n_startup_trials=max(1, count // 2)),
-    }
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(direction="maximize", sampler=make[sampler]())
-    untried, best, steps = _all(purse), (-np.inf, 0), purse.shared(count)
-    for _ in range(count):
-        trial = study.ask()
-        index = nearest(
-            world,
-            untried,
-            rates[trial.suggest_int("rate", 0, len(rates) - 1)],
-            groups[trial.suggest_int("group", 0, len(groups) - 1)],
-            intervals[trial.suggest_int("interval", 0, len(intervals) - 1)],
-        )
-        untried.remove(index)
-        found = score(world, index, steps)
-        study.tell(trial, found)
-        best = max(best, (found, index))
-    return best[1], steps * count
-
-
 def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, int]:
     """Successive halving from twice as many runs: the better half goes on for twice as long."""
     first = min(2 * count, len(purse.world.runs))
@@ -247,12 +216,6 @@ def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, int
             alive.sort(key=lambda index: -score(purse.world, index, done[index]))
         alive = alive[: max(1, len(alive) // 2)]
     return alive[0], spent
-
-
-def best_of(purse: Purse, pilots: Pilots) -> int:
-    """Pilot with the highest reward at its end."""
-    scores = [score(purse.world, index, pilots.steps) for index in pilots.runs]
-    return pilots.runs[int(np.argmax(scores))]
 
 
 def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
@@ -291,6 +254,9 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
             }
         )
 
+    def best_of(pilots: Pilots) -> int:
+        return best_pilot(purse.world, _all(purse), list(pilots.runs), pilots.steps)
+
     def ask(method: str, pilots: Pilots) -> None:
         found = advised(purse, pilots, base, repeat)
         record(method, len(pilots.runs), found.run, pilots.cost, found.p_stable, found.said)
@@ -302,13 +268,14 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
     for count in COUNTS:
         pilots = ladder(purse, base, count, rng)
         ask("advisor", pilots)
-        record("best of the ladder", count, best_of(purse, pilots), pilots.cost)
+        record("best of the ladder", count, best_of(pilots), pilots.cost)
         pilots = at_random(purse, count, rng)
-        record("best of random pilots", count, best_of(purse, pilots), pilots.cost)
+        record("best of random pilots", count, best_of(pilots), pilots.cost)
         if count > 1:
             for sampler in ("tpe", "gp") if with_gp else ("tpe",):
-                index, spent = searched(purse, count, sampler, repeat)
-                record(f"Optuna {sampler.upper()}", count, index, spent)
+                steps = purse.shared(count)
+                index = searched(purse.world, _all(purse), count, steps, sampler, repeat)
+                record(f"Optuna {sampler.upper()}", count, index, steps * count)
             index, spent = halved(purse, count, rng)
             record("successive halving", count, index, spent)
     return records

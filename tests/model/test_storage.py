@@ -365,8 +365,7 @@ def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):
     sampler.passes_at = 1
     runs = [Plan().run(rising(), "a"), Plan(1e-3).run(rising(40), "b")]
     posterior = fit(runs, priors=PRESET, sampling=BRIEF)
-    reference = cohort_of(runs).reference
-    priors = load_priors(PRESET).at(reference.learning_rate, reference.parameters)
+    priors = load_priors(PRESET).at(cohort_of(runs).reference)
     placement = place(cohort_of(runs), priors)
     here = placement.start(0)
     assert sampler.densities[0](here)[0] == density_of(placement.block)(here)[0]

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from advisor.model.cohort import Reference
 from advisor.model.prior_posterior import prior_posterior
 from advisor.model.priors import load_priors
 from advisor.model.pymc_model import build_model
@@ -15,8 +16,12 @@ from advisor.testing.posteriors import cohort_of_plans
 SMALL = load_priors("small_models")
 
 
+def place(rate, parameters):
+    return Reference(rate, 8.0, 16.0, parameters)
+
+
 def at(rate, parameters):
-    return SMALL.at(rate, parameters).log_slope.mean
+    return SMALL.at(place(rate, parameters)).log_slope.mean
 
 
 def test_the_preset_speaks_of_its_own_reference():
@@ -29,10 +34,10 @@ def test_the_preset_speaks_of_its_own_reference():
 
 
 def test_a_preset_is_placed_once_and_one_without_a_law_stays():
-    placed = SMALL.at(1e-4, 1e6)
-    assert placed.at(1e-2, 1e4) == placed
+    placed = SMALL.at(place(1e-4, 1e6))
+    assert placed.at(place(1e-2, 1e4)) == placed
     broad = load_priors("theory")
-    assert broad.at(1e-2, 1e4) == broad
+    assert broad.at(place(1e-2, 1e4)) == broad
 
 
 def test_every_way_to_a_posterior_places_it():

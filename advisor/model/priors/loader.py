@@ -12,6 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from advisor.errors import InputError
 from advisor.model.parameters import PARAMETERS
 
+if TYPE_CHECKING:
+    from advisor.model.cohort import Reference
+
 _PACKAGED = Path(__file__).parents[2] / "_data" / "priors"
 _CHECKOUT = Path(__file__).parents[3] / "priors"
 
@@ -139,12 +142,12 @@ class _Preset(BaseModel):
     speed_law: SpeedLaw | None = None
     domain: Domain | None = None
 
-    def at(self, learning_rate: float, parameters: float) -> Self:
-        """Preset as it speaks of pilots at such a reference; what was placed before stays."""
+    def at(self, reference: Reference) -> Self:
+        """Preset as it speaks of pilots at a reference; what was placed before stays."""
         if self.speed_law is None:
             return self
         entry = self.log_slope  # type: ignore[attr-defined]
-        mean = entry.mean + self.speed_law.shift(learning_rate, parameters)
+        mean = entry.mean + self.speed_law.shift(reference.learning_rate, reference.parameters)
         return self.model_copy(
             update={"log_slope": entry.model_copy(update={"mean": mean}), "speed_law": None}
         )

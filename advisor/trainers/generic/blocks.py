@@ -13,6 +13,7 @@ from advisor.logfiles.dict_lines import ITEM, find_dicts
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Claim, Logged, Reader
 from advisor.logfiles.table import TableBuilder
+from advisor.trainers.generic.console_lines import ANSI, NUMBER
 from advisor.trainers.keys import has_evaluation_key, has_reward_key, kept_keys
 
 SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ""})
@@ -25,7 +26,6 @@ LEAST_BLOCKS = 3
 LONGEST = 20_000
 """Characters of a line that are looked at."""
 
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 MARK = re.compile(
     r"\b(?P<name>Train step|training_step|Step|step|Iteration|iteration|Rollout|rollout)"
     r"\s*[:=#]?\s*(?P<step>\d{1,9})(?:\s*/\s*(?P<planned>\d{1,9}))?(?=[\s:=*\]]|$)"
@@ -33,7 +33,6 @@ MARK = re.compile(
 """A step by its number; of several on a line the one over the whole run comes first in the list."""
 
 DICT_MARK = re.compile(r"\b(?P<name>rollout|step|eval|perf)\s+(?P<step>\d{1,9}):\s*(?=\{')")
-NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
 IS_NUMBER = re.compile(NUMBER)
 KEY = re.compile(r"[A-Za-z][\w./@%() -]{1,90}")
 LISTED = re.compile(
