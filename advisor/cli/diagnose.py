@@ -129,6 +129,7 @@ def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import render
     from advisor.reporting.figures.symptom import draw_symptom, symptom_info
+    from advisor.run.saving import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,6 +143,6 @@ def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -
                 except InputError:  # judged without a series of its own
                     continue
                 image = render(draw_symptom(info), "png", card.mode)
-                (folder / f"{prefix}{card.mode}.png").write_bytes(image)
+                write_whole(folder / f"{prefix}{card.mode}.png", image)
     except OSError as error:
         raise unwritable("figures", error, folder, "--figures") from error

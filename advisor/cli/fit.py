@@ -32,7 +32,9 @@ def fit(
     from advisor.forecast.fit import fit as fit_runs
     from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
+    from advisor.run.saving import check_output, write_or_keep
 
+    check_output(out, "the posterior", "--out")
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         posterior = fit_runs(
@@ -42,7 +44,7 @@ def fit(
             sampling=Sampling(seed=seed),
             progress=progress,
         )
-        posterior.save(out)
+        write_or_keep(out, posterior.to_bytes(), "the posterior", "--out")
     if as_json:
         typer.echo(posterior.to_json())
         return

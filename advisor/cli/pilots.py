@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -49,10 +48,10 @@ def pilots(
     [bold]Example[/]: advisor pilots pilots --logs runs --follow --out study
     """
     from advisor.advice.pilot_plan import PilotPlan
-    from advisor.study.study import check_folder
+    from advisor.study.study import check_place
 
     if out is not None:
-        check_folder(out)
+        check_place(out)
     desk = Desk(
         folder=plan,
         plan=PilotPlan.load(plan),
@@ -180,6 +179,7 @@ class Desk:
         from advisor.advice.pilot_plan import PLAN
         from advisor.cli.terminal import write_new
         from advisor.errors import unwritable
+        from advisor.run.saving import write_whole
         from advisor.trainers.export import export_config
         from advisor.trainers.registry import exports
 
@@ -199,10 +199,8 @@ class Desk:
             lines = [f"\nScript of {pilot.name}: {file}"]
         self.plan = plan.with_pilot(pilot)
         target = self.folder / PLAN
-        draft = target.with_suffix(".new")
         try:
-            draft.write_text(self.plan.model_dump_json(indent=2) + "\n", encoding="utf-8")
-            os.replace(draft, target)
+            write_whole(target, self.plan.model_dump_json(indent=2) + "\n")
         except OSError as error:
             raise unwritable("the plan", error, target, "plan") from error
         return lines

@@ -140,6 +140,7 @@ def _draw(predictive: Any, path: Path) -> None:
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import FORMATS, render
     from advisor.reporting.figures.prior_predictive import draw_priors
+    from advisor.run.saving import write_whole
 
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
@@ -150,7 +151,6 @@ def _draw(predictive: Any, path: Path) -> None:
             advice=f"Choose among {', '.join(FORMATS)}",
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(render(draw_priors(predictive), kind, "priors"))
+        write_whole(path, render(draw_priors(predictive), kind, "priors"))
     except OSError as error:
         raise unwritable("the figure", error, path, "--figure") from error

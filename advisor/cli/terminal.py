@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from advisor.errors import InputError, unwritable
 from advisor.run.progress import ProgressLines
+from advisor.run.saving import write_new as whole
 
 if TYPE_CHECKING:
     from advisor.study.study import Study
@@ -65,10 +68,9 @@ def refuse_existing(file: Path) -> None:
 def write_new(file: Path, data: bytes, *, with_folder: bool = False) -> None:
     """Write a file that does not exist yet, where asked with its folder."""
     try:
-        if with_folder:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("xb") as target:
-            target.write(data)
+        if not with_folder and not file.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        whole(file, data)
     except FileExistsError:
         refuse_existing(file)
         raise
