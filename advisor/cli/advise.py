@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -134,8 +135,8 @@ def run_advise(
         if not quiet:
             print_runs(runs, progress.console)
             print_failed_pilots(judged, progress.console)
-        posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
         with noted(quiet=quiet):
+            posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
             advice = recommend(
                 posterior, request, search=search, seed=sampling.seed, progress=progress
             )
@@ -148,7 +149,7 @@ def run_advise(
         except Exception as error:
             lost = error  # the answer itself must not go with its folder
     if as_json:
-        typer.echo(advice.to_json())
+        echo(advice.to_json())
     else:
         print_answer(study, details=details)
     if lost is not None:
@@ -229,16 +230,16 @@ def print_failed_pilots(judged: Sequence[Diagnosis], console: Console) -> None:
 
 def print_answer(study: Study, *, details: bool) -> None:
     """Print the answer, what was assumed, and where everything lies."""
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.panel import Panel
     from rich.text import Text
 
     from advisor.advice.recommendation import TITLES
     from advisor.cli.compare import show
-    from advisor.cli.terminal import output
+    from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings.text import describe
 
-    console, advice = Console(highlight=False), study.recommendation
+    console, advice = HarmlessConsole(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")
     title = TITLES[advice.kind]
     body = Group(Text(first, style="bold"), Text(rest))

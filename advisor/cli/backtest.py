@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 CANNOT_TELL = 3
@@ -86,7 +87,7 @@ def backtest(
         kind = figure.suffix.removeprefix(".").lower()
         write_or_keep(figure, render(draw_backtest(found), kind), "the figure", "--figure")
     if as_json:
-        typer.echo(found.to_json())
+        echo(found.to_json())
     else:
         show(found, output())
     if not found.predictions:

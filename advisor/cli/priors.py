@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from advisor.model.priors import Priors
@@ -45,7 +46,7 @@ def show(
                 advice="Name one: advisor priors show lora --figure lora.svg",
             )
         if as_json:
-            typer.echo(json.dumps(_listed(), indent=2))
+            echo(json.dumps(_listed(), indent=2))
         else:
             show_presets(output())
         return
@@ -54,7 +55,7 @@ def show(
     if figure is not None:
         _draw(predictive, figure)
     if as_json:
-        typer.echo(json.dumps(_as_dict(priors, predictive), indent=2))
+        echo(json.dumps(_as_dict(priors, predictive), indent=2))
         return
     console = output()
     show_preset(priors, console)
@@ -95,7 +96,7 @@ def learn(
     learned = learn_priors(known, base=start, name=out.stem if name is None else name)
     write_preset(out, learned)
     if as_json:
-        typer.echo(learned.model_dump_json(indent=2))
+        echo(learned.model_dump_json(indent=2))
         return
     console = output()
     show_learned(learned, start, console)

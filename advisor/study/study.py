@@ -24,6 +24,7 @@ from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.run.progress import Progress, progress_of
 from advisor.run.saving import DRAFT, check_output, owned, replacing, second_places, standing
+from advisor.run.shown import harmless
 from advisor.trainers.registry import exports
 
 if TYPE_CHECKING:
@@ -483,7 +484,9 @@ def _diagnoses(file: Path, held: bytes | None) -> tuple[Diagnosis, ...]:
 
 def _write_answer(recommendation: Recommendation, folder: Path) -> None:
     (folder / ANSWER).write_text(recommendation.to_json(), encoding="utf-8")
-    (folder / "recommendation.txt").write_text(recommendation.text + "\n", encoding="utf-8")
+    (folder / "recommendation.txt").write_text(
+        harmless(recommendation.text) + "\n", encoding="utf-8"
+    )
 
 
 def _write_configs(configs: Mapping[str, str], folder: Path) -> None:
