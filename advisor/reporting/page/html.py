@@ -26,6 +26,7 @@ from advisor.model.posterior import Posterior
 from advisor.reporting.gallery import drawings
 from advisor.reporting.names import scientific
 from advisor.reporting.page.explorer import explorer_data
+from advisor.run.saving import write_whole
 from advisor.trainers.registry import exports
 
 if TYPE_CHECKING:
@@ -107,8 +108,7 @@ def report(
     forbids itself everything but inline style, images and its own script, identified by its hash.
     """
     out = Path(path)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(report_html(posterior, recommendation, **parts), encoding="utf-8")
+    write_whole(out, report_html(posterior, recommendation, **parts))
     return out
 
 
