@@ -124,8 +124,11 @@ def stays_behind(run: PilotRun, score: Beside) -> bool:
     if reward.size < 2 * LEAST_ROWS:
         return False
     first, last = _ends(reward)
-    if difference(last, first) < SURE:
+    # A reward that rises within some rows has no first level of many: the first few tell.
+    begun = level(reward[:LEAST_ROWS])
+    if max(difference(last, first), difference(last, begun)) < SURE:
         return False
+    first = min(first, begun, key=lambda one: one.mean)
     room = _room(reward, first.mean, run.reward_ceiling)
     share = (last.mean - first.mean) / room if room > 0 else 0.0
     if share < NOTABLE:

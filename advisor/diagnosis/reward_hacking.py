@@ -200,7 +200,7 @@ def _unclear(run: PilotRun, behind: list[Beside], ignored: tuple[str, ...]) -> F
             "meant, the reward is being hacked.",
             _span(run),
         )
-    if ignored:
+    if ignored and run.step.size:
         return Finding(
             "INFO", f"Not judged, for lack of values: {', '.join(ignored[:3])}.", _span(run)
         )

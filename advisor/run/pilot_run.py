@@ -28,6 +28,7 @@ SERIES = (
     "step_time_seconds",
     "policy_kl",
     "mismatch_kl",
+    "mismatch_difference",
     "importance_ess",
     "distinct_answers",
     "all_right_share",
