@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.forecast.stability import log_odds, on_line
+from advisor.forecast.stability import log_odds, on_line, shrinkage
 from advisor.model.equations import sigmoid
 from advisor.theory.arrays import FloatArray
 
@@ -38,8 +38,9 @@ class Line(NamedTuple):
     spread: float
 
     def __call__(self, said: npt.ArrayLike, log_norm: npt.ArrayLike = 0.0) -> FloatArray:
-        """Recalibrated probabilities, of the shape of ``said``."""
-        return on_line(self.intercept, self.slope, self.update_norm, said, log_norm)
+        """Probabilities expected of an unseen group, of the shape of ``said``."""
+        terms = (self.intercept, self.slope, self.update_norm)
+        return on_line(*(shrinkage(self.spread) * term for term in terms), said, log_norm)
 
 
 def learn_line(

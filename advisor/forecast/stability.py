@@ -43,10 +43,10 @@ class Stability(BaseModel):
     Attributes
     ----------
     probability : float
-        Joint over draws of all three parts, recalibrated by the preset's line
-        (:func:`recalibrated`).
+        Joint over draws of all three parts, recalibrated by the preset's line and averaged over
+        tables or repositories like those of the line (:func:`recalibrated`).
     low, high : float
-        Where it lies in 80 % of tables or repositories like those of the line.
+        Where it lies in 80 % of them.
     by_model : float
         Joint over draws, as the model says it.
     refresh : float
@@ -194,8 +194,25 @@ def on_line(
     return np.asarray(sigmoid(intercept + heat + slope * log_odds(said)))
 
 
+def shrinkage(spread: float) -> float:
+    """Factor on log-odds that turns those of the middle table into those expected of any.
+
+    Tables that lie above and below the line, taken together, live with a chance nearer to a half
+    than the line says: by 1 / sqrt(1 + pi spread^2 / 8), MacKay's approximation of the logistic
+    function's mean over a normal variable (Neural Computation 4, 1992, 720).
+    """
+    return float(1 / np.sqrt(1 + np.pi / 8 * spread**2))
+
+
+def averaged(line: StabilityLine) -> StabilityLine:
+    """Line of the probability that is expected of a table nobody has seen."""
+    terms = ("intercept", "slope", "update_norm")
+    scaled = {name: getattr(line, name) * shrinkage(line.spread) for name in terms}
+    return line.model_copy(update=scaled | {"spread": 0.0})
+
+
 def recalibrated(
-    probability: float, line: StabilityLine, log_norm: float, deviations: float = 0.0
+    probability: float, line: StabilityLine, log_norm: float, deviations: float | None = None
 ) -> float:
     """P(stable) as it was in truth where the model said so much.
 
@@ -207,8 +224,9 @@ def recalibrated(
         Of the preset that was fitted under.
     log_norm : float
         :func:`log_update_norm` of the run.
-    deviations : float
-        Standard deviations of the intercept between tables, to be added.
+    deviations : float, optional
+        For a table that lies so many standard deviations between tables off the line [default:
+        the mean over tables].
 
     Returns
     -------
@@ -216,8 +234,9 @@ def recalibrated(
     """
     if line == NO_LINE:
         return probability
-    intercept = line.intercept + deviations * line.spread
-    found = float(on_line(intercept, line.slope, line.update_norm, probability, log_norm))
+    of = averaged(line) if deviations is None else line
+    intercept = of.intercept + (deviations or 0.0) * of.spread
+    found = float(on_line(intercept, of.slope, of.update_norm, probability, log_norm))
     return min(found, probability) if line.only_lowers else found
 
 
@@ -244,10 +263,12 @@ def stability_and_draws(
     joint = contracts * survives * calm
     said, line = float(joint.mean()), line_for(forecaster.posterior.meta.priors, settings)
     norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
+    expected = recalibrated(said, line, norm)
     found = Stability(
-        probability=recalibrated(said, line, norm),
-        low=recalibrated(said, line, norm, -DEVIATIONS),
-        high=recalibrated(said, line, norm, DEVIATIONS),
+        probability=expected,
+        # Of a line far from a half both ends lie beyond the mean: tails weigh in it.
+        low=min(expected, recalibrated(said, line, norm, -DEVIATIONS)),
+        high=max(expected, recalibrated(said, line, norm, DEVIATIONS)),
         by_model=said,
         refresh=float(contracts.mean()),
         tolerance=float(survives.mean()),

@@ -32,7 +32,6 @@ from tables import World, read_worlds  # noqa: E402
 import advisor  # noqa: E402
 from advisor.advice.pilot_choice import FEWEST_RUNS  # noqa: E402
 from advisor.advice.pilot_plan import plan  # noqa: E402
-from advisor.diagnosis import find_collapse  # noqa: E402
 from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.stability import stability  # noqa: E402
@@ -61,15 +60,17 @@ class Purse(NamedTuple):
         """Steps of a run of the table."""
         return self.world.steps
 
+    def reward(self, index: int, steps: int) -> float:
+        """Mean train reward of the last steps of a full run."""
+        return float(np.mean(self.world.rows[index]["reward"][:steps][-AVERAGED:]))
+
     def outcome(self, index: int, steps: int) -> tuple[float, bool]:
-        """Mean train reward of the last steps of a full run, and whether it had collapsed."""
-        reward = np.array(self.world.rows[index]["reward"][:steps])
-        fell = find_collapse(np.arange(1.0, reward.size + 1), reward, 0.0).onset_step is not None
-        return float(reward[-AVERAGED:].mean()), fell
+        """The same, and whether the run had collapsed."""
+        return self.reward(index, steps), self.world.has_collapsed(index, steps)
 
     def best(self) -> float:
         """Outcome of who knows everything and pays for no pilot."""
-        return max(self.outcome(index, self.total)[0] for index in range(len(self.world.runs)))
+        return max(self.reward(index, self.total) for index in range(len(self.world.runs)))
 
     def shared(self, count: int) -> int:
         """Steps of each of so many pilots."""
@@ -98,7 +99,7 @@ def launched(purse: Purse, others: Sequence[Purse]) -> int:
     worth = {}
     for recipe in sorted(recipes):
         ends = [
-            other.outcome(nearest(other.world, _all(other), *recipe), other.total)[0]
+            other.reward(nearest(other.world, _all(other), *recipe), other.total)
             for other in others
         ]
         worth[recipe] = float(np.mean(ends))

@@ -31,7 +31,7 @@ from advisor.diagnosis.fall import find_final_fall
 from advisor.forecast.analogues import describe, is_share
 from advisor.forecast.fit import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import LOGITS, stability_draws
+from advisor.forecast.stability import LOGITS, log_update_norm, stability_draws
 from advisor.model.priors import Priors
 from advisor.run.fingerprint import fingerprint
 from advisor.theory.arrays import BoolArray, FloatArray
@@ -118,8 +118,11 @@ def asked_of_cohort(
     return found
 
 
-def left_out(asked: Sequence[Asked]) -> dict[str, FloatArray]:
-    """P(died) of every run by what was learned from the other repositories."""
+def left_out(asked: Sequence[Asked], norm: FloatArray) -> dict[str, FloatArray]:
+    """P(died) of every run by what was learned from the other repositories.
+
+    ``norm`` is the log norm of an update of each (`stability.log_update_norm`).
+    """
     died = np.array([one.died for one in asked], dtype=float)
     of = np.array([one.repository for one in asked])
     told = np.array([one.said is not None for one in asked])
@@ -131,13 +134,19 @@ def left_out(asked: Sequence[Asked]) -> dict[str, FloatArray]:
         base = (died[others].sum() + 0.5) / (others.sum() + 1)
         found["base rate"][own] = base
         known = others & told
-        line = learn_line(stable[known], 1 - died[known], of[known])
-        lowered = np.minimum(line(stable[own]), stable[own])
+        line = learn_line(stable[known], 1 - died[known], of[known], log_norm=norm[known])
+        lowered = np.minimum(line(stable[own], norm[own]), stable[own])
         found["recalibrated"][own] = np.where(told[own], 1 - lowered, base)
         found["logistic"][own] = _logistic(features[others], died[others], features[own])
     least = 1 / (1 + np.exp(LOGITS))
     found["advisor"] = np.where(told, np.clip(1 - stable, least, 1 - least), found["base rate"])
     return found
+
+
+def norm_of(run: Run) -> float:
+    """Log norm of an update of a run; of one of unknown size, as of a model of a billion."""
+    settings = run.pilot.hyperparameters.completed()
+    return log_update_norm(settings.learning_rate, run.pilot.parameters or 1e9)
 
 
 def _logistic(seen: FloatArray, died: FloatArray, asked: FloatArray) -> FloatArray:
@@ -193,29 +202,43 @@ def classes(died: BoolArray, said: FloatArray) -> list[dict[str, float]]:
     return found
 
 
-def main() -> None:
-    """Ask, score, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--interim", type=Path, required=True)
-    parser.add_argument("--seen", type=float, default=0.25)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    runs, _ = load(given.folders)
-    priors = presets(runs, None, given.interim)
+def ask_all(runs: Sequence[Run], share: float, interim: Path) -> list[Asked]:
+    """Ask about every run under a preset learned without its repository."""
+    priors = presets(runs, None, interim)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         jobs = [
             pool.submit(
                 asked_of_cohort,
                 part,
-                given.seen,
+                share,
                 priors[part[0].repository, is_lora(part[0].pilot)],
-                given.interim,
+                interim,
             )
             for part in by_cohort(runs).values()
         ]
-        asked = [one for job in jobs for one in job.result()]
-    said = left_out(asked)
+        return [one for job in jobs for one in job.result()]
+
+
+def main() -> None:
+    """Ask, score, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--interim", type=Path, help="folder of fits, made where they are missing")
+    parser.add_argument("--asked", type=Path, help="an earlier result, scored again without a fit")
+    parser.add_argument("--seen", type=float, default=0.25)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    if (given.asked is None) == (given.interim is None):
+        parser.error("give --interim, or --asked")
+    runs, _ = load(given.folders)
+    if given.asked is None:
+        asked = ask_all(runs, given.seen, given.interim)
+    else:
+        earlier = json.loads(given.asked.read_text(encoding="utf-8"))
+        asked = [Asked(**one) for one in earlier["asked"]]
+    norms = {run.pilot.id: norm_of(run) for run in runs}
+    norm = np.array([norms[one.run] for one in asked])
+    said = left_out(asked, norm)
     died = np.array([one.died for one in asked])
     told = np.array([one.said is not None for one in asked])
     of = np.array([one.repository for one in asked])
@@ -228,7 +251,7 @@ def main() -> None:
         "died": int(died.sum()),
         "scores": scores(asked, said),
         "classes": {name: classes(died, p) for name, p in said.items()},
-        "line": learn_line(stable, ~died[told], of[told])._asdict()
+        "line": learn_line(stable, ~died[told], of[told], log_norm=norm[told])._asdict()
         | {"groups": len(set(of[told])), "runs": int(told.sum())},
         "asked": [one._asdict() for one in asked],
     }

@@ -6,16 +6,21 @@ import gzip
 import json
 import tempfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from advisor.diagnosis import find_collapse
+from advisor.diagnosis.dead_start import dead_from_the_start
+from advisor.diagnosis.fall import find_any_fall
 from advisor.forecast.forecaster import Target
 from advisor.logs import read_runs
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray
+
+FLOOR = 0.0
+"""Lowest reward of every table."""
 
 COMPLETIONS = 25_600
 """Sample budget: 50 steps of 16 prompts x 32 completions, 200 steps of 16 x 8."""
@@ -101,9 +106,21 @@ class World:
         )
 
     def collapsed(self) -> BoolArray:
-        """Whether each run is unstable at its end, shape (runs,)."""
-        found = [find_collapse(run.step, run.reward, 0.0) for run in self.runs]
-        return np.array([verdict.onset_step is not None for verdict in found])
+        """Whether each run collapsed, shape (runs,)."""
+        return np.array([self.has_collapsed(index, self.steps) for index in range(len(self.runs))])
+
+    def has_collapsed(self, index: int, steps: int) -> bool:
+        """Whether a run collapsed within so many steps, as a fit that saw it would say."""
+        run = self.runs[index]
+        seen = run.step <= steps
+        if run.id in self._born_dead:
+            return True
+        return find_any_fall(run.step[seen], run.reward[seen], FLOOR).unstable
+
+    @cached_property
+    def _born_dead(self) -> set[str]:
+        """Ids of runs that were dead when their log began."""
+        return dead_from_the_start(self.runs, FLOOR)
 
     def pilot(self, index: int, cut: int) -> PilotRun:
         """First steps of a run."""

@@ -12,6 +12,7 @@ from advisor.forecast.stability import (
     log_odds,
     log_update_norm,
     recalibrated,
+    shrinkage,
 )
 from advisor.model.equations import sigmoid as expit
 from advisor.model.priors import load_priors
@@ -109,3 +110,27 @@ def test_a_line_of_adamw_says_nothing_of_another_optimizer():
     assert line_for(small, settings) == small.stability_line
     other = settings.model_copy(update={"optimizer": "sgd"})
     assert line_for(small, other) == NO_LINE
+
+
+def test_what_is_expected_of_an_unseen_table_is_calibrated_over_tables():
+    """Averaged over tables the shares are those said; the middle table's line is too sure."""
+    rng = np.random.default_rng(11)
+    spread = 2.0
+    middle = StabilityLine(
+        intercept=0.5, slope=0.6, spread=spread, groups=9, runs=9, source="made for this test"
+    )
+    said = rng.uniform(0.02, 0.98, 40_000)
+    odds = 0.5 + 0.6 * log_odds(said) + spread * rng.standard_normal(said.size)
+    lived = rng.random(said.size) < expit(odds)
+    whole = np.full(said.size, "all")
+    expected = np.array([recalibrated(float(p), middle, 0.0) for p in said])
+    assert learn_line(expected, lived, whole).slope == pytest.approx(1.0, abs=0.05)
+    of_middle = np.array([recalibrated(float(p), middle, 0.0, 0.0) for p in said])
+    assert learn_line(of_middle, lived, whole).slope < 0.75
+
+
+def test_without_a_spread_the_mean_is_the_line_itself():
+    assert shrinkage(0.0) == 1.0
+    small = load_priors("small_models").stability_line
+    same = small.model_copy(update={"spread": 0.0})
+    assert recalibrated(0.7, same, NORM) == pytest.approx(recalibrated(0.7, same, NORM, 0.0))

@@ -15,7 +15,7 @@ from advisor.advice.wording import SUPPORT
 from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import FINAL_POINTS, FINAL_SHARE, LEAST_CHANCE, MOST_CHANCE
-from advisor.forecast.stability import LOGITS, SPREADS, line_for
+from advisor.forecast.stability import LOGITS, SPREADS, averaged, line_for
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS
 from advisor.model.parameters import LAWS
@@ -70,6 +70,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
     base, meta = recommendation.settings, posterior.meta
     columns = draw_columns(forecaster, base)
     line = line_for(meta.priors, base)
+    mean = averaged(line)
     choices = _choices(recommendation)
     return {
         "draws": len(next(iter(columns.values()))),
@@ -111,7 +112,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "line": (
             None
             if line == NO_LINE
-            else [line.intercept, line.slope, line.update_norm, line.only_lowers]
+            else [mean.intercept, mean.slope, mean.update_norm, line.only_lowers]
         ),
         "choices": choices,
         "advised": {
