@@ -131,7 +131,7 @@ def run_advise(
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **(beside or {}))
-        judged = [diagnose(run) for run in runs]
+        judged = [diagnose(run, siblings=runs) for run in runs]
         if not quiet:
             print_runs(runs, progress.console)
             print_failed_pilots(judged, progress.console)
