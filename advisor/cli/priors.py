@@ -100,12 +100,12 @@ def learn(
     with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
         found = read(sources, base, flags.stated(sidecar, settings, column), where, progress)
         if found.waiting:
-            typer.echo(f"{found.waiting} cohorts are left to other shards: no preset yet.")
+            echo(f"{found.waiting} cohorts are left to other shards: no preset yet.")
             return
         learned = found.learned(out.stem if name is None else name)
     if not quiet:
         for line in found.passed_over:
-            typer.echo(f"Note: passed over {line}.", err=True)
+            echo(f"Note: passed over {line}.", err=True)
     write_preset(out, learned)
     if as_json:
         echo(learned.model_dump_json(indent=2))
