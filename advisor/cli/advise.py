@@ -131,7 +131,7 @@ def run_advise(
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **(beside or {}))
-        judged = [diagnose(run) for run in runs]
+        judged = [diagnose(run, siblings=runs) for run in runs]
         if not quiet:
             print_runs(runs, progress.console)
             print_failed_pilots(judged, progress.console)
@@ -234,6 +234,7 @@ def print_answer(study: Study, *, details: bool) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
+    from advisor.advice.assumed import SAID, weightiest
     from advisor.advice.recommendation import TITLES
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
@@ -251,9 +252,14 @@ def print_answer(study: Study, *, details: bool) -> None:
         console.print()
         console.print(Text("What the pilots say: " + describe(study.posterior)), soft_wrap=True)
     if advice.assumptions:
-        console.print(Text("\nAssumed:"))
-        for line in advice.assumptions:
+        weighty, others = weightiest(
+            advice.assumptions, len(advice.assumptions) if details else SAID
+        )
+        console.print(Text("\nAssumed, what matters most first:" if others else "\nAssumed:"))
+        for line in weighty:
             console.print(Text(f"  {line}"), soft_wrap=True)
+        if others:
+            console.print(Text(f"  and {others} more: --details, or report.html"), soft_wrap=True)
     outcome = study.outcome()
     if outcome is not None:
         show(outcome, output(), everything=True)

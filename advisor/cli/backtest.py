@@ -28,6 +28,10 @@ def backtest(
     priors: flags.UnseenPreset = None,
     predictions: flags.Predictions = None,
     figure: flags.BacktestFigure = None,
+    jobs: flags.Jobs = None,
+    engine: flags.EngineAddress = None,
+    keep: flags.Keep = None,
+    shard: flags.ShardText = None,
     seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
@@ -37,7 +41,8 @@ def backtest(
 
     Each run is forecast from its first part, together with others of its task and model, and judged
     by the mean reward of its last tenth; curve fits to single runs stand beside it. With several
-    --seen the same cohorts are asked at each share.
+    --seen the same cohorts are asked at each share. With --keep a command that was stopped goes on
+    where it was; --engine and --shard are for clusters (docs: Scale).
 
     [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25 --figure backtest.svg
     """
@@ -60,6 +65,7 @@ def backtest(
             key="--seen",
             advice="Give --seen once, or ask again for another share",
         )
+    where = flags.on(engine, jobs, keep, shard)
     for path, what, flag in (
         (predictions, "the predictions", "--predictions"),
         (figure, "the figure", "--figure"),
@@ -76,6 +82,7 @@ def backtest(
             "least_steps": least_steps,
             "sampling": Sampling(seed=seed),
             "progress": progress,
+            "on": where,
         }
         if to_other_models:
             found = transfer(runs, seen=shares[0], **asked)
@@ -90,5 +97,5 @@ def backtest(
         echo(found.to_json())
     else:
         show(found, output())
-    if not found.predictions:
-        raise typer.Exit(NOT_CONVERGED if found.failed else CANNOT_TELL)
+    if not found.predictions and not found.waiting:
+        raise typer.Exit(NOT_CONVERGED if found.failed or found.broken else CANNOT_TELL)

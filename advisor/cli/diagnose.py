@@ -72,14 +72,18 @@ def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> 
     from advisor.diagnosis import diagnose as judge
 
     if posterior is None:
-        return [judge(run) for run in runs]
+        return [judge(run, siblings=runs) for run in runs]
     from advisor.cli.terminal import noted
     from advisor.forecast.margin import refresh_margin
     from advisor.monitoring.loading import load_posterior
 
     with noted(quiet=quiet):
         known, _ = load_posterior(posterior)
-    return [judge(run, *(refresh_margin(known, run) or ())) for run in runs]
+    draws = [refresh_margin(known, run) or (None, None) for run in runs]
+    return [
+        judge(run, margin, damping, siblings=runs)
+        for run, (margin, damping) in zip(runs, draws, strict=True)
+    ]
 
 
 def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> None:

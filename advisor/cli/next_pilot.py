@@ -22,7 +22,7 @@ def next_pilot(
     [bold]Examples[/]: advisor next-pilot study --steps 60
     / advisor next-pilot study --to trl > pilot.yaml
     """
-    from advisor.advice.wording import in_trainer_names, percent, price
+    from advisor.advice.wording import in_trainer_names, pilot_reason
     from advisor.cli.terminal import load
     from advisor.trainers.export import export_config
 
@@ -45,7 +45,6 @@ def next_pilot(
         )
         return
     echo(
-        f"{in_trainer_names(pilot.settings)}\n\n{pilot.steps} steps, {price(pilot.cost)}. "
-        f"Why: {pilot.reason} It stays stable with probability "
-        f"{percent(pilot.stability.probability)}."
+        f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
+        f"Why: {pilot_reason(pilot)}"
     )

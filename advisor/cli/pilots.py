@@ -165,7 +165,7 @@ class Desk:
         from advisor.study.study import Study
         from advisor.trainers.registry import exports
 
-        judged = tuple(diagnose(run) for run in self.runs)
+        judged = tuple(diagnose(run, siblings=self.runs) for run in self.runs)
         with Reporter(quiet=self.quiet) as progress:
             study = Study(posterior, advice, judged).save(out, progress=progress)
         lines = [f"\nStudy in {out}/"]

@@ -83,7 +83,8 @@ class RunSummary(BaseModel):
     """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer.
 
     ``seconds_per_step`` is the median wall-clock time of an optimizer step, ``completion_tokens``
-    the mean length of a completion; None where the log tells neither.
+    the mean length of a completion; None where the log tells neither. ``framework`` is the trainer
+    whose keys the log holds, empty where that is not known.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -101,6 +102,7 @@ class RunSummary(BaseModel):
     fingerprint: str
     seconds_per_step: float | None
     completion_tokens: float | None
+    framework: str = ""
 
 
 class Provenance(BaseModel):
@@ -568,6 +570,7 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 fingerprint=fingerprint(run),
                 seconds_per_step=seconds_per_step(run),
                 completion_tokens=_mean(run.series.get("completion_length")),
+                framework=run.framework,
             )
         )
     return out
