@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 CANNOT_TELL = 3
@@ -53,6 +54,9 @@ def backtest(
     from advisor.errors import InputError
     from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
+    from advisor.reporting.figures.figure import render
+    from advisor.reporting.gallery import check_format
+    from advisor.run.saving import check_output, write_or_keep
 
     shares = seen or [0.25]
     if to_other_models and len(shares) > 1:
@@ -62,6 +66,14 @@ def backtest(
             advice="Give --seen once, or ask again for another share",
         )
     where = flags.on(engine, jobs, keep, shard)
+    for path, what, flag in (
+        (predictions, "the predictions", "--predictions"),
+        (figure, "the figure", "--figure"),
+    ):
+        if path is not None:
+            check_output(path, what, flag)
+    if figure is not None:
+        check_format(figure.suffix.removeprefix(".").lower(), "--figure")
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **flags.stated(sidecar, settings, column))
@@ -77,11 +89,12 @@ def backtest(
         else:
             found = run_backtest(runs, seen=shares, **asked)
     if predictions is not None:
-        predictions.write_text(found.lines(), encoding="utf-8")
+        write_or_keep(predictions, found.lines(), "the predictions", "--predictions")
     if figure is not None and found.predictions:
-        draw_backtest(found, figure)
+        kind = figure.suffix.removeprefix(".").lower()
+        write_or_keep(figure, render(draw_backtest(found), kind), "the figure", "--figure")
     if as_json:
-        typer.echo(found.to_json())
+        echo(found.to_json())
     else:
         show(found, output())
     if not found.predictions and not found.waiting:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from advisor.model.priors import Priors
@@ -45,7 +46,7 @@ def show(
                 advice="Name one: advisor priors show lora --figure lora.svg",
             )
         if as_json:
-            typer.echo(json.dumps(_listed(), indent=2))
+            echo(json.dumps(_listed(), indent=2))
         else:
             show_presets(output())
         return
@@ -54,7 +55,7 @@ def show(
     if figure is not None:
         _draw(predictive, figure)
     if as_json:
-        typer.echo(json.dumps(_as_dict(priors, predictive), indent=2))
+        echo(json.dumps(_as_dict(priors, predictive), indent=2))
         return
     console = output()
     show_preset(priors, console)
@@ -99,15 +100,15 @@ def learn(
     with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
         found = read(sources, base, flags.stated(sidecar, settings, column), where, progress)
         if found.waiting:
-            typer.echo(f"{found.waiting} cohorts are left to other shards: no preset yet.")
+            echo(f"{found.waiting} cohorts are left to other shards: no preset yet.")
             return
         learned = found.learned(out.stem if name is None else name)
     if not quiet:
         for line in found.passed_over:
-            typer.echo(f"Note: passed over {line}.", err=True)
+            echo(f"Note: passed over {line}.", err=True)
     write_preset(out, learned)
     if as_json:
-        typer.echo(learned.model_dump_json(indent=2))
+        echo(learned.model_dump_json(indent=2))
         return
     console = output()
     show_learned(learned, found.base, console)
@@ -152,6 +153,7 @@ def _draw(predictive: Any, path: Path) -> None:
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import FORMATS, render
     from advisor.reporting.figures.prior_predictive import draw_priors
+    from advisor.run.saving import write_whole
 
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
@@ -162,7 +164,6 @@ def _draw(predictive: Any, path: Path) -> None:
             advice=f"Choose among {', '.join(FORMATS)}",
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(render(draw_priors(predictive), kind, "priors"))
+        write_whole(path, render(draw_priors(predictive), kind, "priors"))
     except OSError as error:
         raise unwritable("the figure", error, path, "--figure") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.run.settings import Settings
+
 SETTING_NAMES = {
     "learning_rate": "--actor.adam.lr",
     "group_size": "--rollout.n_samples_per_prompt",
@@ -15,3 +17,15 @@ SETTING_NAMES = {
     "prompts_per_step": "--rollout.batch_size",
     "advantage_scaling": "--algo.advantage.no_std_norm",
 }
+
+
+def paste(settings: Settings) -> str:
+    """Flags of ``train_ppo_ray`` on one line; numbers as they are, not rounded."""
+    trained = settings.prompts_per_step * settings.group_size
+    return (
+        f"--actor.adam.lr {settings.learning_rate!r} "
+        f"--rollout.n_samples_per_prompt {settings.group_size} "
+        f"--train.max_epochs {settings.epochs_per_refresh} "
+        f"--rollout.batch_size {settings.prompts_per_step * settings.minibatches_per_refresh:g} "
+        f"--train.batch_size {trained:g}"
+    )

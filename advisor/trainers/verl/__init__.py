@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.trainers.trainer import Export, Trainer
 from advisor.trainers.verl import console, export, jsonl
 from advisor.trainers.verl.keys import KEY_TABLE
-from advisor.trainers.verl.names import RECIPES, SETTING_NAMES
+from advisor.trainers.verl.names import RECIPES, SETTING_NAMES, paste
 
 TRAINER = Trainer(
     name=KEY_TABLE.name,
@@ -14,4 +14,5 @@ TRAINER = Trainer(
     export=Export("verl", "verl (shell)", export.FILE_NAME, export.render),
     setting_names=SETTING_NAMES,
     recipes=RECIPES,
+    paste=paste,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.run.settings import Settings
+
 _VERL = "actor_rollout_ref."
 
 SETTING_NAMES = {
@@ -27,3 +29,15 @@ RECIPES = {
     }
 }
 """verl's GRPO example scripts: ``rollout.n`` 5, 1024/256 prompts."""
+
+
+def paste(settings: Settings) -> str:
+    """Hydra overrides on one line; numbers as they are, not rounded."""
+    prompts = settings.prompts_per_step
+    return (
+        f"{_VERL}actor.optim.lr={settings.learning_rate!r} "
+        f"{_VERL}rollout.n={settings.group_size} "
+        f"{_VERL}actor.ppo_epochs={settings.epochs_per_refresh} "
+        f"data.train_batch_size={prompts * settings.minibatches_per_refresh:g} "
+        f"{_VERL}actor.ppo_mini_batch_size={prompts:g}"
+    )
