@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from advisor.study.record import StudyRecord
@@ -44,7 +45,7 @@ def list_studies(
     filters = {"task": task, "model": model, "kind": kind, "preset": preset}
     found = _found(folders, store, filters, since, quiet=quiet)
     if as_json:
-        typer.echo(rows_as_json(found))
+        echo(rows_as_json(found))
     else:
         _show(found)
 
@@ -75,11 +76,11 @@ def put(
             is_new = opened.put(record)
             told.append({"id": record.id, "name": record.name, "is_new": is_new})
     if as_json:
-        typer.echo(json.dumps(told, indent=2))
+        echo(json.dumps(told, indent=2))
     elif not quiet:
         for one in told:
             done = "stored" if one["is_new"] else "was there already"
-            typer.echo(f"{str(one['id'])[:SHORT]} {one['name']}: {done}")
+            echo(f"{str(one['id'])[:SHORT]} {one['name']}: {done}")
 
 
 @studies_app.command("compare")
@@ -106,10 +107,10 @@ def compare_stored(
     with open_store(_needed(store)) as opened:
         found = compare_records(opened.find(one), opened.find(other))
     if as_json:
-        typer.echo(found.to_json())
+        echo(found.to_json())
         return
     for head, path in zip(found.heads, found.paths, strict=False):
-        typer.echo(f"{head}: {path}")
+        echo(f"{head}: {path}")
     show(found, output(), everything=everything)
 
 
@@ -145,7 +146,7 @@ def _found(
         found, unread = records_under(folders or [Path()])
     if not quiet:
         for why in unread:
-            typer.echo(f"Note: passed over {why}", err=True)
+            echo(f"Note: passed over {why}", err=True)
     kept = [
         one
         for one in found

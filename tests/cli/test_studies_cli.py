@@ -91,5 +91,7 @@ def test_without_a_store_that_is_said(saved, capsys, monkeypatch):
 
 def test_what_is_no_study_is_not_stored(saved, store, capsys):
     assert "no study" in run(["put", saved, "--store", store], capsys, code=2)
-    assert "damaged" in run(["put", saved / "broken", "--store", store], capsys, code=2)
+    assert "not the file that was written" in run(
+        ["put", saved / "broken", "--store", store], capsys, code=2
+    )
     assert json.loads(run(["list", "--store", store, "--json"], capsys)) == []
