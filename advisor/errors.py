@@ -5,6 +5,7 @@
     AdvisorError              exit code 1   our fault
     ├── InputError            exit code 2   a file, flag or sidecar: file, row, key, what to do
     │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
+    │   ├── FlatRewardError  exit code 3   no pilot's reward moved: there is no curve to learn from
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
     └── NotConvergedError     exit code 4   the sampler did not converge; no number is given
@@ -106,6 +107,12 @@ class RateContradictionError(InputError):
     def __init__(self, problem: str, *, logged: float, **where: Any) -> None:
         super().__init__(problem, **where)
         self.logged = logged
+
+
+class FlatRewardError(InputError):
+    """The pilots are in order, and none of their rewards moved beyond its noise."""
+
+    exit_code = 3
 
 
 class StudyError(InputError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.trainers.openrlhf import console, export
 from advisor.trainers.openrlhf.keys import KEY_TABLE
-from advisor.trainers.openrlhf.names import SETTING_NAMES
+from advisor.trainers.openrlhf.names import ASKED_AS, SETTING_NAMES
 from advisor.trainers.trainer import Export, Trainer
 
 TRAINER = Trainer(
@@ -13,4 +13,6 @@ TRAINER = Trainer(
     readers=(console.READER,),
     export=Export("openrlhf", "OpenRLHF (shell)", export.FILE_NAME, export.render),
     setting_names=SETTING_NAMES,
+    asked_as=ASKED_AS,
+    configs="the launch script, or W&B's config.yaml",
 )

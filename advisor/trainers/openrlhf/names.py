@@ -15,3 +15,10 @@ SETTING_NAMES = {
     "prompts_per_step": "--rollout.batch_size",
     "advantage_scaling": "--algo.advantage.no_std_norm",
 }
+
+ASKED_AS = {
+    "prompts_per_step": "train_batch_size / n_samples_per_prompt",
+    "minibatches_per_refresh": "rollout_batch_size x n_samples_per_prompt / train_batch_size",
+    "adapter": "lora_rank above 0",
+}
+"""What they are computed from, where no flag of OpenRLHF holds them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.trainers.trainer import Export, Trainer
 from advisor.trainers.trl import console, export, swift, trainer_state
 from advisor.trainers.trl.keys import ASYNC_KEY_TABLE, KEY_TABLE
-from advisor.trainers.trl.names import RECIPES, SETTING_NAMES, paste
+from advisor.trainers.trl.names import ASKED_AS, RECIPES, SETTING_NAMES, paste
 
 TRAINER = Trainer(
     name=KEY_TABLE.name,
@@ -13,6 +13,8 @@ TRAINER = Trainer(
     readers=(trainer_state.READER, swift.READER, console.READER),
     export=Export("trl", "TRL (YAML)", export.FILE_NAME, export.render),
     setting_names=SETTING_NAMES,
+    asked_as=ASKED_AS,
+    configs="the YAML of the run, args.json or config.json; adapter_config.json for LoRA",
     bessel=True,
     recipes=RECIPES,
     paste=paste,
