@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from advisor.advice.answer_fields import NextPilot
@@ -13,7 +14,13 @@ from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share, undominated
 from advisor.advice.limiting_factor import bound, limiting_factor, shortfall
 from advisor.advice.objective import Budget, Objective
-from advisor.advice.pilot_choice import choose_pilot, gentler_than, is_first_contact
+from advisor.advice.pilot_choice import (
+    choose_pilot,
+    gentler_than,
+    is_first_contact,
+    is_worth_its_price,
+    weighed,
+)
 from advisor.advice.prior_check import prior_checks
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Request, Search, asked
@@ -29,9 +36,10 @@ from advisor.advice.trade_offs import (
 from advisor.advice.wording import SUPPORT
 from advisor.errors import CannotTellError, InputError
 from advisor.findings.design import informed_share
-from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward, peak
+from advisor.forecast.target import pilots_of
 from advisor.model.posterior import Posterior
 from advisor.model.presets import outside_evidence
 from advisor.run.progress import Progress, progress_of
@@ -123,7 +131,11 @@ def advise(
     """
     question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
     decision = choose(question)
-    return explain(question, decision, *_pilot(question, decision))
+    pilot, untold = _pilot(question, decision)
+    is_first, is_safe = decision.kind == "next_pilot", _is_safe(decision, question)
+    if pilot is not None and is_first and is_safe and not is_worth_its_price(pilot):
+        decision, pilot = _without(pilot, decision), None
+    return explain(question, decision, pilot, untold)
 
 
 def prepare(posterior: Posterior, request: Request, search: Search, progress: Progress) -> Question:
@@ -272,6 +284,7 @@ def explain(
         assumptions=(*question.assumptions, *untold),
         devices=question.request.devices,
         choices=question.lattice.axes,
+        trainer=_trainer(posterior, forecaster.target),
         priors=meta.priors.name,
         seed=question.search.seed,
         provenance=meta.provenance,
@@ -283,17 +296,47 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
     if not question.request.weigh_pilots:
         return None, []
     chosen, lattice = decision.chosen, question.lattice
-    is_safe = chosen.stability.least >= question.request.level
-    gentler = None if is_safe else gentler_than(chosen.settings.learning_rate, lattice)
+    gentler = (
+        None
+        if _is_safe(decision, question)
+        else gentler_than(chosen.settings.learning_rate, lattice)
+    )
     question.progress("Weighing the next pilot", None, "")
+    is_first = decision.kind == "next_pilot"
     try:
         pilot = choose_pilot(
-            decision.at_end, lattice, seed=question.search.seed, candidates=gentler
+            decision.at_end,
+            lattice,
+            seed=question.search.seed,
+            candidates=gentler,
+            otherwise=chosen.settings if is_first else None,
         )
     except CannotTellError as error:
         return None, [str(error)]
+    pilot = weighed(pilot, decision.at_end, chosen.settings)
     is_idle = question.outside is None and pilot.gain < WORTH_A_PILOT
+    is_idle = is_idle or not is_worth_its_price(pilot)
     return (None if decision.kind == "recommendation" and is_idle else pilot), []
+
+
+def _is_safe(decision: Decision, question: Question) -> bool:
+    return decision.chosen.stability.least >= question.request.level
+
+
+def _without(pilot: NextPilot, decision: Decision) -> Decision:
+    """Run the best that was piloted, where no further pilot is worth its price."""
+    limit = (
+        "the pilots, too few to tell what other settings do; one more is not worth its price: it "
+        f"is expected to gain {100 * pilot.gain:.1f} % of the reward's range, and a run shorter by "
+        f"its price to lose {100 * (pilot.loss or 0.0):.1f} %"
+    )
+    return replace(decision, kind="recommendation", limit=limit)
+
+
+def _trainer(posterior: Posterior, target: Target) -> str:
+    """Trainer of most pilots of the target; TRL where no log tells."""
+    named = Counter(run.framework for run in pilots_of(posterior, target) if run.framework)
+    return named.most_common(1)[0][0] if named else "TRL"
 
 
 def _goal(question: Question, at_end: Evaluator) -> float:

@@ -51,9 +51,13 @@ class NextPilot(BaseModel):
     stability : Stability
         By the end of the pilot.
     gain : float
-        Expected rise of the final reward by its result, as a share of the reward's range.
+        Expected rise of the final reward by its result, as a share of the reward's range; where too
+        little was piloted for a recommendation, over the best of what was piloted.
     cost : Cost
     reason : str
+    loss : float or None
+        Reward that the run would lose by being shorter by this price, as a share of the range; None
+        where that was not weighed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,6 +68,7 @@ class NextPilot(BaseModel):
     gain: float
     cost: Cost
     reason: str
+    loss: float | None = None
 
 
 class PriorCheck(BaseModel):
@@ -155,6 +160,8 @@ class AnswerFields(BaseModel):
         Among which the completions of a step divide.
     choices : dict of str to tuple
         What could be chosen for each setting.
+    trainer : str
+        Of the pilots, in whose names settings are written.
     priors : str
         Name of the preset.
     seed : int
@@ -197,6 +204,7 @@ class AnswerFields(BaseModel):
     assumptions: tuple[str, ...]
     devices: int
     choices: dict[str, tuple[float, ...]]
+    trainer: str = "TRL"
     priors: str
     seed: int
     provenance: Provenance

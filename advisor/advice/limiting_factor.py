@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.advice.candidates import RATE_REACH, Lattice, largest_surviving_rate
 from advisor.advice.evaluate import Evaluation, Evaluator
-from advisor.advice.wording import other_prompts, percent
+from advisor.advice.wording import level_text, other_prompts, percent
 from advisor.model.posterior import Posterior
 
 NOTICED = 0.01
@@ -13,17 +13,21 @@ NOTICED = 0.01
 
 def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
     """Largest learning rate that keeps the level at the piloted group size and refresh interval."""
+    tried = lattice.axes["learning_rate"]
     allowed = [
         rate
-        for rate in lattice.axes["learning_rate"]
+        for rate in tried
         if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).stability.least
         >= level
     ]
     if not allowed:
-        return f"no learning rate tried keeps P(stable) at {percent(level)}"
+        return f"no learning rate tried keeps P(stable) at {level_text(level)}"
+    here = f"keep P(stable) at {level_text(level)} or more at this group size and refresh interval"
+    if max(allowed) == tried[-1]:
+        return f"none was found: learning rates up to {tried[-1]:.6g}, the highest tried, {here}"
+    above = min(rate for rate in tried if rate > max(allowed))
     return (
-        f"learning rates up to {max(allowed):.6g} keep P(stable) at {percent(level)} or more at "
-        "this group size and refresh interval"
+        f"learning rates up to {max(allowed):.6g} {here}; the next one tried, {above:.6g}, does not"
     )
 
 
@@ -60,7 +64,8 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     }
     worst = min(parts, key=lambda name: parts[name])
     return (
-        f"{worst} (its part is {percent(parts[worst])}; the level asks for {percent(level)}). "
+        f"{worst} (its part is {percent(parts[worst], level)}; the level asks for "
+        f"{level_text(level)}). "
         "A lower level, shorter run, or a pilot at a lower learning rate would free it"
     )
 
@@ -81,7 +86,7 @@ def limiting_factor(
             f"P(stable): learning rate {top.settings.learning_rate:.3g}, group size "
             f"{top.settings.group_size}, K {top.settings.refresh_interval}"
             f"{other_prompts(top.settings, chosen.settings)} would give "
-            f"{top.reward:.3f} at P(stable) {percent(top.stability.least)}"
+            f"{top.reward:.3f} at P(stable) {percent(top.stability.least, level)}"
         )
     last, surviving = lattice.axes["learning_rate"][-1], largest_surviving_rate(posterior)
     if len(lattice.axes["learning_rate"]) > 1 and chosen.settings.learning_rate == last:

@@ -104,7 +104,16 @@ def next_pilot(
     gentler = None
     if recommendation.stability.least < recommendation.level:
         gentler = gentler_than(recommendation.settings.learning_rate, lattice)
-    return choose_pilot(evaluate, lattice, steps=steps, seed=own, candidates=gentler)
+    is_first = recommendation.kind == "next_pilot"
+    pilot = choose_pilot(
+        evaluate,
+        lattice,
+        steps=steps,
+        seed=own,
+        candidates=gentler,
+        otherwise=recommendation.settings if is_first else None,
+    )
+    return weighed(pilot, evaluate, recommendation.settings)
 
 
 def gentler_than(rate: float, lattice: Lattice) -> Lattice | None:
@@ -142,6 +151,7 @@ def choose_pilot(
     steps: int | None = None,
     seed: int = DEFAULT_SEED,
     candidates: Iterable[Settings] | None = None,
+    otherwise: Settings | None = None,
 ) -> NextPilot:
     """Choose the pilot whose result improves the decision most for its price.
 
@@ -157,6 +167,9 @@ def choose_pilot(
         Of the simulated results.
     candidates : iterable of Settings, optional
         Pilots to choose among [default: the lattice].
+    otherwise : Settings, optional
+        What is run without another pilot, and what its gain is over [default: the best decision as
+        it stands].
 
     Returns
     -------
@@ -201,14 +214,34 @@ def choose_pilot(
     most = max(gain for gain, *_ in found)
     telling = [one for one in found if one[0] >= TELLING * most]
     gain, _, pilot, length = max(telling, key=lambda one: one[0] / one[1])
+    if otherwise is not None:
+        kept = utilities(forecaster, [otherwise], [evaluate(otherwise).cost.steps]).mean()
+        gain += max(0.0, float(utility.mean(axis=1).max() - kept)) / (high - low)
+    over = "" if otherwise is None else " over running what was piloted"
+    cost = evaluate.cost(pilot, length)
     return NextPilot(
         settings=pilot,
         steps=length,
         stability=stability(forecaster, pilot, length),
         gain=gain,
-        cost=evaluate.cost(pilot, length),
-        reason=_reason(forecaster.posterior, pilot, gain),
+        cost=cost,
+        reason=_reason(forecaster.posterior, pilot, gain, over),
     )
+
+
+def weighed(pilot: NextPilot, evaluate: Evaluator, settings: Settings) -> NextPilot:
+    """A pilot with what a run of these settings loses when it is shorter by the pilot's price."""
+    forecaster, run = evaluate.forecaster, evaluate(settings)
+    low, high = forecaster.outcome_bounds
+    share = min(1.0, pilot.cost.paid / run.cost.paid) if run.cost.paid > 0 else 1.0
+    left = max(1, round((1 - share) * run.cost.steps))
+    whole, shorter = utilities(forecaster, [run.settings] * 2, [run.cost.steps, left]).mean(axis=1)
+    return pilot.model_copy(update={"loss": max(0.0, float(whole - shorter)) / (high - low)})
+
+
+def is_worth_its_price(pilot: NextPilot) -> bool:
+    """Whether its result gains more than a run loses by being shorter by its price."""
+    return pilot.loss is None or pilot.gain > pilot.loss
 
 
 def _few(lattice: Lattice, most: int, evaluate: Evaluator) -> Iterable[Settings]:
@@ -220,7 +253,7 @@ def _price_of_step(evaluate: Evaluator) -> Callable[[Settings], float]:
     return lambda settings: evaluate.cost(settings, 1).paid
 
 
-def _reason(posterior: Posterior, pilot: Settings, gain: float) -> str:
+def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> str:
     if gain < IDLE:
         return (
             "no pilot is expected to change the decision by a thousandth of the reward's range; "
@@ -243,5 +276,5 @@ def _reason(posterior: Posterior, pilot: Settings, gain: float) -> str:
         where = "it lies between the pilots so far, where the decision turns"
     return (
         f"{where}. Its result is expected to raise the final reward by {100 * gain:.1f} % of its "
-        "range."
+        f"range{over}."
     )

@@ -76,7 +76,8 @@ class Recommendation(AnswerFields):
         return (
             f"Recommendation({self.kind} for {self.target.model} on {self.target.task}, "
             f"{self.steps} steps: {self.measure} {self.reward.mean:.3f}, P(stable) "
-            f"{percent(self.stability.probability)})\n{in_trainer_names(self.settings)}"
+            f"{percent(self.stability.probability)})\n"
+            f"{in_trainer_names(self.settings, self.trainer)}"
         )
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from advisor.advice.cost import CostModel, learn_cost
+from advisor.advice.reach import outside, piloted
 from advisor.advice.request import Request
 from advisor.advice.wording import SUPPORT
 from advisor.errors import InputError
@@ -66,8 +67,9 @@ def what_if(
     table : pandas.DataFrame
         A row per configuration: the settings, mean of the reward at the last step with the 80 %
         interval of one run (the mean of its last tenth, as in the answer), P(stable) with its parts
-        and Monte Carlo error, whether so long a run is supported by the pilots (three times the
-        longest at most), and the price.
+        and its interval between tables or repositories, whether so long a run is supported by the
+        pilots (three times the longest at most), the settings ``outside`` what any pilot ran (names
+        with commas between, where the numbers are the prior's word), and the price.
 
     Raises
     ------
@@ -162,6 +164,7 @@ def _row(
         "p_stable_low": found.low,
         "p_stable_high": found.high,
         "supported": steps <= SUPPORT * forecaster.posterior.meta.longest,
+        "outside": ", ".join(outside(settings.model_dump(), piloted(forecaster.posterior))),
         "completions": paid.completions,
         "gpu_hours": paid.gpu_hours,
     }

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
+from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import AXES
 from advisor.advice.cost import Cost
 from advisor.forecast.stability import Stability
 from advisor.model.compat import TRUSTED_K
 from advisor.run.settings import Settings
 from advisor.trainers.registry import paste_line
+
+MOST_DIGITS = 6
+"""Digits after the point of a per cent that tell it from a level that it misses."""
+
+STILL_RISING = 0.95
+"""Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
+
+TOLD = 0.0005
+"""Share of the range that a tenth of a per cent shows."""
+
+ROUNDING = 1e-9
+"""Of per cents that are compared."""
 
 SUPPORT = 3.0
 """Planned steps over the longest pilot beyond which survival is extrapolated, and said to be."""
@@ -25,11 +37,18 @@ INFORMED = {
 
 def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
     """One line to paste into a trainer's configuration; numbers as they are, not rounded."""
-    return paste_line(settings, trainer)
+    return paste_line(settings, trainer or "TRL")
 
 
-def percent(probability: float) -> str:
-    """Format a probability without ever rounding to certainty."""
+def percent(probability: float, level: float | None = None) -> str:
+    """Format a probability without ever rounding to certainty, or up to a level that it misses."""
+    if level is not None and probability < level:
+        for digits in range(MOST_DIGITS):
+            said = f"{100 * probability:.{digits}f} %"
+            if float(said.removesuffix(" %")) < 100 * level - ROUNDING:
+                break
+        if digits:
+            return said
     if probability >= 0.995:
         return "over 99 %"
     if probability <= 0.005:
@@ -37,11 +56,21 @@ def percent(probability: float) -> str:
     return f"{probability:.0%}".replace("%", " %")
 
 
+def level_text(share: float) -> str:
+    """Write a probability that somebody chose, unrounded: ``99.5 %``."""
+    return f"{100 * share:.3g} %"
+
+
 def other_prompts(settings: Settings, own: Settings) -> str:
     """Prompts per step, to be added to a list of settings where they differ from ``own``."""
     if settings.prompts_per_step == own.prompts_per_step:
         return ""
-    return f", {settings.prompts_per_step:g} prompts per step"
+    return f", {_prompts(settings)} per step"
+
+
+def _prompts(settings: Settings) -> str:
+    prompts = settings.prompts_per_step
+    return f"{prompts:g} prompt" + ("" if prompts == 1 else "s")
 
 
 def price(cost: Cost) -> str:
@@ -50,15 +79,29 @@ def price(cost: Cost) -> str:
     if cost.tokens is not None:
         parts.append(_many(cost.tokens, "tokens"))
     if cost.gpu_hours is not None:
-        parts.append(f"{cost.gpu_hours:.3g} GPU-hours")
+        parts.append(gpu_time(cost.gpu_hours))
     return ", ".join(parts)
+
+
+def gpu_time(hours: float) -> str:
+    """Write GPU-hours in the unit that a person would use: ``13 GPU-seconds``."""
+    unit, of_hours = gpu_unit(hours)
+    number = hours * of_hours
+    return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
+
+
+def gpu_unit(hours: float) -> tuple[str, float]:
+    """Unit in which a number of GPU-hours is read best, and how many make an hour."""
+    if hours < 0.1:
+        return ("GPU-seconds", 3600.0) if hours < 1 / 60 else ("GPU-minutes", 60.0)
+    return "GPU-hours", 1.0
 
 
 def _many(number: float, what: str) -> str:
     for unit, size in (("billion", 1e9), ("million", 1e6)):
         if number >= size:
             return f"{number / size:.3g} {unit} {what}"
-    return f"{number:,.0f} {what}"
+    return f"{number:,.0f} {what if round(number) != 1 else what.removesuffix('s')}"
 
 
 def _count(number: int | None, noun: str, plural: str) -> str:
@@ -69,17 +112,33 @@ def summary_text(advice: AnswerFields) -> str:
     """Write the answer: what to run, how sure that is, what binds, what to beware of."""
     opening = {"recommendation": _advised, "next_pilot": _bound, "infeasible": _infeasible}
     lines = opening[advice.kind](advice)
-    if advice.next_pilot is not None:
-        pilot = advice.next_pilot
-        lines += [
-            "",
-            f"Next pilot, {pilot.steps} steps:",
-            f"  {in_trainer_names(pilot.settings)}",
-            f"  Why: {pilot.reason} It stays stable with probability "
-            f"{percent(pilot.stability.probability)} and costs {price(pilot.cost)}.",
-        ]
+    pilot = advice.next_pilot
+    # Where the pilot is the answer it stands first.
+    if pilot is not None and advice.kind != "next_pilot":
+        lines += ["", *_pilot_lines(pilot, advice.trainer)]
     lines += ["", *(f"Caution: {line}" for line in advice.cautions)]
     return "\n".join(lines).rstrip()
+
+
+def _pilot_lines(pilot: NextPilot, trainer: str) -> list[str]:
+    return [
+        f"Next pilot, {_count(pilot.steps, 'step', 's')}:",
+        f"  {in_trainer_names(pilot.settings, trainer)}",
+        f"  Why: {pilot_reason(pilot)}",
+    ]
+
+
+def pilot_reason(pilot: NextPilot) -> str:
+    """Why a pilot is named, how likely it lives, and its price, also in reward."""
+    stands_against = (
+        ""
+        if pilot.loss is None or pilot.loss < TOLD
+        else f" A run shorter by that price would lose {100 * pilot.loss:.1f} % of the range."
+    )
+    return (
+        f"{pilot.reason} It stays stable with probability "
+        f"{percent(pilot.stability.probability)} and costs {price(pilot.cost)}.{stands_against}"
+    )
 
 
 def details_text(advice: AnswerFields) -> str:
@@ -112,7 +171,7 @@ def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
     elif _choice(check.best) == _choice(advice.settings):
         choice = "the choice stays"
     else:
-        choice = f"the choice becomes {in_trainer_names(check.best)}"
+        choice = f"the choice becomes {in_trainer_names(check.best, advice.trainer)}"
     doubt = "" if check.pareto_k <= TRUSTED_K else " (a rough figure: its weights are uneven)"
     return (
         f"With the priors {sure} sure (power {check.power:g}): reward {check.reward:.3f}, "
@@ -123,11 +182,12 @@ def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
 def _numbers(advice: AnswerFields) -> list[str]:
     reward, stability = advice.reward, advice.stability
     return [
-        f"{advice.measure.capitalize()} after {advice.steps} steps: {reward.mean:.3f}, 80 % "
+        f"{advice.measure.capitalize()} after {_count(advice.steps, 'step', 's')}"
+        f"{_if_stable(advice)}: {reward.mean:.3f}, 80 % "
         f"interval [{reward.low:.3f}, {reward.high:.3f}] for one run: the mean of its last "
         "tenth, with its seed noise and slow wander.",
-        f"P(stable to step {advice.steps}) = {percent(stability.probability)}"
-        f"{_between(stability)}{_whose_word(advice)} (wanted: {percent(advice.level)}). "
+        f"P(stable to step {advice.steps}) = {percent(stability.probability, advice.level)}"
+        f"{_between(advice)}{_whose_word(advice)} (wanted: {level_text(advice.level)}). "
         "Its parts, by the model: rollouts refreshed often enough "
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
         f"fluctuation small {percent(stability.fluctuation)}." + _unsupported(advice),
@@ -149,11 +209,21 @@ def _whose_word(advice: AnswerFields) -> str:
     return "" if advice.collapsed else ", the preset's word: no pilot failed"
 
 
-def _between(stability: Stability) -> str:
+def _if_stable(advice: AnswerFields) -> str:
+    """Condition of a forecast that holds for stable runs, where that is not to be expected."""
+    least = advice.stability.least
+    if least >= advice.level:
+        return ""
+    return f", if it stays stable ({percent(least, advice.level)})"
+
+
+def _between(advice: AnswerFields) -> str:
     """Interval of P(stable), and what the model by itself says where that is less."""
-    low, said, high = (percent(p) for p in (stability.low, stability.probability, stability.high))
+    stability = advice.stability
+    low, high = percent(stability.low), percent(stability.high)
+    said = percent(stability.probability, advice.level)
     found = "" if low == said == high else f" [{low}, {high}]"
-    by_model = percent(stability.by_model)
+    by_model = percent(stability.by_model, advice.level)
     if by_model != said and stability.by_model < stability.probability:
         found += f"; the model alone says {by_model}, and that decides"
     return found
@@ -170,10 +240,10 @@ def _unsupported(advice: AnswerFields) -> str:
 
 def _price(advice: AnswerFields) -> list[str]:
     share = advice.steps_to_95 / max(advice.steps, 1)
+    if share > STILL_RISING:
+        return [f"It costs {price(advice.cost)}. Its reward still rises at the last step."]
     after = (1 - share) * advice.cost.paid
-    rest = (
-        _many(after, "completions") if advice.cost.gpu_hours is None else f"{after:.3g} GPU-hours"
-    )
+    rest = _many(after, "completions") if advice.cost.gpu_hours is None else gpu_time(after)
     return [
         f"It costs {price(advice.cost)}. 95 % of its gain is made by step "
         f"{advice.steps_to_95:.0f}; the steps after that cost {rest}."
@@ -188,7 +258,7 @@ def _context(advice: AnswerFields) -> str:
         f"For {advice.target.model} on {advice.target.task}, to {_aim(advice)}: learning rate "
         f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
         f"{settings.refresh_interval} ({minibatches} x {epochs}), "
-        f"{settings.prompts_per_step:g} prompts per step, {advice.steps} steps."
+        f"{_prompts(settings)} per step, {_count(advice.steps, 'step', 's')}."
     )
 
 
@@ -264,38 +334,69 @@ def _evidence(advice: AnswerFields) -> list[str]:
     return lines
 
 
-def _advised(advice: AnswerFields) -> list[str]:
+LIMITED = {
+    "recommendation": "What limits it",
+    "next_pilot": "Bound",
+    "infeasible": "What binds",
+}
+"""What stands before the constraint that an answer meets."""
+
+
+def explanation_text(advice: AnswerFields) -> str:
+    """Write the answer without lines to paste: what it speaks of, its numbers and cautions."""
+    lead = _lead(advice)
+    lines = [*([lead] if lead else []), *_body(advice)]
+    lines += ["", *(f"Caution: {line}" for line in advice.cautions)]
+    return "\n".join(lines).rstrip()
+
+
+def _lead(advice: AnswerFields) -> str:
+    """Which configuration the numbers are of, where it is not the one to run."""
+    if advice.kind == "infeasible":
+        goal = "" if advice.objective.kind == "reward" else " and the goal"
+        return (
+            f"No configuration reaches P(stable) = {level_text(advice.level)}{goal}. "
+            "The nearest one found:"
+        )
+    if advice.kind == "next_pilot":
+        if advice.collapsed == advice.pilots:
+            return (
+                "What the model says of the gentlest setting that was piloted; every pilot "
+                "collapsed:"
+            )
+        return "What the pilots do say, at the best setting that was piloted:"
+    return ""
+
+
+def _body(advice: AnswerFields) -> list[str]:
     return [
-        in_trainer_names(advice.settings),
-        "",
         _context(advice),
         *_numbers(advice),
-        f"What limits it: {advice.binding}.",
+        f"{LIMITED[advice.kind]}: {advice.binding}.",
         *_evidence(advice),
     ]
 
 
+def _advised(advice: AnswerFields) -> list[str]:
+    return [in_trainer_names(advice.settings, advice.trainer), "", *_body(advice)]
+
+
 def _bound(advice: AnswerFields) -> list[str]:
+    pilot = advice.next_pilot
     return [
-        "Not enough pilots for a recommendation: the answer is the next pilot, and a bound.",
+        "Not enough pilots for a recommendation: the answer is "
+        + ("a bound." if pilot is None else "the next pilot, and a bound."),
+        *([] if pilot is None else ["", *_pilot_lines(pilot, advice.trainer)]),
         "",
-        "What the pilots do say, at the best setting that was piloted:",
-        _context(advice),
-        *_numbers(advice),
-        f"Bound: {advice.binding}.",
-        *_evidence(advice),
+        _lead(advice),
+        *_body(advice),
     ]
 
 
 def _infeasible(advice: AnswerFields) -> list[str]:
     return [
-        f"No configuration reaches P(stable) = {percent(advice.level)}"
-        + ("" if advice.objective.kind == "reward" else " and the goal")
-        + ". The nearest one found:",
-        in_trainer_names(advice.settings),
+        _lead(advice),
+        in_trainer_names(advice.settings, advice.trainer),
         "",
-        _context(advice),
-        *_numbers(advice),
-        f"What binds: {advice.binding}.",
-        *_evidence(advice),
+        *_body(advice),
     ]

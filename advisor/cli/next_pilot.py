@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 
 def next_pilot(
@@ -23,17 +22,17 @@ def next_pilot(
     [bold]Examples[/]: advisor next-pilot study --steps 60
     / advisor next-pilot study --to trl > pilot.yaml
     """
-    from advisor.advice.wording import in_trainer_names, percent, price
+    from advisor.advice.wording import in_trainer_names, pilot_reason
     from advisor.cli.terminal import load
     from advisor.trainers.export import export_config
 
     loaded = load(study, quiet=quiet)
     advice, pilot = loaded.recommendation, loaded.next_pilot(steps=steps, seed=seed)
     if as_json:
-        typer.echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
+        echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
         return
     if to is not None:
-        typer.echo(
+        echo(
             export_config(
                 pilot.settings,
                 pilot.steps,
@@ -45,8 +44,7 @@ def next_pilot(
             nl=False,
         )
         return
-    typer.echo(
-        f"{in_trainer_names(pilot.settings)}\n\n{pilot.steps} steps, {price(pilot.cost)}. "
-        f"Why: {pilot.reason} It stays stable with probability "
-        f"{percent(pilot.stability.probability)}."
+    echo(
+        f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
+        f"Why: {pilot_reason(pilot)}"
     )

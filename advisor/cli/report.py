@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 
@@ -39,4 +38,4 @@ def report(
         loaded = replace(loaded, finished=tuple(read_runs(outcome, **beside)))
     if pilots:
         more.append(check_forecasts(loaded.posterior, pilots, beside, seed=seed, quiet=quiet))
-    typer.echo(loaded.report(more=more))
+    echo(loaded.report(more=more))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from advisor.advice.reach import Ranges
 
 
 def what_if(
@@ -33,6 +34,7 @@ def what_if(
     """
     from itertools import product
 
+    from advisor.advice.reach import piloted
     from advisor.cli.terminal import load
     from advisor.errors import InputError
 
@@ -63,42 +65,67 @@ def what_if(
         steps=steps,
     )
     if as_json:
-        typer.echo(table.to_json(orient="records", indent=2, double_precision=15))
+        echo(table.to_json(orient="records", indent=2, double_precision=15))
         return
-    typer.echo(_table(table, loaded.recommendation.measure))
+    echo(_table(table, loaded.recommendation.measure, piloted(loaded.posterior)))
 
 
-def _table(table: pd.DataFrame, measure: str) -> str:
-    """Aligned columns, and below them what is not supported."""
+def _table(table: pd.DataFrame, measure: str, ranges: Ranges) -> str:
+    """Aligned columns, marked where no pilot ran, and below them what is not supported."""
+    from advisor.advice.reach import KNOBS, range_text
     from advisor.advice.wording import SUPPORT
 
-    rows = table.to_dict(orient="records")
-    cells = [
-        {
-            "learning rate": f"{row['learning_rate']:.3g}",
-            "G": row["group_size"],
-            "K (mini-batches x epochs)": f"{row['refresh_interval']} "
-            f"({row['minibatches_per_refresh']} x {row['epochs_per_refresh']})",
-            "prompts": f"{row['prompts_per_step']:g}",
-            "steps": row["steps"],
-            f"{measure} [80 %]": f"{row['reward']:.3f} [{row['reward_low']:.3f}, "
-            f"{row['reward_high']:.3f}]",
-            "P(stable)": f"{row['p_stable']:.3f}",
-            "refresh": f"{row['p_refresh']:.2f}",
-            "rate": f"{row['p_tolerance']:.2f}",
-            "fluctuation": f"{row['p_fluctuation']:.2f}",
-            "completions": f"{row['completions']:,.0f}",
-        }
-        for row in rows
-    ]
-    for cell, row in zip(cells, rows, strict=True):
-        hours = row["gpu_hours"]
-        if hours is not None and hours == hours:
-            cell["GPU-hours"] = f"{hours:.3g}"
+    rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    outside = [{name for name in row["outside"].split(", ") if name} for row in rows]
+    beyond = set().union(*outside)
+    cells = [_cells(row, measure, own, beyond) for row, own in zip(rows, outside, strict=True)]
     shown = type(table)(cells).to_string(index=False)
+    if beyond:
+        told = [
+            f"{words} (piloted: {range_text(ranges[name])})"
+            for name, words in KNOBS.items()
+            if name in beyond
+        ]
+        shown += (
+            f"\n* Outside what was piloted: {', '.join(told)}. Reward and P(stable) are the "
+            "prior's word there."
+        )
     if not table["supported"].all():
         shown += (
             f"\nNOT SUPPORTED by these pilots: so long a run is over {SUPPORT:g} times the longest "
             "of them."
         )
     return shown
+
+
+def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -> dict[str, str]:
+    """One row as text, with an asterisk at each number that no pilot speaks of."""
+    from advisor.advice.wording import gpu_time, percent
+
+    def told(text: str, *names: str) -> str:
+        # Where another row of the column has an asterisk, its place is kept free.
+        return text + ("*" if own & set(names) else " " if beyond & set(names) else "")
+
+    cuts, passes = row["minibatches_per_refresh"], row["epochs_per_refresh"]
+    reward = f"{row['reward']:.3f} [{row['reward_low']:.3f}, {row['reward_high']:.3f}]"
+    found = {
+        "learning rate": told(f"{row['learning_rate']:.3g}", "learning_rate"),
+        "G": told(str(row["group_size"]), "group_size"),
+        "K (mini-batches x epochs)": told(
+            f"{row['refresh_interval']} ({cuts} x {passes})",
+            "minibatches_per_refresh",
+            "epochs_per_refresh",
+        ),
+        "prompts": told(f"{row['prompts_per_step']:g}", "prompts_per_step"),
+        "steps": str(row["steps"]),
+        f"{measure} [80 %]": told(reward, *beyond),
+        "P(stable)": told(percent(row["p_stable"]), *beyond),
+        "refresh": percent(row["p_refresh"]),
+        "rate": percent(row["p_tolerance"]),
+        "fluctuation": percent(row["p_fluctuation"]),
+        "completions": f"{row['completions']:,.0f}",
+    }
+    hours = row["gpu_hours"]
+    if hours is not None and hours == hours:
+        found["price"] = gpu_time(hours)
+    return found

@@ -37,11 +37,6 @@ ROLES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": 
 """Kind of answer -> what its settings are called."""
 
 
-def level_text(share: float) -> str:
-    """Write a probability that somebody chose, unrounded: ``99.5 %``."""
-    return f"{100 * share:.3g} %"
-
-
 def share_text(share: float) -> str:
     """Write a share to the percent: ``64 %``."""
     return f"{100 * share:.0f} %"

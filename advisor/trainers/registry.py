@@ -17,6 +17,15 @@ from advisor.trainers.trainer import Export, Trainer
 P = ParamSpec("P")
 T = TypeVar("T", bound=Hashable)
 
+PASTED = (
+    "learning_rate",
+    "group_size",
+    "prompts_per_step",
+    "minibatches_per_refresh",
+    "epochs_per_refresh",
+)
+"""Settings that are advised, as the package and pilots.toml call them."""
+
 _TRAINERS: list[Trainer] = []
 _CACHES: list[Any] = []
 
@@ -118,15 +127,10 @@ def setting_name(run: PilotRun, setting: str) -> str:
 
 
 def paste_line(settings: Settings, framework: str) -> str:
-    """Settings as one line to paste into the configuration of a trainer that defines one."""
+    """Settings as one line to paste, in a trainer's names where it defines a line, else in ours."""
     trainer = find_trainer(framework)
     if trainer is None or trainer.paste is None:
-        named = ", ".join(other.name for other in _TRAINERS if other.paste is not None)
-        raise InputError(
-            f"'{framework}' is no trainer whose configuration takes settings on one line",
-            key="trainer",
-            advice=f"Choose one of {named}",
-        )
+        return ", ".join(f"{name}={getattr(settings, name)!r}" for name in PASTED)
     return trainer.paste(settings)
 
 

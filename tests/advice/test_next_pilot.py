@@ -243,10 +243,9 @@ def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, pl
     "plans",
     [
         [Plan()],
-        [Plan(), Plan(1e-3)],
         [Plan(), Plan(steps=50), Plan(steps=40)],
     ],
-    ids=["one run", "two runs", "three runs of one setting"],
+    ids=["one run", "three runs of one setting"],
 )
 def test_few_pilots_are_answered_with_the_next_one(plans):
     posterior = made_up_posterior(plans)
@@ -265,6 +264,19 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
         assert f"learning rate {surviving:.3g} survived" in found.next_pilot.reason
     assert found.text.startswith("Not enough pilots for a recommendation")
     assert not is_first_contact(made_up_posterior([Plan(), Plan(1e-3), Plan(1e-4)]))
+
+
+def test_few_pilots_are_run_on_where_another_is_not_worth_its_price():
+    posterior = made_up_posterior([Plan(), Plan(1e-3)])
+    assert is_first_contact(posterior)
+    found = advise(posterior)
+    assert found.kind == "recommendation"
+    assert found.settings.learning_rate in (3e-4, 1e-3)
+    assert found.stability.least >= found.level
+    gain, loss = (float(x) for x in re.findall(r"([\d.]+) %(?: of the|$)", found.binding))
+    assert gain <= loss
+    # Without weighing a pilot nothing is known of its worth.
+    assert advise(posterior, weigh_pilots=False).kind == "next_pilot"
 
 
 def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):

@@ -102,7 +102,12 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     curve = forecaster.reward(said.settings, np.arange(said.steps + 1))
     last = curve[:, -1]
     final = final_reward(forecaster, said.settings, said.steps)
-    line = rf"Reward after {said.steps} steps: ([\d.]+), 80 % interval \[([\d.]+), ([\d.]+)\]"
+    chances = stability(forecaster, said.settings, said.steps)
+    given = "" if chances.least >= 0.9 else f", if it stays stable ({percent(chances.least, 0.9)})"
+    line = (
+        rf"Reward after {said.steps} steps{re.escape(given)}: ([\d.]+), 80 % interval "
+        r"\[([\d.]+), ([\d.]+)\]"
+    )
     mean, low, high = numbers(line, said.text)
     assert mean == pytest.approx(last.mean(), abs=6e-4)
     assert [low, high] == pytest.approx(np.quantile(final, [0.1, 0.9]).tolist(), abs=6e-4)
@@ -111,7 +116,6 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     # Rounded to a step, and interpolated between those at which the curve is asked.
     assert average[reached - 1] < 0.951
     assert average[reached + 1] > 0.949
-    chances = stability(forecaster, said.settings, said.steps)
     assert chances == said.stability
     whole = (
         f"P(stable to step {said.steps}) = {percent(chances.probability)} "

@@ -18,6 +18,7 @@ from trainers.launched import words_of
 
 import advisor.reporting
 from advisor.advice import advise
+from advisor.advice.wording import gpu_time, percent
 from advisor.cli.app import main
 from advisor.logfiles.configs.literal import parse_command_line, parse_overrides
 from advisor.logfiles.configs.parse import parse_config
@@ -190,7 +191,8 @@ def test_text_tells_what_json_tells(run, demo, said):
         f" {row['completions']:,.0f} ",
     ):
         assert told in line
-    assert line.split()[-1] == f"{row['gpu_hours']:.3g}"
+    assert line.endswith(f" {gpu_time(row['gpu_hours'])}")
+    assert f" {percent(row['p_stable'])} " in line
     assert bool(below) != row["supported"]
     # Other settings give other numbers: it is not the advice that is told again.
     assert row["reward"] < said.reward.low
@@ -209,8 +211,13 @@ def test_several_values_are_combined(run, demo):
     assert {row["steps"] for row in rows} == {steps}
     assert len({row["reward"] for row in rows}) == len(rows)
     lines = run("what-if", demo, *flags).strip().splitlines()
-    assert len(lines) == 1 + len(rows)
-    assert len({len(line) for line in lines}) == 1, "columns are not aligned"
+    assert len({len(line) for line in lines[: 1 + len(rows)]}) == 1, "columns are not aligned"
+    marked = [line for line in lines[1 : 1 + len(rows)] if "*" in line]
+    assert len(marked) == sum(bool(row["outside"]) for row in rows)
+    assert len(marked) > 0
+    told = lines[1 + len(rows)]
+    assert told.startswith("* Outside what was piloted: learning rate (piloted: ")
+    assert "group size (piloted: 8)" in told
     # One at a time gives the same numbers: no configuration shares the luck of the one before.
     alone = [
         table(run, demo, "--learning-rate", rate, "--group-size", group, "--steps", steps)[0]
@@ -278,7 +285,7 @@ def test_text_of_a_pilot_tells_what_json_tells(run, infeasible):
     assert float(first["learning_rate"]) == settings["learning_rate"]
     assert int(first["num_generations"]) == settings["group_size"]
     assert told["steps"] == settings["planned_steps"] == 60
-    assert "60 steps, " in text
+    assert "60 steps. Why: " in text
     assert f"{told['cost']['completions']:,.0f} completions" in text
     assert told["reason"] in text
     assert told["stability"]["probability"] >= 0.5

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from advisor.advice import Recommendation
+from advisor.advice.wording import in_trainer_names, percent
 from advisor.model.posterior import Posterior
 from advisor.reporting import FIGURES, report, report_html
 from advisor.reporting.page import html
@@ -55,7 +56,7 @@ def text(posterior: Posterior, advice: Recommendation) -> str:
 
 def test_the_answer_comes_first_and_all_parts_follow(text: str, advice: Recommendation) -> None:
     page = Page(text)
-    assert page.texts["h1"] == ["Advised GRPO settings"]
+    assert page.texts["h1"] == ["Recommended configuration"]
     drawn = [spec.title for spec in FIGURES.values()]
     assert page.texts["h2"] == [
         "Answer",
@@ -163,16 +164,88 @@ def test_a_script_for_a_name_comes_out_as_text(build: Build, advise: Build) -> N
 
 
 def test_probabilities_never_round_to_certainty(text: str) -> None:
-    cells = Page(text).texts["td"]
+    cells = Page(text).texts["dd"]
     assert "over 99 %" in cells
     assert "1e-6" in cells
+
+
+# One configuration to a block -------------------------------------------------------------------
+
+
+def block(text: str, heading: str) -> str:
+    """Source of the section that a heading opens."""
+    sections = re.findall(r"<section.*?</section>", text, re.DOTALL)
+    (found,) = [one for one in sections if f">{heading}" in one]
+    return str(found)
+
+
+def test_a_next_pilot_has_a_block_and_numbers_of_its_own(
+    posterior: Posterior, advise: Build
+) -> None:
+    said = advise(posterior, kind="next_pilot")
+    text = report_html(posterior, said)
+    first = block(text, "The next pilot: 60 steps")
+    assert in_trainer_names(said.next_pilot.settings) in first
+    assert in_trainer_names(said.settings) not in first
+    assert "P(stable) by its step 60" in first
+    assert percent(said.next_pilot.stability.probability) in first
+    assert f"{said.reward.mean:.3f}" not in first
+    other = block(text, "Not the advice: the best that was piloted")
+    assert in_trainer_names(said.settings) in other
+    assert f"{said.reward.mean:.3f}" in other
+    assert in_trainer_names(said.next_pilot.settings) not in other
+    assert text.index(first) < text.index(other)
+
+
+def test_the_gain_stands_beside_the_answer(posterior: Posterior, advice: Recommendation) -> None:
+    first = block(report_html(posterior, advice), "Answer")
+    for recipe in advice.recipes:
+        assert f"Over {recipe.name}" in first
+        assert f"{advice.reward.mean - recipe.reward:+.3f}" in first
+    assert re.search(r"by step [\d,]+ and so saves [\d,]+ of [\d,]+ completions", first)
+
+
+def test_a_gain_is_none_over_the_very_settings(posterior: Posterior, advise: Build) -> None:
+    said = advise(posterior)
+    assert said.best_piloted.settings == said.settings
+    assert "Over the best pilot" not in report_html(posterior, said)
+
+
+def test_what_leaves_the_pilots_is_grey_and_said(posterior: Posterior, advise: Build) -> None:
+    near = block(report_html(posterior, advise(posterior)), "Answer")
+    assert "Grey numbers" not in near
+    assert "extrapolated" not in near
+    far = block(report_html(posterior, advise(posterior, Pilot(1e-1, 8, 8), steps=900)), "Answer")
+    assert 'class="extrapolated"' in far
+    assert "Outside what was piloted: learning rate 0.1 (piloted: 0.0001 to 0.003)." in far
+    assert "more than 3 times as long as the longest pilot (60 steps)" in far
+
+
+def test_every_alternative_is_a_card(text: str, advice: Recommendation) -> None:
+    part = block(text, "Settings beside alternatives")
+    assert "<table" not in part
+    assert part.count("<li>") == len(advice.table)
+    for name in advice.table.index:
+        assert f"<h3>{name}</h3>" in part
+
+
+def test_a_table_tells_its_columns_where_it_has_no_room_for_heads(text: str) -> None:
+    cells = [values for tag, values in Page(text).tags if tag == "td"]
+    assert cells
+    assert all(values.get("data-label") for values in cells)
+
+
+def test_the_page_names_the_pilots_trainer(posterior: Posterior, advice: Recommendation) -> None:
+    text = report_html(posterior, advice.model_copy(update={"trainer": "verl"}))
+    assert "actor_rollout_ref.rollout.n=" in text
+    assert "num_generations=" not in block(text, "Answer")
 
 
 @pytest.mark.parametrize(
     ("kind", "title"),
     [
-        ("next_pilot", "Run another pilot first"),
-        ("infeasible", "No settings reach the stability wanted"),
+        ("next_pilot", "Run one more pilot first"),
+        ("infeasible", "No feasible configuration"),
     ],
 )
 def test_the_title_says_what_kind_of_answer_it_is(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.advice.wording import percent
+from advisor.advice.wording import level_text, percent
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.drawing.labels import Label, place_labels
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import ROLES, level_text, quantity, settings_label
+from advisor.reporting.names import ROLES, quantity, settings_label
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.advice.candidates import default_lattice
+from advisor.advice.wording import level_text
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import ROLES, level_text, scientific
+from advisor.reporting.names import ROLES, scientific
 from advisor.run.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.advice.candidates import RATE_REACH
+from advisor.advice.reach import piloted
 from advisor.advice.wording import SUPPORT
 from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster
@@ -115,11 +116,24 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             else [mean.intercept, mean.slope, mean.update_norm, line.only_lowers]
         ),
         "choices": choices,
-        "advised": {
-            "steps": recommendation.steps,
-            "level": recommendation.level,
-            "measure": recommendation.measure,
-        },
+        "advised": _advised(recommendation),
+        "piloted": piloted(posterior),
+        "pilots": [(run.settings.learning_rate, run.collapse_step is None) for run in meta.runs],
+        "sizes": posterior.sizes,
+    }
+
+
+def _advised(advice: Recommendation) -> dict[str, Any]:
+    """The answer's own numbers, which come from all draws: the page starts with them."""
+    return {
+        "steps": advice.steps,
+        "level": advice.level,
+        "measure": advice.measure,
+        "reward": advice.reward.mean,
+        "rewardLow": advice.reward.low,
+        "rewardHigh": advice.reward.high,
+        "stable": advice.stability.probability,
+        "least": advice.stability.least,
     }
 
 

@@ -11,13 +11,23 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
+from advisor.advice.assumed import weightiest
+from advisor.advice.reach import KNOBS, outside, piloted, range_text
+from advisor.advice.recommendation import TITLES
+from advisor.advice.savings import saving
 from advisor.advice.wording import (
+    STILL_RISING,
+    SUPPORT,
     evidence_text,
+    explanation_text,
+    gpu_time,
     in_trainer_names,
+    level_text,
     percent,
-    price,
+    pilot_reason,
     stability_interval,
 )
 from advisor.diagnosis import Diagnosis
@@ -26,20 +36,19 @@ from advisor.model.posterior import Posterior
 from advisor.reporting.gallery import drawings
 from advisor.reporting.names import scientific
 from advisor.reporting.page.explorer import explorer_data
+from advisor.run.saving import write_whole
 from advisor.trainers.registry import exports
 
 if TYPE_CHECKING:
-    from advisor.advice import Recommendation
+    from advisor.advice import Cost, NextPilot, Recommendation
+    from advisor.advice.reach import Ranges
     from advisor.reporting.figures.figure import Drawn
 
 MAX_SVG_BYTES = 1_000_000
 """A larger drawing goes into the page as pixels, to keep the page below 5 MB."""
 
-TITLES = {
-    "recommendation": "Advised GRPO settings",
-    "next_pilot": "Run another pilot first",
-    "infeasible": "No settings reach the stability wanted",
-}
+LEAST_SAID = 0.001
+"""Share of the range that is written as a number."""
 
 SLIDERS = {
     "learning_rate": "Learning rate",
@@ -107,8 +116,7 @@ def report(
     forbids itself everything but inline style, images and its own script, identified by its hash.
     """
     out = Path(path)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(report_html(posterior, recommendation, **parts), encoding="utf-8")
+    write_whole(out, report_html(posterior, recommendation, **parts))
     return out
 
 
@@ -149,11 +157,12 @@ def report_html(
     meta, target = posterior.meta, recommendation.target
     explorer = explorer_data(posterior, recommendation)
     script = _asset("forecast.js") + _asset("page.js")
-    paste, answer = _opening(recommendation)
+    pilot = recommendation.next_pilot
     labels = {name: export.label for name, export in exports().items()}
     figures = [_figure(one) for one in drawn or drawings(posterior, recommendation)]
     return environment.get_template("report.html.j2").render(
         title=TITLES[recommendation.kind],
+        whose=_whose(recommendation),
         kind=recommendation.kind,
         subject=f"{target.model} on {target.task}, {recommendation.steps:,} optimizer steps",
         style=Markup(_asset("report.css")),
@@ -162,22 +171,24 @@ def report_html(
         model=Markup(_inert(explorer)),
         draws=explorer["draws"],
         tiles=_tiles(recommendation),
+        gains=_gains(posterior, recommendation),
+        beyond=_beyond(posterior, recommendation),
         measure=recommendation.measure,
-        sliders=_sliders(explorer["choices"], recommendation),
-        paste=paste,
-        answer=answer.strip(),
+        sliders=_sliders(explorer["choices"], recommendation, piloted(posterior)),
+        paste=in_trainer_names(recommendation.settings, recommendation.trainer),
+        answer=explanation_text(recommendation),
         contents=_contents(figures, has_configs=bool(configs), outcome=outcome),
-        recommended=_table(recommendation.table),
+        cards=_cards_of(recommendation),
         details=evidence_text(recommendation),
         figures=figures,
         learned=_table(posterior.table),
         verdicts=_verdicts(diagnoses),
-        diagnoses=[_cards(one) for one in diagnoses if one.verdict != "PASS"],
-        pilot=_pilot(recommendation),
+        diagnoses=[_findings(one) for one in diagnoses if one.verdict != "PASS"],
+        pilot=None if pilot is None else _pilot(pilot, recommendation),
         configs=[
             {"name": labels.get(name, name), "text": text} for name, text in (configs or {}).items()
         ],
-        assumptions=recommendation.assumptions,
+        assumptions=weightiest(recommendation.assumptions, len(recommendation.assumptions))[0],
         outcome=outcome,
         priors=f"{meta.priors.name}: {meta.priors.description}",
         convergence=_convergence(posterior),
@@ -217,19 +228,9 @@ def _verdicts(diagnoses: Sequence[Diagnosis]) -> dict[str, Any]:
     }
 
 
-def _cards(one: Diagnosis) -> dict[str, str]:
+def _findings(one: Diagnosis) -> dict[str, str]:
     lines = [line for card in one.cards for line in card_lines(card)]
     return {"id": one.id, "verdict": one.verdict, "text": "\n".join(lines)}
-
-
-def _opening(advice: Recommendation) -> tuple[str, str]:
-    """Line to copy, and the answer below it: of the next pilot where that is the answer."""
-    if advice.kind == "recommendation":
-        paste, _, answer = advice.summary.partition("\n")
-        return paste, answer
-    pilot = advice.next_pilot if advice.kind == "next_pilot" else None
-    settings = advice.settings if pilot is None else pilot.settings
-    return in_trainer_names(settings), advice.summary
 
 
 def _asset(name: str) -> str:
@@ -247,61 +248,180 @@ def _inert(data: dict[str, Any]) -> str:
     return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
 
 
+def _whose(advice: Recommendation) -> str:
+    """What the settings are called that the numbers are of."""
+    if advice.kind == "next_pilot":
+        is_dead = advice.collapsed == advice.pilots
+        return "gentlest that was piloted" if is_dead else "best that was piloted"
+    return "advised" if advice.kind == "recommendation" else "nearest found"
+
+
+def _beyond(posterior: Posterior, advice: Recommendation) -> str:
+    """In what the numbers leave the ground of the pilots; empty where they do not."""
+    ranges = piloted(posterior)
+    chosen = {**advice.settings.model_dump(), "parameters": advice.target.parameters}
+    parts = [
+        f"{KNOBS[name]} {chosen[name]:.3g} (piloted: {range_text(ranges[name])})"
+        for name in outside(chosen, ranges)
+    ]
+    said = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
+    if advice.steps > SUPPORT * advice.longest_pilot:
+        said += (
+            f"The run is more than {SUPPORT:g} times as long as the longest pilot "
+            f"({advice.longest_pilot:.0f} steps). "
+        )
+    return f"{said}Grey numbers are extrapolated." if said else ""
+
+
 def _tiles(advice: Recommendation) -> list[dict[str, str]]:
-    reward = advice.reward
-    paid = advice.cost
-    cost = f"{paid.completions:,.0f}" if paid.gpu_hours is None else f"{paid.gpu_hours:.3g}"
+    """Numbers of one configuration: the one whose line stands below them."""
+    reward, stability = advice.reward, advice.stability
+    beside = stability_interval(stability)
+    least = percent(stability.least, advice.level)
+    if least != percent(stability.probability, advice.level):
+        beside = f"the model alone says {least}, and that decides"
+    given = "" if stability.least >= advice.level else ", if it stays stable"
     return [
         {
-            "name": f"{advice.measure.capitalize()} after {advice.steps:,} steps",
+            "name": f"{advice.measure.capitalize()} after {advice.steps:,} steps{given}",
             "value": f"{reward.mean:.3f}",
             "note": f"80 % of runs: {reward.low:.3f} to {reward.high:.3f}",
         },
         {
-            "name": f"P(stable), wanted {percent(advice.level)}",
-            "value": percent(advice.stability.probability),
-            "note": stability_interval(advice.stability),
+            "name": f"P(stable), wanted {level_text(advice.level)}",
+            "value": percent(stability.probability, advice.level),
+            "note": beside,
         },
         {
-            "name": "Cost, completions" if paid.gpu_hours is None else "Cost, GPU-hours",
-            "value": cost,
-            "note": f"95 % of the gain by step {advice.steps_to_95:.0f}",
+            "name": "Cost",
+            "value": _paid(advice.cost),
+            "note": "its reward still rises at the last step"
+            if advice.steps_to_95 > STILL_RISING * advice.steps
+            else f"95 % of the gain by step {advice.steps_to_95:.0f}",
         },
         {
             "name": "Rests on",
-            "value": f"{advice.pilots} pilots",
+            "value": f"{advice.pilots} pilot" + ("" if advice.pilots == 1 else "s"),
             "note": f"of up to {advice.longest_pilot:.0f} steps, {advice.collapsed} collapsed",
         },
     ]
 
 
-def _sliders(choices: dict[str, list[float]], advice: Recommendation) -> list[dict[str, Any]]:
+def _paid(cost: Cost) -> str:
+    if cost.gpu_hours is None:
+        return f"{cost.completions:,.0f} completions"
+    return gpu_time(cost.gpu_hours)
+
+
+def _saved(whole: Cost, part: Cost) -> str:
+    if whole.gpu_hours is None or part.gpu_hours is None:
+        return f"{whole.completions - part.completions:,.0f}"
+    return gpu_time(whole.gpu_hours - part.gpu_hours)
+
+
+def _gains(posterior: Posterior, advice: Recommendation) -> list[dict[str, str]]:
+    """What the advice is expected to gain over what one would run without it."""
+    if advice.kind != "recommendation":
+        return []
+    out = []
+    for other in (advice.best_piloted, *advice.recipes):
+        if other.settings.planned_over(advice.steps) == advice.settings.planned_over(advice.steps):
+            continue
+        saved = saving(posterior, advice, other)
+        note = ""
+        if saved is not None:
+            note = (
+                f"has its {other.reward:.3f} by step {saved.step:,.0f} and so saves "
+                f"{_saved(other.cost, saved.cost)} of {_paid(other.cost)}"
+            )
+        out.append(
+            {
+                "name": f"Over {'the ' if other is advice.best_piloted else ''}{other.name}",
+                "value": f"{advice.reward.mean - other.reward:+.3f}",
+                "note": note,
+            }
+        )
+    return out
+
+
+def _cards_of(advice: Recommendation) -> list[dict[str, Any]]:
+    """The configuration and its alternatives, each with its settings and numbers."""
+    out = []
+    for name, row in zip(advice.table.index, advice.table.to_dict(orient="records"), strict=True):
+        hours = row.pop("GPU-hours")
+        told = [(str(column), _cell(column, value)) for column, value in row.items()]
+        if hours == hours:
+            told.append(("price", gpu_time(hours)))
+        out.append({"name": str(name), "rows": told})
+    return out
+
+
+def _sliders(
+    choices: dict[str, list[float]], advice: Recommendation, ranges: Ranges
+) -> list[dict[str, Any]]:
     chosen = {
         **advice.settings.model_dump(),
         "planned_steps": advice.steps,
         "parameters": advice.target.parameters,
     }
-    return [
-        {
-            "name": name,
-            "label": SLIDERS[name],
-            "last": len(values) - 1,
-            "at": values.index(chosen[name]),
-            "shown": f"{chosen[name]:.3g}",
-        }
-        for name, values in choices.items()
-    ]
+    # A pilot of some steps is one that told of all shorter ones.
+    ranges = {**ranges, "planned_steps": (0.0, advice.longest_pilot)}
+    out = []
+    for name, values in choices.items():
+        left, right = (_place(values, end) for end in ranges[name])
+        low, high = ranges[name]
+        out.append(
+            {
+                "name": name,
+                "label": SLIDERS[name],
+                "last": len(values) - 1,
+                "at": values.index(chosen[name]),
+                "shown": f"{chosen[name]:.3g}",
+                "left": f"{100 * left:.1f}",
+                "width": f"{100 * max(right - left, 0.0):.1f}",
+                "piloted": f"up to {high:g}" if low == 0 < high else range_text((low, high)),
+            }
+        )
+    return out
 
 
-def _pilot(advice: Recommendation) -> dict[str, str] | None:
-    pilot = advice.next_pilot
-    if pilot is None:
-        return None
+def _place(values: Sequence[float], at: float) -> float:
+    """Where a value lies along a slider of these, between 0 and 1."""
+    places = np.linspace(0.0, 1.0, len(values))
+    return float(np.interp(at, values, places))
+
+
+def _pilot(pilot: NextPilot, advice: Recommendation) -> dict[str, Any]:
+    """A pilot with numbers of its own: by its end, not by that of the run."""
+    gain = f"{100 * pilot.gain:.1f} %"
     return {
-        "paste": in_trainer_names(pilot.settings),
-        "text": f"{pilot.steps} steps, {price(pilot.cost)}. {pilot.reason} It stays stable with "
-        f"probability {percent(pilot.stability.probability)}.",
+        "paste": in_trainer_names(pilot.settings, advice.trainer),
+        "steps": f"{pilot.steps:,}",
+        "text": pilot_reason(pilot)[:1].upper() + pilot_reason(pilot)[1:],
+        "tiles": [
+            {
+                "name": f"P(stable) by its step {pilot.steps:,}",
+                "value": percent(pilot.stability.probability),
+                "note": stability_interval(pilot.stability),
+            },
+            {
+                "name": "Cost of the pilot",
+                "value": _paid(pilot.cost),
+                "note": _share(pilot, advice),
+            },
+            {
+                "name": "Expected to raise the final reward by",
+                "value": gain if pilot.gain >= LEAST_SAID else "under 0.1 %",
+                "note": "of the reward's range",
+            },
+        ],
     }
+
+
+def _share(pilot: NextPilot, advice: Recommendation) -> str:
+    if not advice.cost.paid:
+        return ""
+    return f"{100 * pilot.cost.paid / advice.cost.paid:.3g} % of the run's"
 
 
 def _step(step: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.trainers.openrlhf import console, export
 from advisor.trainers.openrlhf.keys import KEY_TABLE
-from advisor.trainers.openrlhf.names import ASKED_AS, SETTING_NAMES
+from advisor.trainers.openrlhf.names import ASKED_AS, SETTING_NAMES, paste
 from advisor.trainers.trainer import Export, Trainer
 
 TRAINER = Trainer(
@@ -15,4 +15,5 @@ TRAINER = Trainer(
     setting_names=SETTING_NAMES,
     asked_as=ASKED_AS,
     configs="the launch script, or W&B's config.yaml",
+    paste=paste,
 )

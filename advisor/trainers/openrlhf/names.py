@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.run.settings import Settings
+
 SETTING_NAMES = {
     "learning_rate": "--actor.adam.lr",
     "group_size": "--rollout.n_samples_per_prompt",
@@ -17,8 +19,21 @@ SETTING_NAMES = {
 }
 
 ASKED_AS = {
-    "prompts_per_step": "train_batch_size / n_samples_per_prompt",
-    "minibatches_per_refresh": "rollout_batch_size x n_samples_per_prompt / train_batch_size",
-    "adapter": "lora_rank above 0",
+    "prompts_per_step": "--train.batch_size / --rollout.n_samples_per_prompt",
+    "minibatches_per_refresh": "--rollout.batch_size x --rollout.n_samples_per_prompt "
+    "/ --train.batch_size",
+    "adapter": "a LoRA rank above 0",
 }
 """What they are computed from, where no flag of OpenRLHF holds them."""
+
+
+def paste(settings: Settings) -> str:
+    """Flags of ``train_ppo_ray`` on one line; numbers as they are, not rounded."""
+    trained = settings.prompts_per_step * settings.group_size
+    return (
+        f"--actor.adam.lr {settings.learning_rate!r} "
+        f"--rollout.n_samples_per_prompt {settings.group_size} "
+        f"--train.max_epochs {settings.epochs_per_refresh} "
+        f"--rollout.batch_size {settings.prompts_per_step * settings.minibatches_per_refresh:g} "
+        f"--train.batch_size {trained:g}"
+    )

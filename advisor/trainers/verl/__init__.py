@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.trainers.trainer import Export, Trainer
 from advisor.trainers.verl import console, export, jsonl
 from advisor.trainers.verl.keys import KEY_TABLE
-from advisor.trainers.verl.names import ASKED_AS, RECIPES, SETTING_NAMES
+from advisor.trainers.verl.names import ASKED_AS, RECIPES, SETTING_NAMES, paste
 
 TRAINER = Trainer(
     name=KEY_TABLE.name,
@@ -16,4 +16,5 @@ TRAINER = Trainer(
     asked_as=ASKED_AS,
     configs=".hydra/config.yaml, .hydra/overrides.yaml, the launch script or W&B's config.yaml",
     recipes=RECIPES,
+    paste=paste,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.run.settings import Settings
+
 _VERL = "actor_rollout_ref."
 
 SETTING_NAMES = {
@@ -33,3 +35,15 @@ ASKED_AS = {
     "adapter": "actor_rollout_ref.model.lora_rank above 0",
 }
 """Where the name of a setting is that of another thing: a step takes a mini-batch."""
+
+
+def paste(settings: Settings) -> str:
+    """Hydra overrides on one line; numbers as they are, not rounded."""
+    prompts = settings.prompts_per_step
+    return (
+        f"{_VERL}actor.optim.lr={settings.learning_rate!r} "
+        f"{_VERL}rollout.n={settings.group_size} "
+        f"{_VERL}actor.ppo_epochs={settings.epochs_per_refresh} "
+        f"data.train_batch_size={prompts * settings.minibatches_per_refresh:g} "
+        f"{_VERL}actor.ppo_mini_batch_size={prompts:g}"
+    )

@@ -1,0 +1,49 @@
+"""What is said of settings that no pilot ran: each knob by its name, and no digit of certainty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.advice import what_if
+from advisor.advice.reach import outside, piloted, range_text
+from advisor.testing import PLANS, Plan, made_up_posterior
+
+
+def test_every_knob_beyond_the_pilots_is_named(posterior):
+    ranges = piloted(posterior)
+    low, high = ranges["learning_rate"]
+    assert (low, high) == (min(p.learning_rate for p in PLANS), max(p.learning_rate for p in PLANS))
+    inside = {name: ends[0] for name, ends in ranges.items()}
+    assert outside(inside, ranges) == []
+    assert outside({name: ends[1] for name, ends in ranges.items()}, ranges) == []
+    for name, (_, most) in ranges.items():
+        assert outside({**inside, name: 2 * most + 1}, ranges) == [name]
+    assert outside({"learning_rate": low / 2, "group_size": 4096}, ranges) == [
+        "learning_rate",
+        "group_size",
+    ]
+
+
+def test_a_rounded_rate_is_the_piloted_one(posterior):
+    ranges = piloted(posterior)
+    high = ranges["learning_rate"][1]
+    assert outside({"learning_rate": high * 1.0005}, ranges) == []
+    assert outside({"learning_rate": high * 1.01}, ranges) == ["learning_rate"]
+
+
+def test_collapsed_pilots_are_pilots():
+    plans = [*PLANS, replace(PLANS[0], learning_rate=0.1, collapse=9)]
+    assert piloted(made_up_posterior(plans))["learning_rate"][1] == 0.1
+
+
+def test_what_if_tells_for_each_row_what_no_pilot_ran():
+    posterior = made_up_posterior([Plan(1e-4), Plan(3e-4)])
+    table = what_if(posterior, learning_rate=[1e-4, 1e-2, 1e-2], group_size=[8, 8, 64])
+    assert table["outside"].tolist() == ["", "learning_rate", "learning_rate, group_size"]
+
+
+@pytest.mark.parametrize(("ends", "said"), [((1e-5, 1e-5), "1e-05"), ((4, 64), "4 to 64")])
+def test_a_range_of_one_value_is_that_value(ends, said):
+    assert range_text(ends) == said

@@ -1,0 +1,202 @@
+"""Sentences of an answer that were false or empty: each is made here and read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from decisions import decision
+
+from advisor.advice import Cost, advise
+from advisor.advice.answer import WORTH_A_PILOT
+from advisor.advice.assumed import SAID, weightiest
+from advisor.advice.limiting_factor import bound
+from advisor.advice.wording import explanation_text, gpu_time, level_text, percent, price
+from advisor.testing import Plan, made_up_posterior
+
+# Probabilities beside the level ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("probability", "level", "said"),
+    [
+        (0.8984, 0.9, "89.8 %"),
+        (0.89997, 0.9, "89.997 %"),
+        (0.9001, 0.9, "90 %"),
+        (0.8, 0.9, "80 %"),
+        (0.9946, 0.995, "99 %"),
+        (0.9949, 0.995, "99 %"),
+        (0.0, 0.9, "under 1 %"),
+    ],
+)
+def test_a_level_that_is_missed_is_not_said_to_be_met(probability, level, said):
+    assert percent(probability, level) == said
+
+
+def test_an_answer_short_of_its_level_shows_by_how_much(infeasible):
+    stability = infeasible.stability.model_copy(update={"probability": 0.8984, "by_model": 0.8984})
+    said = infeasible.model_copy(update={"stability": stability}).text
+    assert "= 89.8 %" in said
+    assert "if it stays stable (89.8 %)" in said
+    assert not re.search(r"= 90 % .*\(wanted: 90 %\)", said)
+
+
+def test_a_strict_level_is_written_as_it_was_asked(posterior):
+    said = advise(posterior, level=0.995, weigh_pilots=False, trials=40)
+    assert "(wanted: 99.5 %)" in said.text
+    assert level_text(0.995) == "99.5 %"
+
+
+# Bounds ----------------------------------------------------------------------------------------
+
+
+def test_the_end_of_the_search_is_no_bound():
+    calm = made_up_posterior([Plan()], moved={"hazard.level": -20.0, "log_misfit": -9.0})
+    evaluate, lattice = decision(calm)
+    last = lattice.axes["learning_rate"][-1]
+    chosen = evaluate(calm.meta.runs[0].settings)
+    said = bound(evaluate, lattice, chosen, 0.5)
+    assert said.startswith(f"none was found: learning rates up to {last:.6g}, the highest tried,")
+
+
+def test_a_bound_names_the_rate_that_breaks_it(first_contact):
+    found = re.findall(
+        r"up to (\S+) keep .* the next one tried, (\S+), does", first_contact.binding
+    )
+    ((kept, broken),) = found
+    rates = first_contact.choices["learning_rate"]
+    assert rates.index(float(broken)) == rates.index(float(kept)) + 1
+
+
+# Whether another pilot is worth its price -------------------------------------------------------
+
+
+def test_a_pilot_gains_over_running_what_was_piloted(first_contact):
+    """The figure beside the answer showed twice the reward while the pilot was to gain nothing."""
+    assert first_contact.kind == "next_pilot"
+    assert first_contact.next_pilot.gain > first_contact.next_pilot.loss
+    assert "of its range over running what was piloted" in first_contact.next_pilot.reason
+
+
+def test_a_pilot_that_costs_more_than_it_tells_is_not_asked_for():
+    # A pilot as long as the run, of a setting that is as good as any.
+    posterior = made_up_posterior(
+        [Plan()],
+        width=0.02,
+        moved={"hazard.level": -20.0, "log_misfit": -9.0, "rate.learning_rate": 0.0},
+    )
+    said = advise(posterior, steps=60, learning_rates=(3e-4, 3.3e-4))
+    assert said.kind == "recommendation"
+    assert said.next_pilot is None
+    assert said.settings.learning_rate == 3e-4
+    assert "one more is not worth its price" in said.binding
+    assert said.text.startswith("learning_rate=0.0003, ")
+
+
+def test_beside_an_advice_a_pilot_is_named_where_it_is_worth_its_price():
+    wide = made_up_posterior(width=1.0)
+    said = advise(wide, level=0.5)
+    assert said.next_pilot is not None
+    assert said.next_pilot.gain > max(WORTH_A_PILOT, said.next_pilot.loss)
+
+
+# Sentences -------------------------------------------------------------------------------------
+
+
+def test_what_is_left_after_the_last_step_is_not_priced(advice):
+    said = advice.model_copy(update={"steps_to_95": float(advice.steps)}).text
+    assert "the steps after that cost" not in said
+    assert "Its reward still rises at the last step." in said
+
+
+def test_one_is_not_written_as_many(advice):
+    settings = advice.settings.model_copy(update={"prompts_per_step": 1.0})
+    said = advice.model_copy(update={"settings": settings, "pilots": 1, "steps": 1}).text
+    assert "1 prompt per step, 1 step." in said
+    assert "after 1 step" in said
+    assert "It rests on 1 pilot of" in said
+    assert not re.search(r"\b1 (runs|prompts|pilots|steps|completions)\b", said)
+    assert price(Cost(steps=1, completions=1.0, tokens=None, gpu_hours=None)) == "1 completion"
+
+
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        (0.00374, "13.5 GPU-seconds"),
+        (0.05, "3 GPU-minutes"),
+        (3.86, "3.86 GPU-hours"),
+        (12345.6, "12,346 GPU-hours"),
+    ],
+)
+def test_a_price_has_the_unit_of_its_size(hours, said):
+    assert gpu_time(hours) == said
+
+
+def test_dead_pilots_are_not_the_best_that_was_piloted():
+    plans = [Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)]
+    said = advise(made_up_posterior(plans, moved={"hazard.level": np.log(0.05)}))
+    assert "best setting that was piloted" not in said.text
+    assert "of the gentlest setting that was piloted; every pilot collapsed:" in said.text
+    assert re.search(r"Reward after \d+ steps, if it stays stable \(.* %\):", said.text)
+
+
+def test_where_the_pilot_is_the_answer_it_stands_before_the_bound(first_contact):
+    lines = first_contact.summary.splitlines()
+    assert lines[2].startswith("Next pilot, ")
+    assert "Next pilot" not in explanation_text(first_contact)
+    assert "num_generations=" not in explanation_text(first_contact)
+
+
+# Names of the pilots' trainer ------------------------------------------------------------------
+
+
+def of_trainer(posterior, name):
+    runs = tuple(run.model_copy(update={"framework": name}) for run in posterior.meta.runs)
+    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+
+
+@pytest.mark.parametrize(
+    ("trainer", "begins"),
+    [
+        ("verl", "actor_rollout_ref.actor.optim.lr="),
+        ("OpenRLHF", "--actor.adam.lr "),
+        ("TRL", "learning_rate="),
+        ("Tinker", "learning_rate="),
+        ("", "learning_rate="),
+    ],
+)
+def test_settings_are_written_as_the_pilots_trainer_calls_them(posterior, trainer, begins):
+    said = advise(of_trainer(posterior, trainer), weigh_pilots=False, trials=40)
+    assert said.text.startswith(begins)
+    assert ("num_generations=" in said.text) == (trainer in ("TRL", ""))
+    assert ("group_size=" in said.text.splitlines()[0]) == (trainer == "Tinker")
+
+
+def test_a_next_pilot_is_written_so_too(posterior):
+    said = advise(of_trainer(made_up_posterior([Plan()]), "verl"))
+    assert said.kind == "next_pilot"
+    assert f"rollout.n={said.next_pilot.settings.group_size} " in said.text
+    assert "num_generations" not in said.text
+
+
+# Assumptions -----------------------------------------------------------------------------------
+
+
+ASSUMED = (
+    "lag = 0.0 assumed (synchronous rollouts) [3 runs]",
+    "optimizer = adamw assumed (TRL and verl default) [3 runs]",
+    "reward ceiling 1 assumed (rewards lie in [0, 1])",
+    "adapter = full assumed (no adapter is mentioned) [3 runs]",
+    "planned steps = 240 (three times the longest pilot)",
+)
+
+
+def test_what_can_change_the_answer_is_assumed_first():
+    said, rest = weightiest(ASSUMED)
+    assert [line.partition(" ")[0] for line in said] == ["adapter", "reward", "planned"]
+    assert len(said) == SAID
+    assert rest == 2
+    assert weightiest(ASSUMED[:2]) == (list(ASSUMED[:2]), 0)
+    assert set(weightiest(ASSUMED, len(ASSUMED))[0]) == set(ASSUMED)
