@@ -41,7 +41,7 @@ def inspect(
         console = output()
         show(found, console, quiet=quiet)
         if found.runs and not quiet:
-            typer.echo("GPU-hours count one GPU, unless --gpus says how many a run has.")
+            echo("GPU-hours count one GPU, unless --gpus says how many a run has.")
         if explained:
             explain(found, console)
     require_runs(found, logs)
