@@ -250,7 +250,9 @@ class LogSearch:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
                 keys = table.keys
             framework = choose_framework(keys, logged.framework)
-            stated = stated_settings(logged, sources, framework, candidate.path)
+            stated = stated_settings(
+                logged, sources, framework, candidate.path, known.get("group_size")
+            )
             known_here = {**stated.facts, **known}
             for log in logs:
                 if log.holes:

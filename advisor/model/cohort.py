@@ -39,6 +39,12 @@ LEAST_TOP = 0.2
 """A run whose rewards end between these shares of 1, beside one of its task with rewards of more
 than twenty: the one counts in shares, the other in percent or points."""
 
+ABOVE_ONE = 1.05
+"""Reward beyond what rounding makes of a ceiling of 1."""
+
+FULL, LEAST_FULL = 1 - 1e-6, 3
+"""A reward at the ceiling 1, and rows there from which on it is the ceiling."""
+
 FASTER = 3.0
 """Times the largest piloted learning rate at which the next pilot runs where none moved."""
 
@@ -411,7 +417,7 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
         floor = 0.0 if low >= 0 else low
         notes.add(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
     if ceiling is None:
-        _refuse_mixed_scales(runs)
+        _refuse_mixed_scales(runs, notes)
         ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
         inside = "rewards lie in [0, 1]" if low >= 0 else f"highest logged {high:g}"
         why = inside if high <= 1 else f"highest logged {high:g}, plus a quarter"
@@ -425,13 +431,25 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
     return float(floor), float(ceiling)
 
 
-def _refuse_mixed_scales(runs: Sequence[PilotRun]) -> None:
+def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
     """Raise where some runs score up to 1 and others of their task a hundred or so."""
     tops = {run.id: float(np.nanmax(run.reward)) for run in runs}
     for task in {run.task for run in runs}:
         own = [run for run in runs if run.task == task]
         small = [run for run in own if LEAST_TOP < tops[run.id] <= 1]
         large = [run for run in own if tops[run.id] > SCALE_FACTOR]
+        above = [run for run in own if tops[run.id] > ABOVE_ONE]
+        if small and above and not large:
+            # A run that touches 1 and never passes it has its ceiling there.
+            full = [run for run in small if int(np.sum(run.reward >= FULL)) >= LEAST_FULL]
+            parts = {frozenset(run.parts) for run in (*small, *above)}
+            if full or len(parts) > 1:
+                small, large = full or small, above
+            else:
+                notes.add(
+                    f"rewards of '{small[0].id}' reach {tops[small[0].id]:.3g}, of "
+                    f"'{above[0].id}' {tops[above[0].id]:.3g}: taken for one scale"
+                )
         if small and large:
             raise InputError(
                 f"run '{small[0].id}' has rewards up to {tops[small[0].id]:g}, run "
