@@ -25,12 +25,15 @@ class Export:
         Name of the file by default.
     render : callable (Launch, model) -> str
         Text of the file; raises `InputError` where the trainer has no such setting.
+    checked : str
+        Version of the trainer against whose source the keys were checked.
     """
 
     name: str
     label: str
     file_name: str
     render: Callable[[Launch, str | None], str]
+    checked: str = ""
 
 
 @dataclass(frozen=True, eq=False)

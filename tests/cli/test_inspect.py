@@ -197,6 +197,17 @@ def test_a_typo_in_a_sidecar_names_the_key_and_not_the_log(folder):
     assert "The nearest is 'group_size'" in str(result.exception)
 
 
+def test_a_reader_of_the_pipe_that_goes_away_ends_it_without_a_word(folder):
+    command = f"{sys.executable} -m advisor inspect {folder} --explain"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | true; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_flat_pilots_are_told_before_a_fit(tmp_path):
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.02 * (n % 2) + 0.01 * seed for n in range(40)])
