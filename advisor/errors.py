@@ -5,6 +5,7 @@
     AdvisorError              exit code 1   our fault
     ├── InputError            exit code 2   a file, flag or sidecar: file, row, key, what to do
     │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
+    │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
     └── NotConvergedError     exit code 4   the sampler did not converge; no number is given
@@ -106,6 +107,31 @@ class RateContradictionError(InputError):
     def __init__(self, problem: str, *, logged: float, **where: Any) -> None:
         super().__init__(problem, **where)
         self.logged = logged
+
+
+class KeptElsewhereError(InputError):
+    """A result could not be written where it should be, and was written to ``kept``.
+
+    Parameters
+    ----------
+    what : str
+        What was to be written, as the subject of the sentence.
+    error : OSError
+    path : path-like
+    key : str
+        The argument or flag that names it.
+    kept : Path
+        Where it is.
+    """
+
+    def __init__(self, what: str, error: OSError, path: str | Path, key: str, kept: Path) -> None:
+        super().__init__(
+            f"{what} cannot be written ({error.strerror or error})",
+            path=path,
+            argument=key.removeprefix("--"),
+            advice=f"Nothing is lost: it is in {kept}",
+        )
+        self.kept = kept
 
 
 class StudyError(InputError):

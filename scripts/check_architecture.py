@@ -11,7 +11,7 @@ rooms     every top-level room stands in the import contract and, in the same or
 paths     every path and every ``advisor.`` name in backticks in ARCHITECTURE.md exists
 arrows    no import circle between files, no import from a lower floor of a higher one; imports
           within functions and for type checkers count
-size      no room above 15 % of the code, at most 25 rooms and 21 entries in ``advisor/``
+size      no room above 15 % of the code, at most 25 rooms and 22 entries in ``advisor/``
 length    no function with a body of more than 60 lines, unless its docstring has a line
           ``Long because: ...``
 parameters
@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 LARGEST_SHARE = 0.15
 MOST_ROOMS = 25
-MOST_ENTRIES = 21
+MOST_ENTRIES = 22
 LONGEST_BODY = 60
 MOST_PARAMETERS = 8
 PUBLIC_ROOMS = ("theory", "testing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -17,13 +18,17 @@ import yaml
 import advisor.reporting
 from advisor.advice import advise, export, next_pilot
 from advisor.diagnosis import diagnose
-from advisor.errors import InputError, StudyError
-from advisor.model.posterior import SCHEMA
+from advisor.errors import InputError, KeptElsewhereError, StudyError
+from advisor.model.posterior import SCHEMA, Posterior
+from advisor.run import saving
 from advisor.run.pilot_run import PilotRun
+from advisor.run.saving import replacing
+from advisor.study import study as study_module
 from advisor.study.study import (
     MANIFEST,
     Study,
     check_folder,
+    check_place,
 )
 from advisor.testing import (
     PLANS,
@@ -185,14 +190,21 @@ def test_study_with_files_of_the_user_is_left_alone(study, no_drawing, posterior
     assert Study.load(study).recommendation == advice
 
 
-def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advice):
+@pytest.fixture
+def no_second_place(monkeypatch):
+    monkeypatch.setattr(study_module, "second_places", lambda path: iter(()))
+
+
+def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advice, no_second_place):
     (tmp_path / "file").write_text("keep me")
     with pytest.raises(InputError, match="the study cannot be written") as refused:
         Study(posterior, advice).save(tmp_path / "file" / "study")
     assert refused.value.argument == "out"
 
 
-def test_failure_half_way_leaves_the_old_study_whole(study, monkeypatch, posterior, advice):
+def test_failure_half_way_leaves_the_old_study_whole(
+    study, monkeypatch, posterior, advice, no_second_place
+):
     def full_disk(posterior: Any, advice: Any, path: Path, **parts: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -244,11 +256,24 @@ def test_damaged_study_is_refused_in_one_sentence(
     assert len(refused.value.problem) < 200
 
 
+def without_hashes(study: Path) -> None:
+    """The manifest as older versions wrote it."""
+    manifest = json.loads((study / MANIFEST).read_text())
+    assert manifest.pop("sha256").keys() >= {"posterior.nc", "recommendation.json"}
+    (study / MANIFEST).write_text(json.dumps(manifest))
+
+
+def answer_of(study: Path, **changes: Any) -> None:
+    path = study / "recommendation.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
 def test_answer_of_an_older_version_is_refused(study):
     path = study / "recommendation.json"
     said = json.loads(path.read_text())
     del said["frontier"]
     path.write_text(json.dumps(said))
+    without_hashes(study)
     with pytest.raises(StudyError, match=r"\(at 'frontier'\).*another version.*advise"):
         Study.load(study)
 
@@ -257,6 +282,7 @@ def test_posterior_of_an_older_schema_is_refused(study, posterior):
     provenance = posterior.meta.provenance.model_copy(update={"schema_version": SCHEMA - 1})
     older = replace(posterior, meta=posterior.meta.model_copy(update={"provenance": provenance}))
     older.save(study / "posterior.nc")
+    without_hashes(study)
     with pytest.raises(StudyError, match=f"schema {SCHEMA - 1}, this version reads {SCHEMA}"):
         Study.load(study)
 
@@ -265,6 +291,8 @@ def test_posterior_of_another_version_is_warned_of(study, posterior):
     provenance = posterior.meta.provenance.model_copy(update={"package": "0.0.1"})
     older = replace(posterior, meta=posterior.meta.model_copy(update={"provenance": provenance}))
     older.save(study / "posterior.nc")
+    answer_of(study, provenance=provenance.model_dump())
+    without_hashes(study)
     with pytest.warns(UserWarning, match=r"fitted by version 0\.0\.1"):
         Study.load(study)
 
@@ -378,3 +406,161 @@ def test_study_that_was_not_saved_has_no_place_for_a_report(posterior, advice):
     assert study.files == ()
     with pytest.raises(InputError, match="no folder yet"):
         study.report()
+
+
+# A study is one thing ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory, advice):
+    """A study of another fit."""
+    folder = tmp_path_factory.mktemp("others") / "study"
+    other = made_up_posterior(PLANS[:4])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(advisor.reporting, "plot", lambda *given, **more: None)
+        patched.setattr(
+            advisor.reporting, "report", lambda one, two, path, **parts: path.write_text("report")
+        )
+        Study(other, answer(other), (diagnose(made_runs()[0]),)).save(folder)
+    return folder
+
+
+def made_runs() -> list[PilotRun]:
+    from advisor.testing import rising
+
+    return [PLANS[0].run(rising())]
+
+
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("name", ["posterior.nc", "recommendation.json"])
+def test_parts_of_different_fits_are_refused(study, other, name, older):
+    if older:
+        without_hashes(study)
+    Study.load(study)
+    shutil.copy(other / name, study / name)
+    with pytest.raises(StudyError, match=r"different fits|not the file that was written"):
+        Study.load(study)
+
+
+@pytest.mark.parametrize("name", ["posterior.nc", "recommendation.json", "diagnosis.json"])
+def test_study_of_which_half_was_copied_is_refused(other, tmp_path, name):
+    half = shutil.copytree(other, tmp_path / "study")
+    Study.load(half)
+    (half / name).unlink()
+    with pytest.raises(StudyError, match="half was copied"):
+        Study.load(half)
+
+
+def test_launch_config_may_be_edited(study):
+    with (study / "trl_config.yaml").open("a") as config:
+        config.write("# mine\n")
+    Study.load(study)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind": "grpo-advisor study"}',
+        '{"kind": "grpo-advisor study", "files": 7}',
+        '{"kind": "grpo-advisor study", "files": [["a"]]}',
+        '{"kind": "grpo-advisor study", "files": [], "sha256": 3}',
+        "[" * 100_000,
+        "{" + 200_000 * '"a":{',
+        "null",
+        "9" * 5000,
+    ],
+)
+def test_odd_manifest_is_no_study(tmp_path, text):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / MANIFEST).write_text(text)
+    with pytest.raises(StudyError, match="it is no study"):
+        Study.load(folder)
+    with pytest.raises(InputError, match="it exists and is no study"):
+        check_folder(folder)
+
+
+def test_study_that_is_replaced_while_it_is_read_is_read_again(study, other, monkeypatch):
+    """Between the answer and the posterior another study takes the place."""
+    reads = []
+
+    def held(file: Path, manifest: dict[str, Any]) -> bytes | None:
+        reads.append(file.name)
+        if reads == ["posterior.nc"]:
+            found = read(file, manifest)
+            with replacing(study) as draft:
+                shutil.copytree(other, draft, dirs_exist_ok=True)
+            return found
+        return read(file, manifest)
+
+    read = study_module._held
+    monkeypatch.setattr(study_module, "_held", held)
+    assert Study.load(study).recommendation == Study.load(other).recommendation
+    assert reads.count("posterior.nc") == 3  # twice this one, once the other
+
+
+def test_killed_between_two_renames_the_older_is_still_read(study, other):
+    aside = saving._aside(study)
+    study.rename(aside)
+    assert Study.load(study).recommendation == Study.load(aside).recommendation
+    loaded = Study.load(other)
+    with replacing(study) as draft:
+        shutil.copytree(other, draft, dirs_exist_ok=True)
+    assert Study.load(study).recommendation == loaded.recommendation
+    assert [path.name for path in study.parent.iterdir()] == ["study"]
+
+
+def test_page_that_cannot_be_written_leaves_the_older(study, monkeypatch):
+    before = (study / "report.html").read_bytes()
+
+    def full(*given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="the report cannot be written"):
+        Study.load(study).report()
+    assert (study / "report.html").read_bytes() == before
+    assert not list(study.glob(".*"))
+
+
+def test_draft_of_a_killed_report_does_not_make_a_study_foreign(study):
+    (study / ".report.html.0123.draft").write_text("half")
+    check_folder(study)
+
+
+def test_study_that_cannot_be_written_is_kept(tmp_path, no_drawing, posterior, advice, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(KeptElsewhereError, match="Nothing is lost") as said:
+        Study(posterior, advice).save(tmp_path / "file" / "study")
+    assert Study.load(said.value.kept).recommendation == advice
+    with pytest.raises(InputError, match="the study cannot be written"):
+        check_place(tmp_path / "file" / "study")
+
+
+def test_posterior_with_a_flipped_bit_is_refused(posterior, tmp_path):
+    path = tmp_path / "posterior.nc"
+    posterior.save(path)
+    whole = bytearray(path.read_bytes())
+    at = bytes(whole).index(posterior.draws["headroom_logit"].astype("<f8").tobytes())
+    whole[at] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(StudyError, match="changed after it was written"):
+        Posterior.load(path)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_draws_that_are_not_finite_are_refused(posterior, tmp_path, value):
+    draws = {name: values.copy() for name, values in posterior.draws.items()}
+    draws["log_dispersion"][0, 0] = value
+    replace(posterior, draws=draws, observations=None).save(tmp_path / "posterior.nc")
+    with pytest.raises(StudyError, match="'log_dispersion' holds draws that are not finite"):
+        Posterior.load(tmp_path / "posterior.nc")
+
+
+def test_posterior_of_other_runs_than_it_says_is_refused(posterior, tmp_path):
+    meta = posterior.meta.model_copy(update={"runs": posterior.meta.runs[:-1]})
+    replace(posterior, meta=meta).save(tmp_path / "posterior.nc")
+    with pytest.raises(StudyError, match="run_offset"):
+        Posterior.load(tmp_path / "posterior.nc")

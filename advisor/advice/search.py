@@ -14,7 +14,7 @@ import numpy as np
 from advisor.advice.candidates import AXES, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.request import Search
-from advisor.advice.storage import keep, open_storage
+from advisor.advice.storage import keep_aside
 from advisor.errors import InputError
 from advisor.run.progress import Progress
 from advisor.run.settings import Settings
@@ -98,7 +98,7 @@ def search(
             progress("Searching configurations", share, f"trial {trial.number}")
         return evaluation.value if np.isfinite(evaluation.value) else -evaluation.cost.paid
 
-    with warnings.catch_warnings(), open_storage(how.storage) as kept:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         study = optuna.create_study(
             direction="maximize",
@@ -115,10 +115,10 @@ def search(
         while around := _around(_top(tried, level), lattice, seen):
             study.optimize(objective, n_trials=_enqueue(study, lattice, around))
             seen.update(around)
-        if kept is not None:
-            target = evaluate.forecaster.target
-            name = f"{target.model} on {target.task}, pilots {provenance.data_sha256[:8]}"
-            keep(study, kept, name)
+    if how.storage is not None:
+        target = evaluate.forecaster.target
+        name = f"{target.model} on {target.task}, pilots {provenance.data_sha256[:8]}"
+        keep_aside(study, how.storage, name)
     best = _top(tried, level)
     nearest = max(
         tried, key=lambda e: (np.isfinite(e.value), min(e.stability.least, level), e.reward)

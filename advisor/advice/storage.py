@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -11,9 +13,64 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import InputError
+from advisor.run.saving import check_output
 
 if TYPE_CHECKING:
     import optuna
+
+PATIENCE = 60.0
+"""Seconds that a storage may take to be written: no answer waits longer for it."""
+
+CONNECTING = 10
+"""Seconds that a database may take to answer at all."""
+
+BLOCK = 1 << 16
+"""Bytes that are looked at once for the end of the last whole line."""
+
+ROOM = 4 << 20
+"""Bytes that must be free for an Optuna study in a journal: one of 400 trials takes 1 MB."""
+
+GRACE = 10
+"""Seconds after which the lock of a killed writer of a journal is passed over."""
+
+
+def keep_aside(study: optuna.Study, storage: str, name: str) -> None:
+    """Copy a finished study into a storage if that can be done; the answer does not rest on it.
+
+    Parameters
+    ----------
+    study : optuna.Study
+    storage : str
+        As for `open_storage`.
+    name : str
+
+    Warns
+    -----
+    UserWarning
+        The storage was not written, and why.
+    """
+    failed: list[str] = []
+
+    def run() -> None:
+        try:
+            with open_storage(storage) as kept:
+                keep(study, kept, name)
+        except Exception as error:  # of drivers, of Optuna, of the disk
+            failed.append(_reason(error))
+
+    writer = threading.Thread(target=run, daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        writer.start()
+        writer.join(PATIENCE)
+    if writer.is_alive():
+        failed.append(f"it did not answer in {PATIENCE:g} seconds")
+    if failed:
+        warnings.warn(
+            f"{_without_password(storage)}: the answer stands, its Optuna study was not kept "
+            f"({_without_password(failed[0])})",
+            stacklevel=2,
+        )
 
 
 @contextmanager
@@ -46,21 +103,24 @@ def open_storage(storage: str | None) -> Iterator[Any]:
 
 def _opened(storage: str | None) -> Any:
     import optuna
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
     if storage is None:
         return None
     try:
         if "://" in storage:
-            return optuna.storages.RDBStorage(storage)
+            wait = {"connect_timeout": CONNECTING} if storage.startswith("postgresql") else {}
+            return optuna.storages.RDBStorage(storage, engine_kwargs={"connect_args": wait})
         path = Path(storage)
         _check_journal(path)
+        check_output(path, "the journal", "storage", room=ROOM)
         path.parent.mkdir(parents=True, exist_ok=True)
-        return optuna.storages.JournalStorage(JournalFileBackend(str(path)))
+        lock = JournalFileSymlinkLock(str(path), grace_period=GRACE)
+        _mend(path, lock)
+        return optuna.storages.JournalStorage(JournalFileBackend(str(path), lock))
     except Exception as error:  # each database driver raises classes of its own
-        reason = str(error).strip().splitlines()
         raise InputError(
-            f"the studies cannot be kept there ({reason[0] if reason else type(error).__name__})",
+            f"the studies cannot be kept there ({_reason(error)})",
             path=_without_password(storage),
             argument="storage",
             advice="Give a file, or a database URL whose driver is installed",
@@ -96,6 +156,35 @@ def _check_journal(path: Path) -> None:
         raise ValueError("a database URL has two slashes after its colon")
     if path.is_file() and not _is_journal(path):
         raise ValueError("it is no Optuna journal")
+
+
+def _mend(path: Path, lock: Any) -> None:
+    """Drop a last line that a killed writer, or a full disk, left without its end."""
+    if not path.is_file():
+        return
+    lock.acquire()  # whoever is writing a line now ends it first
+    try:
+        with path.open("r+b") as file:
+            size = end = file.seek(0, 2)
+            while end:
+                start = max(0, end - BLOCK)
+                file.seek(start)
+                cut = file.read(end - start).rfind(b"\n")
+                if cut >= 0:
+                    end = start + cut + 1
+                    break
+                end = start
+            if end < size:
+                file.truncate(end)
+    finally:
+        lock.release()
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, in a line."""
+    text = error.problem if isinstance(error, InputError) else str(error)
+    lines = text.strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__
 
 
 def _is_journal(path: Path) -> bool:

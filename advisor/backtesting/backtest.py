@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from advisor.backtesting.curves import CURVES, ensemble, last_value
 from advisor.backtesting.leakage import check_no_leakage
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
+from advisor.engine import EngineSettings, Item, Mapped, digest_of, mapped
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.analogues import Corpus
 from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
@@ -22,10 +24,12 @@ from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling
 from advisor.run.copies import mark_copies
+from advisor.run.digest import run_digest
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import Progress, progress_of
 
 ADVISOR = "advisor"
+STAGE = "Backtesting"
 
 
 def backtest(
@@ -36,6 +40,7 @@ def backtest(
     least_steps: float = 0,
     sampling: Sampling | None = None,
     progress: bool | Progress | None = None,
+    on: EngineSettings | None = None,
 ) -> Backtest:
     """Ask how well forecasts would have done on finished runs.
 
@@ -54,6 +59,9 @@ def backtest(
     sampling : Sampling, optional
     progress : bool or callable, optional
         True prints to standard error; a callable takes stage, share done and detail.
+    on : dict, optional
+        Where the cohorts are forecast: ``engine``, ``keep`` and ``shard`` as
+        :func:`advisor.engine.mapped` takes them [default: one after the other, here].
 
     Returns
     -------
@@ -65,54 +73,21 @@ def backtest(
         No run can be asked about, a share is not between 0 and 1, or the preset has learned from
         one of the runs.
     """
-    tell = progress_of(progress)
     asked = [
         (share, *make_cases(runs, share, least_steps=least_steps)) for share in check_shares(seen)
     ]
-    total = sum(len(cohorts) for _, cohorts, _ in asked)
-    if not total:
+    if not any(cohorts for _, cohorts, _ in asked):
         raise nothing_to_ask([line for *_, unusable in asked for line in unusable])
-    presets = {
-        cohort.name: chosen_preset([case.seen for case in cohort.cases], priors)
-        for _, cohorts, _ in asked
-        for cohort in cohorts
-    }
-    corpora = {
-        cohort.name: corpus_beside([case.seen for case in cohort.cases])
-        for _, cohorts, _ in asked
-        for cohort in cohorts
-    }
-    predictions: list[Prediction] = []
-    left_out: list[str] = []
-    failed: list[str] = []
-    uncurved: list[str] = []
-    done = 0
+    items, left_out = [], []
     for share, cohorts, unusable in asked:
         left_out += unusable
         at = f" at {share:.0%}" if len(asked) > 1 else ""
         for cohort in cohorts:
-            tell("Backtesting", done / total, f"{cohort.name}{at}, {len(cohort.cases)} runs")
-            done += 1
-            corpus, posterior = corpora[cohort.name], None
-            pilots = [case.seen for case in cohort.cases]
-            if corpus is None:
-                try:
-                    posterior = fit(pilots, priors=presets[cohort.name], sampling=sampling)
-                except NotConvergedError:
-                    failed.append(cohort.name + at)
-                    continue
-                except InputError as error:  # what is seen of it teaches nothing
-                    left_out += [f"{case.seen.id}{at}: {error.problem}" for case in cohort.cases]
-                    continue
-            else:
-                posterior, why = fitted_or_none(pilots, presets[cohort.name], sampling)
-                uncurved += [f"{cohort.name}{at}: {why}"] if why else []
-            own, copies = _forecasts(cohort, share, posterior, corpus)
-            predictions += own
-            left_out += [f"{run}{at}: its first part is that of another run" for run in copies]
-    return Backtest(
-        tuple(predictions), tuple(dict.fromkeys(left_out)), tuple(failed), tuple(uncurved)
-    )
+            preset = chosen_preset([case.seen for case in cohort.cases], priors)
+            task = CohortTask(cohort, share, at, preset, sampling)
+            items.append(Item(f"{cohort.name}{at}", task, task.marks))
+    found = mapped(forecasts, items, task=STAGE, progress=progress_of(progress), **(on or {}))
+    return collected(found, left_out)
 
 
 def check_shares(seen: float | Sequence[float]) -> list[float]:
@@ -137,6 +112,80 @@ def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Prio
     preset = priors if isinstance(priors, Priors) else load_priors(priors or preset_for(runs)[0])
     check_no_leakage(runs, preset)
     return preset
+
+
+class CohortTask(NamedTuple):
+    """One cohort at one share: all that its forecasts turn on.
+
+    Attributes
+    ----------
+    cohort : CohortCases
+    share : float
+        Seen of each run.
+    at : str
+        The share in words, where several are asked.
+    preset : Priors
+    sampling : Sampling or None
+    """
+
+    cohort: CohortCases
+    share: float
+    at: str
+    preset: Priors
+    sampling: Sampling | None
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Digests of data, priors and seed."""
+        cohort = self.cohort
+        cases = [[run_digest(c.seen), c.steps.tolist(), c.target] for c in cohort.cases]
+        sampling = self.sampling or Sampling()
+        return (
+            digest_of(cases, cohort.bounds, self.share),
+            digest_of(self.preset.model_dump(mode="json")),
+            digest_of(sampling.model_dump(mode="json")),
+        )
+
+
+def forecasts(task: CohortTask) -> dict[str, Any]:
+    """Predictions of all methods for a cohort, and what it leaves out, as JSON holds them.
+
+    Raises
+    ------
+    NotConvergedError
+        No fit of the cohort converged.
+    """
+    cohort, share, at, preset, sampling = task
+    corpus = corpus_beside([case.seen for case in cohort.cases])
+    pilots = [case.seen for case in cohort.cases]
+    uncurved: list[str] = []
+    if corpus is None:
+        try:
+            posterior: Posterior | None = fit(pilots, priors=preset, sampling=sampling)
+        except InputError as error:  # what is seen of it teaches nothing
+            left_out = [f"{case.seen.id}{at}: {error.problem}" for case in cohort.cases]
+            return {"predictions": [], "left_out": left_out, "uncurved": []}
+    else:
+        posterior, why = fitted_or_none(pilots, preset, sampling)
+        uncurved += [f"{cohort.name}{at}: {why}"] if why else []
+    own, copies = _forecasts(cohort, share, posterior, corpus)
+    left_out = [f"{run}{at}: its first part is that of another run" for run in copies]
+    return {"predictions": own, "left_out": left_out, "uncurved": uncurved}
+
+
+def collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
+    """Result of all cohorts, in their order."""
+    told = [one.result for one in found.done if not one.has_failed]
+    missing = [*left_out, *(line for one in told for line in one["left_out"])]
+    unsure = [one for one in found.failed if one.kind == NotConvergedError.__name__]
+    return Backtest(
+        tuple(Prediction.of_json(p) for one in told for p in one["predictions"]),
+        tuple(dict.fromkeys(missing)),
+        tuple(one.name for one in unsure),
+        tuple(line for one in told for line in one["uncurved"]),
+        tuple(f"{one.text} ({one.kind})" for one in found.failed if one not in unsure),
+        found.missing,
+    )
 
 
 def _forecasts(

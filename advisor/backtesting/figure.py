@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import QUANTILES, Prediction, score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLUMNS = 3
 """Panels beside each other where all methods were asked one thing."""
@@ -17,19 +19,17 @@ COLUMNS = 3
 INSIDE, OUTSIDE = "#0072b2", "#d55e00"
 
 
-def draw_backtest(found: Backtest, path: Path) -> Path:
+def draw_backtest(found: Backtest) -> Figure:
     """Draw each method's median and 80 % interval over what the run came to.
 
     Parameters
     ----------
     found : Backtest
         With several shares seen (or numbers of pilots) each has a row of panels.
-    path : Path
-        Ending ``.svg``, ``.png`` or ``.pdf``.
 
     Returns
     -------
-    path : Path
+    figure : matplotlib Figure
     """
     import matplotlib
 
@@ -61,8 +61,7 @@ def draw_backtest(found: Backtest, path: Path) -> Path:
         panel.set_axis_off()
     figure.supxlabel(f"reward the run came to{unit}", fontsize=9)
     figure.supylabel(f"forecast, 80 % interval{unit}", fontsize=9)
-    figure.savefig(path)
-    return path
+    return figure
 
 
 def _title(found: Backtest, part: str) -> str:

@@ -40,8 +40,7 @@ class Line(NamedTuple):
     def __call__(self, said: npt.ArrayLike, log_norm: npt.ArrayLike = 0.0) -> FloatArray:
         """Probabilities expected of an unseen group, of the shape of ``said``."""
         by = shrinkage(self.spread)
-        terms = by * self.intercept, by * self.slope, by * self.update_norm
-        return on_line(*terms, said, log_norm)
+        return on_line(by * self.intercept, by * self.slope, by * self.update_norm, said, log_norm)
 
 
 def learn_line(

@@ -23,12 +23,18 @@ class Backtest:
         Cohorts on which the sampler did not converge; they count for no method.
     uncurved : tuple of str
         Cohorts over which no curve could be pooled, and why; analogues alone forecast their runs.
+    broken : tuple of str
+        Cohorts whose forecast ended in another error, and which.
+    waiting : int
+        Cohorts that other shards have yet to forecast.
     """
 
     predictions: tuple[Prediction, ...]
     left_out: tuple[str, ...]
     failed: tuple[str, ...]
     uncurved: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    waiting: int = 0
 
     def __repr__(self) -> str:
         """How much was asked; ``methods()`` has the scores."""
@@ -92,6 +98,10 @@ class Backtest:
             "failed": list(self.failed),
             "uncurved": list(self.uncurved),
         }
+        if self.broken:
+            document["broken"] = list(self.broken)
+        if self.waiting:
+            document["waiting"] = self.waiting
         return json.dumps(document, indent=1, allow_nan=False)
 
 

@@ -43,6 +43,13 @@ class Prediction(NamedTuple):
     quantiles: tuple[float, ...]
     crps: float
 
+    @classmethod
+    def of_json(cls, told: Sequence[Any]) -> Prediction:
+        """Prediction whose tuples JSON made lists."""
+        found = cls(*told)
+        low, high = found.bounds
+        return found._replace(bounds=(low, high), quantiles=tuple(found.quantiles))
+
     @property
     def median(self) -> float:
         """The forecast, where a single number is wanted."""

@@ -31,6 +31,10 @@ def show(found: Backtest, console: Console) -> None:
         console.print(Text(f"Errors and CRPS {unit}; smaller is better."))
     for name in found.failed:
         console.print(Text(f"No forecast of {name}: the sampler did not converge."))
+    for line in found.broken:
+        console.print(Text(f"No forecast of {line}"))
+    if found.waiting:
+        console.print(Text(f"{found.waiting} cohorts are left to other shards."))
     for why, names in _by_reason(found.uncurved).items():
         which = names[0] if len(names) == 1 else f"{len(names)} cohorts, for example {names[0]}"
         console.print(Text(f"Forecast from runs like them, without a pooled curve: {which}; {why}"))

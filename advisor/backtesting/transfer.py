@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.backtesting.backtest import ADVISOR, check_shares, chosen_preset
+from advisor.backtesting.backtest import (
+    ADVISOR,
+    STAGE,
+    check_shares,
+    chosen_preset,
+    collected,
+)
 from advisor.backtesting.cases import (
     FEWEST,
     Case,
@@ -22,7 +29,8 @@ from advisor.backtesting.cases import (
 from advisor.backtesting.curves import CURVES, last_value
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
-from advisor.errors import InputError, NotConvergedError
+from advisor.engine import EngineSettings, Item, digest_of, mapped
+from advisor.errors import InputError
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Target
 from advisor.forecast.predictive import new_run_reward
@@ -30,6 +38,7 @@ from advisor.forecast.single_run import DRAWS, curve_fit
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
+from advisor.run.digest import run_digest
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.run.progress import Progress, progress_of
 from advisor.theory.arrays import FloatArray
@@ -59,6 +68,7 @@ def transfer(
     least_steps: float = 0,
     sampling: Sampling | None = None,
     progress: bool | Progress | None = None,
+    on: EngineSettings | None = None,
 ) -> Backtest:
     """Ask how well runs of a model would have been forecast from pilots of other models.
 
@@ -69,7 +79,7 @@ def transfer(
     seen : float
         Share of each pilot that is seen. Of the runs that are forecast nothing is seen: their
         settings alone tell the mean reward over their last tenth.
-    priors, least_steps, sampling, progress
+    priors, least_steps, sampling, progress, on
         As for :func:`~advisor.backtesting.backtest`.
 
     Returns
@@ -83,32 +93,64 @@ def transfer(
     InputError
         No task has runs of two models, or as for :func:`~advisor.backtesting.backtest`.
     """
-    tell = progress_of(progress)
     (share,) = check_shares(seen)
     preset = chosen_preset(runs, priors)
     fits, left_out = _plans(runs, share, least_steps)
-    predictions: list[Prediction] = []
-    failed = []
-    for number, plan in enumerate(fits):
+    items = []
+    for plan in fits:
         for count in AT_TARGET[: 2 if plan.at_target else 1]:
-            done = (number + (count > 0) / 2) / len(fits)
-            tell("Backtesting", done, f"{plan.name}, {count} pilots of its own")
-            pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
-            try:
-                posterior = fit(
-                    [pilot.seen for pilot in pilots],
-                    priors=preset,
-                    sampling=sampling or Sampling(),
-                )
-            except NotConvergedError:
-                failed.append(f"{plan.name}, {count} pilots of its own")
-                continue
-            except InputError as error:  # what is seen of them teaches nothing
-                left_out.append(f"{plan.name}, {count} pilots of its own: {error.problem}")
-                continue
-            predictions += _forecasts(plan, share, count, pilots, posterior)
-    by_pilots = sorted(predictions, key=lambda p: p.pilots or 0)
-    return Backtest(tuple(by_pilots), tuple(left_out), tuple(failed))
+            task = TransferTask(plan, share, count, preset, sampling or Sampling())
+            items.append(Item(task.name, task, task.marks))
+    found = mapped(transferred, items, task=STAGE, progress=progress_of(progress), **(on or {}))
+    whole = collected(found, left_out)
+    by_pilots = sorted(whole.predictions, key=lambda p: p.pilots or 0)
+    return replace(whole, predictions=tuple(by_pilots))
+
+
+class TransferTask(NamedTuple):
+    """One fit of a plan, with so many pilots of the model itself: all that it turns on."""
+
+    plan: Transfer
+    share: float
+    own_pilots: int
+    preset: Priors
+    sampling: Sampling
+
+    @property
+    def name(self) -> str:
+        """Plan and number of pilots."""
+        return f"{self.plan.name}, {self.own_pilots} pilots of its own"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Digests of data, priors and seed."""
+        plan = self.plan
+        parts = (plan.elsewhere, plan.at_target, plan.held_out)
+        return (
+            digest_of([[run_digest(run) for run in part] for part in parts], plan.bounds),
+            digest_of(self.share, self.own_pilots),
+            digest_of(self.preset.model_dump(mode="json")),
+            digest_of(self.sampling.model_dump(mode="json")),
+        )
+
+
+def transferred(task: TransferTask) -> dict[str, Any]:
+    """Predictions of all methods from one fit, as JSON holds them.
+
+    Raises
+    ------
+    NotConvergedError
+        It did not converge.
+    """
+    plan, share, count, preset, sampling = task
+    pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
+    try:
+        posterior = fit([pilot.seen for pilot in pilots], priors=preset, sampling=sampling)
+    except InputError as error:  # what is seen of them teaches nothing
+        left_out = [f"{task.name}: {error.problem}"]
+        return {"predictions": [], "left_out": left_out, "uncurved": []}
+    own = _forecasts(plan, share, count, pilots, posterior)
+    return {"predictions": own, "left_out": [], "uncurved": []}
 
 
 def _plans(

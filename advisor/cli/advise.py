@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -116,29 +118,42 @@ def run_advise(
     ``finished`` holds runs that were made after the pilots, for the end of page and answer.
     """
     from advisor.advice import advise as recommend
-    from advisor.cli.terminal import Reporter
+    from advisor.cli.terminal import Reporter, noted
     from advisor.diagnosis import diagnose
+    from advisor.errors import KeptElsewhereError
     from advisor.forecast.fit import fit
     from advisor.logs import read_runs
-    from advisor.study.study import Study, check_folder
+    from advisor.study.study import Study, check_place
 
-    check_folder(out)
+    check_place(out)
     _check_storage(search.storage if search else None, out)
+    lost: Exception | None = None
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **(beside or {}))
-        judged = [diagnose(run) for run in runs]
+        judged = [diagnose(run, siblings=runs) for run in runs]
         if not quiet:
             print_runs(runs, progress.console)
             print_failed_pilots(judged, progress.console)
-        posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
-        advice = recommend(posterior, request, search=search, seed=sampling.seed, progress=progress)
+        with noted(quiet=quiet):
+            posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
+            advice = recommend(
+                posterior, request, search=search, seed=sampling.seed, progress=progress
+            )
         made = () if finished is None else tuple(read_runs(finished))
-        study = Study(posterior, advice, tuple(judged), finished=made).save(out, progress=progress)
+        study = Study(posterior, advice, tuple(judged), finished=made)
+        try:
+            study = study.save(out, progress=progress)
+        except KeptElsewhereError as error:
+            study, lost = replace(study, path=error.kept), error
+        except Exception as error:
+            lost = error  # the answer itself must not go with its folder
     if as_json:
-        typer.echo(advice.to_json())
+        echo(advice.to_json())
     else:
         print_answer(study, details=details)
+    if lost is not None:
+        raise lost
     if advice.kind != "recommendation":
         raise typer.Exit(CANNOT_TELL)
 
@@ -215,17 +230,17 @@ def print_failed_pilots(judged: Sequence[Diagnosis], console: Console) -> None:
 
 def print_answer(study: Study, *, details: bool) -> None:
     """Print the answer, what was assumed, and where everything lies."""
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.panel import Panel
     from rich.text import Text
 
     from advisor.advice.assumed import SAID, weightiest
     from advisor.advice.recommendation import TITLES
     from advisor.cli.compare import show
-    from advisor.cli.terminal import output
+    from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings.text import describe
 
-    console, advice = Console(highlight=False), study.recommendation
+    console, advice = HarmlessConsole(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")
     title = TITLES[advice.kind]
     body = Group(Text(first, style="bold"), Text(rest))
@@ -252,6 +267,8 @@ def print_answer(study: Study, *, details: bool) -> None:
     if not details:
         told = "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."
         console.print(Text(told), soft_wrap=True)
+    if study.path is None:
+        return
     console.print(
         Text(f"\nStudy in {study.path}/: {', '.join(sorted(top))}, and figures/"), soft_wrap=True
     )

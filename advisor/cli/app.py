@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -17,6 +20,7 @@ from advisor.cli.compare import compare
 from advisor.cli.demo import demo
 from advisor.cli.diagnose import diagnose
 from advisor.cli.doctor import doctor
+from advisor.cli.echo import echo
 from advisor.cli.export import export
 from advisor.cli.fit import fit
 from advisor.cli.inspect import inspect
@@ -29,6 +33,10 @@ from advisor.cli.report import report
 from advisor.cli.watch import watch
 from advisor.cli.what_if import what_if
 from advisor.errors import AdvisorError
+from advisor.run.shown import harmless
+
+STOPPED = 130
+"""Exit code where Ctrl-C stopped a command."""
 
 app = typer.Typer(
     name="advisor",
@@ -42,7 +50,8 @@ app = typer.Typer(
     ),
     epilog="[bold]Example[/]: advisor demo, then advisor advise runs/ --steps 500 --out study\n\n"
     "Exit codes: 0 done, 1 our fault, 2 bad input or installation, 3 infeasible or cannot tell, "
-    "4 not converged, 5 something is wrong with a run (diagnose, watch), 130 stopped by Ctrl-C.",
+    "4 not converged, 5 something is wrong with a run (diagnose, watch), 130 stopped by Ctrl-C, "
+    "143 stopped by SIGTERM.",
 )
 
 IN_ORDER_OF_USE = (
@@ -72,7 +81,7 @@ app.add_typer(priors_app, name="priors")
 def _print_version(is_asked: bool) -> None:
     """Print the version and stop, where the flag was given."""
     if is_asked:
-        typer.echo(f"advisor {VERSION}")
+        echo(f"advisor {VERSION}")
         raise typer.Exit
 
 
@@ -92,7 +101,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; a traceback only with ``--debug``."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(args=argv, standalone_mode=True)
+        with _stopped_in_order() as signals:
+            code = _called(argv)
+        if code == STOPPED:
+            _complain(
+                "Stopped: what was being written is as it was before.", 128 + max([2, *signals])
+            )
+        sys.exit(code)
     except AdvisorError as error:
         if "--debug" in argv:
             raise
@@ -101,8 +116,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader of a pipe went away: nothing to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except KeyboardInterrupt:
-        _complain("Stopped; nothing was written.", 130)
     except Exception as error:
         if "--debug" in argv:
             raise
@@ -111,6 +124,44 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "it with the output of the same command and --debug.",
             1,
         )
+
+
+def _called(argv: Sequence[str]) -> int:
+    """Exit code of a call; usage that is wrong is shown without what would steer a terminal."""
+    try:
+        code = app(args=argv, standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except typer.Abort as error:
+        # Typer takes an end of file, wherever it is met, for the user's.
+        raise (error.__cause__ or error) from None
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        from typer.rich_utils import rich_format_error
+
+        error.message = harmless(str(error.message))  # type: ignore[attr-defined]
+        rich_format_error(error)  # type: ignore[arg-type]
+        return int(error.exit_code)  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _stopped_in_order() -> Iterator[list[int]]:
+    """Take a request to end as Ctrl-C is taken: drafts are removed; yields which signals came."""
+    came: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parameters(argv: Sequence[str]) -> set[str]:
@@ -128,5 +179,5 @@ def _parameters(argv: Sequence[str]) -> set[str]:
 
 def _complain(text: str, code: int) -> None:
     """Print to standard error and exit."""
-    typer.echo(text, err=True)
+    echo(text, err=True)
     sys.exit(code)

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 CANNOT_TELL = 3
@@ -27,6 +28,10 @@ def backtest(
     priors: flags.UnseenPreset = None,
     predictions: flags.Predictions = None,
     figure: flags.BacktestFigure = None,
+    jobs: flags.Jobs = None,
+    engine: flags.EngineAddress = None,
+    keep: flags.Keep = None,
+    shard: flags.ShardText = None,
     seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
@@ -36,7 +41,8 @@ def backtest(
 
     Each run is forecast from its first part, together with others of its task and model, and judged
     by the mean reward of its last tenth; curve fits to single runs stand beside it. With several
-    --seen the same cohorts are asked at each share.
+    --seen the same cohorts are asked at each share. With --keep a command that was stopped goes on
+    where it was; --engine and --shard are for clusters (docs: Scale).
 
     [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25 --figure backtest.svg
     """
@@ -48,6 +54,9 @@ def backtest(
     from advisor.errors import InputError
     from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
+    from advisor.reporting.figures.figure import render
+    from advisor.reporting.gallery import check_format
+    from advisor.run.saving import check_output, write_or_keep
 
     shares = seen or [0.25]
     if to_other_models and len(shares) > 1:
@@ -56,6 +65,15 @@ def backtest(
             key="--seen",
             advice="Give --seen once, or ask again for another share",
         )
+    where = flags.on(engine, jobs, keep, shard)
+    for path, what, flag in (
+        (predictions, "the predictions", "--predictions"),
+        (figure, "the figure", "--figure"),
+    ):
+        if path is not None:
+            check_output(path, what, flag)
+    if figure is not None:
+        check_format(figure.suffix.removeprefix(".").lower(), "--figure")
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **flags.stated(sidecar, settings, column))
@@ -64,18 +82,20 @@ def backtest(
             "least_steps": least_steps,
             "sampling": Sampling(seed=seed),
             "progress": progress,
+            "on": where,
         }
         if to_other_models:
             found = transfer(runs, seen=shares[0], **asked)
         else:
             found = run_backtest(runs, seen=shares, **asked)
     if predictions is not None:
-        predictions.write_text(found.lines(), encoding="utf-8")
+        write_or_keep(predictions, found.lines(), "the predictions", "--predictions")
     if figure is not None and found.predictions:
-        draw_backtest(found, figure)
+        kind = figure.suffix.removeprefix(".").lower()
+        write_or_keep(figure, render(draw_backtest(found), kind), "the figure", "--figure")
     if as_json:
-        typer.echo(found.to_json())
+        echo(found.to_json())
     else:
         show(found, output())
-    if not found.predictions:
-        raise typer.Exit(NOT_CONVERGED if found.failed else CANNOT_TELL)
+    if not found.predictions and not found.waiting:
+        raise typer.Exit(NOT_CONVERGED if found.failed or found.broken else CANNOT_TELL)

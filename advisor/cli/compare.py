@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +41,7 @@ def compare(
     with noted(quiet=quiet):
         found = compare_paths(one, other, **flags.stated(sidecar, settings, column))
     if as_json:
-        typer.echo(found.to_json())
+        echo(found.to_json())
     else:
         for head, path in zip(found.heads, found.paths, strict=False):
             output().print(Text(f"{head}: {path}"), soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,14 +55,14 @@ def diagnose(
     if figures is not None:
         _draw(found.runs, judged, figures)
     if as_json:
-        typer.echo(to_json(judged))
+        echo(to_json(judged))
     elif markdown:
-        typer.echo(as_markdown(judged), nl=False)
+        echo(as_markdown(judged), nl=False)
     else:
         show(judged, output(), with_cards=not quiet)
     for path, reason in found.unread:
         if reason != "not a log that any reader knows" and not reason.startswith("settings"):
-            typer.echo(f"Not read: {path}: {reason}", err=True)
+            echo(f"Not read: {path}: {reason}", err=True)
     if any(one.verdict == "FAIL" for one in judged):
         raise typer.Exit(FAILED)
 
@@ -71,14 +72,18 @@ def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> 
     from advisor.diagnosis import diagnose as judge
 
     if posterior is None:
-        return [judge(run) for run in runs]
+        return [judge(run, siblings=runs) for run in runs]
     from advisor.cli.terminal import noted
     from advisor.forecast.margin import refresh_margin
     from advisor.monitoring.loading import load_posterior
 
     with noted(quiet=quiet):
         known, _ = load_posterior(posterior)
-    return [judge(run, *(refresh_margin(known, run) or ())) for run in runs]
+    draws = [refresh_margin(known, run) or (None, None) for run in runs]
+    return [
+        judge(run, margin, damping, siblings=runs)
+        for run, (margin, damping) in zip(runs, draws, strict=True)
+    ]
 
 
 def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> None:
@@ -129,6 +134,7 @@ def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import render
     from advisor.reporting.figures.symptom import draw_symptom, symptom_info
+    from advisor.run.saving import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,6 +148,6 @@ def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -
                 except InputError:  # judged without a series of its own
                     continue
                 image = render(draw_symptom(info), "png", card.mode)
-                (folder / f"{prefix}{card.mode}.png").write_bytes(image)
+                write_whole(folder / f"{prefix}{card.mode}.png", image)
     except OSError as error:
         raise unwritable("figures", error, folder, "--figures") from error

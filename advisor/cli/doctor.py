@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,12 +33,12 @@ def doctor(
 
     found = examine()
     if as_json:
-        typer.echo(found.to_json())
+        echo(found.to_json())
     elif not quiet:
         show(found, output())
     if not found.can_fit:
         for problem in found.problems:
-            typer.echo(f"Problem: {problem}", err=True)
+            echo(f"Problem: {problem}", err=True)
         raise typer.Exit(CANNOT_FIT)
 
 
@@ -46,6 +47,8 @@ def show(found: Health, console: Console) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
     from rich.text import Text
+
+    from advisor.model.fast.code_cache import VARIABLE
 
     table = Table("package", "version", "wanted", "", box=SIMPLE, header_style="bold")
     for column in table.columns:
@@ -58,13 +61,15 @@ def show(found: Health, console: Console) -> None:
     console.print(table)
     cache = found.cache
     state = "warm: nothing to compile" if cache.is_warm else "cold: the next fit compiles, seconds"
-    access = "writable" if cache.is_writable else "NOT WRITABLE"
+    access = "writable" if cache.is_writable else "NOT WRITABLE: every fit compiles, for seconds"
     lines = [
         f"Samples:  {found.backend}.",
         f"CPUs:     {found.cpus}; as many chains run at a time.",
         f"Cache:    {cache.folder}",
         f"          {cache.bytes / 1e6:.1f} MB, {access}, {state}.",
     ]
+    if not cache.is_writable:
+        lines.append(f"          Set {VARIABLE} to a folder that you may write to.")
     if cache.other_folders:
         lines.append(
             f"          {cache.other_folders} folders of other versions beside it, "

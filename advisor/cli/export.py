@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 
 def export(
@@ -23,8 +22,8 @@ def export(
 
     text = load(study, quiet=quiet).export(to, devices)
     if out is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     write_new(out, text.encode())
     if not quiet:
-        typer.echo(f"Wrote {out}", err=True)
+        echo(f"Wrote {out}", err=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 
@@ -27,24 +26,27 @@ def fit(
 
     [bold]Example[/]: advisor fit runs/ --out posterior.nc --families all
     """
-    from advisor.cli.terminal import Reporter
+    from advisor.cli.terminal import Reporter, noted
     from advisor.findings.text import describe
     from advisor.forecast.fit import fit as fit_runs
     from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
+    from advisor.run.saving import check_output, write_or_keep
 
+    check_output(out, "the posterior", "--out")
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
-        posterior = fit_runs(
-            read_runs(logs, **flags.stated(sidecar, settings, column)),
-            priors=priors,
-            families=flags.family_names(families),
-            sampling=Sampling(seed=seed),
-            progress=progress,
-        )
-        posterior.save(out)
+        with noted(quiet=quiet):
+            posterior = fit_runs(
+                read_runs(logs, **flags.stated(sidecar, settings, column)),
+                priors=priors,
+                families=flags.family_names(families),
+                sampling=Sampling(seed=seed),
+                progress=progress,
+            )
+        write_or_keep(out, posterior.to_bytes(), "the posterior", "--out")
     if as_json:
-        typer.echo(posterior.to_json())
+        echo(posterior.to_json())
         return
     notes = "\n".join(f"  {line}" for line in posterior.meta.notes)
-    typer.echo(f"{describe(posterior)}\n\nAssumed:\n{notes}\n\nPosterior in {out}")
+    echo(f"{describe(posterior)}\n\nAssumed:\n{notes}\n\nPosterior in {out}")

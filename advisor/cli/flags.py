@@ -10,6 +10,11 @@ from typer import Argument, Option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from advisor.engine import EngineSettings
+
+CORES_OF_A_FIT = 4
+"""Chains that a fit samples side by side (`advisor.model.sampling.Sampling`)."""
+
 # What every command takes ------------------------------------------------------------------------
 
 Debug = Annotated[bool, Option("--debug", help="Show tracebacks.")]
@@ -231,6 +236,29 @@ SilentAfter = Annotated[
     float, Option(help="Minutes without a new row after which that is said.", min=0.1)
 ]
 
+# Many cohorts ------------------------------------------------------------------------------------
+
+Jobs = Annotated[
+    int | None,
+    Option(
+        help=r"Processes side by side \[default: a quarter of the cores; a fit keeps four busy].",
+        min=1,
+        show_default=False,
+    ),
+]
+EngineAddress = Annotated[
+    str | None,
+    Option("--engine", help="A cluster in place of processes: dask://HOST:PORT, ray://HOST:PORT."),
+]
+Keep = Annotated[
+    Path | None,
+    Option(help="Folder of what is done, a JSON line per cohort: the same command goes on there."),
+]
+ShardText = Annotated[
+    str | None,
+    Option("--shard", help="Do only this part, e.g. 3/8, in a job array; needs --keep."),
+]
+
 # Presets -----------------------------------------------------------------------------------------
 
 PresetName = Annotated[
@@ -239,8 +267,9 @@ PresetName = Annotated[
 PresetFigure = Annotated[
     Path | None, Option(help="Draw 60 prior reward curves (.svg, .png or .pdf).")
 ]
-PastPosteriors = Annotated[
-    list[Path], Argument(help="posterior.nc of past studies, each of other data.")
+History = Annotated[
+    list[Path],
+    Argument(help="posterior.nc of past studies, folders of studies, or folders of finished runs."),
 ]
 LearnedName = Annotated[str | None, Option(help=r"Its name \[default: that of the file].")]
 BasePreset = Annotated[
@@ -268,6 +297,32 @@ def stated(
         "sidecar": sidecar,
         "overrides": pairs(settings, "--set"),
         "columns": pairs(columns, "--column"),
+    }
+
+
+def on(
+    engine: str | None, jobs: int | None, keep: Path | None, shard: str | None
+) -> EngineSettings:
+    """Keywords of `advisor.engine.mapped` for where many cohorts are done.
+
+    Raises
+    ------
+    InputError
+        There is no such engine or shard, or nothing would be left of a shard's work.
+    """
+    from advisor.engine import engine_of, shard_of
+    from advisor.errors import InputError
+
+    if shard is not None and keep is None:
+        raise InputError(
+            "nobody would gather what this part finds",
+            key="--shard",
+            advice="Give --keep a folder that all parts share, and gather without --shard",
+        )
+    return {
+        "engine": engine_of(engine, jobs, cores=CORES_OF_A_FIT),
+        "keep": keep,
+        "shard": shard_of(shard),
     }
 
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from advisor.logs import Inspection
@@ -37,7 +36,7 @@ def inspect(
 
     found = inspect_logs(logs, **flags.stated(sidecar, settings, column))
     if as_json:
-        typer.echo(to_json(found))
+        echo(to_json(found))
     else:
         console = output()
         show(found, console, quiet=quiet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from advisor._version import VERSION
 from advisor.errors import InputError
-from advisor.model.fast.code_cache import PACKAGE, check_writable, code_folder
+from advisor.model.fast.code_cache import check_writable, code_folder, code_name, read_code
 
 DISTRIBUTION = "grpo-advisor"
 
@@ -28,9 +27,6 @@ EXTRAS = {
 
 COMPILED = ("log_density", "_expand")
 """Functions that the sampler calls: where both are compiled, nothing is left to compile."""
-
-HEAD = 64
-"""First bytes of an index of numba's cache, which hold numba's version."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +106,7 @@ def examine() -> Health:
     is_writable = True
     try:
         check_writable(folder)
-    except InputError as error:
-        problems.append(str(error))
+    except InputError:
         is_writable = False
     return Health(
         advisor=VERSION,
@@ -133,23 +128,14 @@ def examine() -> Health:
 
 def is_compiled(folder: Path, numba: str | None) -> bool:
     """Whether this version of numba will find its machine code for this Python in the folder."""
-    source = PACKAGE / "model" / "fast" / "density.py"
-    # As numba names the folder of a source file, and takes no index older than the source.
-    own = hashlib.sha1(str(source.parent).encode(), usedforsecurity=False).hexdigest()
     version = "".join(platform.python_version_tuple()[:2])
-    for name in COMPILED:
-        pattern = f"{source.stem}.{name}-*.py{version}*.nbi"
-        found = list((folder / f"{source.parent.name}_{own}").glob(pattern))
-        if numba is None or not any(_is_current(index, source, numba) for index in found):
-            return False
-    return True
-
-
-def _is_current(index: Path, source: Path, numba: str) -> bool:
-    """Whether an index of numba's cache is of this version and not older than its source."""
-    with index.open("rb") as file:
-        is_same = numba.encode() in file.read(HEAD)
-    return is_same and index.stat().st_mtime >= source.stat().st_mtime
+    return all(
+        any(
+            read_code(file) is not None
+            for file in folder.glob(code_name(f"density.{name}", version, numba, "*"))
+        )
+        for name in COMPILED
+    )
 
 
 def _requirements() -> tuple[str, dict[str, str]]:

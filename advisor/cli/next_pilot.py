@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 
 def next_pilot(
@@ -30,10 +29,10 @@ def next_pilot(
     loaded = load(study, quiet=quiet)
     advice, pilot = loaded.recommendation, loaded.next_pilot(steps=steps, seed=seed)
     if as_json:
-        typer.echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
+        echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
         return
     if to is not None:
-        typer.echo(
+        echo(
             export_config(
                 pilot.settings,
                 pilot.steps,
@@ -45,7 +44,7 @@ def next_pilot(
             nl=False,
         )
         return
-    typer.echo(
+    echo(
         f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
         f"Why: {pilot_reason(pilot)}"
     )

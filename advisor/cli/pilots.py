@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.advise import CANNOT_TELL
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def pilots(
     [bold]Example[/]: advisor pilots pilots --logs runs --follow --out study
     """
     from advisor.advice.pilot_plan import PilotPlan
-    from advisor.study.study import check_folder
+    from advisor.study.study import check_place
 
     if out is not None:
-        check_folder(out)
+        check_place(out)
     desk = Desk(
         folder=plan,
         plan=PilotPlan.load(plan),
@@ -69,7 +69,7 @@ def pilots(
     written = desk.written(found, out)
     if not as_json:
         for line in written:
-            typer.echo(line)
+            echo(line)
     if found.cannot_tell:
         raise typer.Exit(CANNOT_TELL)
 
@@ -111,13 +111,19 @@ class Desk:
         from advisor.errors import InputError, NotConvergedError
         from advisor.monitoring.follow import signature_of
 
-        signature: object = None
+        def signature(path: Path) -> object:
+            try:
+                return signature_of(path)
+            except OSError as error:  # not there yet, or not now
+                return error.errno
+
+        seen: object = None
         state: object = None
         said: set[str] = set()
         while True:
-            now = [signature_of(path) for path in self.logs if path.exists()]
-            if now != signature:
-                signature = now
+            now = [signature(path) for path in self.logs]
+            if now != seen:
+                seen = now
                 try:
                     self.runs, unread = self.read()
                     if (grown := self._grown(unread)) != state:
@@ -127,10 +133,10 @@ class Desk:
                         if found.is_final:
                             return found
                         self.written(found, None)
-                except (InputError, NotConvergedError) as error:
+                except (InputError, NotConvergedError, OSError) as error:
                     # A log may become readable while it grows, and chains may agree on more of it.
                     if str(error) not in said:
-                        typer.echo(f"Note: no word yet: {error}", err=True)
+                        echo(f"Note: no word yet: {error}", err=True)
                     said.add(str(error))
             time.sleep(every)
 
@@ -159,7 +165,7 @@ class Desk:
         from advisor.study.study import Study
         from advisor.trainers.registry import exports
 
-        judged = tuple(diagnose(run) for run in self.runs)
+        judged = tuple(diagnose(run, siblings=self.runs) for run in self.runs)
         with Reporter(quiet=self.quiet) as progress:
             study = Study(posterior, advice, judged).save(out, progress=progress)
         lines = [f"\nStudy in {out}/"]
@@ -180,6 +186,7 @@ class Desk:
         from advisor.advice.pilot_plan import PLAN
         from advisor.cli.terminal import write_new
         from advisor.errors import unwritable
+        from advisor.run.saving import write_whole
         from advisor.trainers.export import export_config
         from advisor.trainers.registry import exports
 
@@ -199,10 +206,8 @@ class Desk:
             lines = [f"\nScript of {pilot.name}: {file}"]
         self.plan = plan.with_pilot(pilot)
         target = self.folder / PLAN
-        draft = target.with_suffix(".new")
         try:
-            draft.write_text(self.plan.model_dump_json(indent=2) + "\n", encoding="utf-8")
-            os.replace(draft, target)
+            write_whole(target, self.plan.model_dump_json(indent=2) + "\n")
         except OSError as error:
             raise unwritable("the plan", error, target, "plan") from error
         return lines
@@ -236,10 +241,10 @@ def _shown_as(*, as_json: bool, in_lines: bool, quiet: bool) -> Callable[[Piloti
 
     def show(found: Piloting) -> None:
         if as_json:
-            typer.echo(found.model_dump_json(indent=None if in_lines else 2))
+            echo(found.model_dump_json(indent=None if in_lines else 2))
         else:
-            typer.echo((found.model_copy(update={"said": ()}) if quiet else found).text)
+            echo((found.model_copy(update={"said": ()}) if quiet else found).text)
             if in_lines:
-                typer.echo("")
+                echo("")
 
     return show

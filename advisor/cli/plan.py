@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 
 def plan(
@@ -74,15 +73,15 @@ def plan(
         for name, text in {**scripts, PLAN: found.model_dump_json(indent=2) + "\n"}.items():
             write_new(out / name, text.encode(), with_folder=True)
     if as_json:
-        typer.echo(found.model_dump_json(indent=2))
+        echo(found.model_dump_json(indent=2))
         return
-    typer.echo(found.text)
+    echo(found.text)
     if quiet:
         return
     if assumed:
-        typer.echo("\nAssumed:\n" + "\n".join(f"  {line}" for line in assumed))
+        echo("\nAssumed:\n" + "\n".join(f"  {line}" for line in assumed))
     if out is not None:
         logs = "Let every pilot log into its own folder there, and meanwhile"
         if found.kind == "run":
             logs = "Should you run pilots all the same"
-        typer.echo(f"\nScripts in {out}: {', '.join(scripts)}. {logs}: advisor pilots {out}")
+        echo(f"\nScripts in {out}: {', '.join(scripts)}. {logs}: advisor pilots {out}")

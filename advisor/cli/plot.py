@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def plot(
         write_new(files[one.name], one.rendered(chosen), with_folder=True)
         # What a figure leaves out is said where it is written.
         note = f". {one.note}" if one.note else ""
-        typer.echo(f"Wrote {files[one.name]}{note}", err=True)
+        echo(f"Wrote {files[one.name]}{note}", err=True)
 
 
 def _names(name: str, *, has_pilots: bool) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from advisor.model.priors import Priors
@@ -45,7 +46,7 @@ def show(
                 advice="Name one: advisor priors show lora --figure lora.svg",
             )
         if as_json:
-            typer.echo(json.dumps(_listed(), indent=2))
+            echo(json.dumps(_listed(), indent=2))
         else:
             show_presets(output())
         return
@@ -54,7 +55,7 @@ def show(
     if figure is not None:
         _draw(predictive, figure)
     if as_json:
-        typer.echo(json.dumps(_as_dict(priors, predictive), indent=2))
+        echo(json.dumps(_as_dict(priors, predictive), indent=2))
         return
     console = output()
     show_preset(priors, console)
@@ -66,39 +67,51 @@ def show(
 
 @priors_app.command()
 def learn(
-    posteriors: flags.PastPosteriors,
+    sources: flags.History,
     out: flags.PresetOut,
     name: flags.LearnedName = None,
     base: flags.BasePreset = None,
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    jobs: flags.Jobs = None,
+    engine: flags.EngineAddress = None,
+    keep: flags.Keep = None,
+    shard: flags.ShardText = None,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
     debug: flags.Debug = False,
 ) -> None:
-    """Turn the posteriors of your past studies into a preset for the next one.
+    """Turn your past studies, or folders of finished runs, into a preset for the next study.
 
     What they agree on becomes narrower, what they do not touch stays as it is, and the preset
-    remembers their data: it must not be scored on them.
+    remembers their data: it must not be scored on them. Finished runs are fitted by task and model
+    first, wherever there are cores; with --keep a command that was stopped goes on where it was.
 
     [bold]Example[/]: advisor priors learn study-*/posterior.nc --out team.toml
     """
-    from advisor.cli.terminal import noted, output
-    from advisor.findings.learned_priors import learn_priors, shared_preset
-    from advisor.model.posterior import Posterior
-    from advisor.model.priors import load_priors
+    from advisor.cli.history import read
+    from advisor.cli.terminal import Reporter, noted, output
     from advisor.model.priors.text import show_learned
     from advisor.model.priors.writing import check_preset_file, write_preset
 
     check_preset_file(out)
-    with noted(quiet=quiet):
-        known = [Posterior.load(path) for path in posteriors]
-    start = shared_preset(known) if base is None else load_priors(base)
-    learned = learn_priors(known, base=start, name=out.stem if name is None else name)
+    where = flags.on(engine, jobs, keep, shard)
+    with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
+        found = read(sources, base, flags.stated(sidecar, settings, column), where, progress)
+        if found.waiting:
+            echo(f"{found.waiting} cohorts are left to other shards: no preset yet.")
+            return
+        learned = found.learned(out.stem if name is None else name)
+    if not quiet:
+        for line in found.passed_over:
+            echo(f"Note: passed over {line}.", err=True)
     write_preset(out, learned)
     if as_json:
-        typer.echo(learned.model_dump_json(indent=2))
+        echo(learned.model_dump_json(indent=2))
         return
     console = output()
-    show_learned(learned, start, console)
+    show_learned(learned, found.base, console)
     console.print(
         f"\nPreset '{learned.name}' in {out}. Use it with: advisor advise LOGS --priors {out}",
         soft_wrap=True,
@@ -140,6 +153,7 @@ def _draw(predictive: Any, path: Path) -> None:
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import FORMATS, render
     from advisor.reporting.figures.prior_predictive import draw_priors
+    from advisor.run.saving import write_whole
 
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
@@ -150,7 +164,6 @@ def _draw(predictive: Any, path: Path) -> None:
             advice=f"Choose among {', '.join(FORMATS)}",
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(render(draw_priors(predictive), kind, "priors"))
+        write_whole(path, render(draw_priors(predictive), kind, "priors"))
     except OSError as error:
         raise unwritable("the figure", error, path, "--figure") from error

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 from advisor.run.seed import DEFAULT_SEED
 
 
@@ -47,6 +46,6 @@ def report(
             more.append(check_forecasts(loaded.posterior, pilots, beside, seed=seed, quiet=quiet))
         except AdvisorError as error:
             # The check is an addition to a page that stands without it.
-            typer.echo(f"The page is written without the check of forecasts: {error}", err=True)
+            echo(f"The page is written without the check of forecasts: {error}", err=True)
             more.append(Missing(kind.name, kind.title, reason_of(error)))
-    typer.echo(loaded.report(more=more))
+    echo(loaded.report(more=more))

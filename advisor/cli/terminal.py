@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 
+from advisor.cli.echo import echo
 from advisor.errors import InputError, unwritable
 from advisor.run.progress import ProgressLines
+from advisor.run.saving import write_new as whole
+from advisor.run.shown import harmless
 
 if TYPE_CHECKING:
     from advisor.study.study import Study
@@ -22,9 +27,23 @@ WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
 
 
+class HarmlessConsole(Console):
+    """Console on which names out of logs do not steer the terminal; its own colours do."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render, with steering characters spelt out."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(harmless(segment.text), segment.style)
+
+
 def output() -> Console:
     """Standard output: as wide as the terminal, or wide enough for every table elsewhere."""
-    console = Console(highlight=False)
+    console = HarmlessConsole(highlight=False)
     if not console.is_terminal:
         console.width = WIDE
     return console
@@ -40,7 +59,7 @@ def noted(*, quiet: bool = False) -> Iterator[None]:
         yield
     if not quiet:
         for warning in said:
-            typer.echo(f"Note: {warning.message}.", err=True)
+            echo(f"Note: {warning.message}.", err=True)
 
 
 def load(study: Path, *, quiet: bool = False) -> Study:
@@ -65,10 +84,9 @@ def refuse_existing(file: Path) -> None:
 def write_new(file: Path, data: bytes, *, with_folder: bool = False) -> None:
     """Write a file that does not exist yet, where asked with its folder."""
     try:
-        if with_folder:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("xb") as target:
-            target.write(data)
+        if not with_folder and not file.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        whole(file, data)
     except FileExistsError:
         refuse_existing(file)
         raise
@@ -86,7 +104,7 @@ class Reporter:
     """
 
     def __init__(self, *, quiet: bool) -> None:
-        self.console = Console(stderr=True, quiet=quiet)
+        self.console = HarmlessConsole(stderr=True, quiet=quiet)
         self._live: Progress | None = None
         self._stage = ""
         self._lines = ProgressLines(self._print)

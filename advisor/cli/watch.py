@@ -44,15 +44,14 @@ def watch(
 
     [bold]Example[/]: advisor watch run/trainer_state.json --posterior study --target-reward 0.8
     """
-    from rich.console import Console
-
+    from advisor.cli.terminal import HarmlessConsole
     from advisor.monitoring.reading import reader
     from advisor.monitoring.view import View
 
     asked = {"target_reward": target_reward, "planned_steps": steps, "level": level}
     forecast = Forecast(posterior, pilots or [], gpus, asked)
     read = reader(**flags.stated(sidecar, settings, column))
-    with View(Console(highlight=False), as_json=as_json, is_quiet=quiet) as view:
+    with View(HarmlessConsole(highlight=False), as_json=as_json, is_quiet=quiet) as view:
         if once:
             last: WatchReport | None = _once(forecast, read(log), log, view)
         else:
@@ -82,6 +81,12 @@ class Forecast:
 
     def __call__(self, run: PilotRun, view: View) -> WatchReport:
         """Judge the run as it stands now."""
+        from advisor.cli.terminal import noted
+
+        with noted(quiet=True):  # what numpy thinks of an odd row is no note for a user
+            return self._judged(run, view)
+
+    def _judged(self, run: PilotRun, view: View) -> WatchReport:
         from advisor.monitoring import watch_report
 
         if not self._is_length_given and run.hyperparameters.planned_steps is None:
@@ -112,7 +117,7 @@ def _follow(
     forecast: Forecast, view: View, log: Path, read: Any, *, every: float, silent_after: float
 ) -> WatchReport | None:
     """Show an update whenever the log grows, until the planned steps are done."""
-    from advisor.errors import InputError
+    from advisor.errors import AdvisorError
     from advisor.monitoring.follow import follow
 
     last: WatchReport | None = None
@@ -124,11 +129,14 @@ def _follow(
             continue
         try:
             last = forecast(growth.run, view)
-        except (InputError, ArithmeticError, ValueError) as error:
-            # A log may become readable, or named, while it grows.
-            if str(error) not in said:
-                view.say(f"no forecast: {error}")
-            said.add(str(error))
+        except Exception as error:
+            # A log may become readable, or named, while it grows; and a row that is a fault of ours
+            # must not end the watch over the rows after it.
+            own = isinstance(error, AdvisorError | ArithmeticError | ValueError)
+            text = str(error) if own else f"{type(error).__name__}: {error}"
+            if text not in said:
+                view.say(f"no forecast: {text}")
+            said.add(text)
             continue
         view.show(last, _logged(growth.run))
         if last.update.step >= last.update.planned_steps:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from advisor.cli import flags
+from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,9 +65,9 @@ def what_if(
         steps=steps,
     )
     if as_json:
-        typer.echo(table.to_json(orient="records", indent=2, double_precision=15))
+        echo(table.to_json(orient="records", indent=2, double_precision=15))
         return
-    typer.echo(_table(table, loaded.recommendation.measure, piloted(loaded.posterior)))
+    echo(_table(table, loaded.recommendation.measure, piloted(loaded.posterior)))
 
 
 def _table(table: pd.DataFrame, measure: str, ranges: Ranges) -> str:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from advisor.diagnosis.card import Card, not_applicable
-from advisor.diagnosis.collapse import EVALUATION_ROWS, LOST_SHARE, WINDOW_ROWS, find_collapse
+from advisor.diagnosis.collapse import (
+    EVALUATION_ROWS,
+    LOST_SHARE,
+    WINDOW_ROWS,
+    find_collapse,
+    window_rows,
+)
 from advisor.diagnosis.fall import (
+    PASSING_SURE,
     SURE,
     UNSURE,
     Fall,
@@ -27,6 +36,16 @@ TIMES = 2.0
 
 REGAINED = 0.1
 """Share of what was lost from which a run is said to have come back in part."""
+
+MOST = 0.8
+"""Share of what was lost from which a run is said to have come back without a word more."""
+
+BAND = 3.5
+"""Standard deviations of the rows before it by which a fall that came back is plain: correlated
+noise of 40 to 300 rows makes one in 0.2 % of runs, and no healthy one of 330 public runs has it."""
+
+EXTINCT = 8
+"""Evaluations at the floor to the last digit, from which on a policy is dead."""
 
 WITNESSES = ("entropy", "completion_length", "truncated_share", "gradient_norm", "kl", "policy_kl")
 
@@ -69,6 +88,11 @@ def collapse(run: PilotRun) -> Card:
     (step, reward), floor, least = judged_series(run), floor_of(run), rows_of_a_window(run)
     verdict, fall = find_final_fall(step, reward, floor, least)
     passing = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
+    if passing is None and not verdict.unstable:
+        passing = _plain_fall(step, reward, floor, least)
+    extinct = None if passing or verdict.unstable else _extinct(run, step, reward, floor)
+    if extinct is not None:
+        return extinct
     fall = passing or fall
     if fall is None:
         return not_applicable(
@@ -79,7 +103,7 @@ def collapse(run: PilotRun) -> Card:
         )
     range_ = fall.before - floor if fall.before > floor else np.inf
     lost, error = (fall.before - fall.after) / range_, Z95 * fall.error / range_
-    common = {
+    common: dict[str, Any] = {
         "mode": MODE,
         "title": TITLE,
         "number": lost,
@@ -104,12 +128,18 @@ def collapse(run: PilotRun) -> Card:
             **common,
             status="WARNING",
             headline=f"The reward fell from {fall.before:.3g} to {fall.after:.3g} at step "
-            f"{fall.onset_step:.0f} and came back: another seed may not.",
+            f"{fall.onset_step:.0f} and {_recovered(fall, verdict.last)}: another seed may not.",
             steps=(fall.onset_step, fall.floor_step),
             witnesses=witnesses(run, fall),
-            change=f"Lower the {setting_name(run, 'learning_rate')}: it counts as a collapse of "
-            "its setting.",
+            change=f"Lower the {setting_name(run, 'learning_rate')}"
+            + (": it counts as a collapse of its setting." if fall.z >= PASSING_SURE else "."),
         )
+    return _no_sure_fall(run, common, fall)
+
+
+def _no_sure_fall(run: PilotRun, common: dict[str, Any], fall: Fall) -> Card:
+    """Card of a run that ends lower by what noise may do, or no lower at all."""
+    (step, reward), floor, least = judged_series(run), floor_of(run), rows_of_a_window(run)
     if find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         return Card(
             **common,
@@ -125,6 +155,63 @@ def collapse(run: PilotRun) -> Card:
         status="PASS",
         headline=f"No lasting fall in {reward.size} rows.",
         steps=(float(step[0]), float(step[-1])),
+    )
+
+
+def dead_at_once(run: PilotRun) -> Card:
+    """Card of a run that its first updates killed, as its siblings tell."""
+    step, reward = judged_series(run)
+    return Card(
+        mode=MODE,
+        title=TITLE,
+        status="FAIL",
+        headline=f"Dead from the start: the reward is {float(reward.mean()):.2g} on average where "
+        "other runs of this model and task began far above it.",
+        source="ours: every window below a quarter of the level at which siblings began",
+        steps=(float(step[0]), float(step[-1])),
+        change=f"A third of the {setting_name(run, 'learning_rate')}, or fewer updates for each "
+        "batch of rollouts.",
+    )
+
+
+def _plain_fall(step: FloatArray, reward: FloatArray, floor: float, least: int) -> Fall | None:
+    """Fall that came back and that is plain to the eye, though a fit would not count it."""
+    fall = find_passing_fall(step, reward, floor, least, sure=SURE)
+    if fall is None:
+        return None
+    before = reward[step < fall.onset_step]
+    is_held = before.size >= 2 * window_rows(reward.size, least)
+    return fall if is_held and fall.before - fall.after > BAND * before.std(ddof=1) else None
+
+
+def _recovered(fall: Fall, last: float) -> str:
+    """How far a reward came back that does not end low by the definition."""
+    regained = last - fall.after
+    return "came back" if regained > MOST * (fall.before - fall.after) else "came back in part"
+
+
+def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) -> Card | None:
+    """Card of evaluations that went to their floor and stayed there to the last digit.
+
+    Each is a mean over many prompts: the fewest that show one success at all show none with a
+    chance of 0.37, eight times in a row with one below a thousandth.
+    """
+    above = np.flatnonzero(reward > floor)
+    if not run.is_eval_only or not above.size or reward.size - 1 - above[-1] < EXTINCT:
+        return None
+    at = int(above[-1]) + 1
+    return Card(
+        mode=MODE,
+        title=TITLE,
+        status="FAIL",
+        headline=f"Every evaluation from step {step[at]:.0f} on is {floor:.3g}, after "
+        f"{reward[at - 1]:.3g}: no answer is right any more.",
+        number=1.0,
+        unit="share of the reward lost",
+        threshold=LOST_SHARE,
+        source=f"ours: {EXTINCT} evaluations in a row at the floor",
+        steps=(float(step[at]), float(step[-1])),
+        change=f"Start again with a third of the {setting_name(run, 'learning_rate')}.",
     )
 
 

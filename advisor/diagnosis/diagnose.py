@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from advisor.diagnosis.advantage_degeneracy import advantage_degeneracy
 from advisor.diagnosis.card import SEVERITY, Card, Status
 from advisor.diagnosis.collapse import tamed
-from advisor.diagnosis.collapse_card import collapse
+from advisor.diagnosis.collapse_card import collapse, dead_at_once, floor_of
+from advisor.diagnosis.dead_start import dead_from_the_start
 from advisor.diagnosis.dynamical_instability import dynamical_instability
 from advisor.diagnosis.policy_concentration import policy_concentration
 from advisor.diagnosis.reward_hacking import reward_hacking
@@ -86,6 +89,7 @@ def diagnose(
     run: PilotRun,
     margin: npt.ArrayLike | None = None,
     damping: npt.ArrayLike | None = None,
+    siblings: Sequence[PilotRun] = (),
 ) -> Diagnosis:
     """Judge one run by every failure mode.
 
@@ -95,6 +99,8 @@ def diagnose(
     margin, damping : array_like of shape (draws,), optional
         Draws from a posterior (`advisor.forecast.margin`): stiffness over the largest that the
         refresh schedule stands, and the damping ratio of the stiffest mode.
+    siblings : sequence of PilotRun, optional
+        Other runs: those of the same model and task tell whether this one was dead at once.
 
     Returns
     -------
@@ -108,7 +114,7 @@ def diagnose(
         policy_concentration(run),
         advantage_degeneracy(run),
         truncation(run),
-        collapse(run),
+        dead_at_once(run) if _is_dead(run, siblings) else collapse(run),
         too_short(run),
     ]
     fallen = next(card for card in cards if card.mode == "collapse")
@@ -125,6 +131,18 @@ def diagnose(
         collapse_step=onset,
         cards=tuple(cards),
     )
+
+
+def _is_dead(run: PilotRun, siblings: Sequence[PilotRun]) -> bool:
+    """Whether a run never got near where other runs of its model and task began."""
+    if run.model is None or run.is_eval_only:
+        return False
+    others = [one for one in siblings if one.id != run.id and not one.is_eval_only]
+    alike = [one for one in others if (one.model, one.task) == (run.model, run.task)]
+    if not alike:
+        return False
+    known = [run, *alike]
+    return run.id in dead_from_the_start(known, min(map(floor_of, known)))
 
 
 def _tamed(run: PilotRun) -> PilotRun:

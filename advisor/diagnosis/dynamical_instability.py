@@ -33,6 +33,13 @@ SOURCE = (
 )
 
 
+MISMATCH = frozenset({"mismatch_kl", "mismatch_difference"})
+"""Series of the difference between what samples and what is trained."""
+
+PROBABILITIES = "rollout_probs_diff"
+"""Part of verl's names of that difference in probabilities."""
+
+
 def dynamical_instability(
     run: PilotRun,
     margin: npt.ArrayLike | None = None,
@@ -208,7 +215,13 @@ def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
     lines = []
     if "entropy" not in run.series:
         lines.append("Entropy is not logged (TRL: entropy; verl: actor/entropy).")
-    if "mismatch_kl" not in run.series:
+    probabilities = next((key for key in run.keys_understood if PROBABILITIES in key), None)
+    if probabilities is not None and MISMATCH.isdisjoint(run.series):
+        lines.append(
+            f"Mismatch of sampler and trainer is logged as a difference of probabilities "
+            f"('{probabilities}'), for which no threshold is known."
+        )
+    elif MISMATCH.isdisjoint(run.series):
         lines.append(
             "Mismatch of sampler and trainer is not logged (TRL: sampling/sampling_logp_difference "
             "with vllm_importance_sampling_correction)."

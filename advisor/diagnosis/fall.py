@@ -205,9 +205,13 @@ def find_any_fall(
 
 
 def find_passing_fall(
-    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
+    step: FloatArray,
+    reward: FloatArray,
+    floor: float,
+    least: int = WINDOW_ROWS,
+    sure: float = PASSING_SURE,
 ) -> Fall | None:
-    """First fall to less than half, beyond what noise does, from which the reward came back.
+    """First fall to less than half, by ``sure`` standard errors, from which the reward came back.
 
     Where it never came back `find_final_fall` has it: this one looks at the rows up to the lowest
     window of every stretch in which the trailing mean was low.
@@ -225,7 +229,7 @@ def find_passing_fall(
     for begin, back in zip(begins.tolist(), backs.tolist(), strict=False):
         end = begin + int(np.argmin(mean[begin:back])) + window
         fall = find_fall(step[:end], reward[:end], None, floor, window)
-        if fall is None or fall.z < PASSING_SURE:
+        if fall is None or fall.z < sure:
             continue
         if fall.after - floor < PASSING_SHARE * (fall.before - floor):
             return fall

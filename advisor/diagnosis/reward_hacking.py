@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from advisor.diagnosis.card import Card, Finding, not_applicable
 from advisor.diagnosis.collapse import LOST_SHARE, trailing_mean
 from advisor.diagnosis.coupling import Coupling, couplings
 from advisor.diagnosis.fall import SURE, UNSURE, Fall, find_fall
+from advisor.diagnosis.left_behind import HELD_OUT, Beside, scores_beside, stays_behind
 from advisor.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
@@ -30,27 +30,24 @@ UP = 3.0
 NOTED = 0.1
 """Share of its best that a series must lose for a WARNING; for a FAIL as much as in a collapse."""
 
-HELD_OUT = "held-out reward"
-
-TRUE_NAMES = re.compile(r"acc|correct|answer|solv|succe|exact|pass|true|gold", re.IGNORECASE)
-"""Reward parts that say what is meant."""
-
-FORM = re.compile(r"format|length|tag|xml", re.IGNORECASE)
-"""Parts that judge the form of an answer, whatever else their name says."""
-
-SOURCE = "ours: train reward up by 3 standard errors, held-out reward or meant part down by 4"
+SOURCE = (
+    "ours: train reward up by 3 standard errors, held-out reward or meant part down by 4, or "
+    "behind a fifth of the gain"
+)
 
 
 class Parting(NamedTuple):
     """A series that falls while the train reward does not.
 
-    ``floor`` is its lowest possible value, ``healthy_until`` its last step before the fall.
+    ``floor`` is its lowest possible value, ``healthy_until`` its last step before the fall,
+    ``is_meant`` whether it is known to say what is meant.
     """
 
     name: str
     fall: Fall
     floor: float
     healthy_until: float
+    is_meant: bool
 
     @property
     def lost(self) -> float:
@@ -66,10 +63,22 @@ class Parting(NamedTuple):
 
 def reward_hacking(run: PilotRun) -> Card:
     """Set the train reward against held-out rewards and against its own parts."""
-    parts = {n: values for n, values in run.parts.items() if np.isfinite(values).sum() >= MANY}
-    evaluations = np.isfinite(run.eval_reward).sum()
-    has_evaluations = bool(evaluations >= FEWEST_EVALUATIONS and not run.is_eval_only)
-    if not has_evaluations and len(parts) < 2:
+    scores, ignored = scores_beside(run)
+    has_held_out = any(one.name == HELD_OUT for one in scores)
+    slopes = couplings(run) if has_held_out else []
+    last = slopes[-1] if slopes else None
+    falls = _falls_apart(run, scores)
+    behind = [one for one in scores if stays_behind(run, one)]
+    finding = (
+        _sure_fall(run, falls)
+        or _unsure_fall(run, falls)
+        or _stuck_part(run, scores)
+        or _left_behind(run, behind)
+        or _negative_coupling(run, last)
+        or _unclear(run, behind, ignored)
+        or _together(run, scores)
+    )
+    if finding is None:
         return not_applicable(
             MODE,
             TITLE,
@@ -77,16 +86,6 @@ def reward_hacking(run: PilotRun) -> Card:
             "Evaluate on held-out prompts (eval_strategy, trainer.test_freq) or log each "
             "reward function: train reward alone cannot show it.",
         )
-    slopes = couplings(run) if has_evaluations else []
-    last = slopes[-1] if slopes else None
-    falls = _falls_apart(run, parts, has_evaluations=has_evaluations)
-    finding = (
-        _sure_fall(run, falls)
-        or _unsure_fall(run, falls)
-        or _stuck_part(run, parts)
-        or _negative_coupling(run, last)
-        or _together(run, has_evaluations=has_evaluations)
-    )
     return Card(
         mode=MODE,
         title=TITLE,
@@ -96,32 +95,35 @@ def reward_hacking(run: PilotRun) -> Card:
         threshold=None if last is None else 0.0,
         source=SOURCE,
         witnesses=(*_turned(slopes), *_witnesses(run)),
-        unknown=() if has_evaluations else ("Held-out rewards would settle it.",),
+        unknown=(
+            *_asked(behind),
+            *(() if has_held_out else ("Held-out rewards would settle it.",)),
+        ),
         **finding._asdict(),
     )
 
 
-def _falls_apart(
-    run: PilotRun, parts: dict[str, FloatArray], *, has_evaluations: bool
-) -> list[Parting]:
-    """Falls of held-out rewards and of parts that the train reward does not share."""
+def _falls_apart(run: PilotRun, scores: list[Beside]) -> list[Parting]:
+    """Falls of held-out rewards, parts and other scores that the train reward does not share."""
     found = []
-    if has_evaluations:
-        floor = 0.0 if run.reward_floor is None else run.reward_floor
-        held_out = _parting(HELD_OUT, run.eval_step, run.eval_reward, floor)
-        if held_out is not None and _moved_since(run, held_out.healthy_until, -UP):
-            found.append(held_out)
-    for name, values in parts.items():
-        part = _parting(name, run.step, values, 0.0)
-        if part is not None and _moved_since(run, part.healthy_until, UP):
-            found.append(part)
+    for one in scores:
+        if one.values.size < (MANY if one.is_part else FEWEST_EVALUATIONS):
+            continue
+        given = run.reward_floor if one.name == HELD_OUT else None
+        # Penalties make a part negative: its floor is then the lowest that was seen.
+        floor = min(0.0, float(one.values.min())) if given is None else given
+        fall = _parting(one, floor)
+        # The held-out reward is the same thing as the train reward, which need not rise meanwhile.
+        least = -UP if one.name == HELD_OUT else UP
+        if fall is not None and _moved_since(run, fall.healthy_until, least):
+            found.append(fall)
     return found
 
 
 def _sure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
     """A fall that noise does not make, of the meant quantity where there is one."""
     sure = [one for one in falls if one.is_sure]
-    meant = [one for one in sure if one.name == HELD_OUT or _is_meant(one.name)]
+    meant = [one for one in sure if one.is_meant]
     if not sure:
         return None
     worst = max(meant or sure, key=lambda one: one.fall.z)
@@ -152,23 +154,66 @@ def _unsure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
     return None
 
 
-def _stuck_part(run: PilotRun, parts: dict[str, FloatArray]) -> Finding | None:
+def _left_behind(run: PilotRun, behind: list[Beside]) -> Finding | None:
+    """A meant score that gained nothing while the train reward rose."""
+    meant = [one for one in behind if one.is_meant]
+    if not meant:
+        return None
+    names = ", ".join(one.name for one in meant[:3])
+    first, last = meant[0].values[0], meant[0].values[-max(1, meant[0].values.size // 5) :].mean()
+    return Finding(
+        "WARNING",
+        f"The train reward rose, but {names} did not follow ({first:.3g} at first, {last:.3g} at "
+        "the end): what rises may be a proxy.",
+        _span(run),
+        "Compare answers of the first and the last steps by hand; correct or reweight the reward.",
+    )
+
+
+def _stuck_part(run: PilotRun, scores: list[Beside]) -> Finding | None:
     """A meant part near its own floor that did not move while the total rose."""
     reward = run.reward[np.isfinite(run.reward)]
     if reward.size < MANY or difference(*ends(reward)[::-1]) < SURE:
         return None
-    biggest = max(abs(np.nanmax(values)) for values in parts.values()) if parts else 0.0
-    for name, values in parts.items():
-        first, last = ends(values[np.isfinite(values)])
+    parts = [one for one in scores if one.is_part and one.values.size >= MANY]
+    biggest = max((float(np.abs(one.values.max())) for one in parts), default=0.0)
+    for one in parts:
+        first, last = ends(one.values)
         is_still = abs(difference(last, first)) < 2 and abs(last.mean) < 0.05 * biggest
-        if _is_meant(name) and is_still:
+        if one.is_meant and is_still:
             return Finding(
                 "WARNING",
-                f"The train reward rose, but {name} never moved.",
+                f"The train reward rose, but {one.name} never moved.",
                 _span(run),
-                f"Check that '{name}' can be reached; what rises may be a proxy.",
+                f"Check that '{one.name}' can be reached; what rises may be a proxy.",
             )
     return None
+
+
+def _unclear(run: PilotRun, behind: list[Beside], ignored: tuple[str, ...]) -> Finding | None:
+    """Scores of unknown meaning that stayed behind, or that nobody could judge: no PASS."""
+    asked = [one.name for one in behind if one.is_meant is None]
+    if asked:
+        return Finding(
+            "INFO",
+            f"The train reward rose, but {', '.join(asked[:3])} did not follow: if that is what is "
+            "meant, the reward is being hacked.",
+            _span(run),
+        )
+    if ignored and run.step.size:
+        return Finding(
+            "INFO", f"Not judged, for lack of values: {', '.join(ignored[:3])}.", _span(run)
+        )
+    return None
+
+
+def _asked(behind: list[Beside]) -> tuple[str, ...]:
+    """What only the user can tell of scores with names that say nothing."""
+    return tuple(
+        f"Whether '{one.name}' says what is meant: map it as eval_reward and it is judged so."
+        for one in behind
+        if one.is_meant is None
+    )
 
 
 def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
@@ -187,10 +232,14 @@ def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
     )
 
 
-def _together(run: PilotRun, *, has_evaluations: bool) -> Finding:
-    """Nothing parted."""
-    other = HELD_OUT if has_evaluations else "its parts"
-    return Finding("PASS", f"Train reward and {other} move together.", _span(run))
+def _together(run: PilotRun, scores: list[Beside]) -> Finding | None:
+    """Nothing parted; None where there is too little to say so."""
+    parts = [one for one in scores if one.is_part and one.values.size >= MANY]
+    other = [one for one in scores if not one.is_part and one.values.size >= FEWEST_EVALUATIONS]
+    if not other and len(parts) < 2:
+        return None
+    names = "its parts" if not other else other[0].name
+    return Finding("PASS", f"Train reward and {names} move together.", _span(run))
 
 
 def _span(run: PilotRun) -> tuple[float, float]:
@@ -199,15 +248,17 @@ def _span(run: PilotRun) -> tuple[float, float]:
     return float(times.min()), float(times.max())
 
 
-def _parting(name: str, step: FloatArray, values: FloatArray, floor: float) -> Parting | None:
+def _parting(score: Beside, floor: float) -> Parting | None:
     """Last fall of a series, or None where it has none."""
-    kept = np.isfinite(values)
-    find = find_fall if kept.sum() >= MANY else _sparse_fall
-    fall = find(step[kept], values[kept], floor=floor)
+    step, values = score.step, score.values
+    find = find_fall if values.size >= MANY else _sparse_fall
+    fall = find(step, values, floor=floor)
     if fall is None:
         return None
-    before = step[kept][step[kept] < fall.onset_step]
-    return Parting(name, fall, floor, float(before[-1]) if before.size else fall.onset_step)
+    before = step[step < fall.onset_step]
+    until = float(before[-1]) if before.size else fall.onset_step
+    is_meant = bool(score.is_meant)
+    return Parting(score.name, fall, floor, until, is_meant)
 
 
 def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> Fall | None:
@@ -254,10 +305,6 @@ def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
         f"coupling {up.slope:.2g} in steps {up.first_step:.0f} to {up.last_step:.0f}, "
         f"{down.slope:.2g} in steps {down.first_step:.0f} to {down.last_step:.0f}",
     )
-
-
-def _is_meant(name: str) -> bool:
-    return bool(TRUE_NAMES.search(name)) and not FORM.search(name)
 
 
 def _witnesses(run: PilotRun) -> tuple[str, ...]:

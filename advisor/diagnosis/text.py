@@ -19,7 +19,9 @@ def worst(diagnosis: Diagnosis) -> str:
     """What to say of a run in one line."""
     bad = [card for card in diagnosis.cards if SEVERITY[card.status] >= SEVERITY["WARNING"]]
     if not bad:
-        return "nothing wrong"
+        young = next((card for card in diagnosis.cards if card.mode == "too_short"), None)
+        is_flat = young is not None and young.status == "INFO"
+        return "no change beyond noise so far" if is_flat else "nothing wrong"
     named = sorted(bad, key=lambda card: (-SEVERITY[card.status], card.mode != "collapse"))
     more = f" (+{len(bad) - 1})" if len(bad) > 1 else ""
     return printable(f"{named[0].title}: {named[0].headline}{more}")

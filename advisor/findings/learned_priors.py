@@ -21,9 +21,9 @@ from advisor.findings.meta_analysis import (
     TASK_SHARE,
     Estimates,
     new_study,
-    without_prior,
 )
-from advisor.model.parameters import GROUP_LEVELS, POPULATION, TASK_LEVELS
+from advisor.findings.past_study import PastStudy, past_study
+from advisor.model.parameters import GROUP_LEVELS, TASK_LEVELS
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors, load_priors, preset_names
 from advisor.model.priors.loader import Domain, NormalPrior
@@ -70,14 +70,40 @@ def learn_priors(
     pilots), which is how a new study will read them; those of plateau loss and collapse are at
     their anchors (:func:`advisor.model.equations.at_reference`).
     """
-    _check(posteriors, name)
+    if not posteriors:
+        raise _nothing_to_learn_from()
     start = _base(posteriors, base)
-    _check_base(posteriors, start)
+    return learn_from_studies([past_study(one) for one in posteriors], base=start, name=name)
+
+
+def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str = "team") -> Priors:
+    """Turn what past studies said into a preset: `learn_priors` without their draws.
+
+    Parameters
+    ----------
+    studies : sequence of PastStudy
+        From :func:`advisor.findings.past_study.past_study`, each of other data.
+    base : Priors
+        What is believed where they say nothing.
+    name : str
+        Of the new preset; none that comes with the package.
+
+    Returns
+    -------
+    priors : Priors
+
+    Raises
+    ------
+    InputError
+        As for :func:`learn_priors`.
+    """
+    _check(studies, name)
+    _check_base(studies, base)
     learned = {}
-    for entry, prior in prior_entries(start).items():
-        found = _estimates(posteriors, entry)
+    for entry, prior in prior_entries(base).items():
+        found = _estimates(studies, entry)
         if found is None or not isinstance(prior, NormalPrior):
-            kept = f"{_sentence(prior.source)} Kept from {start.name}: no posterior narrowed it."
+            kept = f"{_sentence(prior.source)} Kept from {base.name}: no posterior narrowed it."
             learned[entry] = {**prior.model_dump(), "source": kept}
             continue
         is_level = entry in TASK_LEVELS + GROUP_LEVELS
@@ -85,31 +111,31 @@ def learn_priors(
         learned[entry] = {
             "mean": _rounded(mean, sd),
             "sd": _rounded(sd, sd),
-            "source": _source(posteriors, entry, found, between, prior, start.name),
+            "source": _source(studies, entry, found, between, prior, base.name),
         }
     return Priors.model_validate(
         {
             "name": name,
-            "description": _description(posteriors, start),
-            "evidence": f"{start.evidence}; {_extent(posteriors)}",
+            "description": _description(studies, base),
+            "evidence": f"{base.evidence}; {_extent(studies)}",
             "learned_from": (
-                *start.learned_from,
-                *(mark for posterior in posteriors for mark in _marks(posterior).values()),
+                *base.learned_from,
+                *(mark for study in studies for mark in _marks(study).values()),
             ),
             **learned,
-            "family_runs": learn_families(posteriors, start),
-            "stability_line": start.stability_line,
-            "domain": _domain(posteriors, start),
+            "family_runs": learn_families([study.family_runs for study in studies], base),
+            "stability_line": base.stability_line,
+            "domain": _domain(studies, base),
         }
     )
 
 
-def _domain(posteriors: Sequence[Posterior], start: Priors) -> Domain:
+def _domain(studies: Sequence[PastStudy], start: Priors) -> Domain:
     """Adapters, optimizers and sizes of the runs, and those that the base rests on."""
-    runs = [run for posterior in posteriors for run in posterior.meta.runs]
+    runs = [run for study in studies for run in study.runs]
     sizes = [run.parameters for run in runs]
-    adapters = {str(run.settings.adapter) for run in runs}
-    optimizers = {str(run.settings.optimizer) for run in runs}
+    adapters = {run.adapter for run in runs}
+    optimizers = {run.optimizer for run in runs}
     if start.domain is not None:
         sizes += [start.domain.least_parameters, start.domain.most_parameters]
         adapters |= set(start.domain.adapters)
@@ -132,14 +158,30 @@ def shared_preset(posteriors: Sequence[Posterior]) -> Priors:
     """
     first = posteriors[0].meta.priors
     if any(posterior.meta.priors != first for posterior in posteriors):
-        names = dict.fromkeys(posterior.meta.priors.name for posterior in posteriors)
-        raise InputError(
-            "the posteriors were fitted under different presets "
-            f"({', '.join(names) if len(names) > 1 else first.name + ' of different versions'})",
-            argument="base",
-            advice=f"Name the one to start from: {', '.join(preset_names())}, or a .toml",
-        )
+        raise _different_presets([posterior.meta.priors.name for posterior in posteriors])
     return first
+
+
+def refuse_different_presets(studies: Sequence[PastStudy]) -> None:
+    """Stop where studies were fitted under different presets.
+
+    Raises
+    ------
+    InputError
+        They were.
+    """
+    if len({study.preset_digest for study in studies}) > 1:
+        raise _different_presets([study.preset for study in studies])
+
+
+def _different_presets(names: Sequence[str]) -> InputError:
+    several = list(dict.fromkeys(names))
+    told = ", ".join(several) if len(several) > 1 else f"{several[0]} of different versions"
+    return InputError(
+        f"the posteriors were fitted under different presets ({told})",
+        argument="base",
+        advice=f"Name the one to start from: {', '.join(preset_names())}, or a .toml",
+    )
 
 
 def _base(posteriors: Sequence[Posterior], base: Priors | str | None) -> Priors:
@@ -148,25 +190,17 @@ def _base(posteriors: Sequence[Posterior], base: Priors | str | None) -> Priors:
     return load_priors(base) if isinstance(base, str) else base
 
 
-def _estimates(posteriors: Sequence[Posterior], entry: str) -> Estimates | None:
+def _estimates(studies: Sequence[PastStudy], entry: str) -> Estimates | None:
     """Estimates of one entry, or None where no posterior says anything about it."""
-    parameter = {name.replace(".", "_"): name for name in POPULATION}.get(entry, entry)
     values, errors, units, sources = [], [], [], []
-    for index, posterior in enumerate(posteriors):
-        if parameter not in posterior.draws:
-            continue
-        draws = posterior.as_in_priors(parameter)
-        draws = draws.reshape(len(draws), -1)
-        value, error = without_prior(
-            draws.mean(axis=0),
-            draws.var(axis=0),
-            getattr(posterior.meta.placed_priors, entry),
-            posterior.convergence.ess,
-        )
-        for unit in np.flatnonzero(np.isfinite(value)):
-            values.append(value[unit])
-            errors.append(error[unit])
-            units.append(_unit(posterior, entry, int(unit), index))
+    for index, study in enumerate(studies):
+        value, error = study.said.get(entry, ((), ()))
+        for unit, (one, its_error) in enumerate(zip(value, error, strict=True)):
+            if one is None or its_error is None:
+                continue
+            values.append(one)
+            errors.append(its_error)
+            units.append(_unit(study, entry, unit, index))
             sources.append(index)
     if not values:
         return None
@@ -179,18 +213,22 @@ def _estimates(posteriors: Sequence[Posterior], entry: str) -> Estimates | None:
     )
 
 
-def _unit(posterior: Posterior, entry: str, place: int, study: int) -> str | int:
+def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | int:
     """What an estimate stands for: the name of its task, or else its study."""
     if entry in TASK_LEVELS:
-        return posterior.meta.tasks[place]
+        return study.tasks[place]
     if entry in GROUP_LEVELS:
-        return posterior.meta.groups[place][0]
-    return study
+        return study.groups[place][0]
+    return number
 
 
-def _check(posteriors: Sequence[Posterior], name: str) -> None:
-    if not posteriors:
-        raise InputError("there is no posterior to learn from", advice="Give at least one")
+def _nothing_to_learn_from() -> InputError:
+    return InputError("there is no posterior to learn from", advice="Give at least one")
+
+
+def _check(studies: Sequence[PastStudy], name: str) -> None:
+    if not studies:
+        raise _nothing_to_learn_from()
     if not name.strip() or name in preset_names():
         raise InputError(
             f"'{name}' is no name for a new preset",
@@ -198,8 +236,8 @@ def _check(posteriors: Sequence[Posterior], name: str) -> None:
             advice="Choose a name of its own",
         )
     seen: dict[str, int] = {}
-    for number, posterior in enumerate(posteriors, 1):
-        data = posterior.meta.provenance.data_sha256
+    for number, study in enumerate(studies, 1):
+        data = study.data
         if data in seen:
             raise InputError(
                 f"posteriors {seen[data]} and {number} of those given were fitted to the same data "
@@ -208,8 +246,8 @@ def _check(posteriors: Sequence[Posterior], name: str) -> None:
             )
         seen[data] = number
     owner: dict[str, int] = {}
-    for number, posterior in enumerate(posteriors, 1):
-        for run, mark in _marks(posterior).items():
+    for number, study in enumerate(studies, 1):
+        for run, mark in _marks(study).items():
             if owner.setdefault(mark, number) != number:
                 raise InputError(
                     f"run '{run}' is in posteriors {owner[mark]} and {number} of those given, "
@@ -218,14 +256,14 @@ def _check(posteriors: Sequence[Posterior], name: str) -> None:
                 )
 
 
-def _marks(posterior: Posterior) -> dict[str, str]:
+def _marks(study: PastStudy) -> dict[str, str]:
     """Fingerprints by the ids of the runs that can be known again."""
-    return {run.id: run.fingerprint for run in posterior.meta.runs if run.fingerprint}
+    return {run.id: run.fingerprint for run in study.runs if run.fingerprint}
 
 
-def _check_base(posteriors: Sequence[Posterior], base: Priors) -> None:
-    for number, posterior in enumerate(posteriors, 1):
-        for run, mark in _marks(posterior).items():
+def _check_base(studies: Sequence[PastStudy], base: Priors) -> None:
+    for number, study in enumerate(studies, 1):
+        for run, mark in _marks(study).items():
             if mark in base.learned_from:
                 raise InputError(
                     f"the base '{base.name}' has already learned from run '{run}' of posterior "
@@ -249,7 +287,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _source(
-    posteriors: Sequence[Posterior],
+    studies: Sequence[PastStudy],
     entry: str,
     found: Estimates,
     between: float,
@@ -260,37 +298,32 @@ def _source(
     if entry in TASK_LEVELS + GROUP_LEVELS:
         pooled = f", pooled over {_count(round(found.weight.sum()), 'task')},"
         between_what = "tasks"
-    named = [_told(posteriors[study]) for study in found.studies[:MOST_NAMED]]
+    named = [_told(studies[place]) for place in found.studies[:MOST_NAMED]]
     rest = len(found.studies) - len(named)
     who = "; ".join(named) + (f"; and {rest} more" if rest else "")
     return (
-        f"Learned from {len(found.studies)} of {_count(len(posteriors), 'posterior')}{pooled} by "
+        f"Learned from {len(found.studies)} of {_count(len(studies), 'posterior')}{pooled} by "
         f"random-effects meta-analysis: {who}. Spread between {between_what} {between:.2g}; "
         f"{base_name} said {base.mean:g} with sd {base.sd:g}."
     )
 
 
-def _told(posterior: Posterior) -> str:
-    """Name a posterior by its data: ``3f2a91bc (12 runs, 1 task)``."""
-    meta = posterior.meta
-    return (
-        f"{meta.provenance.data_sha256[:HASH]} "
-        f"({_count(len(meta.runs), 'run')}, {_count(len(meta.tasks), 'task')})"
-    )
+def _told(study: PastStudy) -> str:
+    """Name a study by its data: ``3f2a91bc (12 runs, 1 task)``."""
+    runs, tasks = _count(len(study.runs), "run"), _count(len(study.tasks), "task")
+    return f"{study.data[:HASH]} ({runs}, {tasks})"
 
 
-def _description(posteriors: Sequence[Posterior], base: Priors) -> str:
-    tasks = list(dict.fromkeys(task for posterior in posteriors for task in posterior.meta.tasks))
+def _description(studies: Sequence[PastStudy], base: Priors) -> str:
+    tasks = list(dict.fromkeys(task for study in studies for task in study.tasks))
     named = ", ".join(tasks[:3]) + (f" and {len(tasks) - 3} more" if len(tasks) > 3 else "")
-    return f"{base.name}, updated by {_count(len(posteriors), 'past posterior')} on {named}."
+    return f"{base.name}, updated by {_count(len(studies), 'past posterior')} on {named}."
 
 
-def _extent(posteriors: Sequence[Posterior]) -> str:
-    sizes = [run.parameters for posterior in posteriors for run in posterior.meta.runs]
+def _extent(studies: Sequence[PastStudy]) -> str:
+    sizes = [run.parameters for study in studies for run in study.runs]
     span = " to ".join(dict.fromkeys(_size(end) for end in (min(sizes), max(sizes))))
-    return (
-        f"{_count(len(posteriors), 'posterior')} of {_count(len(sizes), 'run')}, {span} parameters"
-    )
+    return f"{_count(len(studies), 'posterior')} of {_count(len(sizes), 'run')}, {span} parameters"
 
 
 def _size(parameters: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from advisor._version import VERSION
 from advisor.errors import StudyError
@@ -24,8 +25,10 @@ from advisor.model.observations import Observations, observations
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.stacking import mixed
-from advisor.model.storage import read_netcdf, write_netcdf
+from advisor.model.storage import from_netcdf, to_netcdf
+from advisor.model.variables import DIMS
 from advisor.run.fingerprint import fingerprint
+from advisor.run.saving import write_whole
 from advisor.run.settings import Settings
 from advisor.run.step_time import seconds_per_step
 from advisor.theory.arrays import FloatArray
@@ -137,6 +140,17 @@ class Meta(BaseModel):
     convergence: Convergence
     priors: Priors
     provenance: Provenance
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Meta:
+        """Refuse lists that do not belong together."""
+        groups = len(self.groups)
+        lengths = {len(self.group_parameters), len(self.task_of_group), len(self.evaluated)}
+        if lengths != {groups} or not all(0 <= t < len(self.tasks) for t in self.task_of_group):
+            raise ValueError("its groups do not belong together")
+        if not all(map(math.isfinite, (self.floor, self.ceiling, self.longest))):
+            raise ValueError("its bounds are not finite")
+        return self
 
     @property
     def placed_priors(self) -> Priors:
@@ -292,15 +306,29 @@ class Posterior:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write a NetCDF file that ArviZ and :meth:`load` both open."""
+        """Write a NetCDF file that ArviZ and :meth:`load` both open; whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            Replaced where it exists; its folder is made where it is missing.
+
+        Raises
+        ------
+        OSError
+            It cannot be written; an older file stands as it was.
+        """
+        write_whole(Path(path), self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Bytes of the file that :meth:`save` writes."""
         from advisor.model.inference_data import inference_groups, labels, posterior_group
 
         seen = self.observations
         groups = (
             {"posterior": posterior_group(self.draws)} if seen is None else inference_groups(self)
         )
-        write_netcdf(
-            Path(path),
+        return to_netcdf(
             groups,
             {} if seen is None else labels(seen),
             self.pilots,
@@ -322,7 +350,26 @@ class Posterior:
         UserWarning
             Another version of the package fitted it.
         """
-        draws, statistics, pilots, seen, text = read_netcdf(Path(path), SCHEMA)
+        file = Path(path)
+        try:
+            if file.exists() and not file.is_file():
+                raise OSError("it is no file")
+            return cls.from_bytes(file.read_bytes(), file)
+        except FileNotFoundError as error:
+            raise StudyError(
+                "there is no such file", path=path, advice="Give a posterior.nc that was saved"
+            ) from error
+        except OSError as error:
+            raise StudyError(
+                f"it cannot be read ({error.strerror or error})",
+                path=path,
+                advice="Give a posterior.nc that was saved",
+            ) from error
+
+    @classmethod
+    def from_bytes(cls, whole: bytes, path: Path) -> Posterior:
+        """Read the bytes of a file; see :meth:`load`. Errors name the path."""
+        draws, statistics, pilots, seen, text = from_netcdf(whole, path, SCHEMA)
         try:
             meta = Meta.model_validate_json(text)
         except ValidationError as error:
@@ -332,13 +379,31 @@ class Posterior:
                 path=path,
                 advice="Fit the pilots again",
             ) from error
+        _check_shapes(draws, meta, path)
         if meta.provenance.package != VERSION:
             warnings.warn(
                 f"{path} was fitted by version {meta.provenance.package}, this is {VERSION}: "
                 "numbers may differ from a new fit",
-                stacklevel=2,
+                stacklevel=3,
             )
         return cls(draws, pilots, meta, statistics, seen)
+
+
+def _check_shapes(draws: Mapping[str, FloatArray], meta: Meta, path: Path) -> None:
+    """Refuse draws that do not belong to what the file says of itself."""
+    sizes = {"task": len(meta.tasks), "group": len(meta.groups), "run": len(meta.runs)}
+    kinds = {"group_offset": "group", "run_offset": "run"}
+    first = draws["log_dispersion"].shape[:2]
+    for name in dict.fromkeys(("start", "plateau", "stiffness", *draws)):
+        kind = kinds.get(name.partition(".")[0])
+        dims = DIMS.get(name, ()) if kind is None else (kind,)
+        shape = (*first, *(sizes[dim] for dim in dims))
+        if name not in draws or draws[name].shape != shape or 0 in shape:
+            raise StudyError(
+                f"this is no saved posterior (its '{name}' is damaged)",
+                path=path,
+                advice="Fit the pilots again",
+            )
 
 
 def make_posterior(

@@ -1,8 +1,15 @@
-"""NetCDF in and out, with h5netcdf alone: no PyMC, ArviZ or xarray to load a posterior."""
+"""NetCDF to and from bytes: no PyMC, ArviZ or xarray to load a posterior.
+
+Written with h5netcdf, into memory: a disk that is full while HDF5 writes to it ends the process.
+Read with h5py: of a damaged file h5netcdf raises what it likes, and prints it once more at the end.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,24 +37,27 @@ OBSERVED = (
 INDICES = ("task_of_group", "group_of_run", "run_of_evaluation")
 """Those that hold places."""
 
+READ = ("posterior", "pilots", "sample_stats", "observations")
+"""Groups that are read back; the first two must be there."""
+
 META = "advisor"
 """Attribute of the file that holds everything but the draws, as JSON."""
 
+DIGEST = "sha256"
+"""Attribute that holds a hash of all that is read; files of older versions have none."""
 
-def write_netcdf(
-    path: Path,
+
+def to_netcdf(
     groups: Mapping[str, Group],
     coordinates: Mapping[str, Sequence[str]],
     pilots: Mapping[str, FloatArray],
     seen: Observations | None,
     meta: str,
-) -> None:
-    """Write a posterior so that ArviZ opens it, and this package without ArviZ.
+) -> bytes:
+    """Bytes of a posterior that ArviZ opens, and this package without ArviZ.
 
     Parameters
     ----------
-    path : Path
-        Replaced where it exists.
     groups : mapping of str to Group
         From `model.inference_data`.
     coordinates : mapping of str to sequence of str
@@ -60,8 +70,21 @@ def write_netcdf(
     """
     import h5netcdf
 
-    with h5netcdf.File(path, "w") as file:
+    read = {name: {one: values for one, (_, values) in of.items()} for name, of in groups.items()}
+    read["pilots"] = dict(pilots)
+    known = ""
+    if seen is not None:
+        known = json.dumps(
+            {"coords": seen.coords, "dims": seen.dims, "bounds": [seen.floor, seen.ceiling]}
+        )
+        read["observations"] = {
+            **{name: getattr(seen, name) for name in OBSERVED},
+            **{f"constant.{name}": values for name, values in seen.constant.items()},
+        }
+    stream = io.BytesIO()
+    with h5netcdf.File(stream, "w") as file:
         file.attrs[META] = meta
+        file.attrs[DIGEST] = _digest(meta + known, read)
         for name, variables in groups.items():
             group = file.create_group(name)
             for variable, (dims, values) in variables.items():
@@ -71,13 +94,22 @@ def write_netcdf(
             _write(pilot_group, name, ("bin",), values, {})
         if seen is not None:
             group = file.create_group("observations")
-            group.attrs[META] = json.dumps(
-                {"coords": seen.coords, "dims": seen.dims, "bounds": [seen.floor, seen.ceiling]}
-            )
-            for name in OBSERVED:
-                _write(group, name, _numbered(name, getattr(seen, name)), getattr(seen, name), {})
-            for name, values in seen.constant.items():
-                _write(group, f"constant.{name}", _numbered(name, values), values, {})
+            group.attrs[META] = known
+            for name, values in read["observations"].items():
+                dims = _numbered(name.removeprefix("constant."), values)
+                _write(group, name, dims, values, {})
+    return stream.getvalue()
+
+
+def _digest(meta: str, groups: Mapping[str, Mapping[str, FloatArray]]) -> str:
+    """Hash of the groups that are read back, as numbers."""
+    found = hashlib.sha256(meta.encode())
+    for group in READ:
+        for name, values in sorted(groups.get(group, {}).items()):
+            numbers = np.ascontiguousarray(values, dtype=float)
+            found.update(f"{group}/{name} {np.shape(values)}".encode())
+            found.update(numbers.tobytes())
+    return found.hexdigest()
 
 
 def _numbered(name: str, values: FloatArray) -> tuple[str, ...]:
@@ -110,16 +142,18 @@ def _write(
         variable.attrs["dtype"] = "bool"  # as xarray marks it: NetCDF has none
 
 
-def read_netcdf(
-    path: Path, schema: int
+def from_netcdf(
+    whole: bytes, path: Path, schema: int
 ) -> tuple[
     dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray], Observations | None, str
 ]:
-    """Read what :func:`write_netcdf` wrote.
+    """Read what :func:`to_netcdf` made.
 
     Parameters
     ----------
+    whole : bytes
     path : Path
+        Named where something is wrong.
     schema : int
         The schema version this package reads.
 
@@ -130,50 +164,74 @@ def read_netcdf(
     Raises
     ------
     StudyError
-        The file is missing, damaged, none of ours, or of another schema.
+        The file is damaged, none of ours, or of another schema.
     """
-    import h5netcdf
+    import h5py
 
-    if not path.is_file():
-        raise StudyError(
-            "there is no such file", path=path, advice="Give a posterior.nc that was saved"
-        )
     try:
-        with h5netcdf.File(path, "r") as file:
-            meta = str(file.attrs[META])
+        with h5py.File(io.BytesIO(whole), "r") as file:
+            meta = _text(file)
             found = json.loads(meta)["provenance"]["schema_version"]
             if found != schema:
                 raise StudyError(
-                    f"the posterior has schema {found}, this version reads {schema}",
+                    f"the posterior has schema {found!s:.20}, this version reads {schema}",
                     path=path,
                     advice="Fit the pilots again with this version",
                 )
-            draws = named_draws(_arrays(file.groups["posterior"]))
-            pilots = _arrays(file.groups["pilots"])
-            has = file.groups
-            statistics = _arrays(has["sample_stats"]) if "sample_stats" in has else {}
-            seen = _observations(has["observations"]) if "observations" in has else None
-    except (OSError, KeyError, ValueError, TypeError) as error:
+            has = [name for name in READ if name in file or name in READ[:2]]
+            read = {name: _arrays(file[name], len(whole)) for name in has}
+            known = _text(file["observations"]) if "observations" in has else ""
+            wanted = file.attrs.get(DIGEST)
+        if wanted is not None and wanted != _digest(meta + known, read):
+            raise ValueError("it was changed after it was written")
+        draws, statistics = named_draws(read["posterior"]), read.get("sample_stats", {})
+        _check_finite(draws)
+        seen = _observations(known, read["observations"]) if known else None
+    except StudyError:
+        raise
+    except Exception as error:  # HDF5's own are of a dozen kinds
         raise StudyError(
-            f"this is no saved posterior ({error})",
+            f"this is no saved posterior ({_first_line(error)})",
             path=path,
             advice="Give a posterior.nc written by 'advisor advise'",
         ) from error
-    return draws, statistics, pilots, seen, meta
+    return draws, statistics, read["pilots"], seen, meta
 
 
-def _arrays(group: Any) -> dict[str, FloatArray]:
-    """Variables of a group that are no coordinates."""
-    return {
-        name: np.asarray(variable[...], dtype=float)
-        for name, variable in group.variables.items()
-        if name not in group.dimensions
-    }
+def _first_line(error: Exception) -> str:
+    """What an error says, in a line of bearable length."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
 
 
-def _observations(group: Any) -> Observations:
+def _text(place: Any) -> str:
+    """Attribute of a group that holds JSON."""
+    found = place.attrs[META]
+    return found.decode("utf-8") if isinstance(found, bytes) else str(found)
+
+
+def _check_finite(arrays: Mapping[str, FloatArray]) -> None:
+    """Refuse draws that no sampler makes."""
+    for name, values in arrays.items():
+        if not np.isfinite(values).all():
+            raise ValueError(f"'{name}' holds draws that are not finite")
+
+
+def _arrays(group: Any, most: int) -> dict[str, FloatArray]:
+    """Variables of a group that are no coordinates; ``most`` bytes lie in the whole file."""
+    found = {}
+    for name, variable in group.items():
+        if "CLASS" in variable.attrs:  # a coordinate
+            continue
+        if math.prod(variable.shape) * variable.dtype.itemsize > most:
+            raise ValueError(f"'{name}' claims more than the file holds")
+        found[name] = np.asarray(variable[...], dtype=float)
+    return found
+
+
+def _observations(text: str, arrays: Mapping[str, FloatArray]) -> Observations:
     """Observations as they were written."""
-    known, arrays = json.loads(group.attrs[META]), _arrays(group)
+    known = json.loads(text)
     parts: dict[str, Any] = {
         name: arrays[name].astype(np.int64) if name in INDICES else arrays[name]
         for name in OBSERVED

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.errors import InputError
 from advisor.run.pilot_run import PilotRun
 
 Read = Callable[[Path], list[PilotRun]]
@@ -80,6 +81,8 @@ class Follower:
             signature = signature_of(self.path)
         except FileNotFoundError:
             return self._once("missing", f"{self.path} is not there (yet): waiting for it")
+        except OSError as error:  # a stale handle, no permission, a loop of links
+            return self._once("bad", f"cannot be read now: {self.path} ({error.strerror})")
         if not signature:
             return self._once("missing", f"{self.path} holds no file yet: waiting for one")
         self._said.discard("missing")
@@ -95,7 +98,7 @@ class Follower:
         replaced = self._signature is not None and _is_replaced(self._signature, signature)
         try:
             run = self._newest(self._read(self.path))
-        except (InputError, OSError) as error:
+        except Exception as error:  # a watch goes on, whatever a reader makes of half a file
             self._bad_reads += 1
             if self._bad_reads < BAD_READS and self._whole is not None:
                 return None
@@ -190,18 +193,26 @@ def follow(
 
 def signature_of(path: Path) -> Signature:
     """Name, inode, size and time of writing of each file."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    path.stat()
+    files = sorted(_below(path)) if path.is_dir() else [path]
     out = []
     for file in files:
         try:
             found = file.stat()
-        except FileNotFoundError:
+        except OSError:
             if file == path:
                 raise
             continue
-        if not file.is_dir():
+        if not stat.S_ISDIR(found.st_mode):
             out.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns))
     return tuple(out)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Files below a folder; a folder that cannot be listed is passed over."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            yield Path(place, name)
 
 
 def _is_replaced(before: Signature, now: Signature) -> bool:

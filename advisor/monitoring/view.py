@@ -14,6 +14,7 @@ from rich.text import Text
 
 from advisor.advice.wording import percent
 from advisor.monitoring.decision import WatchReport
+from advisor.run.shown import harmless
 
 WIDTH = 64
 HEIGHT = 12
@@ -74,13 +75,13 @@ class View:
         else:
             for note in report.update.notes:
                 if note not in self._noted:
-                    print(f"Note: {note}.", file=sys.stderr)
+                    print(harmless(f"Note: {note}."), file=sys.stderr)
                     self._noted.add(note)
             self._print(line(report))
 
     def _print(self, text: str) -> None:
         # Not through rich's own wrapping: a line per update is what a pipe reads.
-        self.console.file.write(text + "\n")
+        self.console.file.write(harmless(text) + "\n")
         self.console.file.flush()
 
 

@@ -10,6 +10,7 @@ from advisor.errors import InputError
 from advisor.model.posterior import Posterior
 from advisor.reporting.figures import FIGURES
 from advisor.reporting.figures.figure import FORMATS, Drawn, Missing, reason_of
+from advisor.run.saving import write_whole
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
@@ -86,7 +87,7 @@ def plot(
             continue
         for kind in formats:
             files.append(out / f"{one.name}.{kind}")
-            files[-1].write_bytes(one.rendered(kind))
+            write_whole(files[-1], one.rendered(kind))
     return files
 
 

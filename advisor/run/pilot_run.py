@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -28,6 +28,7 @@ SERIES = (
     "step_time_seconds",
     "policy_kl",
     "mismatch_kl",
+    "mismatch_difference",
     "importance_ess",
     "distinct_answers",
     "all_right_share",
@@ -43,6 +44,13 @@ LEAST_REWARDS = 3
 StepUnit = Literal["optimizer", "refresh", "unknown"]
 """What ``PilotRun.step`` counts: optimizer steps; or, as long as the refresh interval is not known,
 batches of rollouts; or what only the user can say."""
+
+
+class Score(NamedTuple):
+    """A measure of answers that is logged beside the reward: steps and values, finite, in order."""
+
+    step: FloatArray
+    values: FloatArray
 
 
 class PilotRun(BaseModel):
@@ -67,6 +75,9 @@ class PilotRun(BaseModel):
         unless the log holds evaluations only; then ``step`` is empty.
     parts : dict of str to ndarray of shape (rows,)
         Means of the single reward functions, by their names.
+    scores : dict of str to Score
+        Other columns that may score answers, by key; nothing is fitted to them. Those of rows of
+        evaluations begin with "held-out ".
     missing : dict of str to str
         Why a series is absent, or why cells of it are NaN.
     eval_step, eval_reward : ndarray of shape (evaluations,)
@@ -100,6 +111,7 @@ class PilotRun(BaseModel):
     step_unit: StepUnit = "optimizer"
     series: dict[str, FloatArray]
     parts: dict[str, FloatArray] = Field(default_factory=dict)
+    scores: dict[str, Score] = Field(default_factory=dict)
     missing: dict[str, Missing] = Field(default_factory=dict)
     eval_step: FloatArray = Field(default_factory=lambda: np.zeros(0))
     eval_reward: FloatArray = Field(default_factory=lambda: np.zeros(0))
@@ -195,6 +207,10 @@ class PilotRun(BaseModel):
             step=self.step[known],
             series={name: values[known] for name, values in self.series.items()},
             parts={name: values[known] for name, values in self.parts.items()},
+            scores={
+                name: Score(at[at <= step], values[at <= step])
+                for name, (at, values) in self.scores.items()
+            },
             eval_step=self.eval_step[tested],
             eval_reward=self.eval_reward[tested],
         )
@@ -233,6 +249,7 @@ class PilotRun(BaseModel):
             step=np.concatenate([self.step[kept], later.step]),
             series=_rows_of_both(self.series, later.series, kept, later.step.size),
             parts=_rows_of_both(self.parts, later.parts, kept, later.step.size),
+            scores=_scores_of_both(self.scores, later.scores, float(later.step[0])),
             eval_step=np.concatenate([self.eval_step[tested], later.eval_step]),
             eval_reward=np.concatenate([self.eval_reward[tested], later.eval_reward]),
             hyperparameters=self.hyperparameters.model_copy(update=told),
@@ -255,6 +272,21 @@ def _rows_of_both(
         )
         for name in {**earlier, **later}
     }
+
+
+def _scores_of_both(
+    earlier: dict[str, Score], later: dict[str, Score], first: float
+) -> dict[str, Score]:
+    """Scores of two files after each other, the earlier ones up to the later file's first step."""
+    nothing = Score(np.zeros(0), np.zeros(0))
+    joined = {}
+    for name in {**earlier, **later}:
+        (step, values), after = earlier.get(name, nothing), later.get(name, nothing)
+        kept = step < first
+        joined[name] = Score(
+            np.concatenate([step[kept], after.step]), np.concatenate([values[kept], after.values])
+        )
+    return joined
 
 
 def parameters_from_name(model: str) -> float | None:

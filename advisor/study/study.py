@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
-import shutil
-import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -18,10 +19,18 @@ from advisor.advice.scenario import evaluated
 from advisor.advice.trainer_config import trainer_configs
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import as_json
-from advisor.errors import AdvisorError, InputError, StudyError, unwritable
+from advisor.errors import (
+    AdvisorError,
+    InputError,
+    KeptElsewhereError,
+    StudyError,
+    unwritable,
+)
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.run.progress import Progress, progress_of
+from advisor.run.saving import DRAFT, check_output, owned, replacing, second_places, standing
+from advisor.run.shown import harmless
 from advisor.trainers.registry import exports
 
 if TYPE_CHECKING:
@@ -38,6 +47,13 @@ ANSWER = "recommendation.json"
 REPORT = "report.html"
 DIAGNOSES = "diagnosis.json"
 KIND = "grpo-advisor study"
+
+TOGETHER = (POSTERIOR, ANSWER, DIAGNOSES)
+"""Files of one answer: the manifest holds their hashes. What people edit (a launch config) or write
+anew (the page) stands beside them."""
+
+LOOKS, PAUSE = 5, 0.1
+"""Looks at a study that is being replaced, and seconds between them."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,14 +107,37 @@ class Study:
             It is no study, incomplete, or one of another version.
         """
         at = Path(path)
-        if _manifest(at) is None:
+        for look in range(LOOKS):
+            before = _identity(at)
+            try:
+                return cls._loaded(at)
+            except StudyError:
+                # Another process may have put a new study in its place meanwhile.
+                if _identity(at) == before or look == LOOKS - 1:
+                    raise
+                time.sleep(PAUSE)
+        raise AssertionError("the last look returns or raises")
+
+    @classmethod
+    def _loaded(cls, path: Path) -> Study:
+        """Load a study as it stands now."""
+        at = standing(path)
+        manifest = _manifest(at)
+        if manifest is None:
             raise StudyError(
                 "it is no study",
-                path=at,
+                path=path,
                 advice="Give the folder that advisor advise or advisor demo wrote",
             )
-        recommendation = _answer(at / ANSWER)
-        return cls(Posterior.load(at / POSTERIOR), recommendation, _diagnoses(at), at)
+        held = {name: _held(at / name, manifest) for name in TOGETHER}
+        recommendation = _answer(at / ANSWER, held[ANSWER])
+        draws = held[POSTERIOR]
+        if draws is None:
+            raise _damaged(at / POSTERIOR, "its posterior is missing")
+        posterior = Posterior.from_bytes(draws, at / POSTERIOR)
+        if posterior.meta.provenance != recommendation.provenance:
+            raise _damaged(at, "its posterior and its answer are of different fits")
+        return cls(posterior, recommendation, _diagnoses(at / DIAGNOSES, held[DIAGNOSES]), path)
 
     def save(self, path: str | Path, *, progress: bool | Progress | None = None) -> Study:
         """Write a study folder, whole or not at all: posterior, answer, configs, figures, report.
@@ -118,36 +157,41 @@ class Study:
         Raises
         ------
         InputError
-            The folder exists and is no study, or cannot be written.
+            The folder exists and is no study, or cannot be written: then the study is kept in a
+            second place, which the `KeptElsewhereError` names.
         """
         out = Path(path)
         check_folder(out)
         report_progress = progress_of(progress)
-        steps = self._parts()
         try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
-                draft = Path(scratch) / "study"
-                draft.mkdir()
-                for index, (what, write) in enumerate(steps):
-                    report_progress(what, index / len(steps), "")
-                    write(draft)
-                manifest = {
-                    "kind": KIND,
-                    "files": sorted(
-                        file.relative_to(draft).as_posix()
-                        for file in draft.rglob("*")
-                        if file.is_file()
-                    ),
-                    "provenance": self.recommendation.provenance.model_dump(),
-                }
-                (draft / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
-                if out.exists():
-                    shutil.rmtree(out)
-                draft.rename(out)
+            self._write(out, report_progress)
         except OSError as error:
+            for place in second_places(out):
+                kept = place / out.name
+                with contextlib.suppress(OSError):
+                    self._write(kept, report_progress)
+                    raise KeptElsewhereError("the study", error, out, "out", kept) from error
             raise unwritable("the study", error, out, "out") from error
         return replace(self, path=out)
+
+    def _write(self, out: Path, progress: Progress) -> None:
+        """Write the folder."""
+        steps = self._parts()
+        with replacing(out, lambda line: progress(line, None, "")) as draft:
+            check_folder(out)  # another may have put something there meanwhile
+            for index, (what, write) in enumerate(steps):
+                progress(what, index / len(steps), "")
+                write(draft)
+            files = sorted(
+                file.relative_to(draft).as_posix() for file in draft.rglob("*") if file.is_file()
+            )
+            manifest = {
+                "kind": KIND,
+                "files": files,
+                "sha256": {n: _sha256((draft / n).read_bytes()) for n in TOGETHER if n in files},
+                "provenance": self.recommendation.provenance.model_dump(),
+            }
+            (draft / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -238,16 +282,19 @@ class Study:
         if path is None and self.path is None:
             raise InputError("the study has no folder yet", argument="path", advice="Name a file")
         out = (self.path or Path()) / REPORT if path is None else Path(path)
+        drawn = [*drawings_made(self.posterior, self.recommendation), *more]
+        is_own = path is None and self.path is not None
         try:
-            return report(
-                self.posterior,
-                self.recommendation,
-                out,
-                diagnoses=self.diagnoses,
-                configs=trainer_configs(self.recommendation),
-                drawn=[*drawings_made(self.posterior, self.recommendation), *more],
-                outcome=self._outcome_table(),
-            )
+            with owned(self.path) if is_own and self.path else contextlib.nullcontext():
+                return report(
+                    self.posterior,
+                    self.recommendation,
+                    out,
+                    diagnoses=self.diagnoses,
+                    configs=trainer_configs(self.recommendation),
+                    drawn=drawn,
+                    outcome=self._outcome_table(),
+                )
         except OSError as error:
             raise unwritable("the report", error, out, "study") from error
 
@@ -343,7 +390,11 @@ def check_folder(folder: Path) -> None:
             advice="Choose another folder",
         )
     own = {MANIFEST, *manifest["files"]}
-    held = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    held = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.endswith(DRAFT)
+    }
     if held - own:
         raise InputError(
             f"a new study would take the place of this one, and '{min(held - own)}' in it is not "
@@ -354,24 +405,74 @@ def check_folder(folder: Path) -> None:
         )
 
 
+def check_place(folder: Path) -> None:
+    """Prove that a study can be written, before any work is done.
+
+    Raises
+    ------
+    InputError
+        As from `check_folder`; or it cannot be written, or the disk has no room.
+    """
+    check_folder(folder)
+    check_output(folder, "the study", "out", "folder")
+
+
 def is_study(folder: Path) -> bool:
     """Whether a folder was written by `Study.save`."""
-    return _manifest(folder) is not None
+    return _manifest(standing(folder)) is not None
+
+
+def _identity(folder: Path) -> object:
+    """What changes when another study takes a folder's place."""
+    try:
+        return (folder / MANIFEST).stat().st_ino
+    except OSError:
+        return None
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
     """Manifest of a study, or None where the folder holds none of ours."""
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and found.get("kind") == KIND else None
+    if not isinstance(found, dict) or found.get("kind") != KIND:
+        return None
+    files, hashes = found.get("files"), found.setdefault("sha256", {})
+    is_whole = isinstance(files, list) and all(isinstance(name, str) for name in files)
+    return found if is_whole and isinstance(hashes, dict) else None
 
 
-def _answer(file: Path) -> Recommendation:
+def _held(file: Path, manifest: Mapping[str, Any]) -> bytes | None:
+    """Bytes of a file of a study, as they were written; None where the study has none."""
+    wanted = manifest["sha256"].get(file.name)
+    try:
+        held = file.read_bytes() if file.is_file() else None
+    except OSError as error:
+        raise _damaged(file, f"it cannot be read ({error.strerror})") from error
+    if held is None and wanted is not None:
+        raise _damaged(file, "the study had this file when it was written, and half was copied")
+    if held is not None and wanted is not None and _sha256(held) != wanted:
+        raise _damaged(file, "it is not the file that was written with this study")
+    return held
+
+
+def _damaged(path: Path, problem: str) -> StudyError:
+    return StudyError(
+        problem, path=path, advice="Copy the whole study again, or run advisor advise again"
+    )
+
+
+def _sha256(held: bytes) -> str:
+    return hashlib.sha256(held).hexdigest()
+
+
+def _answer(file: Path, held: bytes | None) -> Recommendation:
     """Saved answer; refuses a damaged one, and that of another version."""
     try:
-        return Recommendation.model_validate(json.loads(file.read_text(encoding="utf-8")))
+        if held is None:
+            raise FileNotFoundError
+        return Recommendation.model_validate(json.loads(held.decode("utf-8")))
     except ValidationError as error:
         key = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise StudyError(
@@ -379,7 +480,7 @@ def _answer(file: Path) -> Recommendation:
             path=file,
             advice="Run advisor advise on the pilots again",
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StudyError(
             "its answer is missing or damaged",
             path=file,
@@ -387,18 +488,21 @@ def _answer(file: Path) -> Recommendation:
         ) from error
 
 
-def _diagnoses(folder: Path) -> tuple[Diagnosis, ...]:
+def _diagnoses(file: Path, held: bytes | None) -> tuple[Diagnosis, ...]:
     """Diagnoses of the pilots; empty where the study holds none."""
-    try:
-        found = json.loads((folder / DIAGNOSES).read_text(encoding="utf-8"))
-        return tuple(Diagnosis.model_validate(one) for one in found)
-    except (OSError, ValueError):
+    if held is None:
         return ()
+    try:
+        return tuple(Diagnosis.model_validate(one) for one in json.loads(held.decode("utf-8")))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(file, "the diagnoses of its pilots are damaged") from error
 
 
 def _write_answer(recommendation: Recommendation, folder: Path) -> None:
     (folder / ANSWER).write_text(recommendation.to_json(), encoding="utf-8")
-    (folder / "recommendation.txt").write_text(recommendation.text + "\n", encoding="utf-8")
+    (folder / "recommendation.txt").write_text(
+        harmless(recommendation.text) + "\n", encoding="utf-8"
+    )
 
 
 def _write_configs(configs: Mapping[str, str], folder: Path) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from advisor.errors import InputError
 from advisor.run.settings import Settings
+from advisor.run.shown import harmless
 from advisor.trainers.launch import make_launch
 from advisor.trainers.registry import exports
 
 __all__ = ["export_config"]
+
+_COMMENT = re.compile(r"^\s*#[^\n]*", re.MULTILINE)
 
 
 def export_config(
@@ -55,8 +60,9 @@ def export_config(
             advice=f"Choose one of {', '.join(known)}",
         )
     text = known[framework].render(make_launch(settings, steps, devices), model)
+    text = _COMMENT.sub(lambda line: harmless(line[0]), text)
     if note is None:
         return text
     opening, _, rest = text.partition("\n")
-    comment = "".join(f"# {line}".rstrip() + "\n" for line in note.splitlines())
+    comment = "".join(f"# {harmless(line)}".rstrip() + "\n" for line in note.splitlines())
     return f"{opening}\n{comment}{rest}" if opening.startswith("#!") else comment + text

@@ -12,6 +12,7 @@ from simulation_lines import made_under, read_header, read_records, run_missing
 
 from advisor.backtesting import backtest
 from advisor.backtesting.scores import INTERVALS, QUANTILES
+from advisor.engine import EngineSettings
 from advisor.errors import NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.model.priors import load_priors
@@ -62,10 +63,10 @@ def forecast_cohort(_: str, number: int) -> dict[str, Any]:
     }
 
 
-def run_cohorts(wanted: int, folder: Path) -> None:
+def run_cohorts(wanted: int, folder: Path, on: EngineSettings | None = None) -> None:
     """Run the cohorts that are missing; each is a line that stays."""
     header = made_under("bandits", PRESET)
-    run_missing(folder / "bandits.jsonl", header, forecast_cohort, range(wanted))
+    run_missing(folder / "bandits.jsonl", header, forecast_cohort, range(wanted), on=on)
 
 
 def summary(path: Path) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 from simulation import PLANS, PROMPTS, SIZES
-from simulation_lines import PROCESSES, Record, made_under, read_records, run_missing
+from simulation_lines import Record, made_under, read_records, run_missing
 from worlds import KL_COEFFICIENTS, PILOT_STEPS, WORLDS, Plan, World, draw_world, pilots
 
 from advisor import Posterior, Recommendation, advise, diagnose, fit
 from advisor.diagnosis.fall import find_final_fall
+from advisor.engine import EngineSettings
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings.run_fit import run_fits
 from advisor.forecast.forecaster import Forecaster
@@ -210,11 +211,11 @@ def _mean(values: Sequence[float]) -> list[float] | None:
 
 
 def run_misspecified(
-    worlds: Sequence[str], simulations: int, folder: Path, *, jobs: int = PROCESSES
+    worlds: Sequence[str], simulations: int, folder: Path, *, on: EngineSettings | None = None
 ) -> dict[str, Any]:
     """Simulate what is missing of each world; the table of all that there are."""
     for world in worlds:
         header = made_under(world, PRESET)
-        run_missing(folder / file_name(world), header, simulated, range(simulations), jobs=jobs)
+        run_missing(folder / file_name(world), header, simulated, range(simulations), on=on)
     found = {world: folder / file_name(world) for world in WORLDS}
     return {world: summary(read_records(path)) for world, path in found.items() if path.exists()}

@@ -10,13 +10,17 @@ from one_simulation import DRAWS, PRESET, ranked_names, simulate_and_rank
 from ranks import coverage, difference, uniform_band
 from simulation_lines import Record, made_under, read_header, read_records, run_missing
 
+from advisor.engine import EngineSettings
+
 LEVEL = 0.05
 """Of every test: of one quantity, and by Bonferroni of all quantities of a study together."""
 
 FORECAST = "reward at twice the horizon"
 
 
-def run_simulations(study: str, wanted: int, folder: Path) -> None:
+def run_simulations(
+    study: str, wanted: int, folder: Path, on: EngineSettings | None = None
+) -> None:
     """Run what is still missing of a study; every simulation is one line that stays.
 
     Parameters
@@ -26,9 +30,11 @@ def run_simulations(study: str, wanted: int, folder: Path) -> None:
         Simulations 0 to ``wanted - 1``.
     folder : Path
         Of the lines; ``<study>.jsonl``.
+    on : dict, optional
+        Where they are done.
     """
     header = made_under(study, PRESET) | {"quantities": ranked_names(study)}
-    run_missing(folder / f"{study}.jsonl", header, _listed, range(wanted))
+    run_missing(folder / f"{study}.jsonl", header, _listed, range(wanted), on=on)
 
 
 def _listed(study: str, number: int) -> Record:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -23,6 +24,10 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+
+from engine_flags import add_engine_flags, on_engine  # noqa: E402
+
 SIMULATIONS = 300
 CONTROLS = 100
 QUICK = 20
@@ -41,7 +46,7 @@ def ranks(arguments: argparse.Namespace, out: Path) -> None:
     for study in chosen:
         planned = CONTROLS if study.startswith("control") else SIMULATIONS
         wanted = arguments.simulations or (QUICK if arguments.quick else planned)
-        run_simulations(study, wanted, out / "simulations")
+        run_simulations(study, wanted, out / "simulations", on_engine(arguments))
     files = [out / "simulations" / f"{study}.jsonl" for study in STUDIES]
     told = {path.stem: summary(path) for path in files if path.exists()}
     (out / "ranks.json").write_text(json.dumps(told, indent=1) + "\n")
@@ -61,7 +66,7 @@ def shipped(arguments: argparse.Namespace, out: Path) -> None:
 
     wanted = arguments.simulations or (4 if arguments.quick else SHIPPED)
     folder = out / "simulations" / "shipped"
-    told = run_shipped(arguments.study or tuple(STUDIES), wanted, folder, jobs=arguments.jobs)
+    told = run_shipped(arguments.study or tuple(STUDIES), wanted, folder, on=on_engine(arguments))
     (out / "shipped.json").write_text(json.dumps(told, indent=1) + "\n")
     print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
 
@@ -73,7 +78,7 @@ def misspecified(arguments: argparse.Namespace, out: Path) -> None:
 
     wanted = arguments.simulations or (2 if arguments.quick else MISSPECIFIED)
     folder = out / "simulations" / "misspecified"
-    told = run_misspecified(arguments.study or WORLDS, wanted, folder, jobs=arguments.jobs)
+    told = run_misspecified(arguments.study or WORLDS, wanted, folder, on=on_engine(arguments))
     (out / "misspecified.json").write_text(json.dumps(told, indent=1) + "\n")
     print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
 
@@ -83,7 +88,7 @@ def bandits(arguments: argparse.Namespace, out: Path) -> None:
     from bandit_study import run_cohorts, summary
     from drawing import draw_bandits
 
-    run_cohorts(2 if arguments.quick else COHORTS, out / "simulations")
+    run_cohorts(2 if arguments.quick else COHORTS, out / "simulations", on_engine(arguments))
     path = out / "simulations" / "bandits.jsonl"
     told = summary(path)
     (out / "bandits.json").write_text(json.dumps(told, indent=1) + "\n")
@@ -104,7 +109,7 @@ def main() -> None:
     parser.add_argument("what", choices=tuple(COMMANDS))
     parser.add_argument("--study", action="append", help="one of those of the command")
     parser.add_argument("--simulations", type=int, help="of each study")
-    parser.add_argument("--jobs", type=int, default=2, help="processes [default: 2]")
+    add_engine_flags(parser)
     parser.add_argument("--json", action="store_true", help="print the result, not its table")
     parser.add_argument("--quick", action="store_true", help="a few, into --out or a new folder")
     parser.add_argument("--out", type=Path, help="folder of the results (default: this one)")

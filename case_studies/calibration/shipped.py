@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from ranks import coverage, difference, rank_of, uniform_band
 from simulation import PLANS, Draws, design, draw_prior, simulate
-from simulation_lines import PROCESSES, Record, made_under, read_records, run_missing
+from simulation_lines import Record, made_under, read_records, run_missing
 
+from advisor.engine import EngineSettings
 from advisor.errors import NotConvergedError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
@@ -281,12 +282,12 @@ def _half_fails(fitted: Sequence[Record], half: int, rng: np.random.Generator) -
 
 
 def run_shipped(
-    studies: Sequence[str], simulations: int, folder: Path, *, jobs: int = PROCESSES
+    studies: Sequence[str], simulations: int, folder: Path, *, on: EngineSettings | None = None
 ) -> dict[str, Any]:
     """Simulate what is missing of each study; summaries of all that there are."""
     for study in studies:
         header = made_under(study, STUDIES[study].preset)
-        run_missing(folder / f"{study}.jsonl", header, simulated, range(simulations), jobs=jobs)
+        run_missing(folder / f"{study}.jsonl", header, simulated, range(simulations), on=on)
     found = {study: folder / f"{study}.jsonl" for study in STUDIES}
     return {
         study: summary(read_records(path)) | {"is_control": STUDIES[study].is_control}

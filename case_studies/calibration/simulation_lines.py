@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from engine_flags import here, results
+
+from advisor.engine import EngineSettings, Item, Outcome, digest_of
 from advisor.model.fast.machine_code import cache_folder
 from advisor.model.priors import Priors, load_priors
 
@@ -91,7 +96,7 @@ def run_missing(
     simulate: Callable[[str, int], Record],
     numbers: Sequence[int],
     *,
-    jobs: int = PROCESSES,
+    on: EngineSettings | None = None,
 ) -> None:
     """Run the simulations that a file lacks; each is one line that stays.
 
@@ -104,13 +109,13 @@ def run_missing(
     simulate : callable
         From the study's name and a number to a record that holds the number.
     numbers : sequence of int
-    jobs : int
-        Processes.
+    on : dict, optional
+        Where they are done [default: ``PROCESSES`` of this machine].
 
     Raises
     ------
     SystemExit
-        The file holds simulations of another model.
+        The file holds simulations of another model, or one of them failed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     done: set[int] = set()
@@ -121,16 +126,27 @@ def run_missing(
     if not missing:
         return
     study = header["study"]
-    with ProcessPoolExecutor(jobs) as pool, path.open("a") as stream:
-        waiting = [pool.submit(simulate, study, number) for number in missing]
-        for count, future in enumerate(as_completed(waiting), start=1):
-            record = future.result()
+    items = [
+        Item(f"{study} {number}", (simulate, study, number), (digest_of(dict(header)),))
+        for number in missing
+    ]
+    with path.open("a") as stream:
+
+        def write(found: Outcome) -> None:
+            if found.has_failed:
+                return
             if stream.tell() == 0:
                 stream.write(json.dumps(dict(header)) + "\n")
-            stream.write(json.dumps(rounded(record), separators=(",", ":")) + "\n")
+            stream.write(json.dumps(rounded(found.result), separators=(",", ":")) + "\n")
             stream.flush()
-            if count % 10 == 0 or count == len(missing):
-                print(f"{study}: {count} of {len(missing)} done", flush=True)
+
+        results(_simulated, items, f"Simulating {study}", on or here(PROCESSES), tell=write)
+
+
+def _simulated(task: tuple[Callable[[str, int], Record], str, int]) -> Record:
+    """One simulation."""
+    simulate, study, number = task
+    return simulate(study, number)
 
 
 def rounded(value: Any) -> Any:

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +23,7 @@ sys.path[:0] = [str(HERE.parent / "replay"), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from advise import fit_runs  # noqa: E402
+from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
 from manifest import manifest  # noqa: E402
 from methods import RECIPES, best_pilot, distance, nearest, score, searched  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
@@ -32,9 +31,11 @@ from tables import World, read_worlds  # noqa: E402
 import advisor  # noqa: E402
 from advisor.advice.pilot_choice import FEWEST_RUNS  # noqa: E402
 from advisor.advice.pilot_plan import plan  # noqa: E402
+from advisor.engine import Item, digest_of  # noqa: E402
 from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.stability import stability  # noqa: E402
+from advisor.run.digest import run_digest  # noqa: E402
 from advisor.run.settings import Settings  # noqa: E402
 
 COUNTS = (1, 2, 3, 5, 8)
@@ -287,29 +288,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    add_engine_flags(parser)
     parser.add_argument("--gp", action="store_true", help="also Optuna's GP; needs PyTorch")
-    parser.add_argument("--records", type=Path, help="JSON lines, continued where they exist")
+    parser.add_argument("--records", type=Path, help="write them here, as JSON lines")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     purses = [Purse(world) for world in read_all(given.tables)]
-    done: list[dict[str, Any]] = []
-    if given.records is not None and given.records.exists():
-        done = [json.loads(line) for line in given.records.read_text("utf-8").splitlines()]
-    known = {(one["world"], one["repeat"]) for one in done}
-    tasks = [
-        (purses, number, repeat, given.gp)
+    data = digest_of([[run_digest(run) for run in purse.world.runs] for purse in purses])
+    items = [
+        Item(
+            f"{purses[number].world.name}, repeat {repeat}",
+            (purses, number, repeat, given.gp),
+            (data, digest_of(number, repeat, given.gp)),
+        )
         for repeat in range(given.repeats)
         for number in range(len(purses))
-        if (purses[number].world.name, repeat) not in known
     ]
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for found in pool.map(study, tasks):
-            done += found
-            print(found[0]["world"], len(done), file=sys.stderr, flush=True)
-            if given.records is not None:
-                with given.records.open("a", encoding="utf-8") as file:
-                    file.write("".join(json.dumps(one) + "\n" for one in found))
+    found = results(study, items, "Spending purses", on_engine(given))
+    done = [record for records in found for record in records]
+    if given.records is not None:
+        given.records.write_text("".join(json.dumps(one) + "\n" for one in done), encoding="utf-8")
     told = summary(done)
     told["manifest"] = manifest(Path(__file__), seeds=given.repeats, checks={}, inputs=given.tables)
     text = json.dumps(told, indent=1)

@@ -90,6 +90,7 @@ def main() -> None:
             "worlds": np.unique(own.world).size,
             "lived": round(float(own.lived.mean()), 4),
             "methods": {key: scores(p, own) for key, p in methods.items()},
+            "brier_by_world": {str(w): by_world(own, line, w) for w in np.unique(own.world)},
             "classes": {key: classes(methods[key], own) for key in ("model", "line of the others")},
         }
     known = both.where(of_line)
@@ -193,6 +194,12 @@ def scores(p: FloatArray, own: Forecasts) -> dict[str, Any]:
         "slope": round(line.slope, 3),
         "intercept": round(line.intercept, 3),
     }
+
+
+def by_world(own: Forecasts, line: FloatArray, world: str) -> list[float]:
+    """Brier scores of the model and of the line in one world."""
+    here = own.world == world
+    return [round(float(np.mean((p - own.lived)[here] ** 2)), 4) for p in (own.said, line)]
 
 
 def classes(p: FloatArray, own: Forecasts) -> list[dict[str, Any]]:

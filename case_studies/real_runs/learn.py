@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from interim import BEFORE, interim_posteriors, learned_preset
+from interim import BEFORE, interim_studies, learned_preset
 from run import Run, by_cohort, by_repository, load
 
 from advisor.backtesting.cases import is_lora
@@ -38,7 +38,7 @@ def main() -> None:
     told = evidence(runs)
     cohorts = list(by_cohort(runs).values())
     with tempfile.TemporaryDirectory() as folder:
-        fits = interim_posteriors(
+        fits = interim_studies(
             [[run.pilot for run in part] for part in cohorts], given.interim or Path(folder)
         )
     preset = learned_preset([fitted for _, fitted in fits], "learned")

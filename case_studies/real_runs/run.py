@@ -13,21 +13,18 @@ for repositories that it has not seen.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
 import sys
 import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from index import read_index
-from interim import NOT_SAMPLED, interim_posteriors, learned_preset
+from interim import interim_studies, learned_preset
 from methods import (
     RULES,
     Asked,
@@ -40,7 +37,9 @@ from pilots import cohorts, pilots
 
 from advisor.backtesting.cases import Case, is_lora
 from advisor.backtesting.scores import QUANTILES, crps
+from advisor.engine import EngineSettings, Item, digest_of
 from advisor.errors import InputError
+from advisor.findings.history import NOT_SAMPLED
 from advisor.forecast.analogue_learning import learned_corpus
 from advisor.forecast.analogues import SHARES, Corpus, tabulated
 from advisor.forecast.begun import (
@@ -54,9 +53,13 @@ from advisor.forecast.corpus_file import shipped_corpus
 from advisor.forecast.fit import fitted_or_none
 from advisor.forecast.predictive import final_rows
 from advisor.model.priors import Priors, load_priors
-from advisor.run.fingerprint import fingerprint
+from advisor.run.digest import run_digest
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from engine_flags import add_engine_flags, on_engine, results
 
 LEAST_REWARDS = 40
 LEAST_SEEN = 3
@@ -159,21 +162,15 @@ def peers(questions: Sequence[Asked]) -> dict[str, dict[str, FloatArray]]:
     return dict(found)
 
 
-def pooled_curves(
-    cohort: Sequence[Run], scene: str, share: float, priors: Priors, folder: Path
-) -> dict[str, FloatArray]:
-    """What the curve pooled over a cohort says of the end of its runs; kept in a folder.
+def pooled_curves(task: tuple[Sequence[Run], float, Priors]) -> dict[str, list[float]]:
+    """What the curve pooled over a cohort says of the end of its runs.
 
     A run that has not begun is asked of a fit of its siblings, where their settings differ. Beside
     whole siblings the curve is that of all runs cut alike, too little by what is cut: a fit for
     each run would take hours, and what the siblings came to is told by the analogues.
     """
+    cohort, share, priors = task
     warnings.simplefilter("ignore")
-    marks = sorted(fingerprint(run.pilot) or run.pilot.id for run in cohort)
-    told = json.dumps([scene, share, marks]) + priors.model_dump_json(exclude=NOT_SAMPLED)
-    path = folder / f"curves_{hashlib.sha256(told.encode()).hexdigest()[:20]}.npz"
-    if path.exists():
-        return dict(np.load(path))
     found: dict[str, FloatArray | None] = {}
     if share > 0:
         parts = [first_part(run.pilot, share) for run in cohort]
@@ -189,9 +186,19 @@ def pooled_curves(
                 steps = last_tenth(run.pilot)
                 found[run.pilot.id] = curve_of_new_run(posterior, run.pilot, steps)
     levels = (np.arange(KEPT) + 0.5) / KEPT
-    kept = {name: np.quantile(draws, levels) for name, draws in found.items() if draws is not None}
-    np.savez(path, **kept)
-    return kept
+    return {
+        name: np.quantile(draws, levels).tolist()
+        for name, draws in found.items()
+        if draws is not None
+    }
+
+
+def marks_of(cohort: Sequence[Run], share: float, priors: Priors) -> tuple[str, ...]:
+    """What a pooled curve turns on: rows and settings of the runs, the cut, and the priors."""
+    return (
+        digest_of([run_digest(run.pilot) for run in cohort], share),
+        digest_of(priors.model_dump(mode="json", exclude=NOT_SAMPLED)),
+    )
 
 
 def answer(
@@ -283,7 +290,7 @@ def presets(
             for lora in (False, True)
         }
     cohort_runs = list(by_cohort(runs).values())
-    fits = interim_posteriors([[run.pilot for run in part] for part in cohort_runs], folder)
+    fits = interim_studies([[run.pilot for run in part] for part in cohort_runs], folder)
     found = {}
     for name in names:
         kept = [fitted for i, fitted in fits if cohort_runs[i][0].repository != name]
@@ -407,12 +414,11 @@ def _others(methods: dict[str, Any]) -> list[str]:
 
 
 def ask(
-    pool: ProcessPoolExecutor,
+    where: EngineSettings,
     scene: str,
     share: float,
     cohorts_asked: Sequence[Sequence[Run]],
     learned_for: tuple[dict[str, Corpus], dict[tuple[str, bool], Priors]],
-    folder: Path,
 ) -> tuple[list[Scored], dict[str, Any]]:
     """Ask every method about every run of the cohorts: single scores, and their summary."""
     corpus, priors = learned_for
@@ -426,23 +432,17 @@ def ask(
     others = peers(list(questions.values()))
     for name, by_run in others.items():
         rows += [scored(scene, share, name, questions[run], d) for run, d in by_run.items()]
-    jobs = [
-        pool.submit(
-            pooled_curves,
-            part,
-            scene if share == 0 else SCENES[0],
-            share,
-            priors[part[0].repository, is_lora(part[0].pilot)],
-            folder,
-        )
-        for part in cohorts_asked
-    ]
+    items = []
+    for part in cohorts_asked:
+        preset = priors[part[0].repository, is_lora(part[0].pilot)]
+        task = (part, share, preset)
+        items.append(Item(part[0].cohort, task, marks_of(*task)))
+    curved_parts = results(pooled_curves, items, "Pooling curves", where)
     unanswered = curved = 0
-    for part, job in zip(cohorts_asked, jobs, strict=True):
-        curves_of = job.result()
+    for part, curves_of in zip(cohorts_asked, curved_parts, strict=True):
         for run in part:
             name = run.pilot.id
-            curve = curves_of.get(name)
+            curve = np.array(curves_of[name]) if name in curves_of else None
             try:
                 found = answer(run, part, scene, share, corpus[run.repository], curve)
             except InputError:  # one without an answer scores as the simplest rule does
@@ -470,6 +470,7 @@ def main() -> None:
     parser.add_argument("--predictions", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--interim", type=Path, help="folder in which fits are kept")
+    add_engine_flags(parser)
     given = parser.parse_args()
     runs, unread = load(given.folders)
     members = list(by_cohort(runs).values())
@@ -478,15 +479,15 @@ def main() -> None:
     learned_for = corpora(runs, given.preset), presets(runs, given.preset, folder)
     rows: list[Scored] = []
     document: dict[str, Any] = {scene: {} for scene in SCENES}
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for scene in SCENES:
-            parts = [part for part in members if scene == "all_cut" or len(part) > 1]
-            for share in given.seen if scene == "all_cut" else [0.0, *given.seen]:
-                if parts:
-                    own, told = ask(pool, scene, share, parts, learned_for, folder)
-                    rows += own
-                    document[scene][f"{share:g}"] = told
-                    _say(scene, share, told)
+    where: EngineSettings = {**on_engine(given), "keep": given.keep or folder}
+    for scene in SCENES:
+        parts = [part for part in members if scene == "all_cut" or len(part) > 1]
+        for share in given.seen if scene == "all_cut" else [0.0, *given.seen]:
+            if parts:
+                own, told = ask(where, scene, share, parts, learned_for)
+                rows += own
+                document[scene][f"{share:g}"] = told
+                _say(scene, share, told)
     document |= {
         "runs": len(runs),
         "repositories": len({run.repository for run in runs}),

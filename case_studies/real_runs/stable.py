@@ -11,30 +11,31 @@ fitted to the other repositories. Without scikit-learn that one is left out.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
+import sys
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from interim import NOT_SAMPLED
-from run import BOOTSTRAPS, Run, by_cohort, first_part, load, presets
+from run import BOOTSTRAPS, Run, by_cohort, first_part, load, marks_of, presets
 
 from advisor.backtesting.cases import is_lora
 from advisor.backtesting.recalibration import learn_line
 from advisor.diagnosis.fall import find_final_fall
+from advisor.engine import EngineSettings, Item
 from advisor.forecast.analogues import describe, is_share
 from advisor.forecast.fit import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import LOGITS, log_update_norm, stability_draws
 from advisor.model.priors import Priors
-from advisor.run.fingerprint import fingerprint
 from advisor.theory.arrays import BoolArray, FloatArray
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from engine_flags import add_engine_flags, on_engine, results
 
 LEAST_SURVIVAL = 1e-9
 """Chance of having lived so far below which a draw counts as if it had that."""
@@ -62,16 +63,10 @@ class Asked(NamedTuple):
     features: tuple[float, ...]
 
 
-def asked_of_cohort(
-    members: Sequence[Run], share: float, priors: Priors, folder: Path
-) -> list[Asked]:
-    """Ask about the runs of a cohort that live at the cut; kept in a folder."""
+def asked_of_cohort(task: tuple[Sequence[Run], float, Priors]) -> list[dict[str, Any]]:
+    """Ask about the runs of a cohort that live at the cut."""
+    members, share, priors = task
     warnings.simplefilter("ignore")
-    marks = sorted(fingerprint(run.pilot) or run.pilot.id for run in members)
-    told = json.dumps([share, marks]) + priors.model_dump_json(exclude=NOT_SAMPLED)
-    path = folder / f"stable_{hashlib.sha256(told.encode()).hexdigest()[:20]}.json"
-    if path.exists():
-        return [Asked(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
     parts = [first_part(run.pilot, share) for run in members]
     posterior, _ = fitted_or_none(parts, priors)
     places = {}
@@ -114,8 +109,7 @@ def asked_of_cohort(
                 tuple(float(f"{value:.5g}") for value in features),
             )
         )
-    path.write_text(json.dumps([one._asdict() for one in found]), encoding="utf-8")
-    return found
+    return [one._asdict() for one in found]
 
 
 def left_out(asked: Sequence[Asked], norm: FloatArray) -> dict[str, FloatArray]:
@@ -202,21 +196,15 @@ def classes(died: BoolArray, said: FloatArray) -> list[dict[str, float]]:
     return found
 
 
-def ask_all(runs: Sequence[Run], share: float, interim: Path) -> list[Asked]:
+def ask_all(runs: Sequence[Run], share: float, interim: Path, where: EngineSettings) -> list[Asked]:
     """Ask about every run under a preset learned without its repository."""
     priors = presets(runs, None, interim)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        jobs = [
-            pool.submit(
-                asked_of_cohort,
-                part,
-                share,
-                priors[part[0].repository, is_lora(part[0].pilot)],
-                interim,
-            )
-            for part in by_cohort(runs).values()
-        ]
-        return [one for job in jobs for one in job.result()]
+    items = []
+    for name, part in by_cohort(runs).items():
+        preset = priors[part[0].repository, is_lora(part[0].pilot)]
+        items.append(Item(name, (part, share, preset), marks_of(part, share, preset)))
+    found = results(asked_of_cohort, items, "Asking for stability", where)
+    return [Asked(**one) for part in found for one in part]
 
 
 def main() -> None:
@@ -227,12 +215,14 @@ def main() -> None:
     parser.add_argument("--asked", type=Path, help="an earlier result, scored again without a fit")
     parser.add_argument("--seen", type=float, default=0.25)
     parser.add_argument("--out", type=Path)
+    add_engine_flags(parser)
     given = parser.parse_args()
     if (given.asked is None) == (given.interim is None):
         parser.error("give --interim, or --asked")
     runs, _ = load(given.folders)
     if given.asked is None:
-        asked = ask_all(runs, given.seen, given.interim)
+        where: EngineSettings = {**on_engine(given), "keep": given.keep or given.interim}
+        asked = ask_all(runs, given.seen, given.interim, where)
     else:
         earlier = json.loads(given.asked.read_text(encoding="utf-8"))
         asked = [Asked(**one) for one in earlier["asked"]]

@@ -17,10 +17,6 @@ import numpy as np
 from scipy.stats import beta
 from tables import World, read_worlds
 
-from advisor.backtesting.recalibration import learn_line
-from advisor.forecast.stability import log_update_norm
-from advisor.theory.arrays import FloatArray
-
 EDGES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
 """Of the classes of P(stable) whose observed share is stated."""
 
@@ -49,7 +45,7 @@ def main() -> None:
 
 def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Reliability, Brier score and the advised points; intervals by bootstrap of the tables."""
-    said, lived, table, run, norm, advised = [], [], [], [], [], []
+    said, lived, table, run, advised = [], [], [], [], []
     for line in lines:
         if line["scenario"] == "sample_budget":
             continue  # ends at another step for every group size
@@ -63,8 +59,6 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
             lived.append(not dead[index])
             table.append(line["table"])
             run.append(f"{line['table']} {index}")
-            rate = world.settings(index).learning_rate
-            norm.append(log_update_norm(rate, world.target.parameters))
         named = line["named"]["advisor"]
         place = line["candidates"].index(named)
         advised.append((line["p_stable"][place], not dead[named], (line["table"], named)))
@@ -102,7 +96,6 @@ def calibration(worlds: dict[str, World], lines: list[dict[str, Any]]) -> dict[s
         "brier_interval": [float(q) for q in np.quantile(brier, [0.1, 0.9])],
         "brier_of_base_rate": float(y.mean() * (1 - y.mean())),
         "classes": classes,
-        "line": line_of(worlds, p, y, of, np.array(norm)),
         **_advised(advised),
     }
 
@@ -126,29 +119,6 @@ def _advised(advised: list[tuple[float, bool, tuple[str, int]]]) -> dict[str, An
     }
 
 
-def line_of(
-    worlds: dict[str, World], said: FloatArray, lived: FloatArray, table: Any, norm: FloatArray
-) -> dict[str, Any]:
-    """Line learned on all tables, and what it does to each when learned on the others."""
-    runs = {name: len(world.collapsed()) for name, world in worlds.items()}
-    whole = learn_line(said, lived, table, runs, norm)
-    recalibrated, by_table = np.empty(said.size), {}
-    for name in np.unique(table):
-        own = table == name
-        line = learn_line(said[~own], lived[~own], table[~own], runs, norm[~own])
-        recalibrated[own] = line(said[own], norm[own])
-        by_table[str(name)] = {
-            "brier": float(np.mean((said[own] - lived[own]) ** 2)),
-            "brier_recalibrated": float(np.mean((recalibrated[own] - lived[own]) ** 2)),
-        }
-    return whole._asdict() | {
-        "tables": len(by_table),
-        "runs": sum(runs[name] for name in by_table),
-        "brier_left_out": float(np.mean((recalibrated - lived) ** 2)),
-        "by_table": by_table,
-    }
-
-
 def as_text(found: dict[str, Any]) -> str:
     """A table of classes, and the scores."""
     lines = [
@@ -167,10 +137,6 @@ def as_text(found: dict[str, Any]) -> str:
         "",
         f"Brier score {found['brier']:.3f} [{low:.3f}, {high:.3f}]; of the base rate "
         f"{found['brier_of_base_rate']:.3f}; {found['forecasts']} forecasts.",
-        "Line of log-odds {intercept:.2f} + {slope:.2f} x {update_norm:+.2f} log update norm, "
-        "intercept +- {spread:.2f} between "
-        "{tables} tables of {runs} runs; learned on the other tables it leaves a Brier score of "
-        "{brier_left_out:.3f}.".format(**found["line"]),
         f"Advised points: {found['advised_lived']:.3f} of {found['advised']} stayed stable; of "
         f"{found['advised_at_95']} advised at {SURE:.0%} or more: "
         + ("none" if sure is None else f"{sure:.3f}.")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from advise import UNPRICED, advise, fitted
-from parallel import in_parallel
+from pieces import pieces
 from tables import World, read_worlds
 
 from advisor.advice import Lattice, Objective
@@ -22,6 +23,10 @@ from advisor.advice.pilot_choice import choose_pilot
 from advisor.errors import AdvisorError
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from engine_flags import add_engine_flags, on_engine, results
 
 FIRST, MORE = 4, 4
 """Random pilots to begin with, and pilots that follow."""
@@ -34,10 +39,12 @@ def main() -> None:
     parser.add_argument("--cut", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--json", action="store_true")
+    add_engine_flags(parser)
     given = parser.parse_args()
     worlds = read_worlds(given.tables)
     jobs = [(n, repeat) for repeat in range(given.repeats) for n in range(len(worlds))]
-    records = list(in_parallel(_job, [(worlds, given, job) for job in jobs]))
+    items = pieces(worlds, given, jobs)
+    records = results(_job, items, "Replaying next pilots", on_engine(given))
     found = _summary(records)
     print(json.dumps(found, indent=1) if given.json else as_text(found))
 

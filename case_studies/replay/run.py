@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,15 @@ from methods import (
     nearest,
     searched,
 )
-from parallel import in_parallel
+from pieces import pieces
 from tables import SCENARIOS, World, read_worlds
 
 from advisor.model.priors import load_priors
 from advisor.model.priors.loader import NormalPrior
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from engine_flags import add_engine_flags, on_engine, results
 
 SEED_SPREAD = 0.015
 """Standard deviation between seeds of one configuration's final reward, from
@@ -54,6 +59,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--predictions", type=Path, help="one JSON line per advice")
     parser.add_argument("--seed", type=int, default=0)
+    add_engine_flags(parser)
     given = parser.parse_args()
     worlds = read_worlds(given.tables, scale=given.scale)
     lines = replay(worlds, given)
@@ -73,7 +79,7 @@ def replay(worlds: list[World], given: argparse.Namespace) -> list[dict[str, Any
         for pool in pools(given)
         if len(worlds[number].pool(pool)) >= given.pilots
     ]
-    found = in_parallel(_job, [(worlds, given, job) for job in jobs])
+    found = results(_job, pieces(worlds, given, jobs), "Replaying", on_engine(given))
     return [record for records in found for record in records]
 
 

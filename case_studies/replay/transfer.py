@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,12 @@ from typing import Any
 import numpy as np
 from advise import advise, fit_runs
 from methods import best_pilot, constant
-from parallel import in_parallel
+from pieces import pieces
 from tables import World, read_worlds
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from engine_flags import add_engine_flags, on_engine, results
 
 OWN = (0, 2)
 """Pilots on the size that is asked for."""
@@ -30,6 +35,7 @@ def main() -> None:
     parser.add_argument("--cut", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--json", action="store_true")
+    add_engine_flags(parser)
     given = parser.parse_args()
     worlds = read_worlds(given.tables)
     pairs = [
@@ -40,7 +46,8 @@ def main() -> None:
     ]
     jobs = [(pair, own, repeat) for pair in pairs for own in OWN for repeat in range(given.repeats)]
     found: dict[str, list[dict[str, Any]]] = {}
-    for name, record in in_parallel(_job, [(worlds, given, job) for job in jobs]):
+    items = pieces(worlds, given, jobs)
+    for name, record in results(_job, items, "Replaying transfer", on_engine(given)):
         found.setdefault(name, []).append(record)
     out = {name: _score(records) for name, records in found.items()}
     print(json.dumps(out, indent=1) if given.json else as_text(out))

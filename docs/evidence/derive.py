@@ -367,7 +367,9 @@ def economics(studies: Path) -> Named:
     """Regret of pilots and full run out of one purse, and what became of advised runs."""
     found = _read(studies / "economics/economics.json")
     stable = _read(studies / "economics/stable.json")
-    sure, line = stable["advised"]["0.95"], stable["methods"]["line"]
+    sure, worlds = stable["advised"]["0.95"], stable["worlds"]
+    said = worlds["methods"]
+    line = said["line of the others"]
     out: Named = {
         "econ.worlds": str(found["worlds"]),
         "econ.constant": _three(
@@ -377,10 +379,13 @@ def economics(studies: Path) -> Named:
         "econ.sure.runs": str(sure["runs"]),
         "econ.sure.died": str(sure["died"]),
         "econ.sure.at_least": _percent(sure["at_least"]),
-        "econ.stable.runs": f"{stable['runs']:,}",
-        "econ.stable.model": _three(stable["methods"]["model"]["brier"]),
+        "econ.stable.runs": f"{worlds['runs']:,}",
+        "econ.stable.worlds": str(worlds["worlds"]),
+        "econ.stable.model": _three(said["model"]["brier"]),
         "econ.stable.line": _three(line["brier"]),
-        "econ.stable.base": _three(stable["methods"]["base rate of the others"]["brier"]),
+        "econ.stable.slope": _two(line["slope"]),
+        "econ.stable.intercept": _two(line["intercept"]),
+        "econ.stable.base": _three(said["base rate of the others"]["brier"]),
     }
     methods = {
         "advisor": "advisor",
@@ -414,14 +419,17 @@ def stability(studies: Path) -> Named:
         out[f"p_stable.{number}.lived"] = _two(row["lived"])
         out[f"p_stable.{number}.n"] = f"{row['n']:,}"
         out[f"p_stable.{number}.runs"] = str(row["runs"])
-    line = result["line"]
+    learned = _read(studies / "economics/stable.json")
+    line, older = learned["line"], learned["older tables"]
     for name in ("intercept", "slope", "update_norm", "spread"):
         out[f"p_stable.line.{name}"] = _two(line[name])
-    out["p_stable.line.tables"], out["p_stable.line.runs"] = str(line["tables"]), str(line["runs"])
-    out["p_stable.line.brier"] = _three(line["brier_left_out"])
-    late = [row for name, row in line["by_table"].items() if name.startswith("late")]
-    for key in ("brier", "brier_recalibrated"):
-        out[f"p_stable.late.{key}"] = _two(sum(row[key] for row in late) / len(late))
+    out["p_stable.line.tables"] = str(line["groups"])
+    out["p_stable.line.runs"] = f"{line['runs']:,}"
+    out["p_stable.line.older"] = str(older["worlds"])
+    out["p_stable.line.brier"] = _three(older["methods"]["line of the others"]["brier"])
+    late = [pair for name, pair in older["brier_by_world"].items() if name.startswith("late")]
+    for place, key in enumerate(("brier", "brier_recalibrated")):
+        out[f"p_stable.late.{key}"] = _two(sum(pair[place] for pair in late) / len(late))
     return out
 
 

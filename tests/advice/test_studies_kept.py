@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import random
+import time
+import warnings
+
 import optuna
 import pytest
 from decisions import LEVEL, again, decision, searched
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from advisor.advice import Lattice, Objective, advise
+from advisor.advice import Lattice, Objective, advise, storage
 from advisor.advice.candidates import AXES
 from advisor.advice.search import REACHED, STABLE
+from advisor.advice.storage import open_storage
 from advisor.errors import InputError
 
 
@@ -117,12 +122,18 @@ def test_database_holds_the_same_study(few, journal, tmp_path):
 
 
 def refusal(few, storage):
-    evaluate, lattice = few
-    with pytest.raises(InputError, match="the studies cannot be kept there") as caught:
-        searched(evaluate, lattice, storage=storage)
+    """Whoever asks first is refused; a search that was made all the same has its answer."""
+    with (
+        pytest.raises(InputError, match="the studies cannot be kept there") as caught,
+        open_storage(storage),
+    ):
+        pass
     assert caught.value.argument == "storage"
     assert caught.value.path == storage
-    assert not evaluate.tried
+    evaluate, lattice = few
+    with pytest.warns(UserWarning, match="the answer stands, its Optuna study was not kept"):
+        found = searched(evaluate, lattice, storage=storage)
+    assert found == searched(again(evaluate), lattice)
 
 
 def test_folder_is_refused(few, tmp_path):
@@ -138,3 +149,78 @@ def test_file_of_another_kind_is_refused(few, tmp_path):
     other.write_text("not a journal\n")
     refusal(few, str(other))
     assert other.read_text() == "not a journal\n"
+
+
+# Damage ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("torn", ['{"op_code": 4, "stu', "{", "\0" * 40, '{"op_code"' * 9000])
+def test_half_written_last_line_is_dropped_and_the_journal_goes_on(few, journal, torn):
+    evaluate, lattice = few
+    searched(evaluate, lattice, storage=str(journal))
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + torn.encode())
+    searched(again(evaluate), lattice, storage=str(journal))
+    assert journal.read_bytes().startswith(whole)
+    assert len(reopened(journal)) == 2
+
+
+def test_journal_of_one_torn_line_begins_anew(few, journal):
+    journal.parent.mkdir()
+    journal.write_bytes(b'{"op_code": 0, "worker_id"')
+    with pytest.raises(InputError, match="it is no Optuna journal"), open_storage(str(journal)):
+        pass
+    assert journal.read_bytes() == b'{"op_code": 0, "worker_id"'
+
+
+def damaged(whole: bytes, chance: random.Random) -> bytes:
+    """A journal cut, flipped, with a line twice, missing or of another kind."""
+    lines = whole.split(b"\n")
+    at = chance.randrange(len(whole))
+    match chance.randrange(6):
+        case 0:
+            return whole[:at]
+        case 1:
+            return whole[:at] + bytes([chance.randrange(256)]) + whole[at + 1 :]
+        case 2:
+            del lines[chance.randrange(len(lines))]
+        case 3:
+            lines.insert(chance.randrange(len(lines)), chance.choice(lines))
+        case 4:
+            other = chance.choice((b"[]", b"{}", b"1e999", b"[" * 5000, b'{"op_code": 99}'))
+            lines[chance.randrange(len(lines))] = other
+        case _:
+            chance.shuffle(lines)
+    return b"\n".join(lines)
+
+
+def test_no_damaged_journal_costs_an_answer(few, journal):
+    evaluate, lattice = few
+    expected = searched(evaluate, lattice, storage=str(journal))
+    whole, chance = journal.read_bytes(), random.Random(0)
+    kept = refused = 0
+    for _ in range(25):
+        journal.write_bytes(damaged(whole, chance))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            assert searched(again(evaluate), lattice, storage=str(journal)) == expected
+        refused += bool(said)
+        kept += not said
+    assert kept > 3
+    assert refused > 3
+
+
+def test_storage_that_does_not_answer_is_not_waited_for(few, monkeypatch):
+    """A database that hangs; the control answers."""
+    monkeypatch.setattr(storage, "PATIENCE", 0.2)
+    monkeypatch.setattr(storage, "keep", lambda *given: time.sleep(3))
+    evaluate, lattice = few
+    with pytest.warns(UserWarning, match=r"it did not answer in 0.2 seconds"):
+        searched(evaluate, lattice, storage="sqlite://")
+
+
+def test_password_is_in_no_warning(few):
+    evaluate, lattice = few
+    with pytest.warns(UserWarning, match="not kept") as said:
+        searched(evaluate, lattice, storage="nosuchdatabase://me:secret@somewhere/studies")
+    assert "secret" not in str(said[0].message)

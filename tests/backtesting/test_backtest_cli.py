@@ -11,6 +11,7 @@ import advisor.logs
 from advisor.backtesting import backtest, transfer
 from advisor.backtesting.figure import draw_backtest
 from advisor.cli.app import main
+from advisor.reporting.figures.figure import render
 from advisor.testing import (
     Plan,
     rising,
@@ -144,7 +145,8 @@ def panels(monkeypatch, tmp_path):
 
     def _draw(found):
         drawn.clear()
-        path = draw_backtest(found, tmp_path / "figure.svg")
+        path = tmp_path / "figure.svg"
+        path.write_bytes(render(draw_backtest(found), "svg"))
         assert path.read_text().startswith("<?xml")
         return {axes.get_title(): axes for axes in drawn}
 

@@ -34,9 +34,9 @@ def made(study: str, number: int) -> dict[str, Any]:
 
 def test_only_what_is_missing_is_simulated(tmp_path: Path) -> None:
     path, header = tmp_path / "folder" / "own.jsonl", lines.made_under("own", "small_models")
-    lines.run_missing(path, header, made, range(2), jobs=1)
+    lines.run_missing(path, header, made, range(2))
     first = path.read_text()
-    lines.run_missing(path, header, made, range(4), jobs=1)
+    lines.run_missing(path, header, made, range(4))
     assert path.read_text().startswith(first)
     assert [one["number"] for one in lines.read_records(path)] == [0, 1, 2, 3]
     assert lines.read_records(path)[1]["value"] == 0.333333
@@ -54,7 +54,7 @@ def test_lines_of_another_model_or_preset_are_refused(tmp_path: Path, name: str)
     ):
         path.write_text(json.dumps(stale) + "\n")
         with pytest.raises(SystemExit, match="delete the file"):
-            lines.run_missing(path, header, made, range(1), jobs=1)
+            lines.run_missing(path, header, made, range(1))
 
 
 def test_numbers_of_a_preset_are_its_numbers_not_its_words() -> None:

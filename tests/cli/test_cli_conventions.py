@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.loading
 import advisor.study.study
-from advisor.cli.app import app, main
+from advisor.cli.app import STOPPED, app, main
 from advisor.logs import demo_folder
 
 LOG = str(demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json")
@@ -172,7 +173,8 @@ def test_exit_codes_are_those_that_the_code_knows():
     told = dict(re.findall(r"(\d+) ([a-z ]+)", epilog.partition("Exit codes: ")[2]))
     known = {
         0,
-        130,
+        STOPPED,
+        128 + signal.SIGTERM,
         errors.AdvisorError.exit_code,
         errors.InputError.exit_code,
         errors.CannotTellError.exit_code,

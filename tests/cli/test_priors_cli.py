@@ -98,7 +98,7 @@ def test_the_figure_is_drawn(tmp_path, capsys, kind):
         (["show", "nobody"], ["nobody", "uninformative"]),
         (["show", "lora", "--figure", "lora.jpeg"], ["jpeg", "png, svg, pdf"]),
         (["show", "--figure", "lora.png"], ["no preset to draw", "lora"]),
-        (["learn"], ["posteriors"]),
+        (["learn"], ["sources"]),
         (["learn", "none.nc"], ["--out"]),
     ],
 )

@@ -97,3 +97,56 @@ def test_a_run_that_dies_within_the_first_updates_is_told_by_its_siblings():
     elsewhere = [run.with_updates(task="other") for run in alive]
     assert not dead_from_the_start([*elsewhere, dead], 0.0)
     assert not dead_from_the_start([alive[0], dead], 0.0)
+
+
+def test_a_fall_that_is_plain_to_the_eye_is_told_where_half_came_back():
+    # Forty rows of forty completions: 0.83, twenty rows about 0.33, 0.6 at the end.
+    rng = np.random.default_rng(4)
+    level = np.repeat([0.83, 0.33, 0.6], [18, 16, 6])
+    reward = np.clip(level + 0.09 * rng.standard_normal(40), 0, 1)
+    step = np.arange(1.0, 41.0)
+    fall = find_passing_fall(step, reward, 0.0, sure=4.0)
+    assert fall is not None
+    card = status(Plan().run(reward))
+    assert card.status == "WARNING"
+    assert "came back" in card.headline
+    # Rows as wide as the fall is deep do not make it plain.
+    wild = np.clip(level + 0.25 * rng.standard_normal(40), 0, 1)
+    assert "came back" not in status(Plan().run(wild)).headline
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.04, *[0.0] * 10], "FAIL"),
+        ([0.04, 0.001, *[0.0] * 9], "FAIL"),
+        ([0.04, *[0.0] * 5], "PASS"),
+        ([0.04, *[0.001] * 10], "PASS"),
+        ([0.0] * 11, "PASS"),
+    ],
+)
+def test_evaluations_that_went_to_nothing_are_a_collapse(values, expected):
+    run = Plan().run(rising(20))
+    run = run.with_updates(
+        step=np.zeros(0),
+        series={},
+        eval_step=np.arange(1.0, len(values) + 1) * 5,
+        eval_reward=np.array(values),
+    )
+    found = diagnose(run)
+    assert found.card("collapse").status == expected
+    assert (found.collapse_step == 10) == (expected == "FAIL" and values[1] == 0)
+
+
+def test_a_run_that_never_got_near_where_its_siblings_began_is_dead():
+    alive = [Plan().run(healthy(seed), f"alive-{seed}") for seed in range(2)]
+    dead = Plan(1e-2).run(np.resize([0.09, 0.0, 0.02, 0.0, 0.01], 100), "dead")
+    assert status(dead).status != "FAIL"
+    card = diagnose(dead, siblings=[*alive, dead]).card("collapse")
+    assert card.status == "FAIL"
+    assert card.headline.startswith("Dead from the start")
+    # Runs of another task, or of an unknown model, tell nothing of it.
+    other = [run.with_updates(task="another") for run in alive]
+    assert diagnose(dead, siblings=other).card("collapse").status != "FAIL"
+    unknown = [run.with_updates(model=None) for run in (dead, *alive)]
+    assert diagnose(unknown[0], siblings=unknown).card("collapse").status != "FAIL"

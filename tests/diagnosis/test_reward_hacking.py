@@ -39,12 +39,17 @@ def test_a_collapse_of_both_is_no_hacking():
     assert card.status == "PASS"
 
 
-def test_a_small_loss_warns_and_a_smaller_one_does_not():
-    def status(after):
-        held_out = falling(30, 15, 0.7, after) + 0.01 * noise(2, 30)
-        return reward_hacking(make(TRAIN, evals=held_out, every=4)).status
+def test_a_small_loss_warns_and_a_smaller_one_only_where_the_train_reward_rose():
+    level = np.full(120, 0.7) + 0.02 * noise(1, 120)
 
-    assert [status(after) for after in (0.2, 0.55, 0.66)] == ["FAIL", "WARNING", "PASS"]
+    def judged(after, train=TRAIN):
+        held_out = falling(30, 15, 0.7, after) + 0.01 * noise(2, 30)
+        return reward_hacking(make(train, evals=held_out, every=4))
+
+    assert [judged(after).status for after in (0.2, 0.55, 0.66)] == ["FAIL", "WARNING", "WARNING"]
+    assert "fell" in judged(0.55).headline
+    assert "did not follow" in judged(0.66).headline
+    assert judged(0.66, level).status == "PASS"
 
 
 def test_without_train_rewards_beside_them_nothing_is_said():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from made_runs import make, noise, rate, rising
 
+from advisor.diagnosis import diagnose
+from advisor.diagnosis.text import worst
 from advisor.diagnosis.too_short import too_short
 
 
@@ -27,10 +29,23 @@ def test_a_rise_passes():
     assert "moved from 0.3" in card.headline
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, -7.3])
-def test_a_constant_did_not_move(value):
+@pytest.mark.parametrize(("value", "status"), [(0.0, "WARNING"), (-7.3, "WARNING"), (1.0, "INFO")])
+def test_a_constant_did_not_move(value, status):
     card = too_short(make(np.full(300, value)))
-    assert (card.status, card.number) == ("INFO", pytest.approx(0.0, abs=1e-9))
+    assert (card.status, card.number) == (status, pytest.approx(0.0, abs=1e-9))
+
+
+def test_a_run_that_surely_gained_nothing_learned_nothing():
+    # Groups with spread, as in a loop that gives advantages to the wrong completions.
+    flat = make(0.03 + 0.01 * noise(1, 90))
+    card = too_short(flat)
+    assert (card.status, card.title) == ("WARNING", "Nothing learned")
+    assert card.headline.startswith("90 rows and no gain: 0.0318 at the start")
+    assert worst(diagnose(flat)).startswith("Nothing learned: 90 rows and no gain")
+    # Noise that hides a gain, and a level with little left to gain, say nothing of the kind.
+    for reward in (0.3 + 0.3 * noise(1, 90), 0.93 + 0.01 * noise(1, 90)):
+        assert too_short(make(reward)).status == "INFO"
+        assert worst(diagnose(make(reward))) == "no change beyond noise so far"
 
 
 def test_noise_seldom_moves():

@@ -281,3 +281,21 @@ def test_checkpoints_hear_the_entry_of_any_of_them(write_state, write, tmp_path)
     write("pilots.toml", entry)
     (run,) = read_runs(tmp_path)
     assert run.hyperparameters.group_size == 8
+
+
+@pytest.mark.parametrize("path", ["lr[1e-5]/trainer_state.json", "lr[1e-5]", "lr[[]1e-5]"])
+def test_folder_with_brackets_can_be_named(write_state, write, tmp_path, path):
+    write_state("lr[1e-5]/trainer_state.json")
+    write("pilots.toml", f'[[run]]\npath = "{path}"\ngroup_size = 8\n')
+    assert read_runs(tmp_path)[0].hyperparameters.group_size == 8
+
+
+def test_name_with_brackets_comes_before_a_glob(write_state, write, tmp_path):
+    write_state("[v2]run/trainer_state.json")
+    write_state("a-run/trainer_state.json")
+    write(
+        "pilots.toml",
+        '[[run]]\npath = "*run"\ngroup_size = 4\n[[run]]\npath = "[v2]run"\ngroup_size = 8\n',
+    )
+    found = {run.id: run.hyperparameters.group_size for run in read_runs(tmp_path)}
+    assert found["[v2]run"] == 8

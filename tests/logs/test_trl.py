@@ -15,7 +15,15 @@ def test_every_series_and_fact_is_read(write_state):
     (run,) = read_runs(write_state())
     assert run.id == "x"
     np.testing.assert_array_equal(run.step, np.arange(1, 21))
-    absent = {"kl", "policy_kl", "mismatch_kl", "all_right_share", "all_wrong_share", "tokens"}
+    absent = {
+        "kl",
+        "policy_kl",
+        "mismatch_kl",
+        "mismatch_difference",
+        "all_right_share",
+        "all_wrong_share",
+        "tokens",
+    }
     absent |= {"importance_ess", "distinct_answers"}
     assert set(run.series) == set(SERIES) - absent
     np.testing.assert_array_equal(run.parts["exact"], run.reward)

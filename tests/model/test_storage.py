@@ -27,7 +27,7 @@ from advisor.model.sampling import (
     Sampling,
     cohort_of,
 )
-from advisor.model.storage import META
+from advisor.model.storage import DIGEST, META
 from advisor.testing import (
     PLANS,
     Plan,
@@ -87,6 +87,7 @@ def rewrite_meta(path, change):
         meta = json.loads(str(file.attrs[META]))
         change(meta)
         file.attrs[META] = json.dumps(meta)
+        del file.attrs[DIGEST]  # as older versions wrote it
 
 
 @pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1, "1"])
@@ -133,7 +134,7 @@ def test_cut_file_is_refused(saved):
 def test_missing_file_and_folder_are_refused(tmp_path):
     for path, said in (
         (tmp_path / "none.nc", "there is no such file"),
-        (tmp_path, "there is no such file"),
+        (tmp_path, "it is no file"),
     ):
         with pytest.raises(StudyError, match=said):
             Posterior.load(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 
@@ -208,3 +209,57 @@ def test_of_a_folder_with_several_runs_the_newest_is_followed(tmp_path):
         write(path, jsonl(range(1, last + 1), reward=0.1 * when / 100))
         os.utime(path, (when, when))
     assert follower(tmp_path).growth().run.step[-1] == 5
+
+
+# What file systems do --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EACCES, errno.EIO, errno.ELOOP])
+def test_log_that_cannot_be_looked_at_is_said_once_and_followed_on(log, monkeypatch, number):
+    one = follower(log)
+    write(log, jsonl(range(1, 6)))
+    assert one.growth().run.step[-1] == 5
+
+    def broken(path):
+        raise OSError(number, os.strerror(number), str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("advisor.monitoring.follow.signature_of", broken)
+        assert os.strerror(number) in one.growth().said[0]
+        assert one.growth() is None
+    with log.open("a") as stream:
+        stream.write(jsonl([6]))
+    assert one.growth().run.step[-1] == 6
+
+
+def test_loop_of_links_becomes_a_log(log):
+    log.symlink_to(log.name)
+    one = follower(log)
+    assert "cannot be read now" in one.growth().said[0]
+    log.unlink()
+    write(log, jsonl(range(1, 6)))
+    assert one.growth().run.step[-1] == 5
+
+
+def test_file_of_a_folder_that_goes_stale_does_not_hide_the_others(tmp_path):
+    write(tmp_path / "run.jsonl", jsonl(range(1, 6)))
+    (tmp_path / "loop").symlink_to("loop")
+    one = follower(tmp_path)
+    assert one.growth().run.step[-1] == 5
+
+
+def test_reader_that_fails_does_not_end_the_watch(log):
+    """A fault of ours in a reader: said, and the next look reads on."""
+    faults = [ZeroDivisionError("ours"), IndexError("ours")]
+    read = reader(overrides=SETTINGS)
+
+    def faulty(path):
+        if faults:
+            raise faults.pop()
+        return read(path)
+
+    write(log, jsonl(range(1, 6)))
+    one = Follower(log, faulty)
+    assert "cannot be read now: ours" in one.growth().said[0]
+    assert one.growth() is None
+    assert one.growth().run.step[-1] == 5

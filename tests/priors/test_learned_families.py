@@ -7,11 +7,16 @@ from dataclasses import replace
 import pytest
 from past_studies import past
 
-from advisor.findings.learned_families import STUDY_RUNS, learn_families
+from advisor.findings.learned_families import STUDY_RUNS, runs_of_families
+from advisor.findings.learned_families import learn_families as learn
 from advisor.findings.learned_priors import learn_priors
 from advisor.model.priors import load_priors
 
 NAMES = ("spectrum", "oscillator", "exponential", "hill", "stretched")
+
+
+def learn_families(studies, base):
+    return learn([runs_of_families(one) for one in studies], base)
 
 
 def study(label, weights, runs=3):

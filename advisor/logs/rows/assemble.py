@@ -34,7 +34,7 @@ from advisor.logs.rows.series import (
 )
 from advisor.logs.rows.steps import Placed, place_rows, read_counts, row_window, unit_of
 from advisor.logs.settings.stated_settings import column_settings
-from advisor.run.pilot_run import SERIES, Missing
+from advisor.run.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
 from advisor.theory.arrays import BoolArray, FloatArray
 from advisor.trainers import KeyTable, plain, spellings
 from advisor.trainers.common_keys import COMMON_KEYS, PARTS_OF_A_STEP
@@ -47,6 +47,8 @@ from advisor.trainers.keys import (
     no_reward,
     reward_key,
 )
+from advisor.trainers.likely_reward import words
+from advisor.trainers.likely_score import EVALUATION, is_like_a_score
 
 MOST_ZEROS = 8
 """Evaluations that may all be 0; a longer column of nothing but zeros was never computed."""
@@ -182,6 +184,7 @@ class _Assembly:
             series=series,
             missing=missing,
             parts=_parts(train, keys),
+            scores=self._scores(keys, holds, placed),
             framework=self.framework.name,
             label=_join(self.logged.label, self.segment.label),
             has_own_id=self._has_own_id(),
@@ -363,6 +366,31 @@ class _Assembly:
         by_step = _means_in_a_row(step[chosen], reward[chosen])
         ordered = sorted(by_step)
         return np.array(ordered, dtype=float), np.array([by_step[at] for at in ordered])
+
+    def _scores(self, keys: Keys, holds: BoolArray, placed: Placed) -> dict[str, Score]:
+        """Columns beside the reward that may score answers, by the words of their names."""
+        used = {*keys.found.values(), *keys.evaluations, *keys.parts.values()}
+        names = [key for key in self.table.filled_keys if key not in used and is_like_a_score(key)]
+        evaluate = self.kinds.evaluate
+        sources = {"": holds if not evaluate.all() else np.ones(len(self.table), dtype=bool)}
+        if not evaluate.all():
+            sources["held-out "] = evaluate
+        step_key = keys.found.get("step")
+        step = np.cumsum(holds).astype(float) if step_key is None else self.table.column(step_key)
+        found = {}
+        for prefix, rows in sources.items():
+            for name in names:
+                values = self.table.column(name)
+                there = rows & np.isfinite(values) & np.isfinite(step)
+                if not EVALUATION.isdisjoint(words(name)) and there.any():
+                    there[there] = measured_evaluations(values[there])
+                by_step = _means_in_a_row(step[there] * placed.stretch, values[there])
+                if len(by_step) >= LEAST_REWARDS:
+                    ordered = sorted(by_step)
+                    found[prefix + name] = Score(
+                        np.array(ordered), np.array([by_step[at] for at in ordered])
+                    )
+        return found
 
     def _rates(
         self, placed: Placed, keys: Keys, series: Mapping[str, FloatArray]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.run.pilot_run import Missing, StepUnit
+from advisor.run.pilot_run import Missing, Score, StepUnit
 from advisor.theory.arrays import FloatArray
 
 
@@ -25,6 +25,8 @@ class RawRun:
         One-based step of each row, strictly increasing, in units of ``step_unit``.
     series, parts : dict of str to ndarray of shape (rows,)
         By the names in ``SERIES``; by the names of the reward functions.
+    scores : dict of str to Score
+        As in ``PilotRun``, on steps in units of ``step_unit``.
     missing : dict of str to str
         Why a series is absent or holds NaN.
     label : str or None
@@ -52,6 +54,7 @@ class RawRun:
     missing: dict[str, Missing]
     step_unit: StepUnit = "optimizer"
     parts: dict[str, FloatArray] = field(default_factory=dict)
+    scores: dict[str, Score] = field(default_factory=dict)
     framework: str = ""
     label: str | None = None
     has_own_id: bool = False
@@ -88,6 +91,7 @@ class RawRun:
             self,
             step=self.step * interval,
             eval_step=self.eval_step * interval,
+            scores={name: Score(at * interval, v) for name, (at, v) in self.scores.items()},
             step_unit="optimizer",
             window=self.window * interval,
             rate_step=self.rate_step * interval,

@@ -195,6 +195,7 @@ def _build(raw: RawRun, *, missing: dict[str, Missing], **values: Any) -> PilotR
             step=raw.step,
             step_unit=raw.step_unit,
             parts=raw.parts,
+            scores=raw.scores,
             framework=raw.framework,
             missing=missing,
             eval_step=raw.eval_step,

@@ -8,7 +8,7 @@ import io
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -36,6 +36,8 @@ class Entry:
         What it matches: a relative path, a folder or a glob; or a run's id.
     settings : dict of str to Setting
     columns : Columns
+    is_literal : bool
+        Whether a path with ``*``, ``?`` or ``[`` is the name of a file all the same.
     """
 
     row: int
@@ -43,20 +45,32 @@ class Entry:
     id: str | None
     settings: dict[str, Setting]
     columns: Columns
+    is_literal: bool = False
 
     @property
     def is_glob(self) -> bool:
         """Whether the path stands for several."""
-        return self.path is not None and any(mark in self.path for mark in "*?[")
+        has_marks = self.path is not None and any(mark in self.path for mark in "*?[")
+        return has_marks and not self.is_literal
+
+    def literal(self, names: Iterable[str]) -> Entry:
+        """Return the entry as no glob where its path is one of the names of a file as it stands."""
+        if not self.is_glob or self._wanted not in names:
+            return self
+        return replace(self, is_literal=True)
 
     def names_any(self, names: Iterable[str]) -> bool:
         """Whether the path is, or as a glob matches, one of the names of a file."""
         if self.path is None:
             return False
-        wanted = PurePath(self.path.replace("\\", "/")).as_posix()
+        wanted = self._wanted
         if self.is_glob:
-            return any(fnmatch.fnmatchcase(name, wanted) for name in names)
+            return any(name == wanted or fnmatch.fnmatchcase(name, wanted) for name in names)
         return wanted in names
+
+    @property
+    def _wanted(self) -> str:
+        return PurePath(str(self.path).replace("\\", "/")).as_posix()
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ class SidecarIndex:
         paths = [candidate.whole_path, *(path.resolve() for path in others)]
         names = sidecar.names_of(paths, candidate.root.resolve())
         naming = [
-            entry
+            entry.literal(names)
             for entry in sidecar.entries
             if entry.names_any(names)
             or (_is_exact(entry) and (sidecar.path.parent / str(entry.path)).resolve() in paths)

@@ -52,6 +52,9 @@ OF_AN_EVALUATION = frozenset(
 )
 """Keys of one evaluation: a bare list of rewards beside them has an entry for each sample."""
 
+LARGEST_BITS = 1024
+"""Of an integer that a float can still hold."""
+
 NAMES = ("tag", "run_name", "experiment", "exp_name", "name", "label", "id", "run_id")
 """Keys under which an object names its run, best first."""
 
@@ -277,4 +280,6 @@ def _flat(row: Mapping[str, Any]) -> Cells:
 
 
 def _is_number(cell: Any) -> TypeGuard[float]:
-    return isinstance(cell, int | float) and not isinstance(cell, bool)
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return cell.bit_length() < LARGEST_BITS
+    return isinstance(cell, float)

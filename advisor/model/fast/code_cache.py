@@ -1,8 +1,9 @@
-"""Where compiled machine code is kept. Needs neither numba nor numpy, so that it is told at once.
+"""Where and how compiled machine code is kept. Needs neither numba nor numpy, to be told at once.
 
 Numba's own cache looks at the file of a function only: it would load old machine code after a
 change of a formula, or of the order of the parameters, in another file. So the folder of the cache
-is named after all of them.
+is named after all of them. It also loads what a full disk or another user left there: so each file
+here is written whole, begins with a hash of the rest, and counts only if it is one's own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from advisor.errors import unwritable
+from advisor.run.saving import check_output, write_whole
 
 SOURCES = (
     "model/fast/kernel.py",
@@ -27,6 +28,13 @@ SOURCES = (
 """Modules that decide the numbers, or whose constants are compiled in."""
 
 PACKAGE = Path(__file__).parents[2]
+
+ENDING = ".code"
+
+DIGEST_BYTES = hashlib.sha256().digest_size
+
+CODE_ROOM = 4 << 20
+"""Bytes that must be free: the code of a fit takes 2 MB."""
 
 VARIABLE = "NUMBA_CACHE_DIR"
 """Environment variable by which the user names another place."""
@@ -48,21 +56,47 @@ def code_folder(base: str | None = None, package: Path = PACKAGE) -> Path:
     for file in files:
         sha.update(file.read_bytes())
     told = os.environ.get(VARIABLE) if base is None else base
-    place = told or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    place = told or os.environ.get("XDG_CACHE_HOME") or _home()
     return Path(place) / "grpo-advisor" / sha.hexdigest()[:16]
 
 
+def _home() -> Path:
+    """Cache of the user; of one without a home, a folder of their own among those of programs."""
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"cache-{os.getuid()}"
+
+
+def code_name(function: str, python: str, numba: str | None, key: str) -> str:
+    """Name of the file of a compiled function: two versions of Python or numba share none."""
+    return f"{function}.py{python}.numba{numba}.{key}{ENDING}"
+
+
+def read_code(file: Path) -> bytes | None:
+    """Code as it was kept; None where there is none, it is damaged, or it is another user's."""
+    try:
+        found = file.stat()
+        if hasattr(os, "getuid") and found.st_uid not in (os.getuid(), 0):
+            return None  # what is loaded is run
+        whole = file.read_bytes()
+    except OSError:
+        return None
+    digest, code = whole[:DIGEST_BYTES], whole[DIGEST_BYTES:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def write_code(file: Path, code: bytes) -> None:
+    """Keep code for the next process; an ``OSError`` where that cannot be done."""
+    write_whole(file, hashlib.sha256(code).digest() + code)
+
+
 def check_writable(folder: Path) -> None:
-    """Make the folder and a file in it, as numba will.
+    """Make the folder and a file in it, as a fit would.
 
     Raises
     ------
     InputError
         That cannot be done.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise unwritable("compiled machine code", error, folder, VARIABLE) from error
+    check_output(folder / f"code{ENDING}", "compiled machine code", VARIABLE, "folder", CODE_ROOM)

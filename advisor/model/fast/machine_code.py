@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import hashlib
+import pickle
+import platform
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import serialize
+from numba.core.compiler import CompileResult
 
-from advisor.model.fast.code_cache import check_writable, code_folder
+from advisor.model.fast.code_cache import code_folder, code_name, read_code, write_code
 
 
 def cache_folder() -> Path:
@@ -17,21 +22,68 @@ def cache_folder() -> Path:
     return code_folder(numba.config.CACHE_DIR, Path(__file__).parents[2])
 
 
-@contextmanager
-def _in(folder: str) -> Iterator[None]:
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = folder
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
-
-
 _FOLDER = str(cache_folder())
-check_writable(Path(_FOLDER))  # numba would fail later, and not say what to do
+
+
+class KeptCode:
+    """What numba takes for the cache of one function.
+
+    Nothing in it can fail: code that is damaged, of another numba or of another user is compiled
+    anew, and code that cannot be kept is said once and passed over.
+    """
+
+    has_complained = False
+
+    def __init__(self, function: Callable[..., Any], folder: str) -> None:
+        self.cache_path = folder
+        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+        self._code = function.__code__.co_code
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Compiled function, or None where it has to be compiled."""
+        target.refresh()
+        code = read_code(self._file(signature, target.codegen()))
+        if code is None:
+            return None
+        try:
+            return CompileResult._rebuild(target, *pickle.loads(code))
+        except Exception:  # whole, and of no use to this process
+            return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep a compiled function."""
+        if compiled.library.has_dynamic_globals or not all(o.can_cache for o in compiled.lifted):
+            return
+        try:
+            write_code(self._file(signature, compiled.codegen), serialize.dumps(compiled._reduce()))
+        except OSError as error:
+            if not KeptCode.has_complained:
+                KeptCode.has_complained = True
+                warnings.warn(
+                    f"machine code is not kept in {self.cache_path} "
+                    f"({error.strerror or error}): every fit compiles it anew, for seconds. Set "
+                    "NUMBA_CACHE_DIR to a folder that you may write to",
+                    stacklevel=2,
+                )
+
+    def enable(self) -> None:
+        """Numba asks for it."""
+
+    def disable(self) -> None:
+        """Numba asks for it."""
+
+    def flush(self) -> None:
+        """Numba asks for it."""
+
+    def _file(self, signature: Any, codegen: Any) -> Path:
+        told = repr((str(signature), codegen.magic_tuple(), self._code))
+        key = hashlib.sha256(told.encode()).hexdigest()[:16]
+        python = "".join(platform.python_version_tuple()[:2])
+        return Path(self.cache_path) / code_name(self._name, python, numba.__version__, key)
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function for use by other compiled ones, or from Python, without Python's lock."""
-    with _in(_FOLDER):
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher._cache = KeptCode(function, _FOLDER)
+    return dispatcher

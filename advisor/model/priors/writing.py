@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from advisor.errors import InputError, unwritable
 from advisor.model.priors.loader import Priors, load_priors
+from advisor.run.saving import write_whole
 
 
 def preset_toml(priors: Priors, base: Priors | None = None) -> str:
@@ -99,8 +100,7 @@ def write_preset(path: Path, priors: Priors) -> None:
     """
     check_preset_file(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(preset_toml(priors), encoding="utf-8")
+        write_whole(path, preset_toml(priors))
     except OSError as error:
         raise unwritable("the preset", error, path, "out") from error
 

@@ -38,6 +38,7 @@ from advisor.reporting.figures.figure import Missing, reason_of
 from advisor.reporting.gallery import drawings_made
 from advisor.reporting.names import scientific
 from advisor.reporting.page.explorer import explorer_data
+from advisor.run.saving import write_whole
 from advisor.trainers.registry import exports
 
 if TYPE_CHECKING:
@@ -120,8 +121,7 @@ def report(
     the what-if panel, the gains) costs its own section, which says why, and never the page.
     """
     out = Path(path)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(report_html(posterior, recommendation, **parts), encoding="utf-8")
+    write_whole(out, report_html(posterior, recommendation, **parts))
     return out
 
 

@@ -58,6 +58,7 @@ KEY_TABLE = KeyTable(
         ),
         "truncated_share": ("completions/clipped_ratio", "response_clip_ratio"),
         "step_time_seconds": ("step_time",),
+        "mismatch_difference": ("sampling/sampling_logp_difference/mean",),
         "loss": ("loss", "training loss"),
         "tokens": ("num_tokens", "num_input_tokens_seen"),
     },

@@ -1,0 +1,127 @@
+"""What ``advisor priors learn`` is given: saved posteriors, study folders, folders of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from advisor.engine import EngineSettings
+    from advisor.findings.past_study import PastStudy
+    from advisor.model.priors import Priors
+    from advisor.run.pilot_run import PilotRun
+    from advisor.run.progress import Progress
+
+POSTERIOR = "posterior.nc"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What all sources said.
+
+    Attributes
+    ----------
+    studies : list of PastStudy
+    base : Priors
+        What is believed where they say nothing.
+    passed_over : list of str
+        Logs, runs and cohorts that say nothing, and why.
+    waiting : int
+        Cohorts that other shards have yet to fit.
+    """
+
+    studies: list[PastStudy]
+    base: Priors
+    passed_over: list[str]
+    waiting: int
+
+    def learned(self, name: str) -> Priors:
+        """Preset for the next study."""
+        from advisor.findings.learned_priors import learn_from_studies
+
+        return learn_from_studies(self.studies, base=self.base, name=name)
+
+
+def read(
+    sources: Sequence[Path],
+    base: str | None,
+    beside: dict[str, Any],
+    where: EngineSettings,
+    progress: Progress,
+) -> Told:
+    """Read all sources, and fit what is not fitted yet.
+
+    Raises
+    ------
+    InputError
+        A posterior cannot be read, nothing says anything, or what was fitted under different
+        presets needs a base to be named.
+    """
+    from advisor.errors import InputError
+    from advisor.findings.history import read_history, read_posteriors
+    from advisor.findings.learned_priors import refuse_different_presets
+    from advisor.model.posterior import Posterior
+    from advisor.model.priors import load_priors
+
+    files, folders = _sorted_out(sources)
+    start = None if base is None else load_priors(base)
+    studies = read_posteriors(files, progress=progress, on={"engine": where["engine"]})
+    if start is None and studies:
+        refuse_different_presets(studies)
+        start = Posterior.load(files[0]).meta.priors
+    if not folders:
+        assert start is not None
+        return Told(studies, start, [], 0)
+    cohorts, passed_over = _cohorts(folders, beside)
+    start = start or _preset_of([run for _, runs in cohorts for run in runs])
+    found = read_history(cohorts, start, progress=progress, on=where)
+    passed_over += found.left_out
+    if not studies and not found.told and not found.waiting:
+        raise InputError(
+            f"nothing there says anything ({len(passed_over)} passed over; for example "
+            f"{next(iter(passed_over), 'no run')})",
+            advice="Give finished runs with their settings, four or more of a task and model",
+        )
+    return Told([*studies, *found.told], start, passed_over, found.waiting)
+
+
+def _sorted_out(sources: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Saved posteriors, of study folders those within, and folders or files of runs."""
+    from advisor.study.study import is_study
+
+    files, folders = [], []
+    for source in sources:
+        within = sorted(at.parent for at in source.rglob(POSTERIOR) if is_study(at.parent))
+        if within:
+            files += [folder / POSTERIOR for folder in within]
+        elif source.is_dir() or (source.exists() and source.suffix != ".nc"):
+            folders.append(source)
+        else:
+            files.append(source)
+    return files, folders
+
+
+def _cohorts(
+    folders: Sequence[Path], beside: dict[str, Any]
+) -> tuple[list[tuple[str, list[PilotRun]]], list[str]]:
+    """Finished runs by task and model; logs that cannot be read are named, not in the way."""
+    from advisor.backtesting.cases import finished_runs, grouped
+    from advisor.logs import NO_LOG, inspect
+
+    found = inspect(folders, **beside)
+    unread = [f"{one.path}: {one.reason}" for one in found.unread if one.reason not in NO_LOG]
+    others = [one.path for one in found.unread if one.reason in NO_LOG]
+    if others:
+        unread.append(f"{len(others)} files that hold no run, for example {others[0]}")
+    finished, left_out = finished_runs(found.runs)
+    return grouped(finished), [*unread, *left_out]
+
+
+def _preset_of(runs: Sequence[PilotRun]) -> Priors:
+    """Preset whose evidence all runs lie in."""
+    from advisor.model.presets import preset_for
+    from advisor.model.priors import load_priors
+
+    return load_priors(preset_for(runs)[0])

@@ -1,0 +1,206 @@
+"""A team's history: many cohorts of finished runs, each fitted by itself, then learned from.
+
+Two stages. The first fits every cohort under one preset, wherever there are cores; the second is
+the meta-analysis of `learned_priors` over what the cohorts said with that preset divided out. A
+joint fit of all runs would couple the cohorts through the population alone, which the second stage
+does in seconds.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from advisor.engine import EngineSettings, Item, digest_of, mapped
+from advisor.errors import InputError, NotConvergedError
+from advisor.findings.learned_priors import learn_from_studies
+from advisor.findings.past_study import PastStudy, past_study
+from advisor.model.families import SPECTRUM
+from advisor.model.posterior import Posterior
+from advisor.model.priors import Priors
+from advisor.model.sampling import Sampling, cohort_of, sampled
+from advisor.run.digest import run_digest
+from advisor.run.pilot_run import PilotRun
+from advisor.run.progress import Progress, silent
+
+ATTEMPTS = (
+    Sampling(draws=500, tune=700, target_accept=0.95),
+    Sampling(draws=1500, tune=1000, target_accept=0.97, seed=2),
+)
+RHAT, ESS, DIVERGENT = 1.05, 100.0, 0.02
+"""Gate of the first stage: moments of draws are wanted, not their tails."""
+
+NOT_SAMPLED = {"stability_line", "speed_law", "domain"}
+"""Entries of a preset on which no draw turns: fits are kept across their changes."""
+
+Cohorts = Sequence[tuple[str, Sequence[PilotRun]]]
+
+
+class CohortFit(NamedTuple):
+    """Runs that are fitted together, and the preset under which they are."""
+
+    runs: tuple[PilotRun, ...]
+    preset: Priors
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Digests of data, priors, and how it is sampled."""
+        return (
+            digest_of([run_digest(run) for run in self.runs]),
+            digest_of(self.preset.model_dump(mode="json", exclude=NOT_SAMPLED)),
+            digest_of([one.model_dump(mode="json") for one in ATTEMPTS]),
+        )
+
+
+@dataclass(frozen=True)
+class History:
+    """What cohorts said, one by one.
+
+    Attributes
+    ----------
+    studies : tuple of PastStudy or None
+        In the order of the cohorts; None for those that say nothing.
+    left_out : tuple of str
+        Cohorts that say nothing, and why: runs that teach nothing, chains that did not agree.
+    waiting : int
+        Cohorts that other shards have yet to fit.
+    """
+
+    studies: tuple[PastStudy | None, ...]
+    left_out: tuple[str, ...]
+    waiting: int
+
+    @property
+    def told(self) -> list[PastStudy]:
+        """Studies that say something, each data and each run once: copies count as one."""
+        own, marks = [], set[str]()
+        for study in self.studies:
+            if study is None:
+                continue
+            known = {study.data, *(run.fingerprint for run in study.runs if run.fingerprint)}
+            if not known & marks:
+                own.append(study)
+                marks |= known
+        return own
+
+    def learned(self, base: Priors, name: str) -> Priors:
+        """Preset for the next study.
+
+        Raises
+        ------
+        InputError
+            No cohort said anything, or as for `learn_priors`.
+        """
+        if not self.told:
+            why = f" (for example {self.left_out[0]})" if self.left_out else ""
+            raise InputError(
+                f"no cohort says anything{why}",
+                advice="Give finished runs with settings, four or more of a task and model",
+            )
+        return learn_from_studies(self.told, base=base, name=name)
+
+
+def read_history(
+    cohorts: Cohorts,
+    preset: Priors,
+    *,
+    progress: Progress = silent,
+    on: EngineSettings | None = None,
+) -> History:
+    """Fit every cohort by itself under one preset.
+
+    Parameters
+    ----------
+    cohorts : sequence of (str, sequence of PilotRun)
+        Names, and runs that are fitted together.
+    preset : Priors
+        Is divided out again.
+    progress : callable
+    on : dict, optional
+        ``engine``, ``keep`` and ``shard`` as :func:`advisor.engine.mapped` takes them.
+
+    Returns
+    -------
+    history : History
+    """
+    fits = [CohortFit(tuple(runs), preset) for _, runs in cohorts]
+    items = [Item(name, fit, fit.marks) for (name, _), fit in zip(cohorts, fits, strict=True)]
+    found = mapped(fitted, items, task="Fitting cohorts", progress=progress, **(on or {}))
+    return History(
+        tuple(
+            PastStudy.model_validate(one.result) if one is not None and one.result else None
+            for one in found.outcomes
+        ),
+        tuple(one.text for one in found.failed),
+        found.missing,
+    )
+
+
+def read_posteriors(
+    files: Sequence[Path], *, progress: Progress = silent, on: EngineSettings | None = None
+) -> list[PastStudy]:
+    """Sum up saved posteriors, one after the other: no more than one per process is in memory.
+
+    Parameters
+    ----------
+    files : sequence of Path
+    progress, on
+        As for :func:`read_history`.
+
+    Returns
+    -------
+    studies : list of PastStudy
+
+    Raises
+    ------
+    InputError
+        One of them cannot be read.
+    """
+    items = [
+        Item(str(path), path, (digest_of(number, *_told(path)),))
+        for number, path in enumerate(files)
+    ]
+    found = mapped(summed_up, items, task="Reading posteriors", progress=progress, **(on or {}))
+    # A second look at one that failed raises its own error, with all that it says.
+    return [
+        PastStudy.model_validate(summed_up(Path(one.name)) if one.has_failed else one.result)
+        for one in found.done
+    ]
+
+
+def summed_up(path: Path) -> dict[str, Any]:
+    """What a saved posterior said."""
+    return past_study(Posterior.load(path)).model_dump(mode="json")
+
+
+def fitted(task: CohortFit) -> dict[str, Any]:
+    """What a cohort says, as JSON holds it.
+
+    Raises
+    ------
+    InputError
+        Its runs teach nothing.
+    NotConvergedError
+        No attempt passed the gate.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cohort = cohort_of(task.runs)
+        for attempt in ATTEMPTS:
+            posterior = sampled(cohort, task.preset, SPECTRUM, attempt, silent)
+            why = posterior.convergence.complaint(RHAT, ESS, DIVERGENT)
+            if why is None:
+                return past_study(posterior).model_dump(mode="json")
+    raise NotConvergedError(str(why))
+
+
+def _told(path: Path) -> tuple[str, int, int]:
+    """What tells whether a file changed."""
+    try:
+        found = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path.resolve()), found.st_size, found.st_mtime_ns

@@ -1,0 +1,122 @@
+"""What learning needs of one past posterior: a page of numbers in place of its draws.
+
+A thousand of them fit where a dozen posteriors do, and they travel as JSON without losing a digit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from advisor.engine import digest_of
+from advisor.findings.learned_families import runs_of_families
+from advisor.findings.meta_analysis import without_prior
+from advisor.model.parameters import POPULATION
+from advisor.model.posterior import Posterior
+from advisor.model.priors import Priors
+from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors.table import prior_entries
+
+
+class PastRun(BaseModel):
+    """A run of a past study; ``fingerprint`` is empty where it cannot be known again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    fingerprint: str
+    parameters: float
+    adapter: str
+    optimizer: str
+
+
+class PastStudy(BaseModel):
+    """What the data of one study said, its prior divided out.
+
+    Attributes
+    ----------
+    data : str
+        SHA-256 of the data that the posterior was fitted to.
+    preset, preset_digest : str
+        Under which it was fitted: its name, and a hash of all of it.
+    tasks : tuple of str
+    groups : tuple of (str, str)
+        Task and model.
+    runs : tuple of PastRun
+    said : dict of str to (values, errors)
+        By entry of the preset: estimate and standard error of the study, or of each of its tasks or
+        groups; None where the posterior is as wide as its prior.
+    family_runs : dict of str to float
+        Runs that spoke for each family of curves; empty where one family was fitted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: str
+    preset: str
+    preset_digest: str
+    tasks: tuple[str, ...]
+    groups: tuple[tuple[str, str], ...]
+    runs: tuple[PastRun, ...]
+    said: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]]
+    family_runs: dict[str, float] = {}
+
+
+def past_study(posterior: Posterior) -> PastStudy:
+    """Sum up a posterior for learning.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    study : PastStudy
+    """
+    meta = posterior.meta
+    said = {}
+    names = {name.replace(".", "_"): name for name in POPULATION}
+    for entry, prior in prior_entries(meta.priors).items():
+        parameter = names.get(entry, entry)
+        if not isinstance(prior, NormalPrior) or parameter not in posterior.draws:
+            continue
+        draws = posterior.as_in_priors(parameter)
+        draws = draws.reshape(len(draws), -1)
+        value, error = without_prior(
+            draws.mean(axis=0),
+            draws.var(axis=0),
+            getattr(meta.placed_priors, entry),
+            posterior.convergence.ess,
+        )
+        said[entry] = _finite(value), _finite(error)
+    return PastStudy(
+        data=meta.provenance.data_sha256,
+        preset=meta.priors.name,
+        preset_digest=preset_digest(meta.priors),
+        tasks=meta.tasks,
+        groups=meta.groups,
+        runs=tuple(
+            PastRun(
+                id=run.id,
+                fingerprint=run.fingerprint,
+                parameters=run.parameters,
+                adapter=str(run.settings.adapter),
+                optimizer=str(run.settings.optimizer),
+            )
+            for run in meta.runs
+        ),
+        said=said,
+        family_runs=runs_of_families(posterior),
+    )
+
+
+def preset_digest(priors: Priors) -> str:
+    """Hash of all of a preset."""
+    return digest_of(priors.model_dump(mode="json"))
+
+
+def _finite(values: Any) -> tuple[float | None, ...]:
+    """Numbers, and None for those that are not: JSON has no NaN."""
+    return tuple(float(value) if np.isfinite(value) else None for value in values)

@@ -1,0 +1,25 @@
+"""Text of others as it may be shown: what would steer a terminal or reorder a line is spelt out."""
+
+from __future__ import annotations
+
+import re
+
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line end
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that reorder text
+    "\u2028\u2029\ufeff\ud800-\udfff]"  # line ends of other kinds, and halves of characters
+)
+
+
+def harmless(text: str) -> str:
+    r"""Text with every steering character as ``\u001b``, which JSON reads as the character itself.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    text : str
+    """
+    return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,0 +1,69 @@
+"""Flags of a study for where its pieces are done, and their results in order."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from advisor.engine import Engine, EngineSettings, Item, Mapped, engine_of, mapped, shard_of
+from advisor.errors import AdvisorError
+from advisor.run.progress import progress_of
+
+
+def add_engine_flags(parser: argparse.ArgumentParser) -> None:
+    """Offer the flags; without them a study uses all cores of this machine."""
+    parser.add_argument("--jobs", type=int, help="processes [default: all cores]")
+    parser.add_argument("--engine", help="dask://HOST:PORT or ray://HOST:PORT")
+    parser.add_argument("--keep", type=Path, help="folder of what is done, to go on with")
+    parser.add_argument("--shard", help="only this part, e.g. 3/8; needs --keep")
+
+
+def on_engine(given: argparse.Namespace) -> EngineSettings:
+    """Where the pieces are done, as the flags say."""
+    if given.shard and not given.keep:
+        raise SystemExit("--shard needs --keep: nobody would gather what this part finds")
+    try:
+        engine = engine_of(given.engine, given.jobs)
+        return {"engine": engine, "keep": given.keep, "shard": shard_of(given.shard)}
+    except AdvisorError as error:
+        raise SystemExit(str(error)) from error
+
+
+def here(jobs: int | None = None) -> EngineSettings:
+    """Processes of this machine."""
+    return {"engine": Engine(jobs or os.cpu_count() or 1)}
+
+
+def results(
+    function: Callable[[Any], Any],
+    items: Sequence[Item],
+    task: str,
+    where: EngineSettings,
+    tell: Callable[[Any], object] | None = None,
+) -> list[Any]:
+    """Results in the order of the items.
+
+    Raises
+    ------
+    SystemExit
+        The engine is not there, an item failed, or other shards have items left: a study is whole
+        or none. What is done is kept where ``--keep`` is given.
+    """
+    try:
+        found: Mapped = mapped(
+            function, items, task=task, progress=progress_of(True), tell=tell, **where
+        )
+    except AdvisorError as error:
+        raise SystemExit(str(error)) from error
+    for one in found.failed:
+        print(f"{one.kind}: {one.text}", file=sys.stderr)
+    if found.failed or found.missing:
+        raise SystemExit(
+            f"{task}: {len(found.failed)} of {len(found.outcomes)} failed, {found.missing} are "
+            "left to other shards"
+        )
+    return [one.result for one in found.done]

@@ -1,0 +1,52 @@
+"""Functions that are mapped; workers import them by name."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import NotConvergedError
+
+
+def third(number: float) -> dict[str, float]:
+    return {"value": number / 3}
+
+
+def slow_third(number: float) -> dict[str, float]:
+    time.sleep(0.05)
+    return third(number)
+
+
+def counted(task: tuple[str, int]) -> int:
+    """Leaves a file per call, so that a test sees what was done again."""
+    folder, number = task
+    (Path(folder) / f"{number}-{os.getpid()}-{time.monotonic_ns()}").touch()
+    return number
+
+
+def picky(number: int) -> int:
+    if number == 2:
+        raise NotConvergedError("chains disagree")
+    if number == 3:
+        raise ValueError("no such\nnumber")
+    return number
+
+
+def deadly(task: tuple[int, str | None]) -> int:
+    """Kills its process: always for 3, and for 5 the first time only."""
+    number, folder = task
+    if number == 3:
+        os._exit(9)
+    if number == 5 and folder is not None:
+        mark = Path(folder) / "died"
+        if not mark.exists():
+            mark.touch()
+            os._exit(9)
+    time.sleep(0.02)
+    return number
+
+
+def nothing_json_holds(_: Any) -> object:
+    return object()

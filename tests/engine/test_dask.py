@@ -1,0 +1,100 @@
+"""The same on a Dask cluster whose workers die, are of another version, or are not there."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+from clusters import cluster
+from mapped_functions import deadly, picky, slow_third, third
+from test_mapped import items_of
+
+from advisor._version import VERSION
+from advisor.engine import Engine, engine_of, mapped
+from advisor.engine.outcome import LOST
+from advisor.errors import InputError
+
+pytest.importorskip("distributed", reason="Dask is not installed: grpo-advisor[dask]")
+pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own
+
+
+def on(own) -> Engine:
+    return engine_of(f"dask://{own.address}")
+
+
+def test_results_are_those_of_processes_though_a_worker_is_killed_on_the_way(tmp_path):
+    with cluster(2) as own:
+        killer = threading.Timer(1.0, own.workers[0].kill)
+        killer.start()
+        items = items_of(range(60))
+        found = mapped(slow_third, items, task="t", engine=on(own), keep=tmp_path)
+        assert own.workers[0].wait(timeout=10) == -9
+        assert own.workers[1].poll() is None
+    assert [one.result for one in found.outcomes] == [third(n) for n in range(60)]
+    assert len((tmp_path / "items.jsonl").read_text().splitlines()) == 60
+
+
+def test_failures_are_named(tmp_path):
+    with cluster(1) as own:
+        found = mapped(picky, items_of(range(5)), task="t", engine=on(own))
+    assert [one.text for one in found.failed] == [
+        "item 2: chains disagree",
+        "item 3: no such number",
+    ]
+
+
+def test_an_item_that_kills_its_workers_is_named_and_waited_for_by_nobody(tmp_path):
+    with cluster(1) as own:
+        stopped = threading.Event()
+
+        def replace_the_dead():
+            while not stopped.wait(0.2):
+                if own.workers[-1].poll() is not None:
+                    own.add_worker()
+
+        thread = threading.Thread(target=replace_the_dead)
+        thread.start()
+        try:
+            items = items_of([(n, None) for n in range(6)])
+            found = mapped(deadly, items, task="t", engine=on(own))
+        finally:
+            stopped.set()
+            thread.join()
+    assert [one.result for one in found.outcomes] == [0, 1, 2, None, 4, 5]
+    assert [(one.name, one.kind) for one in found.failed] == [("item 3", LOST)]
+
+
+def test_a_worker_of_another_version_is_refused_by_name(tmp_path):
+    told = tmp_path / "grpo_advisor-0.0.9.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: grpo-advisor\nVersion: 0.0.9\n")
+    with cluster(1) as own:
+        paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+        own.add_worker({"PYTHONPATH": paths})
+        own.wait_for(2)
+        with pytest.raises(
+            InputError, match=rf"worker tcp://127\.0\.0\.1:\d+ has version 0\.0\.9 of .* {VERSION}"
+        ) as refused:
+            mapped(third, items_of(range(4)), task="t", engine=on(own))
+    assert refused.value.argument == "engine"
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr("advisor.engine.dask_cluster.TIMEOUT_SECONDS", 1)
+    started = time.monotonic()
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at 127\.0\.0\.1:9\.") as error:
+        mapped(third, items_of([1]), task="t", engine=engine_of("dask://127.0.0.1:9"))
+    assert "\n" not in str(error.value)
+    assert time.monotonic() - started < 20
+
+
+def test_a_cluster_that_goes_away_says_so_and_keeps_what_is_done(tmp_path):
+    with cluster(1) as own:
+        killer = threading.Timer(1.5, own.stop)
+        killer.start()
+        with pytest.raises(InputError, match="was lost"):
+            mapped(slow_third, items_of(range(400)), task="t", engine=on(own), keep=tmp_path)
+    found = mapped(slow_third, items_of(range(40)), task="t", keep=tmp_path)
+    assert found.kept > 5

@@ -1,0 +1,203 @@
+"""A function over many items: what is kept, what fails, what is done again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mapped_functions import counted, deadly, nothing_json_holds, picky, slow_third, third
+
+from advisor.engine import Engine, Item, Shard, engine_of, mapped, shard_of
+from advisor.engine import item as item_module
+from advisor.engine.outcome import LOST
+from advisor.errors import InputError
+
+TWO = Engine(2)
+
+
+def items_of(payloads, *marks):
+    return [Item(f"item {n}", payload, (str(n), *marks)) for n, payload in enumerate(payloads)]
+
+
+def counted_items(folder: Path, count: int, *marks: str) -> list[Item]:
+    return items_of([(str(folder), n) for n in range(count)], *marks)
+
+
+@pytest.fixture
+def calls(tmp_path):
+    """Folder in which every call leaves a file."""
+    folder = tmp_path / "calls"
+    folder.mkdir()
+    return folder
+
+
+def test_results_are_those_of_the_loop_in_its_order_on_one_process_and_on_two():
+    loop = [third(n / 7) for n in range(20)]
+    for engine in (Engine(), TWO):
+        found = mapped(third, items_of([n / 7 for n in range(20)]), task="t", engine=engine)
+        assert [one.result for one in found.outcomes] == loop  # to the last bit
+        assert [one.name for one in found.outcomes] == [f"item {n}" for n in range(20)]
+        assert (found.kept, found.missing, found.failed) == (0, 0, [])
+
+
+def test_what_is_kept_is_not_done_again(tmp_path, calls):
+    keep = tmp_path / "keep"
+    first = mapped(counted, counted_items(calls, 3), task="t", keep=keep)
+    assert len(list(calls.iterdir())) == 3
+    again = mapped(counted, counted_items(calls, 5), task="t", keep=keep)
+    assert len(list(calls.iterdir())) == 5
+    assert (again.kept, again.outcomes[:3]) == (3, first.outcomes)
+    assert len((keep / "items.jsonl").read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize("changed", ["marks", "task", "version", "name"])
+def test_another_version_prior_seed_or_task_is_another_item(tmp_path, calls, monkeypatch, changed):
+    keep = tmp_path / "keep"
+    mapped(counted, counted_items(calls, 2, "seed 1"), task="t", keep=keep)
+    items, task = counted_items(calls, 2, "seed 1"), "t"
+    if changed == "marks":
+        items = counted_items(calls, 2, "seed 2")
+    elif changed == "task":
+        task = "u"
+    elif changed == "name":
+        items = [item._replace(name=item.name + "!") for item in items]
+    else:
+        monkeypatch.setattr(item_module, "VERSION", "9.9.9")
+    assert mapped(counted, items, task=task, keep=keep).kept == 0
+    assert len(list(calls.iterdir())) == 4
+
+
+def test_a_line_that_breaks_off_costs_its_item_only(tmp_path, calls):
+    keep = tmp_path / "keep"
+    mapped(counted, counted_items(calls, 3), task="t", keep=keep)
+    path = keep / "items.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) - 20])
+    found = mapped(counted, counted_items(calls, 3), task="t", keep=keep)
+    assert found.kept == 2
+    assert len(list(calls.iterdir())) == 4
+    assert mapped(counted, counted_items(calls, 3), task="t", keep=keep).kept == 3
+
+
+def test_failures_are_named_and_the_rest_goes_on(tmp_path):
+    for engine in (Engine(), TWO):
+        found = mapped(picky, items_of(range(5)), task="t", engine=engine)
+        assert [one.result for one in found.outcomes] == [0, 1, None, None, 4]
+        assert [one.text for one in found.failed] == [
+            "item 2: chains disagree",
+            "item 3: no such number",
+        ]
+        assert [one.kind for one in found.failed] == ["NotConvergedError", "ValueError"]
+
+
+def test_an_error_of_the_package_stands_and_others_are_tried_again(tmp_path):
+    mapped(picky, items_of(range(5)), task="t", keep=tmp_path)
+    again = mapped(picky, items_of(range(5)), task="t", keep=tmp_path)
+    assert again.kept == 4  # all but the ValueError
+    assert again.failed[0].text == "item 2: chains disagree"
+
+
+def test_a_result_that_json_cannot_hold_is_a_failure():
+    (found,) = mapped(nothing_json_holds, items_of([0]), task="t").outcomes
+    assert found.has_failed
+    assert "JSON" in found.problem
+
+
+def test_a_process_that_dies_costs_the_item_that_kills_it_and_no_other(tmp_path):
+    items = items_of([(n, str(tmp_path)) for n in range(12)])
+    found = mapped(deadly, items, task="t", engine=TWO)
+    assert [one.result for one in found.outcomes] == [n if n != 3 else None for n in range(12)]
+    assert [(one.name, one.kind) for one in found.failed] == [("item 3", LOST)]
+    assert not found.failed[0].is_final
+
+
+def test_a_client_that_is_killed_loses_at_most_what_was_under_way(tmp_path):
+    keep = tmp_path / "keep"
+    script = f"""
+from pathlib import Path
+from mapped_functions import slow_third
+from test_mapped import items_of
+from advisor.engine import Engine, mapped
+mapped(slow_third, items_of(range(200)), task="t", engine=Engine(2), keep=Path({str(keep)!r}))
+"""
+    here = Path(__file__).parent
+    client = subprocess.Popen([sys.executable, "-c", script], cwd=here)
+    path = keep / "items.jsonl"
+    try:
+        while not path.exists() or len(path.read_bytes().splitlines()) < 10:
+            assert client.poll() is None
+            time.sleep(0.02)
+    finally:
+        client.kill()
+        client.wait()
+    there = len(path.read_text().splitlines())
+    found = mapped(slow_third, items_of(range(200)), task="t", engine=TWO, keep=keep)
+    assert there - 1 <= found.kept <= there < 200
+    assert [one.result for one in found.outcomes] == [third(n) for n in range(200)]
+
+
+def test_shards_do_their_parts_side_by_side_and_a_last_call_gathers(tmp_path, calls):
+    items = counted_items(calls, 7)
+    first = mapped(counted, items, task="t", keep=tmp_path / "k", shard=Shard(1, 2))
+    assert [one is None for one in first.outcomes] == [False, True] * 3 + [False]
+    assert first.missing == 3
+    second = mapped(counted, items, task="t", keep=tmp_path / "k", shard=Shard(2, 2))
+    assert second.missing == 0  # the other part is there by now
+    whole = mapped(counted, items, task="t", keep=tmp_path / "k")
+    assert (whole.kept, [one.result for one in whole.outcomes]) == (7, list(range(7)))
+    assert len(list(calls.iterdir())) == 7
+    names = sorted(path.name for path in (tmp_path / "k").iterdir())
+    assert names == ["items.1-of-2.jsonl", "items.2-of-2.jsonl"]
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1/0", "half", "1/2/3", "-1/2"])
+def test_no_shard(text):
+    with pytest.raises(InputError, match="3/8"):
+        shard_of(text)
+
+
+def test_two_items_of_one_name_are_refused():
+    items = [Item("a", 1, ()), Item("a", 2, ())]
+    with pytest.raises(InputError, match="'a' is there twice"):
+        mapped(third, items, task="t")
+
+
+def test_progress_tells_how_many_failed():
+    told = []
+    mapped(picky, items_of(range(5)), task="Trying", progress=lambda *said: told.append(said))
+    assert told[0] == ("Trying", 0.0, "5 to do on 1 processes, 0 kept")
+    assert told[-1] == ("Trying", 1.0, "5 of 5, 2 failed; item 4")
+
+
+@pytest.mark.parametrize(
+    "text", ["dask://host", "dask:/host:1", "spark://host:1", "dask://local", "host:1", "dask://"]
+)
+def test_no_engine(text):
+    with pytest.raises(InputError, match="dask://HOST:PORT"):
+        engine_of(text)
+
+
+def test_engines_as_they_are_written():
+    assert engine_of("dask://10.0.0.1:8786") == Engine(1, "dask", "10.0.0.1:8786")
+    assert engine_of(None, 3) == Engine(3)
+    assert engine_of(None, None, cores=10**6) == Engine(1)
+    with pytest.raises(InputError, match="a cluster decides itself"):
+        engine_of("ray://host:10001", 4)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written") as refused:
+        mapped(third, items_of([1]), task="t", keep=tmp_path / "file")
+    assert refused.value.argument == "keep"
+
+
+def test_lines_are_what_the_page_says(tmp_path):
+    mapped(picky, items_of(range(3)), task="t", keep=tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
+    assert set(lines[0]) == {"hash", "name", "result", "kind", "problem", "is_final", "seconds"}
+    assert (lines[2]["result"], lines[2]["problem"]) == (None, "chains disagree")

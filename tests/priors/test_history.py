@@ -1,0 +1,233 @@
+"""A team's history: many cohorts, each summed up, then learned from."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from past_studies import past
+
+from advisor.cli.app import main
+from advisor.engine import Engine
+from advisor.errors import InputError, NotConvergedError
+from advisor.findings import history
+from advisor.findings.history import History, read_history, read_posteriors
+from advisor.findings.learned_priors import learn_from_studies, learn_priors
+from advisor.findings.past_study import PastStudy, past_study
+from advisor.model.priors import load_priors
+from advisor.testing import Plan, simulate_runs
+
+BASE = load_priors("small_models")
+TEAM = {"rate_group_size": (0.45, 0.06), "log_misfit": (-4.0, 0.2)}
+"""Population that made-up studies are drawn from: mean and spread, away from the preset's."""
+
+ERROR = 0.05
+
+
+def team_of(count, population=TEAM, seed=0):
+    """Studies whose parameters are drawn from a population and estimated with an error."""
+    rng = np.random.default_rng(seed)
+    studies = []
+    for number in range(count):
+        said = {
+            entry: (mean + spread * rng.standard_normal() + ERROR * rng.standard_normal(), ERROR)
+            for entry, (mean, spread) in population.items()
+        }
+        studies.append(past_study(past(f"{seed}-{number}", said)))
+    return studies
+
+
+def test_a_summary_as_json_teaches_what_the_posterior_does_to_the_last_digit():
+    posteriors = [past("a", {"log_slope": (-5.0, 0.1)}), past("b", TEAM), past("c")]
+    posteriors.append(past("d", groups=(("sort", "s"), ("sort", "m"), ("mod", "s"))))
+    read = [PastStudy.model_validate_json(past_study(p).model_dump_json()) for p in posteriors]
+    assert learn_from_studies(read, base=BASE) == learn_priors(posteriors)
+
+
+def test_a_summary_is_small():
+    posterior = past("a", TEAM)
+    draws = sum(values.nbytes for values in posterior.draws.values())
+    assert len(past_study(posterior).model_dump_json()) < draws / 20
+
+
+def test_a_thousand_studies_teach_their_population_in_seconds_and_little_memory():
+    studies = [
+        one.model_copy(
+            update={
+                "data": f"{number}",
+                "runs": tuple(
+                    run.model_copy(update={"fingerprint": f"{number}-{run.id}"}) for run in one.runs
+                ),
+            }
+        )
+        for number, one in enumerate(team_of(50) * 20)
+    ]
+    tracemalloc.start()
+    started = time.monotonic()
+    learned = learn_from_studies(studies, base=BASE)
+    seconds, memory = time.monotonic() - started, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(learned.learned_from) == len(BASE.learned_from) + 3000
+    assert seconds < 120
+    assert memory < 2e9
+
+
+def test_what_was_learned_is_what_it_was_made_from_and_strangers_teach_something_else():
+    team = learn_from_studies(team_of(60), base=BASE)
+    for entry, (mean, spread) in TEAM.items():
+        found = getattr(team, entry)
+        assert abs(found.mean - mean) < 4 * np.hypot(spread, ERROR) / np.sqrt(60)
+        assert found.sd == pytest.approx(spread, rel=0.35)
+    moved = {entry: (mean + 6 * spread, spread) for entry, (mean, spread) in TEAM.items()}
+    strangers = learn_from_studies(team_of(60, moved, seed=1), base=BASE)
+
+    def misses(preset, held_out):
+        """Mean log density of what held-out studies came to."""
+        scores = []
+        for study in held_out:
+            for entry in TEAM:
+                prior, (value,) = getattr(preset, entry), study.said[entry][0]
+                sd = np.hypot(prior.sd, ERROR)
+                scores.append(0.5 * ((value - prior.mean) / sd) ** 2 + np.log(sd))
+        return float(np.mean(scores))
+
+    held_out = team_of(30, seed=2)
+    assert misses(team, held_out) < misses(BASE, held_out) < misses(strangers, held_out)
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def test_saved_posteriors_are_summed_up_one_by_one_on_processes_too(tmp_path):
+    files = [tmp_path / f"{name}.nc" for name in "abc"]
+    for file in files:
+        past(file.stem, TEAM).save(file)
+    expected = [past_study(past(file.stem, TEAM)) for file in files]
+    for engine in (Engine(), Engine(2)):
+        assert read_posteriors(files, on={"engine": engine}) == expected
+
+
+def test_a_posterior_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "odd.nc").write_text("no posterior")
+    with pytest.raises(InputError, match=r"odd\.nc"):
+        read_posteriors([tmp_path / "odd.nc"])
+
+
+def said_of(task):
+    """In place of a fit: what the number in a cohort's first id says."""
+    number = int(task.runs[0].id.removeprefix("run"))
+    if number == 1:
+        raise NotConvergedError("R-hat is 1.2")
+    if number == 2:
+        raise InputError("its runs teach nothing")
+    return past_study(past(f"cohort {number}", TEAM)).model_dump(mode="json")
+
+
+@pytest.fixture
+def cohorts(monkeypatch):
+    monkeypatch.setattr(history, "fitted", said_of)
+    runs = simulate_runs([Plan(learning_rate=10**-n) for n in (3, 3.5, 4, 4.5)])
+    return [(f"cohort {number}", [run]) for number, run in enumerate(runs)]
+
+
+def test_cohorts_that_say_nothing_are_named_and_the_others_count(cohorts, tmp_path):
+    found = read_history(cohorts, BASE, on={"keep": tmp_path})
+    assert [study is None for study in found.studies] == [False, True, True, False]
+    assert found.left_out == ("cohort 1: R-hat is 1.2", "cohort 2: its runs teach nothing")
+    assert len(found.learned(BASE, "team").learned_from) == len(BASE.learned_from) + 6
+
+
+def test_another_preset_is_another_fit(cohorts, tmp_path):
+    read_history(cohorts, BASE, on={"keep": tmp_path})
+    lines = (tmp_path / "items.jsonl").read_text().splitlines()
+    read_history(cohorts, BASE, on={"keep": tmp_path})
+    assert (tmp_path / "items.jsonl").read_text().splitlines() == lines
+    moved = BASE.log_slope.model_copy(update={"mean": BASE.log_slope.mean + 0.1})
+    read_history(cohorts, BASE.model_copy(update={"log_slope": moved}), on={"keep": tmp_path})
+    assert len((tmp_path / "items.jsonl").read_text().splitlines()) == 2 * len(lines)
+
+
+def test_a_copy_of_a_cohort_counts_once():
+    one, other = team_of(2)
+    assert History((one, None, one, other), (), 0).told == [one, other]
+
+
+@pytest.mark.slow
+def test_a_cohort_is_fitted_and_its_prior_divided_out():
+    runs = simulate_runs([Plan(learning_rate=rate) for rate in (1e-4, 3e-4, 1e-3, 3e-3)])
+    found = read_history([("sort", runs)], BASE)
+    (study,) = found.told
+    assert [run.id for run in study.runs] == [run.id for run in runs]
+    (value,), (error,) = study.said["rate_learning_rate"]
+    assert abs(value - 1.0) < 4 * error  # what the simulator has
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+def log_of(folder, run):
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"step": int(step), "reward": float(reward)}
+        for step, reward in zip(run.step, run.reward, strict=True)
+    ]
+    (folder / f"{run.id}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A history of one task, with a log that breaks off and one too short to be a run."""
+    monkeypatch.setattr(history, "fitted", lambda task: said_of(task._replace(runs=task.runs[:1])))
+    at = tmp_path / "history"
+    runs = simulate_runs([Plan(steps=60)] * 5)
+    for run in runs:
+        log_of(at, run)
+    (at / "broken.jsonl").write_text('{"step": 1, "rew')
+    (at / "short.jsonl").write_text('{"step": 1, "reward": 0.5}\n')
+    return at
+
+
+def learn(folder, tmp_path, capsys, *words, code=0):
+    settings = ["learning_rate=3e-4", "group_size=8", "prompts_per_step=16", "task=sort"]
+    settings += [
+        "model=tiny-s",
+        "parameters=1e5",
+        "minibatches_per_refresh=1",
+        "epochs_per_refresh=1",
+    ]
+    given = [word for setting in settings for word in ("--set", setting)]
+    out = str(tmp_path / "team.toml")
+    with pytest.raises(SystemExit) as stopped:
+        main(["priors", "learn", str(folder), "--out", out, *given, *words])
+    captured = capsys.readouterr()
+    assert (stopped.value.code or 0) == code, captured.err + captured.out
+    return captured
+
+
+def test_broken_runs_of_a_history_are_named_and_passed_over(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(history, "fitted", lambda task: past_study(past("x", TEAM)).model_dump())
+    said = learn(folder, tmp_path, capsys, "--jobs", "1")
+    assert "passed over" in said.err
+    assert "broken.jsonl" in said.err
+    assert "short" in said.err
+    learned = load_priors(tmp_path / "team.toml")
+    assert learned.rate_group_size.sd < BASE.rate_group_size.sd
+
+
+def test_a_shard_learns_nothing_yet(folder, tmp_path, capsys):
+    said = learn(folder, tmp_path, capsys, "--shard", "2/2", "--keep", str(tmp_path / "keep"))
+    assert "1 cohorts are left to other shards: no preset yet." in said.out
+    assert not (tmp_path / "team.toml").exists()
+
+
+def test_a_shard_without_a_folder_is_refused(folder, tmp_path, capsys):
+    said = learn(folder, tmp_path, capsys, "--shard", "2/2", code=2)
+    assert "--keep" in said.err
+
+
+def test_an_engine_that_is_none_is_refused(folder, tmp_path, capsys):
+    said = learn(folder, tmp_path, capsys, "--engine", "spark://h:1", code=2)
+    assert "--engine: 'spark://h:1' is no engine" in said.err

@@ -1,0 +1,279 @@
+"""Files and folders written whole or not at all, whoever is killed or full meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import InputError, KeptElsewhereError
+from advisor.run import saving
+from advisor.run.saving import (
+    check_output,
+    owned,
+    replacing,
+    standing,
+    write_new,
+    write_or_keep,
+    write_whole,
+)
+
+FULL = OSError(28, "No space left on device")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def failing(*given: object) -> None:
+    raise FULL
+
+
+def test_older_file_stands_until_the_new_one_is_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a" / "answer"
+    write_whole(path, "old")
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert names(path.parent) == ["answer"]
+    monkeypatch.undo()
+    write_whole(path, b"new")
+    assert path.read_text() == "new"
+
+
+def test_mode_and_link_of_an_older_file_are_kept(tmp_path):
+    path, link = tmp_path / "there" / "answer", tmp_path / "link"
+    write_whole(path, "old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write_whole(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_device_is_written_to_and_not_replaced():
+    write_whole(Path(os.devnull), "gone")
+    assert not Path(os.devnull).is_file()
+
+
+def test_new_file_does_not_take_the_place_of_another(tmp_path):
+    path = tmp_path / "answer"
+    write_new(path, b"one")
+    with pytest.raises(FileExistsError):
+        write_new(path, b"two")
+    assert path.read_bytes() == b"one"
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(FileExistsError):
+        write_new(tmp_path / "link", b"two")
+    assert names(tmp_path) == ["answer", "link"]
+
+
+def test_drafts_of_the_killed_are_swept_and_those_of_the_living_are_not(tmp_path):
+    path = tmp_path / "an[s]wer"
+    left = saving._beside(path)
+    left.write_text("half")
+    with saving._draft(path, b"another's") as living:
+        write_whole(path, "mine")
+        assert living.exists()
+        assert not left.exists()
+    assert names(tmp_path) == ["an[s]wer"]
+
+
+# A result that cannot be written ---------------------------------------------------------------
+
+
+def test_result_is_kept_in_a_second_place(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(KeptElsewhereError, match="Nothing is lost: it is in") as said:
+        write_or_keep(tmp_path / "file" / "answer", "42", "the answer", "--out")
+    assert said.value.kept.read_text() == "42"
+    assert said.value.kept.parent.parent == tmp_path / "here"
+    assert said.value.exit_code == 2
+
+
+def test_nothing_is_left_where_no_place_takes_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fsync", failing)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(InputError, match="the answer cannot be written"):
+        write_or_keep(tmp_path / "a" / "answer", "42", "the answer", "--out")
+    assert names(tmp_path) == ["a"]
+
+
+# Before work -------------------------------------------------------------------------------------
+
+
+def test_place_that_can_be_written_is_left_as_it_was(tmp_path):
+    check_output(tmp_path / "a" / "b" / "answer", "the answer", "--out")
+    assert names(tmp_path) == []
+
+
+def test_place_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "answer", tmp_path):
+        with pytest.raises(InputError, match="the answer cannot be written") as said:
+            check_output(path, "the answer", "--out")
+        assert said.value.path == str(path)
+
+
+def test_disk_without_room_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "posix_fallocate", failing)
+    with pytest.raises(InputError, match="No space left"):
+        check_output(tmp_path / "answer", "the answer", "--out")
+
+    def unknown(*given: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", unknown)
+    with pytest.raises(InputError, match="No space left"):
+        check_output(tmp_path / "answer", "the answer", "--out", room=1 << 60)
+    check_output(tmp_path / "answer", "the answer", "--out", room=1)
+
+
+# Folders -----------------------------------------------------------------------------------------
+
+
+def fill(folder: Path, text: str) -> None:
+    with replacing(folder) as draft:
+        (draft / "file").write_text(text)
+
+
+@pytest.mark.parametrize("can_swap", [True, False])
+def test_folder_is_replaced_whole(tmp_path, monkeypatch, can_swap):
+    if not can_swap:
+        monkeypatch.setattr(saving, "_swapped", lambda one, other: False)
+    out = tmp_path / "study[1]"
+    for text in ("old", "new"):
+        fill(out, text)
+        assert (out / "file").read_text() == text
+        assert names(tmp_path) == ["study[1]"]
+
+    def fail() -> None:
+        with replacing(out) as draft:
+            (draft / "file").write_text("half")
+            raise FULL
+
+    with pytest.raises(OSError, match="No space"):
+        fail()
+    assert (out / "file").read_text() == "new"
+    assert names(tmp_path) == ["study[1]"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from advisor.run import saving
+if sys.argv[3] == "no swap":
+    saving._swapped = lambda one, other: False
+number, at = 0, int(sys.argv[2])
+def counted(call):
+    def run(*given, **more):
+        global number
+        number += 1
+        if number == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*given, **more)
+    return run
+Path.rename = counted(Path.rename)
+saving._swapped = counted(saving._swapped)
+saving.shutil.rmtree = counted(saving.shutil.rmtree)
+with saving.replacing(Path(sys.argv[1])) as draft:
+    (draft / "file").write_text("new")
+print("done", number)
+"""
+
+
+@pytest.mark.parametrize("how", ["swap", "no swap"])
+def test_killed_at_any_rename_or_removal_a_folder_stands(tmp_path, how):
+    """At each point a killed process leaves the old or the new, and the next one sweeps."""
+    out = tmp_path / "study"
+    killed = 0
+    for at in range(1, 8):
+        fill(out, "old")
+        asked = [sys.executable, "-c", KILLED, str(out), str(at), how]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        found = (standing(out) / "file").read_text()
+        if done.returncode != -signal.SIGKILL:
+            assert done.returncode == 0, done.stderr
+            assert found == "new"
+            break
+        killed += 1
+        assert found in ("old", "new")
+        fill(out, "next")
+        assert names(tmp_path) == ["study"]
+        assert (out / "file").read_text() == "next"
+    assert killed >= 2
+
+
+def test_second_writer_waits_and_is_told_who_writes(tmp_path):
+    said: list[str] = []
+    path = tmp_path / "study"
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, time\nfrom pathlib import Path\nfrom advisor.run.saving import owned\n"
+            "with owned(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(1)\n",
+            str(path),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    with owned(path, said.append):
+        assert holder.wait() == 0
+    assert said == [said[0]]
+    assert said[0].startswith(f"process {holder.pid} on ")
+    holder.stdout.close()
+    assert names(tmp_path) == []
+
+
+def test_writer_that_does_not_end_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "WAIT", 0.2)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with owned(tmp_path / "study"):
+            held.set()
+            done.wait(20)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(20)
+    try:
+        with pytest.raises(InputError, match=f"process {os.getpid()} on .* does not end"):
+            fill(tmp_path / "study", "mine")
+    finally:
+        done.set()
+        other.join()
+
+
+def test_many_writers_all_end_and_the_last_stands(tmp_path):
+    out, failed = tmp_path / "study", []
+
+    def write(text: str) -> None:
+        try:
+            fill(out, text)
+        except Exception as error:
+            failed.append(error)
+
+    writers = [threading.Thread(target=write, args=(str(number),)) for number in range(16)]
+    started = time.monotonic()
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert not failed
+    assert (out / "file").read_text() in {str(number) for number in range(16)}
+    assert names(tmp_path) == ["study"]
+    assert time.monotonic() - started < 30
