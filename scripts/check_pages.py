@@ -54,6 +54,16 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 
+START = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for own, end in zip((3, 4), ends):
+    os.dup2(end, own)
+    os.close(end)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""The browser reads the protocol from its descriptor 3 and writes it to 4."""
+
 KEYS = {
     "Tab": (9, ""),
     "Enter": (13, "\r"),
@@ -204,11 +214,9 @@ def browser() -> Iterator[Page]:
     to_browser, send = os.pipe()
     receive, from_browser = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        # The browser reads the protocol from its descriptor 3 and writes it to 4.
         words = [binary, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
-        command = ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", *words]
         process = subprocess.Popen(
-            command,
+            [sys.executable, "-c", START, str(to_browser), str(from_browser), *words],
             pass_fds=(to_browser, from_browser),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
