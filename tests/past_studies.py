@@ -74,6 +74,8 @@ def past(
     draws |= eq.at_reference(draws, stiffness)
     draws |= {name: np.zeros((CHAINS, DRAWS, len(groups))) for name in GROUP_EFFECTS}
     draws |= {name: np.zeros((CHAINS, DRAWS, runs)) for name in RUN_EFFECTS}
+    levels = np.zeros((CHAINS, DRAWS, len(groups)))
+    draws |= dict.fromkeys(("start", "plateau", "stiffness"), levels)
     return Posterior(draws, _pilots(rng, runs), _meta(label, priors, groups, tasks, runs, ess))
 
 

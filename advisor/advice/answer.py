@@ -314,8 +314,10 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
     except CannotTellError as error:
         return None, [str(error)]
     pilot = weighed(pilot, decision.at_end, chosen.settings)
-    is_idle = question.outside is None and pilot.gain < WORTH_A_PILOT
-    is_idle = is_idle or not is_worth_its_price(pilot)
+    # What a pilot is worth outside the evidence is told by priors that do not reach there.
+    is_idle = question.outside is None and (
+        pilot.gain < WORTH_A_PILOT or not is_worth_its_price(pilot)
+    )
     return (None if decision.kind == "recommendation" and is_idle else pilot), []
 
 

@@ -22,6 +22,8 @@ EXTRAS = {
     "trainer": (("torch",), "--sampler gp, and training the tiny transformers of case_studies"),
     "trl": (("trl",), "watching a run from within TRL (AdvisorCallback)"),
     "postgres": (("sqlalchemy", "psycopg"), "--storage postgresql://..."),
+    "dask": (("distributed",), "--engine dask://HOST:PORT"),
+    "ray": (("ray",), "--engine ray://HOST:PORT"),
 }
 """Optional extras: what has to be there, and what it enables."""
 

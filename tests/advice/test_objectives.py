@@ -233,6 +233,7 @@ def chosen(posterior, choices, quantile):
         choose_from=choices,
         indifference=0.0,
         weigh_pilots=False,
+        level=0.01,  # the bold one is six times as hot as any pilot
     )
     return found.settings.learning_rate
 

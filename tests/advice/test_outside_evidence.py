@@ -151,9 +151,10 @@ def test_advice_inside_the_evidence_is_neither(posterior, advice):
         moved={"hazard.level": -20.0, "plateau_loss.level": -20.0, "log_misfit": -9.0}
     )
     rates = (1e-4, 1e-3, 3e-3, 4e-3)
-    inside = advise(bold, learning_rates=rates, trials=40, weigh_pilots=False)
+    asked = {"learning_rates": rates, "level": 0.01, "trials": 40}
+    inside = advise(bold, **asked, weigh_pilots=False)
     assert inside.settings.learning_rate == 4e-3
-    outside = advise(bold, model="large", parameters=5e6, learning_rates=rates, trials=40)
+    outside = advise(bold, model="large", parameters=5e6, **asked)
     assert outside.settings.learning_rate == 3e-3
 
 
