@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import hashlib
 import json
 import shutil
 import subprocess
@@ -455,11 +456,21 @@ def with_another_manifest(study: Path) -> None:
     (study / MANIFEST).write_text('{"name": "My page", "icons": []}')
 
 
+def as_written(study: Path) -> None:
+    """Let the manifest hold what another version would have written there."""
+    manifest = json.loads((study / MANIFEST).read_text())
+    manifest["sha256"] = {
+        name: hashlib.sha256((study / name).read_bytes()).hexdigest() for name in manifest["sha256"]
+    }
+    (study / MANIFEST).write_text(json.dumps(manifest))
+
+
 def of_an_older_schema(study: Path) -> None:
     with h5netcdf.File(study / "posterior.nc", "a") as file:
         meta = json.loads(str(file.attrs[META]))
         meta["provenance"]["schema_version"] = SCHEMA - 1
         file.attrs[META] = json.dumps(meta)
+    as_written(study)
 
 
 def of_an_older_answer(study: Path) -> None:
@@ -467,6 +478,7 @@ def of_an_older_answer(study: Path) -> None:
     told = json.loads(path.read_text())
     del told["stability"]["fluctuation"]
     path.write_text(json.dumps(told))
+    as_written(study)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -500,6 +512,7 @@ def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, comm
         meta = json.loads(str(file.attrs[META]))
         meta["provenance"]["package"] = "0.0.1"
         file.attrs[META] = json.dumps(meta)
+    as_written(study)
     with pytest.raises(SystemExit) as stopped:
         main([command, str(study), *COMMANDS[command]])
     captured = capsys.readouterr()
