@@ -512,6 +512,9 @@ def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, comm
         meta = json.loads(str(file.attrs[META]))
         meta["provenance"]["package"] = "0.0.1"
         file.attrs[META] = json.dumps(meta)
+    answer = json.loads((study / "recommendation.json").read_text())
+    answer["provenance"]["package"] = "0.0.1"
+    (study / "recommendation.json").write_text(json.dumps(answer))
     as_written(study)
     with pytest.raises(SystemExit) as stopped:
         main([command, str(study), *COMMANDS[command]])
