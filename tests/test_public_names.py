@@ -24,7 +24,7 @@ NOUNS = {
 }
 MOST_SECONDS = 0.3
 MOST_PARAMETERS = 8
-ELSEWHERE = ("demo", "priors", "doctor")
+ELSEWHERE = ("demo", "priors", "studies", "doctor")
 """Commands that are no verb of Python."""
 
 

@@ -36,7 +36,7 @@ def opened(address: str) -> Iterator[Backend]:
         raise InputError(
             f"no Ray cluster answers at {address}",
             argument="engine",
-            advice="Start one with: ray start --head, and give HOST:10001",
+            advice="Start one, and give the port of its client server: HOST:10001",
         ) from error
     try:
         register_ray()

@@ -19,7 +19,13 @@ from advisor.advice.scenario import evaluated
 from advisor.advice.trainer_config import missing_configs, trainer_configs
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import as_json
-from advisor.errors import InputError, KeptElsewhereError, StudyError, unwritable
+from advisor.errors import (
+    AdvisorError,
+    InputError,
+    KeptElsewhereError,
+    StudyError,
+    unwritable,
+)
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.run.progress import Progress, progress_of
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from advisor.reporting.figures.figure import Drawn
+    from advisor.reporting.figures.figure import Drawn, Missing
     from advisor.run.pilot_run import PilotRun
     from advisor.study.compared_lines import Comparison
 
@@ -259,14 +265,16 @@ class Study:
 
         return plot(self.posterior, self.recommendation, path, formats=formats)
 
-    def report(self, path: str | Path | None = None, *, more: Sequence[Drawn] = ()) -> Path:
+    def report(
+        self, path: str | Path | None = None, *, more: Sequence[Drawn | Missing] = ()
+    ) -> Path:
         """Write the report: one page with figures, what-if sliders and configs.
 
         Parameters
         ----------
         path : path-like, optional
             By default ``report.html`` in the study's folder, which it replaces.
-        more : sequence of Drawn
+        more : sequence of Drawn or Missing
             Figures besides those that every report shows: the check of forecasts.
 
         Returns
@@ -278,12 +286,12 @@ class Study:
         InputError
             The study was not saved and no path is given, or the file cannot be written.
         """
-        from advisor.reporting import drawings, report
+        from advisor.reporting import drawings_made, report
 
         if path is None and self.path is None:
             raise InputError("the study has no folder yet", argument="path", advice="Name a file")
         out = (self.path or Path()) / REPORT if path is None else Path(path)
-        drawn = [*drawings(self.posterior, self.recommendation), *more]
+        drawn = [*drawings_made(self.posterior, self.recommendation), *more]
         is_own = path is None and self.path is not None
         try:
             with owned(self.path) if is_own and self.path else contextlib.nullcontext():
@@ -338,10 +346,10 @@ class Study:
 
     def _parts(self) -> list[tuple[str, Callable[[Path], object]]]:
         """What a study folder holds: a title of each part, and a function that writes it."""
-        from advisor.reporting import drawings, plot, report
+        from advisor.reporting import drawings_made, plot, report
 
         posterior, recommendation = self.posterior, self.recommendation
-        drawn = cache(lambda: drawings(posterior, recommendation))
+        drawn = cache(lambda: drawings_made(posterior, recommendation))
         configs, missing = trainer_configs(recommendation), missing_configs(recommendation)
         return [
             ("Saving the posterior", lambda at: posterior.save(at / POSTERIOR)),
@@ -367,8 +375,16 @@ class Study:
         ]
 
     def _outcome_table(self) -> dict[str, Any] | None:
-        """Outcome as the page shows it."""
-        found = self.outcome()
+        """Outcome as the page shows it; why there is none where it cannot be told."""
+        try:
+            found = self.outcome()
+        except AdvisorError as error:
+            return {
+                "title": "Forecast and outcome",
+                "columns": [],
+                "rows": [],
+                "notes": [str(error)],
+            }
         return None if found is None else found.sections[0].table(found.heads)
 
     def outcome(self) -> Comparison | None:
@@ -499,7 +515,7 @@ def _answer(file: Path, held: bytes | None) -> Recommendation:
             raise FileNotFoundError
         return Recommendation.model_validate(json.loads(held.decode("utf-8")))
     except ValidationError as error:
-        key = ".".join(str(part) for part in error.errors()[0]["loc"])
+        key = ".".join(str(part) for part in error.errors()[0]["loc"])[:80]
         raise StudyError(
             f"its answer cannot be read (at '{key}'): it was written by another version",
             path=file,

@@ -21,6 +21,8 @@ import advisor.logs
 import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.loading
+import advisor.study.record
+import advisor.study.store
 import advisor.study.study
 from advisor.cli.app import STOPPED, app, main
 from advisor.logs import demo_folder
@@ -101,6 +103,9 @@ BROKEN = {
     ("watch",): (advisor.monitoring.loading, "load_posterior", [LOG, "--posterior", "P", "--once"]),
     ("priors", "show"): (advisor.model.priors, "load_priors", ["lora"]),
     ("priors", "learn"): (advisor.model.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
+    ("studies", "list"): (advisor.study.record, "records_under", ["STUDY"]),
+    ("studies", "put"): (advisor.study.study.Study, "load", ["STUDY"]),
+    ("studies", "compare"): (advisor.study.store, "open_store", ["A", "B", "--store", "S"]),
     ("doctor",): (advisor.cli.installation, "examine", []),
 }
 """What to break inside each command, and arguments with which it gets there."""
