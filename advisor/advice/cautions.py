@@ -6,6 +6,7 @@ from advisor.advice.candidates import RATE_REACH, largest_surviving_rate
 from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
+from advisor.model.sampling import FIRST_LOOK
 
 
 def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
@@ -37,6 +38,8 @@ def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
             f"start and tolerance are extrapolated from {posterior.sizes} model size"
             f"{'s' if posterior.sizes > 1 else ''}."
         )
+    if FIRST_LOOK in meta.notes:
+        out.insert(0, f"This is {FIRST_LOOK}.")
     misfit = misfit_caution(posterior)
     if misfit:
         out.append(misfit)

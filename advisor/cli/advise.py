@@ -54,6 +54,7 @@ def advise(
     storage: flags.Storage = None,
     priors: flags.Preset = None,
     families: flags.Families = None,
+    fast: flags.Fast = False,
     seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     details: flags.Details = False,
@@ -71,7 +72,7 @@ def advise(
     run_advise(
         logs,
         out=out,
-        sampling=Sampling(seed=seed),
+        sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
         beside=flags.stated(sidecar, settings, column),
         fitting={"priors": priors, "families": flags.family_names(families)},
         request=Request(

@@ -17,6 +17,7 @@ def fit(
     column: flags.Column = None,
     priors: flags.Preset = None,
     families: flags.Families = None,
+    fast: flags.Fast = False,
     seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
@@ -30,7 +31,7 @@ def fit(
     from advisor.findings.text import describe
     from advisor.forecast.fit import fit as fit_runs
     from advisor.logs import read_runs
-    from advisor.model.sampling import Sampling
+    from advisor.model.sampling import FIRST_LOOK, Sampling
     from advisor.run.saving import check_output, write_or_keep
 
     check_output(out, "the posterior", "--out")
@@ -41,7 +42,7 @@ def fit(
                 read_runs(logs, **flags.stated(sidecar, settings, column)),
                 priors=priors,
                 families=flags.family_names(families),
-                sampling=Sampling(seed=seed),
+                sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
                 progress=progress,
             )
         write_or_keep(out, posterior.to_bytes(), "the posterior", "--out")
@@ -49,4 +50,6 @@ def fit(
         echo(posterior.to_json())
         return
     notes = "\n".join(f"  {line}" for line in posterior.meta.notes)
+    if fast:
+        echo(f"This is {FIRST_LOOK}.\n")
     echo(f"{describe(posterior)}\n\nAssumed:\n{notes}\n\nPosterior in {out}")

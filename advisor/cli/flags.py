@@ -61,6 +61,10 @@ Preset = Annotated[
         r"\[default: lora, small_models or full_finetuning, as the runs are].",
     ),
 ]
+Fast = Annotated[
+    bool,
+    Option("--fast", help="A first look: a quarter of the draws, one attempt, and it says so."),
+]
 Families = Annotated[
     str | None,
     Option(

@@ -59,6 +59,8 @@ class Convergence(BaseModel):
         Over all chains.
     steps_per_draw : float
         Mean leapfrog steps.
+    disputed : tuple of str
+        Runs over whose own terms the chains disagree most, worst first, with their R-hat.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -69,6 +71,7 @@ class Convergence(BaseModel):
     divergent_share: float
     draws: int
     steps_per_draw: float
+    disputed: tuple[str, ...] = ()
 
     def complaint(self, rhat: float, ess: float, divergent_share: float) -> str | None:
         """Say what fails the gate, or None."""
@@ -410,6 +413,25 @@ def _check_shapes(draws: Mapping[str, FloatArray], meta: Meta, path: Path) -> No
             )
 
 
+MOST_DISPUTED = 3
+"""Runs that are named where chains disagree."""
+
+DISPUTED = 1.01
+"""R-hat of a run's own terms from which it is named."""
+
+
+def _disputed(
+    diagnostics: Mapping[str, tuple[FloatArray, FloatArray]], ids: Sequence[str]
+) -> tuple[str, ...]:
+    """Runs over whose own terms the chains disagree most."""
+    found = np.asarray(diagnostics["run_offset"][0]) if "run_offset" in diagnostics else None
+    if found is None or found.ndim < 2:
+        return ()  # draws that no sampler made
+    rhat = np.nan_to_num(found, nan=np.inf).max(axis=0)
+    worst = [run for run in np.argsort(-rhat)[:MOST_DISPUTED].tolist() if rhat[run] > DISPUTED]
+    return tuple(f"'{ids[run]}' (R-hat {rhat[run]:.2f})" for run in worst)
+
+
 def make_posterior(
     cohort: Cohort,
     priors: Priors,
@@ -476,6 +498,7 @@ def make_posterior(
         divergent_share=float(statistics["diverging"].mean()),
         draws=int(statistics["diverging"].size),
         steps_per_draw=float(statistics["n_steps"].mean()),
+        disputed=_disputed(diagnostics, [run.id for run in cohort.runs]),
     )
     pilots = {
         "run": cohort.run_of_bin.astype(float),

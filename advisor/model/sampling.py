@@ -47,6 +47,8 @@ class Sampling(BaseModel):
     chains : int
     target_accept : float
     seed : int
+    is_first_look : bool
+        One attempt under the loose gate, which the posterior's notes say.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,6 +58,19 @@ class Sampling(BaseModel):
     chains: int = 4
     target_accept: float = 0.9
     seed: int = DEFAULT_SEED
+    is_first_look: bool = False
+
+    @classmethod
+    def first_look(cls, seed: int = DEFAULT_SEED) -> Sampling:
+        """A quarter of the draws and one attempt: minutes where many runs would take an hour."""
+        return cls(draws=250, tune=300, seed=seed, is_first_look=True)
+
+
+FIRST_LOOK = (
+    "a first look: a quarter of the draws, one attempt and a loose gate; fit without it before "
+    "anything that costs GPUs"
+)
+"""Note of a posterior that was sampled so."""
 
 
 def converged(
@@ -66,12 +81,15 @@ def converged(
     One that passes only the loose gate of the last attempt carries a note that says so.
     """
     asked, complaint, has_diverged, only_diverged = settings.draws, None, False, False
-    for attempt, times in enumerate(MORE_DRAWS):
+    disputed: tuple[str, ...] = ()
+    attempts = MORE_DRAWS[:1] if settings.is_first_look else MORE_DRAWS
+    for attempt, times in enumerate(attempts):
         if attempt:
             # Chains that agree and diverge here and there need smaller steps, not more draws.
             draws = settings.draws if only_diverged else asked * times
             what = "smaller steps" if only_diverged else f"{times} times the draws"
-            progress("Sampling again", None, f"{complaint}; {what}, from other starts")
+            over = f" over {', '.join(disputed)}" if disputed else ""
+            progress("Sampling again", None, f"{complaint}{over}; {what}, from other starts")
             settings = settings.model_copy(
                 update={
                     "draws": draws,
@@ -84,25 +102,33 @@ def converged(
         found = posterior.convergence
         has_diverged = found.divergent_share > DIVERGENT_SHARE
         complaint = found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
+        disputed = found.disputed
         if complaint is None:
-            return posterior
+            return posterior.with_note(FIRST_LOOK) if settings.is_first_look else posterior
         agrees = found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None
         if agrees and only_diverged:  # smaller steps were tried: more of them would not help
             break
         only_diverged = agrees
     loose = (LOOSE_RHAT, LOOSE_ESS, LOOSE_DIVERGENT_SHARE)
     if posterior.convergence.complaint(*loose) is None:
+        if settings.is_first_look:
+            return posterior.with_note(FIRST_LOOK)
         return posterior.with_note(
             f"the chains agree only loosely ({complaint} after {attempt + 1} attempts): take the "
             "last digit of every number as unknown"
         )
     raise NotConvergedError(
-        f"The sampler did not converge in {len(MORE_DRAWS)} attempts: {complaint}. No number is "
+        f"The sampler did not converge in {_many(len(attempts))}: {complaint}. No number is "
         "given, because it could be wrong by any amount. Chains that disagree stand for two "
         "explanations of the same logs, between which they cannot move. Usual causes: runs of "
         "different tasks under one name, rewards on different scales, or a run that changed its "
         "settings half-way; leave out the run whose curve looks odd and fit again."
+        + (f" The chains disagree most over {', '.join(disputed)}." if disputed else "")
     )
+
+
+def _many(attempts: int) -> str:
+    return "1 attempt" if attempts == 1 else f"{attempts} attempts"
 
 
 def sampled(
@@ -121,7 +147,7 @@ def sampled(
         draw_of(placement.block, shape),
         shapes_of(shape),
         placement.start,
-        **settings.model_dump(),
+        **settings.model_dump(exclude={"is_first_look"}),
         progress=progress,
     )
     progress("Checking convergence", None, "")

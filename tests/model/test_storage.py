@@ -22,6 +22,7 @@ from advisor.model.sampling import (
     CAREFUL,
     DIVERGENT_SHARE,
     ESS_LIMIT,
+    FIRST_LOOK,
     MORE_DRAWS,
     RHAT_LIMIT,
     Sampling,
@@ -321,6 +322,30 @@ def test_fit_that_never_converges_gives_no_number(sampler):
     for detail, times in zip(again, MORE_DRAWS[1:], strict=True):
         assert detail.startswith("R-hat")
         assert f"; {times} times the draws" in detail
+
+
+def test_runs_over_which_the_chains_disagree_are_named(sampler):
+    said = []
+    runs = [Plan().run(rising(), "one"), Plan(1e-4).run(rising(end=0.7), "two")]
+    with pytest.raises(NotConvergedError, match=r"disagree most over '(one|two)' \(R-hat"):
+        fit(runs, priors=PRESET, sampling=BRIEF, progress=lambda *stage: said.append(stage))
+    again = [detail for stage, _, detail in said if stage == "Sampling again"]
+    assert all("'one' (R-hat" in detail and "'two' (R-hat" in detail for detail in again)
+    sampler.passes_at = len(sampler.attempts) + 1
+    assert fit(runs, priors=PRESET, sampling=BRIEF).convergence.disputed == ()
+
+
+def test_a_first_look_is_one_attempt_and_says_so(sampler):
+    run = Plan().run(rising())
+    with pytest.raises(NotConvergedError, match="did not converge in 1 attempt: R-hat"):
+        fit([run], priors=PRESET, sampling=Sampling.first_look(5))
+    assert sampler.attempts == [(250, 300, 0.9, 5)]
+    sampler.passes_at, sampler.diverging = 2, 0.005
+    posterior = fit([run], priors=PRESET, sampling=Sampling.first_look(5))
+    assert FIRST_LOOK in posterior.meta.notes
+    assert len(sampler.attempts) == 2
+    sampler.passes_at, sampler.diverging = 3, 0.0
+    assert FIRST_LOOK not in fit([run], priors=PRESET, sampling=BRIEF).meta.notes
 
 
 def test_chains_that_agree_only_loosely_are_published_with_a_caution(sampler):
