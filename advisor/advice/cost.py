@@ -81,12 +81,12 @@ class CostModel(BaseModel):
         if self.fixed is None:
             return None
         trained = completions_trained(settings)
-        fresh = trained / settings.epochs_per_refresh
+        fresh = fresh_completions(settings)
         return self.fixed + self.generated * fresh + self.trained * trained
 
     def __call__(self, settings: Settings, steps: int) -> Cost:
         """Price of so many optimizer steps of a configuration."""
-        completions = steps * completions_trained(settings) / settings.epochs_per_refresh
+        completions = steps * fresh_completions(settings)
         seconds = self.seconds_per_step(settings)
         return Cost(
             steps=steps,
@@ -99,6 +99,11 @@ class CostModel(BaseModel):
 def completions_trained(settings: Settings) -> float:
     """Completions in one optimizer step, P G."""
     return settings.prompts_per_step * settings.group_size
+
+
+def fresh_completions(settings: Settings) -> float:
+    """Completions that one optimizer step has to have generated: epochs reuse them."""
+    return completions_trained(settings) / settings.epochs_per_refresh
 
 
 def learn_cost(
@@ -154,9 +159,7 @@ def learn_cost(
 
 def _batch(run: RunSummary) -> tuple[float, float]:
     """Completions generated for, and trained on in, one optimizer step of a pilot."""
-    settings = run.settings
-    trained = completions_trained(settings)
-    return trained / settings.epochs_per_refresh, trained
+    return fresh_completions(run.settings), completions_trained(run.settings)
 
 
 def _fitted(runs: Sequence[RunSummary], seconds: Sequence[float]) -> tuple[float, float, float]:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.advice.cost import CostModel, completions_trained
+from advisor.advice.cost import CostModel, fresh_completions
 from advisor.errors import InputError
 from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
@@ -77,8 +77,7 @@ class Budget(BaseModel):
         if self.steps is not None:
             return self.steps
         if self.completions is not None:
-            fresh = completions_trained(settings) / settings.epochs_per_refresh
-            return min(int(self.completions / fresh), MOST_STEPS)
+            return min(int(self.completions / fresh_completions(settings)), MOST_STEPS)
         seconds = cost.seconds_per_step(settings)
         if seconds is None or self.gpu_hours is None:
             raise InputError(

@@ -177,7 +177,7 @@ class PilotPlan(BaseModel):
         try:
             return cls.model_validate_json(file.read_bytes())
         except ValidationError as error:
-            key = ".".join(str(part) for part in error.errors()[0]["loc"])
+            key = ".".join(str(part) for part in error.errors()[0]["loc"])[:80]
             raise InputError(
                 f"the plan cannot be read (at '{key}'): another version wrote it, or it is damaged",
                 path=file,

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from advisor.advice.cost import completions_trained
+from advisor.advice.cost import fresh_completions
 from advisor.advice.information import information_gain, shown, utilities
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import rest_stable, stability_draws
@@ -148,10 +148,7 @@ class Worth:
 
     def _times(self, settings: Settings) -> float:
         """Price of a step over that of a step of the full run as it was planned."""
-        own, whole = (
-            completions_trained(one) / one.epochs_per_refresh for one in (settings, self.whole)
-        )
-        return own / whole
+        return fresh_completions(settings) / fresh_completions(self.whole)
 
 
 def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> list[Action]:

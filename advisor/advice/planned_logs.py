@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.advice.cost import completions_trained
+from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
 from advisor.run.needs import WHY, needs
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
@@ -101,10 +101,8 @@ def match_logs(plan: PilotPlan, runs: Sequence[PilotRun]) -> PlannedLogs:
 
 def price_of(plan: PilotPlan, settings: Settings, parameters: float, steps: float) -> float:
     """Price of some steps as a share of the full run's: by completions and by model size."""
-    own, whole = (
-        completions_trained(one) / one.epochs_per_refresh for one in (settings, plan.settings)
-    )
-    return steps / plan.steps * parameters / plan.parameters * own / whole
+    batch = fresh_completions(settings) / fresh_completions(plan.settings)
+    return steps / plan.steps * parameters / plan.parameters * batch
 
 
 def _last(run: PilotRun) -> float:

@@ -17,6 +17,7 @@ from scipy.stats import f as ratio_of_variances
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.expectation import expectation
 from advisor.model.observations import Observations
@@ -132,13 +133,17 @@ def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
     draws = {name: posterior.flat(name)[kept].reshape(kept.size, -1) for name in names}
     expected = expectation(draws, seen.constant, seen)
     left = seen.train_reward - expected.train_reward
-    root = np.linalg.cholesky(
-        covariance(
-            expected.sampling_variance + eq.LEAST_VARIANCE,
-            expected.residual_variance,
-            seen.constant["correlation"],
-        )
+    spread = covariance(
+        expected.sampling_variance + eq.LEAST_VARIANCE,
+        expected.residual_variance,
+        seen.constant["correlation"],
     )
+    try:
+        root = np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError as error:
+        raise StudyError(
+            "the posterior's draws are not those of its pilots", advice="Fit the pilots again"
+        ) from error
     counts = (seen.is_logged > 0).sum(axis=1)
     held_out = seen.held_out_reward - expected.held_out_reward
     in_scales = held_out / expected.held_out_scale

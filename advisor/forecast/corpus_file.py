@@ -61,9 +61,17 @@ def load_corpus(path: Path) -> Corpus:
             pool_widenings=np.array(told["pool_widenings"], dtype=float),
             new_curve_weight=float(told["new_curve_weight"]),
         )
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise InputError(
-            f"it is no corpus of finished runs: {error!r}",
+            f"it is no corpus of finished runs: {type(error).__name__}: {error!s:.100}",
             path=path,
             advice="Install the package again; case_studies/real_runs/learn.py makes the file",
         ) from error

@@ -373,7 +373,7 @@ class Posterior:
         try:
             meta = Meta.model_validate_json(text)
         except ValidationError as error:
-            key = ".".join(str(part) for part in error.errors()[0]["loc"])
+            key = ".".join(str(part) for part in error.errors()[0]["loc"])[:80]
             raise StudyError(
                 f"this is no saved posterior (its '{key}' is damaged)",
                 path=path,

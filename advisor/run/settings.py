@@ -11,6 +11,7 @@ from advisor.errors import InputError
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(ge=1)]
+GroupSize = Annotated[int, Field(ge=1, le=1_000_000)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Momentum = Annotated[float, Field(ge=0, lt=1)]
 Optimizer = Literal["adamw", "adam", "sgd"]
@@ -65,7 +66,7 @@ class PartialSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     learning_rate: Positive | None = None
-    group_size: PositiveInt | None = None
+    group_size: GroupSize | None = None
     prompts_per_step: Positive | None = None
     minibatches_per_refresh: PositiveInt | None = None
     epochs_per_refresh: PositiveInt | None = None
@@ -151,7 +152,7 @@ class Settings(PartialSettings):
     """
 
     learning_rate: Positive
-    group_size: PositiveInt
+    group_size: GroupSize
     prompts_per_step: Positive
     minibatches_per_refresh: PositiveInt
     epochs_per_refresh: PositiveInt

@@ -458,7 +458,7 @@ def _answer(file: Path, held: bytes | None) -> Recommendation:
             raise FileNotFoundError
         return Recommendation.model_validate(json.loads(held.decode("utf-8")))
     except ValidationError as error:
-        key = ".".join(str(part) for part in error.errors()[0]["loc"])
+        key = ".".join(str(part) for part in error.errors()[0]["loc"])[:80]
         raise StudyError(
             f"its answer cannot be read (at '{key}'): it was written by another version",
             path=file,

@@ -183,7 +183,8 @@ def measured_rows(
     """
     everything = np.ones(rewards.size, dtype=bool)
     # Where the reward changes most of the time nothing else need be asked.
-    if rewards.size <= 2 * LEAST_CHANGES or np.mean(np.diff(rewards) == 0) < LEAST_REPEATED / 2:
+    repeats = rewards[1:] == rewards[:-1]
+    if rewards.size <= 2 * LEAST_CHANGES or np.mean(repeats) < LEAST_REPEATED / 2:
         return everything, None
     columns = [rewards, *map(table.column, keys)]
     columns = [column for column in columns if np.unique(column[np.isfinite(column)]).size > 1]

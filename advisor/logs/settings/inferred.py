@@ -159,9 +159,11 @@ def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
         spans = lengths[:1] if kind == "constant" else lengths
         done = step[thin] - offset
         shape = _factors(kind, done, warmups[:, None, None], spans[None, :, None])
-        level = (shape * rate[thin]).sum(-1) / np.maximum((shape**2).sum(-1), 1e-300)
-        misfit = np.abs(rate[thin] - level[..., None] * shape).max(-1)
-        misfit = np.divide(misfit, level, out=np.full_like(misfit, np.inf), where=level > 0)
+        with np.errstate(over="ignore", invalid="ignore"):  # rates of any size can be logged
+            level = (shape * rate[thin]).sum(-1) / np.maximum((shape**2).sum(-1), 1e-300)
+            misfit = np.abs(rate[thin] - level[..., None] * shape).max(-1)
+            misfit = np.divide(misfit, level, out=np.full_like(misfit, np.inf), where=level > 0)
+        misfit = np.nan_to_num(misfit, nan=np.inf, posinf=np.inf)
         # Where no row lies within the warm-up its length is open: the shortest is assumed.
         i, j = np.argwhere(misfit <= misfit.min() + 1e-6)[0]
         error = float(misfit[i, j])

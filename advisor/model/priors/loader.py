@@ -21,8 +21,16 @@ _CHECKOUT = Path(__file__).parents[3] / "priors"
 Positive = Annotated[float, Field(gt=0)]
 
 
+MOST = 100.0
+"""No number of a preset is larger in size: they are logarithms, log-odds and exponents. Numbers of
+models and of runs are counts and stand aside."""
+
+Bounded = Annotated[float, Field(ge=-MOST, le=MOST)]
+PositiveBounded = Annotated[float, Field(gt=0, le=MOST)]
+
+
 class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     source: Annotated[str, Field(min_length=8)]
 
@@ -30,14 +38,14 @@ class _Entry(BaseModel):
 class NormalPrior(_Entry):
     """Normal distribution."""
 
-    mean: float
-    sd: Positive
+    mean: Bounded
+    sd: PositiveBounded
 
 
 class HalfNormalPrior(_Entry):
     """Half-normal distribution, for a quantity that cannot be negative."""
 
-    sd: Positive
+    sd: PositiveBounded
 
 
 class FamilyPrior(_Entry):
@@ -69,12 +77,12 @@ class StabilityLine(_Entry):
         nothing tells that low probabilities are too low.
     """
 
-    intercept: float
-    slope: Positive
-    spread: Annotated[float, Field(ge=0)]
+    intercept: Bounded
+    slope: PositiveBounded
+    spread: Annotated[float, Field(ge=0, le=MOST)]
     groups: int
     runs: int
-    update_norm: float = 0.0
+    update_norm: Bounded = 0.0
     only_lowers: bool = False
 
 
@@ -96,8 +104,8 @@ class SpeedLaw(_Entry):
         Reference of which ``log_slope`` speaks.
     """
 
-    learning_rate: float
-    parameters: float
+    learning_rate: Bounded
+    parameters: Bounded
     at_learning_rate: Positive
     at_parameters: Positive
 
@@ -119,7 +127,7 @@ class Domain(BaseModel):
         Of the models.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     adapters: tuple[str, ...]
     optimizers: tuple[str, ...] = ("adamw",)
@@ -214,8 +222,12 @@ def load_priors(name: str | Path) -> Priors:
     path = _preset_file(name, argument="priors")
     try:
         return Priors.model_validate(_entries(path))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"the preset is not valid TOML ({error})", path=path) from error
+    except RecursionError as error:
+        raise InputError(
+            "the preset is nested too deeply, or builds on itself", path=path, key="base"
+        ) from error
+    except OSError as error:
+        raise InputError(f"the preset cannot be read ({error.strerror})", path=path) from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -225,6 +237,8 @@ def load_priors(name: str | Path) -> Priors:
             key=key,
             advice="Compare it with a preset that comes with the package",
         ) from error
+    except ValueError as error:  # of TOML, of text, of whole numbers with thousands of digits
+        raise InputError(f"the preset is not valid TOML ({error!s:.200})", path=path) from error
 
 
 def _entries(path: Path) -> dict[str, Any]:
