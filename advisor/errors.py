@@ -5,6 +5,9 @@
     AdvisorError              exit code 1   our fault
     ├── InputError            exit code 2   a file, flag or sidecar: file, row, key, what to do
     │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
+    │   ├── FlatRewardError  exit code 3   no pilot's reward moved: there is no curve to learn from
+
+
     │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
@@ -107,6 +110,12 @@ class RateContradictionError(InputError):
     def __init__(self, problem: str, *, logged: float, **where: Any) -> None:
         super().__init__(problem, **where)
         self.logged = logged
+
+
+class FlatRewardError(InputError):
+    """The pilots are in order, and none of their rewards moved beyond its noise."""
+
+    exit_code = 3
 
 
 class KeptElsewhereError(InputError):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.optimize import nnls
 
 from advisor.forecast.forecaster import Target
 from advisor.model.posterior import Posterior, RunSummary
@@ -163,6 +162,8 @@ def _batch(run: RunSummary) -> tuple[float, float]:
 
 
 def _fitted(runs: Sequence[RunSummary], seconds: Sequence[float]) -> tuple[float, float, float]:
+    from scipy.optimize import nnls
+
     batches = np.array([_batch(run) for run in runs])
     time = np.array(seconds)
     typical, mean = batches.mean(axis=0), time.mean()

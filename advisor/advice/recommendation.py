@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["TITLES", "Alternative", "NextPilot", "Recommendation"]
 
@@ -26,6 +28,8 @@ class Recommendation(AnswerFields):
     @property
     def table(self) -> pd.DataFrame:
         """The advised configuration beside trade-offs and recipes."""
+        import pandas as pd
+
         own = {"recommendation": "advised", "next_pilot": "piloted", "infeasible": "nearest"}
         rows = [
             (own[self.kind], self.settings, self.reward.mean, self.stability, self.cost),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.reach import outside, piloted
@@ -21,6 +21,9 @@ from advisor.forecast.target import named_target, pilots_of
 from advisor.model.posterior import Posterior
 from advisor.run.seed import DEFAULT_SEED
 from advisor.run.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""
@@ -101,6 +104,8 @@ def evaluated(
     changes: Mapping[str, npt.ArrayLike | None],
 ) -> pd.DataFrame:
     """Table of `what_if` for changes of ``base``, the steps among them, broadcast together."""
+    import pandas as pd
+
     named = {name: np.asarray(value) for name, value in changes.items() if value is not None}
     try:
         columns = np.broadcast_arrays(*named.values())

@@ -5,17 +5,19 @@ from __future__ import annotations
 from advisor.advice.recommendation import Recommendation
 from advisor.errors import InputError
 from advisor.trainers.export import export_config
-from advisor.trainers.registry import exports
+from advisor.trainers.registry import exports, find_trainer
 
 
-def export(recommendation: Recommendation, trainer: str, devices: int | None = None) -> str:
+def export(
+    recommendation: Recommendation, trainer: str | None = None, devices: int | None = None
+) -> str:
     """Text of a trainer's configuration that runs what was advised.
 
     Parameters
     ----------
     recommendation : Recommendation
-    trainer : str
-        ``trl``, ``verl``, ``openrlhf`` or a registered one.
+    trainer : str, optional
+        ``trl``, ``verl``, ``openrlhf`` or a registered one; by default that of the pilots.
     devices : int, optional
         By default those that the advice was for.
 
@@ -47,19 +49,49 @@ def export(recommendation: Recommendation, trainer: str, devices: int | None = N
     return export_config(
         settings,
         steps,
-        trainer,
+        trainer or _own(recommendation),
         devices=devices or recommendation.devices,
         model=recommendation.target.model,
         note="\n".join(note),
     )
 
 
+def _own(recommendation: Recommendation) -> str:
+    """Name of the export of the pilots' own trainer."""
+    trainer = find_trainer(recommendation.trainer)
+    if trainer is None or trainer.export is None:
+        raise InputError(
+            f"the pilots were trained with {recommendation.trainer}, for which no config is "
+            "written",
+            argument="to",
+            advice=f"Choose one of {', '.join(exports())}",
+        )
+    return trainer.export.name
+
+
 def trainer_configs(recommendation: Recommendation) -> dict[str, str]:
-    """Config of every trainer that can run the advised settings; `export` tells of others."""
-    found = {}
+    """Config of every trainer that can run the advised settings; `missing_configs` has others."""
+    return {
+        name: text
+        for name, text in _exported(recommendation).items()
+        if not isinstance(text, InputError)
+    }
+
+
+def missing_configs(recommendation: Recommendation) -> dict[str, str]:
+    """Trainers that cannot run the advised settings, and why."""
+    return {
+        name: str(error)
+        for name, error in _exported(recommendation).items()
+        if isinstance(error, InputError)
+    }
+
+
+def _exported(recommendation: Recommendation) -> dict[str, str | InputError]:
+    found: dict[str, str | InputError] = {}
     for name in exports():
         try:
             found[name] = export(recommendation, name)
-        except InputError:
-            continue
+        except InputError as error:
+            found[name] = error
     return found

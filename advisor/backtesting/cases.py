@@ -181,7 +181,9 @@ def _unusable(run: PilotRun, least_steps: float) -> str:
         return "only evaluations, no train reward"
     if run.copy_of is not None:
         return f"a copy of {run.copy_of}"
-    if run.hyperparameters.importance_ratio is False:
+    own = run.hyperparameters
+    # Samples of the policy itself need no correction.
+    if own.importance_ratio is False and not (own.refresh_interval == 1 and not own.lag):
         return "stale samples are not corrected by an importance ratio"
     lacking = needs(run)
     if lacking:

@@ -8,7 +8,7 @@ from advisor.cli.echo import echo
 
 def export(
     study: flags.StudyFolder,
-    to: flags.Trainer,
+    to: flags.Trainer = None,
     devices: flags.DevicesAsAdvised = None,
     out: flags.ConfigOut = None,
     quiet: flags.Quiet = False,

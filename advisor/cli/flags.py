@@ -159,7 +159,10 @@ SimulationSeed = Annotated[
 PilotTrainer = Annotated[
     str | None, Option(help="Print its config for trl, verl or openrlhf instead.")
 ]
-Trainer = Annotated[str, Option(help="Trainer: trl, verl or openrlhf.")]
+Trainer = Annotated[
+    str | None,
+    Option(help=r"Trainer: trl, verl or openrlhf \[default: that of the pilots]."),
+]
 DevicesAsAdvised = Annotated[
     int | None, Option(help=r"Devices that share a step \[default: as advised].", min=1)
 ]
@@ -313,7 +316,7 @@ PosteriorOut = Annotated[Path, Option(help="File to save the posterior in.")]
 ConfigOut = Annotated[Path | None, Option(help=r"File to write \[default: print it].")]
 FigureOut = Annotated[
     Path | None,
-    Option(help=r"File to write; a folder for all \[default: NAME.FORMAT here; figures for all]."),
+    Option(help=r"File to write; a folder for all \[default: figures/ of the study]."),
 ]
 PresetOut = Annotated[Path, Option(help="Preset to write, ending in .toml.")]
 

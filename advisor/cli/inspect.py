@@ -40,6 +40,8 @@ def inspect(
     else:
         console = output()
         show(found, console, quiet=quiet)
+        if found.runs and not quiet:
+            echo("GPU-hours count one GPU, unless --gpus says how many a run has.")
         if explained:
             explain(found, console)
     require_runs(found, logs)

@@ -31,7 +31,7 @@ def plot(
     quiet: flags.Quiet = False,
     debug: flags.Debug = False,
 ) -> None:
-    """Draw a figure of a study as a file, or all of them into a folder.
+    """Draw a figure of a study, or all of them: into the study, or where --out says.
 
     forecast_check fits the first half of each pilot anew, which takes as long as a fit, and holds
     its forecasts against the second half.
@@ -46,11 +46,9 @@ def plot(
 
     names = _names(name, has_pilots=bool(pilots))
     chosen = _format(kind, None if name == ALL else out)
-    if name == ALL:
-        folder = out or Path("figures")
-        files = {one: folder / f"{one}.{chosen}" for one in names}
-    else:
-        files = {name: out or Path(f"{name}.{chosen}")}
+    files = {}
+    if out is not None:
+        files = {one: out / f"{one}.{chosen}" if name == ALL else out for one in names}
     for file in files.values():
         refuse_existing(file)
     loaded = load(study, quiet=quiet)
@@ -59,8 +57,13 @@ def plot(
     if pilots:
         beside = flags.stated(sidecar, settings, column)
         drawn.append(check_forecasts(posterior, pilots, beside, seed=seed, quiet=quiet))
+    if out is None:
+        shown = {f"{one.name}.{chosen}": one.rendered(chosen) for one in drawn}
+        written = loaded.add_figures(shown)
+        files = {one.name: file for one, file in zip(drawn, written, strict=True)}
     for one in drawn:
-        write_new(files[one.name], one.rendered(chosen), with_folder=True)
+        if out is not None:
+            write_new(files[one.name], one.rendered(chosen), with_folder=True)
         # What a figure leaves out is said where it is written.
         note = f". {one.note}" if one.note else ""
         echo(f"Wrote {files[one.name]}{note}", err=True)

@@ -30,12 +30,22 @@ def report(
     """
     from advisor.cli.plot import check_forecasts
     from advisor.cli.terminal import load
+    from advisor.errors import AdvisorError
     from advisor.logs import read_runs
+    from advisor.reporting.figures import forecast_check
+    from advisor.reporting.figures.figure import Drawn, Missing, reason_of
 
-    loaded, more = load(study, quiet=quiet), []
+    loaded = load(study, quiet=quiet)
+    more: list[Drawn | Missing] = []
     beside = flags.stated(sidecar, settings, column)
     if outcome:
         loaded = replace(loaded, finished=tuple(read_runs(outcome, **beside)))
     if pilots:
-        more.append(check_forecasts(loaded.posterior, pilots, beside, seed=seed, quiet=quiet))
+        kind = forecast_check.FIGURE
+        try:
+            more.append(check_forecasts(loaded.posterior, pilots, beside, seed=seed, quiet=quiet))
+        except AdvisorError as error:
+            # The check is an addition to a page that stands without it.
+            echo(f"The page is written without the check of forecasts: {error}", err=True)
+            more.append(Missing(kind.name, kind.title, reason_of(error)))
     echo(loaded.report(more=more))

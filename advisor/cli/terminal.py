@@ -40,6 +40,10 @@ class HarmlessConsole(Console):
             else:
                 yield Segment(harmless(segment.text), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """Leave a reader that went away to `advisor.cli.app.main`, which ends without a word."""
+        raise BrokenPipeError
+
 
 def output() -> Console:
     """Standard output: as wide as the terminal, or wide enough for every table elsewhere."""

@@ -21,11 +21,14 @@ class PriorGroups(NamedTuple):
         In reward units; per optimizer step; at the reference configuration.
     curvature : ndarray of shape (draws,)
         Exponent of the model size in the stiffness.
+    population : dict of str to ndarray of shape (draws,)
+        What all runs share, as the posterior's draws are called.
     """
 
     plateau: FloatArray
     stiffness: FloatArray
     curvature: FloatArray
+    population: dict[str, FloatArray]
 
 
 def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -> PriorGroups:
@@ -72,4 +75,5 @@ def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -
         meta.floor + (meta.ceiling - meta.floor) * plateau,
         np.exp(level.log_stiffness),
         population["curvature_exponent"][:, 0],
+        {name: np.asarray(values)[:, 0] for name, values in population.items()},
     )

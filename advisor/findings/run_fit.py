@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import f as ratio_of_variances
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from advisor.errors import StudyError
 from advisor.model import equations as eq
@@ -178,6 +175,8 @@ def misfit_caution(posterior: Posterior) -> str:
 
 def _named(fits: Sequence[RunFit]) -> tuple[RunFit, ...]:
     """Runs with the check that names each, by itself or since all stray alike."""
+    from scipy.stats import norm
+
     together = {}
     for name in {name for fit in fits for name in fit.chance}:
         own = [fit.chance[name] for fit in fits if name in fit.chance]
@@ -236,6 +235,9 @@ def _with_evaluations(fit: RunFit, left: FloatArray, in_scales: FloatArray, span
 
 def _chances(root: FloatArray, white: FloatArray) -> dict[str, float]:
     """Probability of each check, from roots of covariances and whitened residuals."""
+    from scipy.stats import f as ratio_of_variances
+    from scipy.stats import t as student
+
     bins = white.shape[-1]
     third = max(1, bins // THIRD)
     late = np.r_[np.zeros(bins - third), np.ones(third)]

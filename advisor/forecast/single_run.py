@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares, minimize_scalar
 
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
@@ -77,6 +76,8 @@ def curve_fit(
         Minus half the Bayesian information criterion.
     """
     floor, ceiling = bounds
+    from scipy.optimize import least_squares
+
     scale = ceiling - floor
     span = float(seen.step[-1])
     time, reward = _binned(seen.step / span, (seen.reward - floor) / scale)
@@ -138,6 +139,8 @@ def local_level(seen: PilotRun, steps: FloatArray, rng: np.random.Generator) -> 
         size = max(reward.size - 1, 1)
         noise = max(squares / size, 1e-12)
         return size * float(np.log(noise)) + logs, level, spread, noise
+
+    from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(lambda x: filtered(x)[0], bounds=LOG_RATIOS, method="bounded")
     _, level, spread, noise = filtered(float(found.x))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +15,14 @@ from rich.text import Text
 from advisor.logfiles import limits
 from advisor.logfiles.find import Unread
 from advisor.logs.read import Inspection
-from advisor.run.needs import WHY, advice_for, needs
+from advisor.run.moved import has_moved
+from advisor.run.needs import WHY, needs
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
+from advisor.trainers.asking import asked_of
+
+MOST_ROWS = 30
+"""Runs from which on those that are alike share a row."""
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log")
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
@@ -104,14 +107,46 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
             overflow="fold",
             no_wrap=is_number,
         )
-    for run in inspection.runs:
-        table.add_row(*(Text(cell) for cell in _cells(run)))
+    for cells in _table_rows(inspection.runs):
+        table.add_row(*(Text(cell) for cell in cells))
     if inspection.runs:
         console.print(table)
     if quiet:
         return
     _show_needs(inspection.runs, console)
     _show_unread(inspection.unread, console)
+
+
+def _table_rows(runs: Sequence[PilotRun]) -> list[list[str]]:
+    """A row for each run; of many runs, one for those that are alike in all but their rewards."""
+    rows = [_cells(run) for run in runs]
+    if len(rows) <= MOST_ROWS:
+        return rows
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place, (run, cells) in enumerate(zip(runs, rows, strict=True)):
+        key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
+        alike.setdefault(key, []).append(place)
+    grouped = []
+    for places in alike.values():
+        cells = list(rows[places[0]])
+        if len(places) > 1:
+            cells[0] += f" and {len(places) - 1} more"
+            lengths = sorted(
+                {rows[place][7] for place in places}, key=lambda text: (len(text), text)
+            )
+            cells[7] = lengths[0] if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}"
+            cells[8] = _ends_of_many([runs[place] for place in places])
+        grouped.append(cells)
+    return grouped
+
+
+def _ends_of_many(runs: Sequence[PilotRun]) -> str:
+    """Lowest and highest first and last tenth of several runs."""
+    found = [both for run in runs if (both := ends(run.reward) or ends(run.eval_reward))]
+    if not found:
+        return "-"
+    spans = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
+    return " -> ".join(spans)
 
 
 def _cells(run: PilotRun) -> list[str]:
@@ -154,27 +189,42 @@ def _size(parameters: float) -> str:
 
 
 def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
-    asked = [run for run in runs if run.copy_of is None and not run.is_eval_only]
-    lacking = Counter(name for run in asked for name in needs(run))
-    ready = sum(not needs(run) for run in asked)
-    if not asked:
+    own = [run for run in runs if run.copy_of is None and not run.is_eval_only]
+    if not own:
         return
-    console.print(Text(f"\n{ready} of {len(asked)} runs can be fitted as they are."))
-    if not lacking:
-        return
-    console.print(Text("To fit the others:"))
-    for name, count in lacking.most_common():
-        runs_word = "run" if count == 1 else "runs"
-        console.print(Text(f"  {count} {runs_word}: {WHY[name]}. {advice_for(name)}."))
-    everywhere = [n for n, count in lacking.items() if count == len(asked) and n != "step_unit"]
-    example = next(run for run in asked if needs(run))
-    lines = ["  [defaults]", *(f"  {name} = ..." for name in everywhere)] if everywhere else []
-    rest = [name for name in needs(example) if name not in everywhere and name != "step_unit"]
-    if rest:
-        lines += ["  [[run]]", f'  path = "{Path(example.path).name}"']
-        lines += [f"  {name} = ..." for name in rest]
-    if lines:
-        console.print(Text("A pilots.toml beside the logs:\n" + "\n".join(lines)))
+    ready = sum(not needs(run) for run in own)
+    console.print(Text(f"\n{ready} of {len(own)} runs can be fitted as they are."))
+    asked = asked_of(own)
+    if asked is not None:
+        console.print(Text("To fit the others:"))
+        for sentence in asked.sentences:
+            console.print(Text(f"  {sentence}."), soft_wrap=True)
+        lines = [*asked.block, *_bounds_assumed(own)]
+        console.print(Text("Paste into pilots.toml beside the logs:\n" + "\n".join(lines)))
+        if asked.configs:
+            console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
+    flat = [run for run in own if not has_moved(run)]
+    if len(flat) == len(own):
+        who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
+        console.print(
+            Text(
+                f"{who} moved by no more than its noise: there is no curve to learn from. Run "
+                "the next pilot at three times the largest learning rate."
+            ),
+            soft_wrap=True,
+        )
+
+
+def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
+    """Lines for the bounds of the reward, where nobody told them: they decide the plateau."""
+    if any(run.reward_ceiling is not None for run in runs):
+        return []
+    values = np.concatenate([run.reward[np.isfinite(run.reward)] for run in runs])
+    if not values.size:
+        return []
+    low, high = float(values.min()), float(values.max())
+    lines = [] if low >= 0 else [f"  # reward_floor = ...  # lowest logged: {low:.4g}"]
+    return [*lines, f"  # reward_ceiling = ...  # the most it can be; highest logged: {high:.4g}"]
 
 
 def _show_unread(unread: Sequence[Unread], console: Console) -> None:
@@ -192,30 +242,63 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
 
 
 def explain(inspection: Inspection, console: Console) -> None:
-    """Print for each run which keys were read and how each setting was reached."""
+    """Print which keys were read and how each setting was reached, once for runs that agree."""
+    alike: dict[tuple[tuple[str, tuple[str, ...]], ...], list[PilotRun]] = {}
     for run in inspection.runs:
-        console.print(Text(f"\n{run.id}", style="bold"), Text(f"({run.path})"), soft_wrap=True)
-        framework = f", keys of {run.framework}" if run.framework else ""
-        _block(console, "Format", [f"{run.format}{framework}"])
-        _block(console, "Settings", list(run.derivations.values()))
-        defaults = run.hyperparameters.assumptions()
-        _block(console, "Assumed", [*run.assumptions, *defaults])
-        _block(console, "Read", [f"{name} <- {key}" for name, key in run.keys_read.items()])
-        if run.parts:
-            _block(console, "Parts of the reward", [", ".join(run.parts)])
-        reasons = Counter(run.missing.values())
-        _block(
-            console,
-            "Missing",
-            [
-                f"{reason}: {', '.join(n for n, why in run.missing.items() if why == reason)}"
-                for reason in reasons
-            ],
-        )
-        _block(console, "Understood, not needed", [", ".join(run.keys_understood)])
-        _block(console, "Not understood", [", ".join(run.keys_ignored)])
-        _block(console, "Warnings", list(run.warnings))
-        _block(console, "Still needed", [f"{n}: {WHY[n]}" for n in needs(run)])
+        alike.setdefault(tuple(_blocks(run)), []).append(run)
+    for blocks, runs in alike.items():
+        console.print()
+        for run in runs:
+            console.print(Text(run.id, style="bold"), Text(f"({run.path})"), soft_wrap=True)
+        for title, lines in blocks:
+            _block(console, title, lines)
+
+
+def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
+    """What is told of one run, by title."""
+    framework = f", keys of {run.framework}" if run.framework else ""
+    lacking = needs(run)
+    # What is asked for is not assumed.
+    defaults = [
+        line
+        for line in run.hyperparameters.assumptions()
+        if line.partition(" = ")[0] not in lacking
+    ]
+    understood = [key for key in run.keys_understood if key not in run.scores]
+    ignored = [key for key in run.keys_ignored if key not in run.scores]
+    found = [
+        ("Format", [f"{run.format}{framework}"]),
+        ("Settings", list(run.derivations.values())),
+        ("Assumed", [*run.assumptions, *defaults]),
+        ("Read", [f"{name} <- {key}" for name, key in run.keys_read.items()]),
+        ("Parts of the reward", [", ".join(run.parts)]),
+        ("Other scores", [", ".join(run.scores)]),
+        ("Missing", _missing(run)),
+        ("In part", _in_part(run)),
+        ("Understood, not needed", [", ".join(understood)]),
+        ("Not understood", [", ".join(ignored)]),
+        ("Warnings", list(run.warnings)),
+        ("Still needed", [f"{n}: {WHY[n]}" for n in lacking]),
+    ]
+    return [(title, tuple(lines)) for title, lines in found]
+
+
+def _missing(run: PilotRun) -> list[str]:
+    """Series that are absent, by the reason."""
+    absent = {name: why for name, why in run.missing.items() if name not in run.series}
+    return [
+        f"{reason}: {', '.join(name for name, why in absent.items() if why == reason)}"
+        for reason in dict.fromkeys(absent.values())
+    ]
+
+
+def _in_part(run: PilotRun) -> list[str]:
+    """Series that some rows hold and others do not, and why."""
+    return [
+        f"{name}: {int(np.isfinite(run.series[name]).sum())} of {run.step.size} rows ({why})"
+        for name, why in run.missing.items()
+        if name in run.series
+    ]
 
 
 def _block(console: Console, title: str, lines: Sequence[str]) -> None:

@@ -203,7 +203,8 @@ class LogSearch:
         return [runs[0].with_updates(warnings=(*runs[0].warnings, *said)), *runs[1:]]
 
     def _leave_out(self, path: Path, error: InputError) -> None:
-        if self.is_strict:
+        # What is wrong with a sidecar is no fault of the logs that it speaks of.
+        if self.is_strict or (error.path and self.sidecars.is_sidecar(Path(error.path))):
             raise error
         place = "" if error.row is None else f"row {error.row}: "
         self.unread.append(Unread(path, f"{place}{error.problem}"))
@@ -249,7 +250,9 @@ class LogSearch:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
                 keys = table.keys
             framework = choose_framework(keys, logged.framework)
-            stated = stated_settings(logged, sources, framework, candidate.path)
+            stated = stated_settings(
+                logged, sources, framework, candidate.path, known.get("group_size")
+            )
             known_here = {**stated.facts, **known}
             for log in logs:
                 if log.holes:

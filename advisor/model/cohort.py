@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.errors import InputError
+from advisor.errors import FlatRewardError, InputError
 from advisor.run.copies import mark_copies
-from advisor.run.needs import WHY, advice_for, needs
+from advisor.run.moved import has_moved
+from advisor.run.needs import WHY, needs
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
 from advisor.theory import cumulative_clock, policy_steps, schedule_factors
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+from advisor.trainers import setting_name
+from advisor.trainers.asking import asked_of
 
 CLOCK_EXPONENTS = np.array([0.25, 0.75, 1.25, 1.75])
 """Learning-rate exponents at which each clock is tabulated; between them it is interpolated."""
@@ -36,8 +39,14 @@ LEAST_TOP = 0.2
 """A run whose rewards end between these shares of 1, beside one of its task with rewards of more
 than twenty: the one counts in shares, the other in percent or points."""
 
-FLAT_Z = 2.0
-"""Standard errors between the ends of a run below which it has not moved."""
+ABOVE_ONE = 1.05
+"""Reward beyond what rounding makes of a ceiling of 1."""
+
+FULL, LEAST_FULL = 1 - 1e-6, 3
+"""A reward at the ceiling 1, and rows there from which on it is the ceiling."""
+
+FASTER = 3.0
+"""Times the largest piloted learning rate at which the next pilot runs where none moved."""
 
 
 class Covariates(NamedTuple):
@@ -214,7 +223,9 @@ def build_cohort(
     if not runs:
         raise InputError("there is no run to fit", advice="Give at least one pilot log")
     notes = _Notes()
-    completed = [_named(run, notes) for run in _fit_for_use(runs, notes)]
+    usable = _fit_for_use(runs, notes)
+    _refuse_incomplete(usable)
+    completed = [_named(run, notes) for run in usable]
     settings = tuple(run.hyperparameters.completed() for run in completed)
     floor, ceiling = _bounds(completed, notes)
     eval_floor, eval_ceiling = _eval_bounds(completed, floor, ceiling)
@@ -331,15 +342,25 @@ class _Notes:
         )
 
 
-def _named(run: PilotRun, notes: _Notes) -> PilotRun:
-    """Check that a run can be fitted, name its model and task, and note what is assumed."""
-    for name in needs(run):
-        raise InputError(
-            f"run '{run.id}' cannot be fitted yet: {WHY[name]}",
-            path=run.path,
-            key=run.keys_read.get("step", name) if name == "step_unit" else name,
-            advice=advice_for(name),
+def _refuse_incomplete(runs: Sequence[PilotRun]) -> None:
+    """Raise where runs lack something, and ask for all of it."""
+    lacking = [run for run in runs if needs(run)]
+    asked = asked_of(lacking)
+    if asked is None:
+        return
+    first, names = lacking[0], list(dict.fromkeys(name for run in lacking for name in needs(run)))
+    if len(lacking) == 1:
+        why = f"run '{first.id}' cannot be fitted yet: {'; '.join(WHY[n] for n in needs(first))}"
+    else:
+        why = f"{len(lacking)} of {len(runs)} runs cannot be fitted yet: " + "; ".join(
+            asked.sentences
         )
+    keys = [first.keys_read.get("step", name) if name == "step_unit" else name for name in names]
+    raise InputError(why, path=first.path, key=", ".join(keys), advice=asked.text)
+
+
+def _named(run: PilotRun, notes: _Notes) -> PilotRun:
+    """Name a run's model and task, and note what is assumed."""
     assumed = run.hyperparameters.assumptions()
     model, task = run.model, run.task
     if model is None:
@@ -396,7 +417,7 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
         floor = 0.0 if low >= 0 else low
         notes.add(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
     if ceiling is None:
-        _refuse_mixed_scales(runs)
+        _refuse_mixed_scales(runs, notes)
         ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
         inside = "rewards lie in [0, 1]" if low >= 0 else f"highest logged {high:g}"
         why = inside if high <= 1 else f"highest logged {high:g}, plus a quarter"
@@ -410,13 +431,25 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
     return float(floor), float(ceiling)
 
 
-def _refuse_mixed_scales(runs: Sequence[PilotRun]) -> None:
+def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
     """Raise where some runs score up to 1 and others of their task a hundred or so."""
     tops = {run.id: float(np.nanmax(run.reward)) for run in runs}
     for task in {run.task for run in runs}:
         own = [run for run in runs if run.task == task]
         small = [run for run in own if LEAST_TOP < tops[run.id] <= 1]
         large = [run for run in own if tops[run.id] > SCALE_FACTOR]
+        above = [run for run in own if tops[run.id] > ABOVE_ONE]
+        if small and above and not large:
+            # A run that touches 1 and never passes it has its ceiling there.
+            full = [run for run in small if int(np.sum(run.reward >= FULL)) >= LEAST_FULL]
+            parts = {frozenset(run.parts) for run in (*small, *above)}
+            if full or len(parts) > 1:
+                small, large = full or small, above
+            else:
+                notes.add(
+                    f"rewards of '{small[0].id}' reach {tops[small[0].id]:.3g}, of "
+                    f"'{above[0].id}' {tops[above[0].id]:.3g}: taken for one scale"
+                )
         if small and large:
             raise InputError(
                 f"run '{small[0].id}' has rewards up to {tops[small[0].id]:g}, run "
@@ -429,29 +462,34 @@ def _refuse_mixed_scales(runs: Sequence[PilotRun]) -> None:
 
 def _refuse_flat(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> None:
     """Raise where no run moved: neither a gain nor a collapse can be learned from."""
-    for run in runs:
-        reward = run.reward[np.isfinite(run.reward)]
-        third = max(1, reward.size // 3)
-        if collapse_steps.get(run.id) is not None or reward.size < 2:
-            continue
-        ends = reward[:third], reward[-third:]
-        noise = np.std(np.diff(reward)) / np.sqrt(2) if reward.size > 2 else 0.0
-        error = noise * np.sqrt(2 / third)
-        if abs(ends[1].mean() - ends[0].mean()) > max(FLAT_Z * error, 1e-9):
-            return
-    if any(collapse_steps.get(run.id) is not None for run in runs):
+    if any(collapse_steps.get(run.id) is not None or has_moved(run) for run in runs):
         return
     constant = all(np.nanmin(run.reward) == np.nanmax(run.reward) for run in runs)
     what = "is the same in every row" if constant else "moved by no more than its noise"
-    raise InputError(
+    raise FlatRewardError(
         f"reward {what} in {'the only run' if len(runs) == 1 else f'all {len(runs)} runs'}: "
         "there is no curve to learn from",
         path=runs[0].path,
         key="reward",
-        advice=(
-            "Check that groups are not all right or all wrong (frac_reward_zero_std), "
-            "log more steps, or run one pilot at three times the learning rate"
-        ),
+        advice=_next_pilot(runs),
+    )
+
+
+def _next_pilot(runs: Sequence[PilotRun]) -> str:
+    """What to run next where nothing moved: a faster pilot, else easier prompts."""
+    best = max(runs, key=lambda run: run.hyperparameters.learning_rate or 0.0)
+    rate, group = best.hyperparameters.learning_rate, best.hyperparameters.group_size
+    dead = [run for run in runs if not np.any(np.nan_to_num(run.reward))]
+    if len(dead) == len(runs):
+        return (
+            "No completion was ever rewarded: take easier prompts, or a reward with steps "
+            "between nothing and all"
+        )
+    faster = f"{setting_name(best, 'learning_rate')} = {FASTER * (rate or 0.0):.3g}"
+    same = f", {setting_name(best, 'group_size')} = {group}" if group else ""
+    return (
+        f"Next pilot: {faster}{same}, all else as in '{best.id}' ({FASTER:g} times its rate), and "
+        "as long. Check first that groups are not all right or all wrong (frac_reward_zero_std)"
     )
 
 

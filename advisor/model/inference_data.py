@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.stats import norm, t
 
 from advisor.model import equations as eq
 from advisor.model.expectation import Expectation, expectation, group_summaries
@@ -228,6 +227,8 @@ def _by_draw(
 
 def _log_likelihood(expected: Expectation, seen: Observations) -> dict[str, FloatArray]:
     """Log densities of what was observed, and of all that each run showed."""
+    from scipy.stats import t
+
     bins = bin_log_densities(
         seen.train_reward,
         expected.train_reward,
@@ -277,6 +278,8 @@ def _predict(
 
 def _log_prior(posterior: FittedDraws) -> dict[str, FloatArray]:
     """Log prior density of every variable of the model."""
+    from scipy.stats import norm
+
     density = {}
     for name in (*POPULATION, *LEVELS):
         prior = getattr(posterior.meta.placed_priors, name.replace(".", "_"))

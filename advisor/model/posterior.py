@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from advisor._version import VERSION
@@ -32,6 +31,9 @@ from advisor.run.saving import write_whole
 from advisor.run.settings import Settings
 from advisor.run.step_time import seconds_per_step
 from advisor.theory.arrays import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = 4
 """Version of the saved format; another number is refused on loading."""
@@ -240,6 +242,8 @@ class Posterior:
     @property
     def table(self) -> pd.DataFrame:
         """Plateau, stiffness and exponents: mean and central 80 % interval."""
+        import pandas as pd
+
         rows = []
         for index, (task, model) in enumerate(self.meta.groups):
             for name in ("plateau", "stiffness"):

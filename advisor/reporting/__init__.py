@@ -8,7 +8,7 @@ from advisor.reporting.figures.frontier import draw_frontier, frontier_info
 from advisor.reporting.figures.posteriors import draw_posteriors, posteriors_info
 from advisor.reporting.figures.stability_map import draw_stability_map, stability_map_info
 from advisor.reporting.figures.trajectories import draw_trajectories, trajectories_info
-from advisor.reporting.gallery import drawings, plot
+from advisor.reporting.gallery import drawings, drawings_made, plot
 from advisor.reporting.page.html import report, report_html
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "draw_stability_map",
     "draw_trajectories",
     "drawings",
+    "drawings_made",
     "exponents_info",
     "forecast_check_info",
     "frontier_info",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
 from advisor.reporting.figures import FIGURES
-from advisor.reporting.figures.figure import FORMATS, Drawn
+from advisor.reporting.figures.figure import FORMATS, Drawn, Missing, reason_of
 from advisor.run.saving import write_whole
 
 if TYPE_CHECKING:
@@ -32,12 +32,29 @@ def drawings(
     return [kind.drawn(kind.info(posterior, recommendation)) for kind in kinds]
 
 
+def drawings_made(posterior: Posterior, recommendation: Recommendation) -> list[Drawn | Missing]:
+    """Draw all figures; one that fails is told with its reason and costs no other.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+    """
+    out: list[Drawn | Missing] = []
+    for name, kind in FIGURES.items():
+        try:
+            out += drawings(posterior, recommendation, [name])
+        except Exception as error:  # whatever it is, the other figures can be drawn
+            out.append(Missing(kind.name, kind.title, reason_of(error)))
+    return out
+
+
 def plot(
     posterior: Posterior,
     recommendation: Recommendation,
     folder: str | Path,
     formats: Sequence[str] = ("png", "svg"),
-    drawn: Sequence[Drawn] | None = None,
+    drawn: Sequence[Drawn | Missing] | None = None,
 ) -> list[Path]:
     """Draw every figure into a folder, which is made where it is missing.
 
@@ -47,8 +64,8 @@ def plot(
     recommendation : Recommendation
     folder : path-like
     formats : sequence of {"png", "svg", "pdf"}
-    drawn : sequence of Drawn, optional
-        What :func:`drawings` returned, where the figures are drawn already.
+    drawn : sequence of Drawn or Missing, optional
+        What :func:`drawings` or :func:`drawings_made` returned, where they are drawn already.
 
     Returns
     -------
@@ -66,6 +83,8 @@ def plot(
     out.mkdir(parents=True, exist_ok=True)
     files = []
     for one in drawings(posterior, recommendation) if drawn is None else drawn:
+        if isinstance(one, Missing):
+            continue
         for kind in formats:
             files.append(out / f"{one.name}.{kind}")
             write_whole(files[-1], one.rendered(kind))

@@ -12,6 +12,8 @@ WHY = {
     "each takes is not known",
     "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
     "is not known",
+    "adapter": "the learning rate is one of LoRA for a model of this size, and the log tells of no "
+    "adapter",
     "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
 }
 """Setting -> what is wrong without it."""
@@ -19,9 +21,15 @@ WHY = {
 HOW = {
     "parameters": "Add 'parameters = 7e9' (all parameters of the base model), or a model name that "
     "tells it, to pilots.toml",
+    "adapter": 'Add \'adapter = "lora"\' or "full" for it to pilots.toml beside the logs',
     "step_unit": 'Say in a column map: step_unit = "optimizer" or "refresh"',
 }
 """Setting -> how to give it, where a line ``name = ...`` in pilots.toml is not the way."""
+
+
+LARGE, FAST = 1e9, 2e-5
+"""Parameters and learning rate above which full fine-tuning is rare enough to be asked for: public
+full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
 
 
 def needs(run: PilotRun) -> list[str]:
@@ -41,6 +49,13 @@ def needs(run: PilotRun) -> list[str]:
     lacking = run.hyperparameters.lacking
     if run.parameters is None:
         lacking.append("parameters")
+    known = run.hyperparameters
+    if (
+        known.adapter is None
+        and (run.parameters or 0) > LARGE
+        and (known.learning_rate or 0) > FAST
+    ):
+        lacking.append("adapter")
     if run.step_unit == "refresh":
         factors = ("minibatches_per_refresh", "epochs_per_refresh")
         lacking += [name for name in factors if getattr(run.hyperparameters, name) is None]

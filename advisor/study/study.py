@@ -16,14 +16,28 @@ from pydantic import ValidationError
 
 from advisor.advice import NextPilot, Recommendation, export, next_pilot
 from advisor.advice.scenario import evaluated
-from advisor.advice.trainer_config import trainer_configs
+from advisor.advice.trainer_config import missing_configs, trainer_configs
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import as_json
-from advisor.errors import InputError, KeptElsewhereError, StudyError, unwritable
+from advisor.errors import (
+    AdvisorError,
+    InputError,
+    KeptElsewhereError,
+    StudyError,
+    unwritable,
+)
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.run.progress import Progress, progress_of
-from advisor.run.saving import DRAFT, check_output, owned, replacing, second_places, standing
+from advisor.run.saving import (
+    DRAFT,
+    check_output,
+    owned,
+    replacing,
+    second_places,
+    standing,
+    write_whole,
+)
 from advisor.run.shown import harmless
 from advisor.trainers.registry import exports
 
@@ -31,11 +45,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from advisor.reporting.figures.figure import Drawn
+    from advisor.reporting.figures.figure import Drawn, Missing
     from advisor.run.pilot_run import PilotRun
     from advisor.study.compared_lines import Comparison
 
 MANIFEST = "manifest.json"
+MISSING = "not-exported.txt"
 POSTERIOR = "posterior.nc"
 ANSWER = "recommendation.json"
 REPORT = "report.html"
@@ -240,7 +255,7 @@ class Study:
         """Name the pilot whose result would improve the decision most; see `advisor.next_pilot`."""
         return next_pilot(self.posterior, self.recommendation, steps=steps, seed=seed)
 
-    def export(self, trainer: str, devices: int | None = None) -> str:
+    def export(self, trainer: str | None = None, devices: int | None = None) -> str:
         """Text of a trainer's configuration; see `advisor.export`."""
         return export(self.recommendation, trainer, devices)
 
@@ -250,14 +265,16 @@ class Study:
 
         return plot(self.posterior, self.recommendation, path, formats=formats)
 
-    def report(self, path: str | Path | None = None, *, more: Sequence[Drawn] = ()) -> Path:
+    def report(
+        self, path: str | Path | None = None, *, more: Sequence[Drawn | Missing] = ()
+    ) -> Path:
         """Write the report: one page with figures, what-if sliders and configs.
 
         Parameters
         ----------
         path : path-like, optional
             By default ``report.html`` in the study's folder, which it replaces.
-        more : sequence of Drawn
+        more : sequence of Drawn or Missing
             Figures besides those that every report shows: the check of forecasts.
 
         Returns
@@ -269,12 +286,12 @@ class Study:
         InputError
             The study was not saved and no path is given, or the file cannot be written.
         """
-        from advisor.reporting import drawings, report
+        from advisor.reporting import drawings_made, report
 
         if path is None and self.path is None:
             raise InputError("the study has no folder yet", argument="path", advice="Name a file")
         out = (self.path or Path()) / REPORT if path is None else Path(path)
-        drawn = [*drawings(self.posterior, self.recommendation), *more]
+        drawn = [*drawings_made(self.posterior, self.recommendation), *more]
         is_own = path is None and self.path is not None
         try:
             with owned(self.path) if is_own and self.path else contextlib.nullcontext():
@@ -290,6 +307,38 @@ class Study:
         except OSError as error:
             raise unwritable("the report", error, out, "study") from error
 
+    def add_figures(self, files: Mapping[str, bytes]) -> list[Path]:
+        """Write figures into the study's folder, in place of those of the same name.
+
+        Parameters
+        ----------
+        files : mapping of str to bytes
+            By file name.
+
+        Returns
+        -------
+        paths : list of Path
+
+        Raises
+        ------
+        InputError
+            The study was not saved, or its folder cannot be written.
+        """
+        manifest = None if self.path is None else _manifest(self.path)
+        if self.path is None or manifest is None:
+            raise InputError("the study has no folder yet", argument="out", advice="Name a file")
+        folder = self.path / "figures"
+        try:
+            with owned(self.path):
+                for name, data in files.items():
+                    write_whole(folder / name, data)
+                held = {*manifest["files"], *(f"figures/{name}" for name in files)}
+                manifest["files"] = sorted(held)
+                write_whole(self.path / MANIFEST, json.dumps(manifest, indent=2))
+        except OSError as error:
+            raise unwritable("the figures", error, folder, "out") from error
+        return [folder / name for name in files]
+
     @cached_property
     def _forecaster(self) -> Forecaster:
         """Forecaster with the seed noise of the answer."""
@@ -297,15 +346,15 @@ class Study:
 
     def _parts(self) -> list[tuple[str, Callable[[Path], object]]]:
         """What a study folder holds: a title of each part, and a function that writes it."""
-        from advisor.reporting import drawings, plot, report
+        from advisor.reporting import drawings_made, plot, report
 
         posterior, recommendation = self.posterior, self.recommendation
-        drawn = cache(lambda: drawings(posterior, recommendation))
-        configs = trainer_configs(recommendation)
+        drawn = cache(lambda: drawings_made(posterior, recommendation))
+        configs, missing = trainer_configs(recommendation), missing_configs(recommendation)
         return [
             ("Saving the posterior", lambda at: posterior.save(at / POSTERIOR)),
             ("Writing the recommendation", lambda at: _write_answer(recommendation, at)),
-            ("Writing the trainer configs", lambda at: _write_configs(configs, at)),
+            ("Writing the trainer configs", lambda at: _write_configs(configs, missing, at)),
             (
                 "Drawing figures",
                 lambda at: plot(posterior, recommendation, at / "figures", drawn=drawn()),
@@ -326,8 +375,16 @@ class Study:
         ]
 
     def _outcome_table(self) -> dict[str, Any] | None:
-        """Outcome as the page shows it."""
-        found = self.outcome()
+        """Outcome as the page shows it; why there is none where it cannot be told."""
+        try:
+            found = self.outcome()
+        except AdvisorError as error:
+            return {
+                "title": "Forecast and outcome",
+                "columns": [],
+                "rows": [],
+                "notes": [str(error)],
+            }
         return None if found is None else found.sections[0].table(found.heads)
 
     def outcome(self) -> Comparison | None:
@@ -489,9 +546,14 @@ def _write_answer(recommendation: Recommendation, folder: Path) -> None:
     )
 
 
-def _write_configs(configs: Mapping[str, str], folder: Path) -> None:
+def _write_configs(configs: Mapping[str, str], missing: Mapping[str, str], folder: Path) -> None:
     for name, text in configs.items():
         (folder / exports()[name].file_name).write_text(text, encoding="utf-8")
+    if missing:
+        lines = [
+            f"{exports()[name].file_name}: not written. {why}" for name, why in missing.items()
+        ]
+        (folder / MISSING).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _write_diagnoses(diagnoses: Sequence[Diagnosis], folder: Path) -> None:

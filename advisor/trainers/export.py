@@ -61,6 +61,9 @@ def export_config(
         )
     text = known[framework].render(make_launch(settings, steps, devices), model)
     text = _COMMENT.sub(lambda line: harmless(line[0]), text)
+    checked = known[framework].checked
+    if checked:
+        note = f"Checked against {checked}." + (f"\n{note}" if note else "")
     if note is None:
         return text
     opening, _, rest = text.partition("\n")

@@ -22,7 +22,7 @@ from advisor.trainers.common_keys import (
 )
 from advisor.trainers.key_table import KeyTable, any_reads, any_reads_restored, plain, spellings
 from advisor.trainers.likely_reward import SUCCESS, is_like_a_reward, is_success, likely_reward
-from advisor.trainers.likely_score import is_like_a_score
+from advisor.trainers.likely_score import counts_evaluations, is_like_a_score
 from advisor.trainers.registry import all_key_tables, cached, key_tables
 
 ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
@@ -91,7 +91,9 @@ def _is_used(key: str) -> bool:
     # Most keys are asked for nothing further.
     if "reward" in name and is_like_a_reward(key):
         return True
-    if is_like_a_score(key) or (SUCCESS_IN_A_NAME.search(name) and is_success(key)):
+    if is_like_a_score(key) or counts_evaluations(key):
+        return True
+    if SUCCESS_IN_A_NAME.search(name) and is_success(key):
         return True
     return "/" not in name and any_reads_restored(key_tables(), name)
 

@@ -59,6 +59,19 @@ NO_MEAN = frozenset(
 EVALUATION = frozenset({"eval", "val", "valid", "validation", "test", "evaluation", "heldout"})
 
 
+OF_A_COUNT = frozenset(
+    {"num", "n", "count", "seconds", "sec", "time", "examples", "samples", "prompts", "size"}
+)
+"""Words of how much was evaluated, or how long it took."""
+
+
+@lru_cache(maxsize=65536)
+def counts_evaluations(key: str) -> bool:
+    """Whether a key counts or times what was evaluated."""
+    found = words(key)
+    return not EVALUATION.isdisjoint(found) and not OF_A_COUNT.isdisjoint(found)
+
+
 @lru_cache(maxsize=65536)
 def is_like_a_score(key: str) -> bool:
     """Whether a key may be the mean of a measure of answers, or of its gap to the reward."""

@@ -25,12 +25,15 @@ class Export:
         Name of the file by default.
     render : callable (Launch, model) -> str
         Text of the file; raises `InputError` where the trainer has no such setting.
+    checked : str
+        Version of the trainer against whose source the keys were checked.
     """
 
     name: str
     label: str
     file_name: str
     render: Callable[[Launch, str | None], str]
+    checked: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,10 @@ class Trainer:
     export : Export or None
     setting_names : mapping of str to str
         Setting of the package -> its name in the trainer's configuration.
+    asked_as : mapping of str to str
+        Setting -> words in which a user of the trainer is asked for it, where its name misleads.
+    configs : str
+        Files of its own that, put beside a log, tell the settings.
     bessel : bool
         Whether advantages are divided by the deviation of ``torch.std``, with group size - 1.
     recipes : mapping of str to mapping
@@ -61,6 +68,8 @@ class Trainer:
     readers: tuple[Reader, ...] = ()
     export: Export | None = None
     setting_names: Mapping[str, str] = field(default_factory=dict)
+    asked_as: Mapping[str, str] = field(default_factory=dict)
+    configs: str = ""
     bessel: bool = False
     recipes: Mapping[str, Mapping[str, float | int]] = field(default_factory=dict)
     paste: Callable[[Settings], str] | None = None

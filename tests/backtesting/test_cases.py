@@ -272,7 +272,7 @@ NAN = np.where(np.arange(100) < LEAST_ROWS - 1, rising(100), np.nan)
         unusable("a copy of run0", copy_of="run0"),
         unusable(
             "stale samples are not corrected by an importance ratio",
-            hyperparameters=Plan(ratio=False).settings,
+            hyperparameters=Plan(minibatches=4, ratio=False).settings,
         ),
         unusable("needs learning_rate, group_size", hyperparameters=UNKNOWN),
         unusable("needs parameters", parameters=None),
@@ -316,6 +316,13 @@ def test_runs_with_an_importance_ratio_or_an_unknown_one_are_asked_about():
     for ratio in (True, None):
         cohorts, left_out = make_cases(finished(4, plan=Plan(ratio=ratio)), 0.25)
         assert (len(cohorts), left_out) == (1, [])
+
+
+def test_a_ratio_is_asked_for_only_where_samples_age():
+    fresh = Plan(ratio=False)
+    aged = Plan(ratio=False, minibatches=4)
+    assert make_cases(finished(4, plan=fresh), 0.25)[1] == []
+    assert len(make_cases(finished(4, plan=aged), 0.25)[1]) == 4
 
 
 def test_least_rows_are_enough():

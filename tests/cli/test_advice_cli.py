@@ -384,6 +384,12 @@ def test_out_is_what_would_be_printed(run, demo, trainer):
     assert Path("config").read_text() == printed
 
 
+def test_without_a_trainer_it_is_that_of_the_pilots(run, demo):
+    text = run("export", demo)
+    assert text == run("export", demo, "--to", "trl")
+    assert text.startswith("# Checked against TRL 1.16.0 with transformers 5.23.0.\n")
+
+
 def test_what_was_exported_before_is_not_overwritten(run, demo):
     run("export", demo, "--to", "trl", "--out", "grpo.yaml", writes=("grpo.yaml",))
     before = Path("grpo.yaml").read_text()
@@ -419,7 +425,6 @@ def test_what_is_no_advice_is_exported_with_a_mark(run, infeasible, trainer):
         (["--to", "trl", "--devices", "7"], ["7 devices", "such as"]),
         (["--to", "trl", "--out", "missing/grpo.yaml"], ["missing/grpo.yaml", "--out"]),
         (["--to", "trl", "--out", "."], ["--out", "it exists"]),
-        ([], ["Missing option '--to'"]),
         (["--to", "trl", "--devices", "0"], ["Invalid value for '--devices'"]),
     ],
 )

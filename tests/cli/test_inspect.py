@@ -82,7 +82,10 @@ def test_the_table_says_what_to_add(folder):
     assert "3 runs, 1 of them copies" in result.output
     assert "1 of 2 runs can be fitted as they are" in result.output
     assert "copy of a/metrics" in result.output
-    assert "Add 'group_size = ...'" in result.output
+    assert "1 run: the group size is not known" in result.output
+    assert "  group_size = ..." in result.output
+    assert "# reward_ceiling = ..." in result.output
+    assert "--gpus" in result.output
     assert "broken.jsonl: row 2" in result.output
     assert "\x1b" not in result.output
 
@@ -180,3 +183,60 @@ def test_a_label_of_very_many_digits_is_no_row():
     made = {"path": Path("a.jsonl"), "step": np.zeros(0), "series": {}, "missing": {}}
     assert place_row(RawRun(**made, label="12")) == 12
     assert place_row(RawRun(**made, label="9" * 5000)) is None
+
+
+def _write(path, rewards, **cells):
+    rows = [{"step": n, "reward": r, "kl": 0.1, **cells} for n, r in enumerate(rewards, 1)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_typo_in_a_sidecar_names_the_key_and_not_the_log(folder):
+    (folder / "pilots.toml").write_text("[defaults]\ngroup_sise = 8\n")
+    result = RUNNER.invoke(app, ["inspect", str(folder)])
+    assert "key 'group_sise'" in str(result.exception)
+    assert "The nearest is 'group_size'" in str(result.exception)
+
+
+def test_a_reader_of_the_pipe_that_goes_away_ends_it_without_a_word(folder):
+    command = f"{sys.executable} -m advisor inspect {folder} --explain"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | true; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_flat_pilots_are_told_before_a_fit(tmp_path):
+    for seed in range(2):
+        _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.02 * (n % 2) + 0.01 * seed for n in range(40)])
+    told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
+    assert told.exit_code == 0
+    assert "In all 2 runs the reward moved by no more than its noise" in told.output
+    _write(tmp_path / "rises.jsonl", [0.01 * n for n in range(40)])
+    assert "no more than its noise" not in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+
+
+def test_runs_that_agree_are_explained_once_and_many_share_a_row(tmp_path):
+    for seed in range(40):
+        _write(tmp_path / f"{seed:02d}.jsonl", [0.01 * n + 0.001 * seed for n in range(20)])
+    result = RUNNER.invoke(app, ["inspect", str(tmp_path), "--explain"])
+    assert result.output.count("reward <- reward") == 1
+    assert "00 and 39 more" in result.output
+    assert "00.jsonl" in result.output
+    assert "39.jsonl" in result.output
+
+
+def test_what_is_asked_for_is_not_called_assumed_nor_what_is_read_missing(tmp_path):
+    rows = [{"step": n, "reward": 0.01 * n, "kl": 0.1} for n in range(1, 21)]
+    rows[3]["step_time"] = 2.0
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = RUNNER.invoke(
+        app, ["inspect", str(tmp_path), "--explain", "--column", "step_unit=refresh"]
+    )
+    assert "Still needed" in result.output
+    assert "minibatches_per_refresh = 1 assumed" not in result.output
+    assert "step_time_seconds: 1 of 20 rows (not logged)" in result.output
+    missing = next(line for line in result.output.splitlines() if line.startswith("  Missing"))
+    assert "step_time_seconds" not in missing

@@ -11,7 +11,7 @@ import advisor.reporting
 from advisor.advice import advise
 from advisor.cli.app import main
 from advisor.reporting import FIGURES
-from advisor.study.study import Study
+from advisor.study.study import Study, check_folder
 from advisor.testing import (
     made_up_posterior,
 )
@@ -47,11 +47,19 @@ def test_one_figure_in_the_format_asked_for(study: Path, plot: Any, tmp_path: Pa
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     for kind, start in starts.items():
         assert plot(study, "exponents", "--format", kind)[0] == 0
-        assert (tmp_path / f"exponents.{kind}").read_bytes().startswith(start)
+        assert (study / "figures" / f"exponents.{kind}").read_bytes().startswith(start)
     assert plot(study, "frontier", "--out", "new/folder/f.svg")[0] == 0
     assert (tmp_path / "new/folder/f.svg").read_bytes().startswith(b"<?xml")
     assert plot(study, "frontier")[0] == 0
-    assert (tmp_path / "frontier.png").is_file()
+    assert (study / "figures/frontier.png").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_figures_in_the_study_are_its_own(study: Path, plot: Any) -> None:
+    assert plot(study, "exponents", "--format", "pdf")[0] == 0
+    assert "figures/exponents.pdf" in Study.load(study).files
+    # Another study may take the place of one that holds nothing but its own files.
+    check_folder(study)
 
 
 def test_all_go_into_a_folder(study: Path, plot: Any, tmp_path: Path) -> None:
@@ -62,11 +70,11 @@ def test_all_go_into_a_folder(study: Path, plot: Any, tmp_path: Path) -> None:
     assert all(f"pictures/{name}" in said for name in found)
 
 
-def test_nothing_is_overwritten(study: Path, plot: Any, tmp_path: Path) -> None:
+def test_nothing_of_the_users_is_overwritten(study: Path, plot: Any, tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     kept = tmp_path / "figures" / "exponents.png"
     kept.write_text("mine")
-    code, said = plot(study, "all")
+    code, said = plot(study, "all", "--out", "figures")
     assert code == 2
     assert "nothing was overwritten" in said
     assert [path.name for path in kept.parent.iterdir()] == ["exponents.png"]

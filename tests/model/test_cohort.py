@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.errors import InputError
+from advisor.errors import FlatRewardError, InputError
 from advisor.model.cohort import (
     CLOCK_EXPONENTS,
     MAX_BINS,
@@ -19,6 +19,7 @@ from advisor.model.cohort import (
     clock_table,
 )
 from advisor.model.sampling import cohort_of
+from advisor.run.needs import needs
 from advisor.testing import (
     Plan,
     rising,
@@ -699,6 +700,62 @@ def test_unknown_setting_is_named(name, words):
     assert (caught.value.key, caught.value.path) == (name, "logs/mine.jsonl")
     assert f"run 'mine' cannot be fitted yet: {words}" in str(caught.value)
     assert f"{name} = ..." in str(caught.value)
+
+
+def test_all_that_runs_lack_is_asked_for_at_once_in_the_words_of_the_trainer():
+    runs = [
+        Plan().run(rising(end=end), name, path=f"logs/{name}.jsonl")
+        for name, end in (("a", 0.8), ("b", 0.7))
+    ]
+    bare = {"group_size": None, "prompts_per_step": None}
+    runs = [
+        run.with_updates(
+            hyperparameters=run.hyperparameters.model_copy(update=bare), framework="verl"
+        )
+        for run in runs
+    ]
+    with pytest.raises(InputError) as caught:
+        build(*runs)
+    assert caught.value.key == "group_size, prompts_per_step"
+    text = str(caught.value)
+    assert "2 of 2 runs cannot be fitted yet" in text
+    assert "[defaults]\n  group_size = ...  # verl: actor_rollout_ref.rollout.n" in text
+    assert "prompts_per_step = ...  # verl: actor.ppo_mini_batch_size" in text
+    assert ".hydra/config.yaml" in text
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rate", "adapter", "is_asked"),
+    [
+        (7e9, 1e-4, None, True),
+        (7e9, 1e-4, "lora", False),
+        (7e9, 1e-4, "full", False),
+        (7e9, 1e-5, None, False),
+        (5e8, 1e-4, None, False),
+    ],
+)
+def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_asked):
+    run = Plan(rate, parameters=parameters).run(rising(), "mine")
+    known = run.hyperparameters.model_copy(update={"adapter": adapter})
+    run = run.with_updates(hyperparameters=known)
+    assert ("adapter" in needs(run)) == is_asked
+    if is_asked:
+        with pytest.raises(InputError, match=r'adapter = \.\.\.  # "lora" or "full"'):
+            build(run)
+    else:
+        assert len(build(run).runs) == 1
+
+
+def test_flat_pilots_end_with_3_and_name_the_next_one():
+    flat = Plan(1e-5).run(0.5 + 0.02 * np.tile([1, -1], 30), "flat")
+    slower = Plan(3e-6).run(0.5 + 0.02 * np.tile([1, -1], 30), "slower")
+    with pytest.raises(FlatRewardError) as caught:
+        build(slower, flat)
+    assert caught.value.exit_code == 3
+    assert "Next pilot: learning rate = 3e-05" in str(caught.value)
+    assert "all else as in 'flat'" in str(caught.value)
+    with pytest.raises(FlatRewardError, match="take easier prompts"):
+        build(Plan().run(np.zeros(60), "dead"))
 
 
 def test_unknown_size_is_named():

@@ -1,46 +1,38 @@
-"""A headless Chromium for the tests of the page."""
+"""A headless Chromium for the tests of the page: that of scripts/check_pages.py."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
+import importlib.util
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--allow-file-access-from-files",
-)
+SCRIPT = Path(__file__).parents[2] / "scripts" / "check_pages.py"
+
+
+def _loaded() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("check_pages", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["check_pages"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+check_pages = _loaded()
 
 
 @contextmanager
-def chromium(width: int = 1600, height: int = 1000) -> Iterator[Any]:
+def chromium(width: int = 1400, scheme: str = "light") -> Iterator[Any]:
     """Start a browser; the test is skipped where there is none."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if binary is None or driver is None:
-        pytest.skip("Debian's chromium and chromium-driver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with tempfile.TemporaryDirectory() as profile:
-        for flag in (*FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"):
-            options.add_argument(flag)
-        service = webdriver.ChromeService(driver, log_output=os.devnull)
-        browser = webdriver.Chrome(options=options, service=service)
-        try:
-            yield browser
-        finally:
-            browser.quit()
+    if check_pages.chromium_path() is None:
+        pytest.skip(f"no Chromium is installed. {check_pages.HOW}")
+    with check_pages.browser() as page:
+        page.look(width, scheme)
+        yield page

@@ -12,6 +12,7 @@ from advisor.advice import Recommendation
 from advisor.advice.answer_fields import Alternative
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_frontier, frontier_info
+from advisor.reporting.drawing import style
 from advisor.reporting.figures.frontier import _best
 
 from .conftest import PILOTS
@@ -53,7 +54,10 @@ def test_numbers_are_those_of_the_answer(posterior: Posterior, answer: Recommend
     assert advised.names[0] == "advised"
     assert (advised.cost, advised.reward) == (answer.cost.paid, answer.reward.mean)
     assert info.unit == "generated completions"
-    assert info.note == "1 of 3 configurations of the frontier stay below P(stable) = 90 %."
+    assert info.note == (
+        "1 of 3 configurations of the frontier stay below P(stable) = 90 %. "
+        "2 of 3 configurations of the frontier lie beyond what was piloted: the prior's word."
+    )
 
 
 def test_one_configuration_has_all_its_names(posterior: Posterior, answer: Recommendation) -> None:
@@ -87,10 +91,38 @@ def test_what_is_not_stable_enough_is_hollow(posterior: Posterior, answer: Recom
 def test_labels_and_units(posterior: Posterior, answer: Recommendation) -> None:
     axes = draw_frontier(frontier_info(posterior, answer)).axes[0]
     words = {text.get_text() for text in axes.texts}
-    assert "cheaper, faster\nlr 3e-4, G 4, K 8" in words
-    assert any(word.startswith("TRL defaults\nlr 1e-6") for word in words)
+    # No pilot ran a group of four, nor so low a rate; all other settings were piloted.
+    assert "cheaper, faster\nlr 3e-4, G 4*, K 8" in words
+    assert any(word.startswith("TRL defaults\nlr 1e-6*") for word in words)
+    assert "advised, best pilot\nlr 3e-4, G 8, K 8" in words
     assert axes.get_xlabel() == "price of the run (generated completions)"
     assert axes.get_ylabel() == "expected train reward at the last step (range 0 to 1)"
+
+
+def test_what_no_pilot_ran_is_grey(posterior: Posterior, answer: Recommendation) -> None:
+    info = frontier_info(posterior, answer)
+    assert info.piloted.tolist() == [False, False, True]
+    axes = draw_frontier(info).axes[0]
+    grey = [line for line in axes.lines if line.get_markerfacecolor() == style.FAINT]
+    assert [list(line.get_ydata()) for line in grey] == [[0.3]]
+    assert any("no pilot ran" in text.get_text() for text in axes.texts)
+
+
+@pytest.mark.parametrize(
+    ("hours", "unit", "shown"),
+    [(0.001, "GPU-seconds", 3.6), (0.05, "GPU-minutes", 3.0), (8.0, "GPU-hours", 8.0)],
+)
+def test_prices_have_a_unit_that_a_person_uses(
+    posterior: Posterior, answer: Recommendation, hours: float, unit: str, shown: float
+) -> None:
+    cost = answer.cost.model_copy(update={"gpu_hours": hours})
+    frontier = [one.model_copy(update={"cost": cost}) for one in answer.frontier]
+    parts = {"cost": cost, "frontier": tuple(frontier), "alternatives": ()}
+    info = frontier_info(posterior, answer.model_copy(update=parts))
+    assert info.unit == unit
+    assert info.named[0].cost == pytest.approx(shown)
+    assert info.cost.tolist() == pytest.approx([shown] * 3)
+    assert draw_frontier(info).axes[0].get_xlabel() == f"price of the run ({unit})"
 
 
 def test_labels_keep_clear_of_each_other(posterior: Posterior, answer: Recommendation) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import re
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import pytest
 from advisor.advice import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.model.posterior import Posterior
-from advisor.reporting import FIGURES, report, report_html
+from advisor.reporting import FIGURES, gallery, report, report_html
 from advisor.reporting.page import html
 
 from .conftest import Pilot
@@ -101,7 +102,7 @@ def test_it_is_one_small_page_that_asks_nobody(text: str) -> None:
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert len(scripts) == 1
     outside = re.sub(r"data:[^\"]+|<script.*?</script>", "", text, flags=re.DOTALL)
-    assert not re.search(r"https?:|//|@import|url\(|<link", outside)
+    assert not re.search(r"https?:|//|@import|url\((?!#)|<link", outside)
     # The one address in the script is SVG's name, which nobody is asked for.
     assert re.findall(r"https?:[^\"]+", scripts[0]) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"fetch\(|XMLHttp|import\(|eval\(|innerHTML", scripts[0])
@@ -124,9 +125,9 @@ def test_it_reads_on_a_phone_in_the_dark_and_aloud(text: str) -> None:
     assert any(values.get("name") == "viewport" for _, values in page.tags)
     assert "prefers-color-scheme: dark" in text
     assert "max-width" in text
-    images = [values for tag, values in page.tags if tag == "img"]
-    assert len(images) == tags.count("figure") == tags.count("figcaption") == len(FIGURES)
-    assert all(len(image["alt"] or "") > 60 for image in images)
+    drawn = [values for tag, values in page.tags if tag == "svg" and "id" not in values]
+    assert len(drawn) == tags.count("figure") == tags.count("figcaption") == len(FIGURES)
+    assert all(len(one["aria-label"] or "") > 60 and one["role"] == "img" for one in drawn)
     ids = [values["id"] for _, values in page.tags if "id" in values]
     assert len(ids) == len(set(ids))
     for _, values in page.tags:
@@ -134,19 +135,58 @@ def test_it_reads_on_a_phone_in_the_dark_and_aloud(text: str) -> None:
             assert values["aria-labelledby"] in ids
 
 
-def test_figures_are_drawings_and_large_ones_pixels(
+def drawings_in(text: str) -> list[str]:
+    return re.findall(r"<svg role=\"img\" aria-label.*?</svg>", text, re.DOTALL)
+
+
+def test_text_of_figures_is_text_and_large_ones_are_pixels(
     text: str, posterior: Posterior, advice: Recommendation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sources = [values["src"] or "" for tag, values in Page(text).tags if tag == "img"]
-    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
-    assert b"<svg" in base64.b64decode(sources[0].split(",")[1])
+    drawn = drawings_in(text)
+    assert len(drawn) == len(FIGURES)
+    words = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", drawn[0]))
+    for said in ("peak learning rate", "Group size 8: advised", "refresh interval K"):
+        assert said in words
     monkeypatch.setattr(html, "MAX_SVG_BYTES", 1000)
-    sources = [
-        values["src"] or ""
-        for tag, values in Page(report_html(posterior, advice)).tags
-        if tag == "img"
-    ]
+    page = Page(report_html(posterior, advice))
+    sources = [values["src"] or "" for tag, values in page.tags if tag == "img"]
+    assert len(sources) == len(FIGURES)
     assert all(source.startswith("data:image/png;base64,") for source in sources)
+
+
+def test_figures_follow_the_scheme_of_the_page(text: str) -> None:
+    for drawn in drawings_in(text):
+        assert "var(--drawn-paper)" in drawn
+        assert "var(--drawn-ink)" in drawn
+        assert not re.search(r"(fill|stroke): ?#(ffffff|1a1a1a)", drawn, re.IGNORECASE)
+    for name in set(re.findall(r"var\(--drawn-(\w+)\)", text)):
+        # One value for light and one for dark.
+        assert len(set(re.findall(rf"--drawn-{name}: (#\w+)", text))) == 2
+
+
+def test_a_section_that_cannot_be_made_costs_no_other(
+    posterior: Posterior, advice: Recommendation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise ValueError("the <b>sky</b> fell")
+
+    kept = report_html(posterior, advice)
+    broken = dataclasses.replace(FIGURES["frontier"], info=fails)
+    monkeypatch.setitem(gallery.FIGURES, "frontier", broken)
+    unrendered = dataclasses.replace(FIGURES["trajectories"], draw=lambda info: object())
+    monkeypatch.setitem(gallery.FIGURES, "trajectories", unrendered)
+    monkeypatch.setattr(html, "explorer_data", fails)
+    monkeypatch.setattr(html, "saving", fails)
+    text = report_html(posterior, advice)
+    page = Page(text)
+    assert page.texts["h2"] == Page(kept).texts["h2"]
+    said = " ".join(page.texts["p"])
+    assert said.count("the <b>sky</b> fell.") == 3
+    assert "This figure could not be made: the <b>sky</b> fell." in said
+    assert "The sliders could not be made: the <b>sky</b> fell." in said
+    assert "What the advice gains could not be told: the <b>sky</b> fell." in said
+    assert len(drawings_in(text)) == len(FIGURES) - 2
+    assert in_trainer_names(advice.settings) in text
 
 
 def test_a_script_for_a_name_comes_out_as_text(build: Build, advise: Build) -> None:
@@ -157,10 +197,11 @@ def test_a_script_for_a_name_comes_out_as_text(build: Build, advise: Build) -> N
     page = Page(text)
     tags = [tag for tag, _ in page.tags]
     assert tags.count("script") == 2
-    assert tags.count("img") == len(FIGURES)
+    assert tags.count("img") == 0
+    assert len(drawings_in(text)) == len(FIGURES)
     assert not any(key.startswith("on") for _, values in page.tags for key in values)
     assert any(name in line for line in page.texts["p"])
-    assert any(name in (values.get("alt") or "") for _, values in page.tags)
+    assert any(name in (values.get("aria-label") or "") for _, values in page.tags)
 
 
 def test_probabilities_never_round_to_certainty(text: str) -> None:
@@ -217,7 +258,7 @@ def test_what_leaves_the_pilots_is_grey_and_said(posterior: Posterior, advise: B
     assert "extrapolated" not in near
     far = block(report_html(posterior, advise(posterior, Pilot(1e-1, 8, 8), steps=900)), "Answer")
     assert 'class="extrapolated"' in far
-    assert "Outside what was piloted: learning rate 0.1 (piloted: 0.0001 to 0.003)." in far
+    assert "Outside what was piloted: learning rate 0.1 (piloted: 1e-4 to 0.003)." in far
     assert "more than 3 times as long as the longest pilot (60 steps)" in far
 
 
@@ -227,6 +268,9 @@ def test_every_alternative_is_a_card(text: str, advice: Recommendation) -> None:
     assert part.count("<li>") == len(advice.table)
     for name in advice.table.index:
         assert f"<h3>{name}</h3>" in part
+    # As in the hero and in the text, to the digit.
+    assert f"<dd>{advice.reward.mean:.3f}</dd>" in part
+    assert f"<dd>{advice.cost.completions:,.0f}</dd>" in part
 
 
 def test_a_table_tells_its_columns_where_it_has_no_room_for_heads(text: str) -> None:

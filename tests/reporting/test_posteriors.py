@@ -8,23 +8,40 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.run_effect import RunEffect
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_posteriors, posteriors_info
 from advisor.reporting.figures.posteriors import MAX_GROUPS
+from advisor.reporting.names import settings_label
 
 from .conftest import Pilot
 
 Build = Callable[..., Any]
 
 
-def test_intervals_are_those_of_the_table(posterior: Posterior) -> None:
+def test_intervals_are_those_of_a_setting_that_was_piloted(posterior: Posterior) -> None:
     info = posteriors_info(posterior)
-    table = posterior.table
-    drawn = [ridge for pair in zip(info.plateau, info.stiffness, strict=True) for ridge in pair]
-    for ridge, (_, row) in zip([*drawn, info.curvature], table.iterrows(), strict=False):
-        assert ridge.lower == pytest.approx(row["lower"])
-        assert ridge.upper == pytest.approx(row["upper"])
-        assert ridge.lower < ridge.median < ridge.upper
+    assert info.reference == "at lr 3e-4, G 16, K 2"
+    (run,) = [
+        one.settings
+        for one in posterior.meta.runs
+        if f"at {settings_label(one.settings)}" == info.reference
+    ]
+    row = posterior.table.loc["curvature exponent"]
+    assert [info.curvature.lower, info.curvature.upper] == pytest.approx([row.lower, row.upper])
+    for index, (task, model) in enumerate(posterior.meta.groups):
+        target = Target(task, model, posterior.meta.group_parameters[index])
+        forecaster = Forecaster(posterior, target)
+        # The forecaster's own curve of that setting, without the luck of one run.
+        still = forecaster.with_run_effect(RunEffect(lambda _, kept: np.zeros((3, kept.size))))
+        stiffness = still.law_stiffness(run)
+        plateau = still.run(run).plateau
+        for ridge, draws in ((info.stiffness[index], stiffness), (info.plateau[index], plateau)):
+            assert [ridge.lower, ridge.upper] == pytest.approx(
+                np.quantile(draws, [0.1, 0.9]).tolist()
+            )
+            assert ridge.lower < ridge.median < ridge.upper
     assert [ridge.label for ridge in info.plateau] == ["tiny-m on sort", "tiny-s on sort"]
 
 

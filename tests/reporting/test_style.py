@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.advice.wording import level_text
 from advisor.reporting.drawing import style
-from advisor.reporting.names import level_text, scientific, shorten
+from advisor.reporting.names import scientific, shorten
 
 FINITE = st.floats(-10, 10, allow_nan=False)
 

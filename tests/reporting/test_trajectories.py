@@ -82,6 +82,11 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     curve = Forecaster(posterior, advice.target).outcome(advice.settings, [advice.steps])
     assert forecast.lower[-1] < np.quantile(curve, 0.1) - 0.003
     assert forecast.label == "lr 3e-4, G 8, K 8"
+    said = f"{advice.reward.mean:.3f} [{advice.reward.low:.3f}, {advice.reward.high:.3f}]"
+    assert f"{said} at step {advice.steps}, if it stays stable" in info.text
+    assert forecast.mean[-1] == pytest.approx(advice.reward.mean, abs=1e-9)
+    words = [t.get_text() for axes in draw_trajectories(info).axes for t in axes.texts]
+    assert f"{said.replace(' ', chr(10), 1)}\nat step {advice.steps}" in words
     assert "reward" in info.text
 
 
@@ -110,13 +115,30 @@ def test_few_runs_are_named_and_many_get_a_colour_bar(
     ]
     labels = {text.get_text() for text in figure.axes[1].texts}
     assert labels == {"lr 1e-4, G 16, K 2", "lr 3e-4, G 8, K 8", "lr 3e-3, G 8, K 2 ✕"}
-    assert any("if stable" in text.get_text() for text in figure.axes[2].texts)
+    assert any("if it stays stable" in text.get_text() for text in figure.axes[2].texts)
 
     many = build([Pilot(10**-k / (i + 1)) for k in (3, 4) for i in range(MAX_LABELS)])
     figure = draw_trajectories(trajectories_info(many))
     assert len(figure.axes) == 2
     assert figure.axes[1].get_ylabel() == "learning rate"
     assert not figure.axes[0].texts
+
+
+def test_runs_of_one_setting_are_named_once(build: Build) -> None:
+    pilots = [Pilot(1e-4), Pilot(1e-4), Pilot(1e-4, collapse=7), Pilot(3e-4)]
+    axes = draw_trajectories(trajectories_info(build(pilots))).axes[0]
+    words = [text.get_text() for text in axes.texts]
+    named = sorted(word for word in words if word)
+    assert named == ["lr 1e-4, G 8, K 1 (2 runs)", "lr 1e-4, G 8, K 1 ✕", "lr 3e-4, G 8, K 1"]
+    # Every run keeps its line to the name.
+    assert len(words) == len(pilots)
+
+
+def test_pilots_end_where_their_logs_do(build: Build, advise: Build) -> None:
+    posterior = build([Pilot(3e-4, 8, 8, collapse=7), Pilot(1e-3, collapse=9)])
+    info = trajectories_info(posterior, advise(posterior, Pilot(3e-4, 8, 8)))
+    words = {text.get_text() for text in draw_trajectories(info).axes[-1].texts}
+    assert "pilots end at step 60" in words
 
 
 def test_axes_have_units(posterior: Posterior) -> None:

@@ -196,6 +196,9 @@ def _of_this_log(log: LogFile) -> list[ConfigSource]:
     for stem in _stems(log.name):
         kinds = {stem + ending: kind for ending, kind in (*OF_ONE_LOG.items(), *BARE.items())}
         names = [name for name in kinds if name not in IN_A_FOLDER]
+        for name in _named_after(stem, log):
+            kinds.setdefault(name, name.removeprefix(stem)[1:])
+            names.append(name)
         for name, file in _files(log, log.path.parent, names).items():
             source = _source(file, kinds[name])
             # A file of the very same name may as well be another log of the run.
@@ -203,6 +206,16 @@ def _of_this_log(log: LogFile) -> list[ConfigSource]:
             if not is_bare or (source.settings and not _holds_metrics(source.settings)):
                 sources.append(source)
     return sources
+
+
+def _named_after(stem: str, log: LogFile) -> list[str]:
+    """Configs by the words of their names that begin with this log's name and no longer one's."""
+    found, logs = _configs_among(frozenset(_listed(log, log.path.parent)))
+    joints = {
+        name: [at for at in range(1, len(name)) if name[at] in "._-" and name[:at] in logs]
+        for name in found
+    }
+    return [name for name, ends in joints.items() if ends and name[: ends[-1]] == stem]
 
 
 def _stems(name: str) -> list[str]:

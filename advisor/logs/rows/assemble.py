@@ -170,6 +170,7 @@ class _Assembly:
             *self.segment.warnings,
             *placed.warnings,
             *_drop_unusable(series, missing, train, keys.found, self.known),
+            *self._cut(holds),
         ]
         borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
         _add_silent_share(series, missing)
@@ -206,6 +207,14 @@ class _Assembly:
             warnings=tuple(warnings),
             **self._keys(keys, series, borrowed),
         )
+
+    def _cut(self, holds: BoolArray) -> list[str]:
+        """Warning of lines that a logger cut before their reward."""
+        lost = int(np.sum(self.table.cut & ~holds & self.kinds.train))
+        if not lost:
+            return []
+        lines = "1 line was" if lost == 1 else f"{lost} lines were"
+        return [f"{lines} cut before the reward (W&B keeps 4,096 characters), and left out"]
 
     def _measured_rows(
         self, train: Table, keys: Keys, step_key: str | None
@@ -302,6 +311,8 @@ class _Assembly:
             _without_keys(self.columns, "reward"),
             self.path,
         )
+        if not self.kinds.train.any() and reward is not None and not keys.evaluations:
+            keys = dataclasses.replace(keys, evaluations=(reward,))
         unit = unit_of(keys.found.get("step"), self.framework, self.columns, self.known)
         placed = Placed([], np.zeros(0), unit, 1, 0, None, 1, (), ())
         eval_step, eval_reward = self._evaluations(keys, np.zeros(len(table), bool), placed)

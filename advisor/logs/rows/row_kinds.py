@@ -16,10 +16,17 @@ from advisor.run.pilot_run import LEAST_REWARDS
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 from advisor.trainers import KeyTable, plain, spellings
 from advisor.trainers.common_keys import KIND_KEYS, RUN_KEYS
+from advisor.trainers.likely_reward import words
+from advisor.trainers.likely_score import counts_evaluations
 
 TRAIN_KINDS = ("rollout", "train", "training")
 EVAL_KINDS = ("eval", "evaluation", "val", "validation", "test")
 
+
+OF_UPDATES = frozenset(
+    {"loss", "kl", "grad", "gradient", "entropy", "lr", "clip", "advantage", "advantages", "train"}
+)
+"""Words of what only training measures."""
 
 OF_EPISODES = frozenset(
     {
@@ -70,6 +77,8 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         # As many kinds as rows is a text per row, not a kind.
         if not values or (len(values) > 1 and len(values) == len(texts)):
             continue
+        if len(values) == 1 and len(texts) == len(table) and values[0].lower() in EVAL_KINDS:
+            return RowKinds(~everything, everything, ())
         trains = [v for v in (*framework.train_kinds, *TRAIN_KINDS) if v in values]
         tests = {v for v in (*framework.eval_kinds, *EVAL_KINDS) if v in values}
         if len(values) < 2 or not (trains or tests):
@@ -84,8 +93,20 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         if columns.eval_filter:
             evaluate = passes(table, columns.eval_filter)
         return RowKinds(train, evaluate, (remark,) if remark and others else ())
+    if not columns and are_evaluations(table):
+        return RowKinds(~everything, everything, ())
     evaluate = passes(table, columns.eval_filter) if columns.eval_filter else everything
     return RowKinds(everything, evaluate, ())
+
+
+def are_evaluations(table: Table) -> bool:
+    """Whether the columns tell that every row is an evaluation and none a step of training.
+
+    One counts or times what was evaluated in every row, and none measures an update.
+    """
+    if any(not OF_UPDATES.isdisjoint(words(key)) for key in table.filled_keys):
+        return False
+    return any(counts_evaluations(key) and bool(table.has(key).all()) for key in table.filled_keys)
 
 
 def refuse_kinds(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:

@@ -30,6 +30,12 @@ LEAST_CHANGES = 4
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
 
+LEAST_SHARES = 5
+"""Different mean rewards from which on agreement with their binomial spread is no chance."""
+
+NEAR = 0.01
+"""Relative difference of two variances that four printed digits leave."""
+
 UNEVEN = 5.0
 """Longest stretch of repeated rows over the median one; in a run that has died it is far longer."""
 
@@ -146,6 +152,8 @@ def is_batch_spread(table: Table, keys: Mapping[str, str], known: Mapping[str, A
             return True
     if known.get("prompts_per_step") == 1:
         return False
+    if _is_of_shares(spread, table.column(keys["reward"]) if "reward" in keys else np.zeros(0)):
+        return True
     components = [
         key
         for key in table.keys
@@ -159,6 +167,20 @@ def is_batch_spread(table: Table, keys: Mapping[str, str], known: Mapping[str, A
     if both.sum() < 2 or not np.any(spread[both] > 0):
         return False
     return bool(np.allclose(spread[both], component[both], rtol=1e-3, atol=1e-6))
+
+
+def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
+    """Whether a spread is that of n rewards of 0 or 1 whose mean is p: sqrt(p (1 - p) n / (n - 1)).
+
+    That of groups is less, by more the more the prompts differ.
+    """
+    if reward.shape != spread.shape:
+        return False
+    kept = np.isfinite(spread) & (reward > 0) & (reward < 1)
+    if np.unique(reward[kept]).size < LEAST_SHARES:
+        return False
+    ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
+    return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
 
 
 def measured_rows(

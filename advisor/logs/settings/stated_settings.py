@@ -18,7 +18,7 @@ from advisor.logfiles.table import Table
 from advisor.logs.rows.raw_run import RawRun
 from advisor.run.pilot_run import parameters_from_name
 from advisor.run.settings import PartialSettings
-from advisor.trainers import Derived, KeyTable, common_keys, key_tables
+from advisor.trainers import Derived, KeyTable, common_keys, find_trainer, key_tables
 from advisor.trainers.generic import keys as own_loop
 from advisor.trainers.keys import COLUMN_SETTINGS
 from advisor.trainers.values import literal
@@ -134,16 +134,21 @@ def _run_value(key: str, value: Any) -> Any:
 
 
 def stated_settings(
-    logged: Logged, sources: Sequence[ConfigSource], trainer_keys: KeyTable, path: Path
+    logged: Logged,
+    sources: Sequence[ConfigSource],
+    trainer_keys: KeyTable,
+    path: Path,
+    group_size: int | None = None,
 ) -> Derived:
     """Settings of a run from its own log, and from the config files beside it, nearest first.
 
     The log's own come before those of files, and may be another trainer's than its keys where the
     log is a plain table. A setting in the package's names that is not allowed raises `InputError`.
+    ``group_size``, where the user gave it, completes what the batch sizes of the log tell.
     """
     check_settings(logged.facts, path=path, row=place_row(logged))
     merged, warnings = _merged(logged, sources)
-    derived = derive_settings(merged, trainer_keys)
+    derived = derive_settings(_with_group(merged, trainer_keys, group_size), trainer_keys)
     names = [source.path.name for source in sources if source.settings]
     where = f" [{', '.join(names)}]" if names else " [the log]"
     facts: dict[str, Any] = {}
@@ -159,6 +164,17 @@ def stated_settings(
     facts |= logged.facts
     arithmetic |= {key: f"{key} {value} [the log]" for key, value in logged.facts.items()}
     return Derived(facts, arithmetic, derived.assumptions, (*warnings, *derived.warnings))
+
+
+def _with_group(
+    merged: dict[str, Any], trainer_keys: KeyTable, group_size: int | None
+) -> dict[str, Any]:
+    """Settings with the group size under the trainer's own name, where only the user told it."""
+    trainer = find_trainer(trainer_keys.name)
+    name = None if trainer is None else trainer.setting_names.get("group_size")
+    if group_size is None or not merged or name is None or name in merged:
+        return merged
+    return {**merged, name: group_size}
 
 
 def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, Any], list[str]]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
@@ -95,6 +94,8 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
 def _mode(
     density: Callable[[FloatArray], tuple[float, FloatArray]], point: FloatArray, held: list[int]
 ) -> FloatArray:
+    from scipy.optimize import minimize
+
     def downhill(point: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = density(point)
         gradient[held] = 0.0

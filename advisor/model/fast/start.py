@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
 from advisor.model.equations import at_reference, task_log_stiffness
@@ -83,6 +82,8 @@ def _off_centre(prior: NormalPrior) -> float:
 
 def _fit_run(cohort: Cohort, clock: FloatArray, run: int) -> tuple[float, float] | None:
     """Headroom share and log relative slope at the reference rate, or None for a flat run."""
+    from scipy.optimize import least_squares
+
     bins = cohort.run_of_bin == run
     if bins.sum() < 3 or cohort.collapsed[run]:
         return None

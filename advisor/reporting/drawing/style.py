@@ -35,6 +35,9 @@ CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
 INK, MUTED, FAINT, WASH = "#1A1A1A", "#666666", "#C4C4C4", "#F0F0F0"
 """Text; secondary text and frames; what stays in the background; empty ground."""
 
+RISK = "#F8DCC6"
+"""Wash where a run would not stay stable; opaque, since over blue it would turn grey."""
+
 TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5
 """Font sizes in points."""
 
@@ -108,20 +111,6 @@ def rate_colors() -> Colormap:
     from matplotlib.colors import ListedColormap
 
     return ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.86, 256)), name="rates")
-
-
-def risk_colors() -> Colormap:
-    """Sequential map for P(stable): vermillion at 0 to near white at 1."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    stops = [
-        (0.0, "#B84A00"),
-        (0.35, "#E08A4A"),
-        (0.7, "#F3C9A2"),
-        (0.9, "#FBEBDA"),
-        (1.0, "#FDFBF8"),
-    ]
-    return LinearSegmentedColormap.from_list("risk", stops)
 
 
 def log_ticks(

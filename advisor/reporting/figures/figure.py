@@ -84,6 +84,27 @@ class Drawn:
         return self._rendered[kind]
 
 
+@dataclass(frozen=True)
+class Missing:
+    """A figure that could not be drawn, and why.
+
+    Attributes
+    ----------
+    name, title : str
+    reason : str
+    """
+
+    name: str
+    title: str
+    reason: str
+
+
+def reason_of(error: Exception) -> str:
+    """What went wrong, in one sentence."""
+    said = str(error).strip() or type(error).__name__
+    return f"{said.rstrip('.')}."
+
+
 def render(figure: Figure, kind: str, name: str = "figure") -> bytes:
     """Render a figure, the same bytes every time.
 
@@ -98,7 +119,9 @@ def render(figure: Figure, kind: str, name: str = "figure") -> bytes:
 
     buffer = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": name}):
+    # Text that is text can be searched, and read where the drawing is not seen.
+    look = {"svg.hashsalt": name, "svg.fonttype": "none"}
+    with warnings.catch_warnings(), matplotlib.rc_context(look):
         # A model may be named in a script that the font lacks; a box in its place is no failure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=kind, dpi=PNG_DPI, metadata=undated)

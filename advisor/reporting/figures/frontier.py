@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.advice.wording import level_text, percent
+from advisor.advice.reach import outside, piloted
+from advisor.advice.wording import gpu_unit, level_text, percent
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.drawing.labels import Label, place_labels
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import ROLES, quantity, settings_label
-from advisor.theory.arrays import FloatArray
+from advisor.theory.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from advisor.advice import Recommendation
+    from advisor.advice.reach import Ranges
     from advisor.run.settings import Settings
 
 
@@ -34,7 +36,8 @@ class Named:
     """A configuration with the names of all roles that it plays.
 
     ``kind`` is "advised", "pilot", "alternative" or "recipe"; ``cost`` in the figure's unit,
-    ``reward`` expected at the last step of a stable run.
+    ``reward`` expected at the last step of a stable run. In ``settings`` an asterisk follows each
+    that no pilot ran.
     """
 
     names: tuple[str, ...]
@@ -59,12 +62,15 @@ class Frontier:
 
     Arrays of shape (points,) are configurations that none beats in reward, price and P(stable)
     together. ``best_cost`` and ``best_reward`` are the corners of the most reward for its price
-    among those stable enough, both ascending. ``unit`` is "GPU-hours" or "generated completions".
+    among those stable enough, both ascending. ``piloted`` says of a point whether pilots ran each
+    of its settings. ``unit`` is that of GPU time in which prices are short, or "generated
+    completions".
     """
 
     cost: FloatArray
     reward: FloatArray
     probability: FloatArray
+    piloted: BoolArray
     named: tuple[Named, ...]
     best_cost: FloatArray
     best_reward: FloatArray
@@ -92,19 +98,25 @@ class Frontier:
     @property
     def note(self) -> str:
         """What the figure leaves out, if anything."""
-        below = int(np.sum(self.probability < self.level))
-        if not below:
-            return ""
-        return (
-            f"{below} of {self.probability.size} configurations of the frontier stay below "
-            f"P(stable) = {level_text(self.level)}."
-        )
+        below, beyond = int(np.sum(self.probability < self.level)), int(np.sum(~self.piloted))
+        of = f"of {self.probability.size} configurations of the frontier"
+        parts = []
+        if below:
+            parts.append(f"{below} {of} stay below P(stable) = {level_text(self.level)}.")
+        if beyond:
+            parts.append(f"{beyond} {of} lie beyond what was piloted: the prior's word.")
+        return " ".join(parts)
 
 
 def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Frontier:
     """Collect the frontier of an answer, and every configuration that the answer names."""
     advice, meta = recommendation, posterior.meta
     is_held_out = advice.measure == "held-out reward"
+    ranges = piloted(posterior)
+    hours = [one.gpu_hours for one in (advice.cost, *(f.cost for f in advice.frontier))]
+    unit, scale = "generated completions", 1.0
+    if advice.cost.gpu_hours is not None:
+        unit, scale = gpu_unit(max(one for one in hours if one is not None))
     found: dict[tuple[Settings, float], Named] = {}
     roles = (
         (
@@ -133,9 +145,9 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
             names = tuple(dict.fromkeys((*found[key].names, name)))
             found[key] = Named(names, *_rest(found[key]))
         else:
-            label = settings_label(settings)
-            found[key] = Named((name,), label, kind, cost.paid, reward, stable.least)
-    points = [(f.cost.paid, f.reward, f.stability.least) for f in advice.frontier]
+            label = _marked(settings, ranges)
+            found[key] = Named((name,), label, kind, cost.paid * scale, reward, stable.least)
+    points = [(f.cost.paid * scale, f.reward, f.stability.least) for f in advice.frontier]
     table = np.array(points, dtype=float).reshape(-1, 3)
     advised = next(iter(found.values()))
     corners = _best([*points, (advised.cost, advised.reward, advised.probability)], advice.level)
@@ -143,15 +155,30 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
         cost=table[:, 0],
         reward=table[:, 1],
         probability=table[:, 2],
+        piloted=np.array(
+            [not outside(f.settings.model_dump(), ranges) for f in advice.frontier], bool
+        ),
         named=tuple(found.values()),
         best_cost=corners[:, 0],
         best_reward=corners[:, 1],
         level=advice.level,
-        unit="generated completions" if advice.cost.gpu_hours is None else "GPU-hours",
+        unit=unit,
         measure=advice.measure,
         floor=meta.eval_floor if is_held_out else meta.floor,
         ceiling=meta.eval_ceiling if is_held_out else meta.ceiling,
     )
+
+
+def _marked(settings: Settings, ranges: Ranges) -> str:
+    """Configuration with an asterisk after each setting that no pilot ran."""
+    beyond = outside(settings.model_dump(), ranges)
+    stars = (
+        "learning_rate" in beyond,
+        "group_size" in beyond,
+        bool({"minibatches_per_refresh", "epochs_per_refresh"} & set(beyond)),
+    )
+    parts = settings_label(settings).split(", ")
+    return ", ".join(part + ("*" if star else "") for part, star in zip(parts, stars, strict=True))
 
 
 def _sentence(words: str) -> str:
@@ -195,16 +222,17 @@ def draw_frontier(info: Frontier) -> Figure:
         axes,
         title="Reward against price",
         note="Line: the most reward for its price with P(stable) of at least "
-        f"{level_text(info.level)}. Hollow: below that.",
+        f"{level_text(info.level)}. Hollow: below that.\nGrey, and an asterisk: a setting that no "
+        "pilot ran.",
         x=f"price of the run ({info.unit})",
-        y=f"expected {measure} at the last step (range {info.floor:g} to {info.ceiling:g})",
+        y=f"expected {measure} at the last step (range {info.floor:.3g} to {info.ceiling:.3g})",
     )
     _limit(axes, info)
     is_stable = info.probability >= info.level
     look: dict[str, Any] = {"ls": "", "marker": "o", "ms": 5, "zorder": 3}
-    axes.plot(
-        info.cost[is_stable], info.reward[is_stable], mfc=style.SKY, mec="white", mew=0.6, **look
-    )
+    for kept, face in ((info.piloted, style.SKY), (~info.piloted, style.FAINT)):
+        shown = is_stable & kept
+        axes.plot(info.cost[shown], info.reward[shown], mfc=face, mec="white", mew=0.6, **look)
     axes.plot(
         info.cost[~is_stable],
         info.reward[~is_stable],

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.findings.at_pilot import at_pilot, middle_pilot
 from advisor.findings.prior_groups import prior_groups
 from advisor.forecast.interval import central
 from advisor.model.compat import density
+from advisor.model.parameters import LAWS
 from advisor.model.posterior import MIN_SIZES, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import left_out_note, most_piloted, scientific, shorten
+from advisor.reporting.names import left_out_note, most_piloted, settings_label, shorten
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ class Ridge:
 class Posteriors:
     """The whole figure; one ridge per (task, model), and the exponent of the model size.
 
-    Plateaus are in reward units, stiffness per optimizer step, both at ``reference``; ``sizes``
+    Plateaus are in reward units, stiffness per optimizer step, both at ``reference``, the settings
+    of the pilot in the middle; ``sizes``
     counts the distinct model sizes, ``left_out`` the (task, model) pairs that are not drawn.
     """
 
@@ -102,22 +105,30 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
     kept = [meta.groups.index(pair) for pair in most_piloted(meta, MAX_GROUPS)]
     prior = prior_groups(meta, PRIOR_DRAWS)
     labels = [" on ".join(map(shorten, meta.groups[g][::-1])) for g in kept]
-    plateau, stiffness = posterior.flat("plateau"), posterior.flat("stiffness")
+    run = middle_pilot(meta)
+    laws = [f"{law}.{term}" for law in ("rate", "plateau_loss") for term in LAWS[law]]
+    plateau, stiffness = at_pilot(
+        meta,
+        run,
+        {name: posterior.flat(name) for name in laws},
+        posterior.flat("plateau"),
+        posterior.flat("stiffness"),
+    )
+    prior_plateau, prior_stiffness = at_pilot(
+        meta, run, prior.population, prior.plateau, prior.stiffness
+    )
     return Posteriors(
         plateau=tuple(
-            _ridge(label, plateau[:, g], prior.plateau[:, g])
+            _ridge(label, plateau[:, g], prior_plateau[:, g])
             for label, g in zip(labels, kept, strict=True)
         ),
         stiffness=tuple(
-            _ridge(label, stiffness[:, g], prior.stiffness[:, g], log=True)
+            _ridge(label, stiffness[:, g], prior_stiffness[:, g], log=True)
             for label, g in zip(labels, kept, strict=True)
         ),
         curvature=_ridge("", posterior.flat("curvature_exponent"), prior.curvature),
         sizes=posterior.sizes,
-        reference=(
-            f"at learning rate {scientific(meta.reference.learning_rate)}, "
-            f"group size {meta.reference.group_size:.3g}"
-        ),
+        reference=f"at {settings_label(run.settings)}",
         left_out=len(meta.groups) - len(kept),
     )
 

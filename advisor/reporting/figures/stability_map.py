@@ -1,4 +1,4 @@
-"""Figure: where a run stays stable, over learning rate, refresh interval and group size."""
+"""Figure: what is decided, reward against stability over learning rate, K and group size."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.advice.candidates import default_lattice
+from advisor.advice.reach import SAME
 from advisor.advice.wording import level_text
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import stability
+from advisor.forecast.stability import stability_and_draws
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
@@ -20,7 +21,6 @@ from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
     from advisor.advice import Recommendation
@@ -55,17 +55,26 @@ class Mark:
 class StabilityMap:
     """The whole figure.
 
-    ``probability`` has shape (panels, intervals, rates): P(stable) by the planned step. ``limit``
-    is the learning rate at which it first falls below ``level``; NaN where it is below everywhere,
-    the last rate where it never falls. Pilots are those of every model and task, since all inform
-    the map; their panel is -1 where none has their group size. ``other_groups`` are offered
-    without a panel.
+    ``probability`` and ``reward`` have shape (panels, intervals, rates): P(stable) by the planned
+    step, and the expected reward there of a run that stays so. ``limit`` is the learning rate at
+    which the probability first falls below ``level``; NaN where it is below everywhere, infinite
+    where it never falls. Pilots are those of every model and task, since all inform the map; their
+    panel is -1 where none has their group size. ``evidence`` has shape (panels, intervals, rates):
+    whether pilots ran rates, intervals and group sizes on both sides of a place;
+    ``is_piloted_group`` the same of the group sizes alone. ``other_groups``
+    are offered without a panel.
     """
 
     learning_rate: FloatArray
     interval: IntArray
     group_size: IntArray
     probability: FloatArray
+    reward: FloatArray
+    measure: str
+    evidence: BoolArray
+    is_piloted_group: BoolArray
+    floor: float
+    ceiling: float
     level: float
     limit: FloatArray
     steps: int
@@ -84,19 +93,22 @@ class StabilityMap:
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
         parts = [
-            f"Probability that a run stays stable for {self.steps} steps, over learning rate and "
-            f"refresh interval K, one panel per group size."
+            f"Expected {self.measure} after {self.steps} steps and the probability that a run "
+            "stays stable until then, over learning rate and refresh interval K, one panel per "
+            "group size."
         ]
         row = int(np.argmin(np.abs(self.interval - self.advised.interval)))
         for group, limits in zip(self.group_size, self.limit, strict=True):
             end = limits[row]
             if np.isnan(end):
                 found = f"below {level_text(self.level)} at every learning rate"
-            elif end >= self.learning_rate[-1]:
+            elif np.isinf(end):
                 found = f"at least {level_text(self.level)} at every learning rate drawn"
             else:
                 found = f"at least {level_text(self.level)} up to learning rate {scientific(end)}"
-            parts.append(f"Group size {group}, K {self.interval[row]}: {found}.")
+            parts.append(f"Group size {group}, K {self.interval[row]}: P(stable) {found}.")
+        low, high = float(self.reward.min()), float(self.reward.max())
+        parts.append(f"Expected {self.measure} where it stays stable: {low:.2f} to {high:.2f}.")
         star = self.advised
         parts.append(
             f"{star.name.capitalize()}: learning rate {scientific(star.learning_rate)}, "
@@ -105,10 +117,45 @@ class StabilityMap:
         return " ".join(parts)
 
     @property
+    def span(self) -> float:
+        """Range of the reward."""
+        return self.ceiling - self.floor
+
+    @property
+    def padded_interval(self) -> FloatArray:
+        """Intervals with the half octave on both sides that the picture shows."""
+        return np.array([self.interval[0] / HALF, *self.interval, self.interval[-1] * HALF])
+
+    def padded(self, values: FloatArray) -> FloatArray:
+        """Values of one panel at those intervals."""
+        return np.concatenate([values[:1], values, values[-1:]])
+
+    @property
+    def piloted_rate(self) -> tuple[float, float]:
+        """Least and largest learning rate that was piloted."""
+        return float(self.pilot_rate.min()), float(self.pilot_rate.max())
+
+    @property
+    def piloted_interval(self) -> tuple[float, float]:
+        """Least and largest refresh interval that was piloted."""
+        return float(self.pilot_interval.min()), float(self.pilot_interval.max())
+
+    @property
+    def is_crossed(self) -> bool:
+        """Whether the probability crosses the level anywhere that is drawn."""
+        return bool((self.probability < self.level).any() and not np.isnan(self.limit).all())
+
+    @property
     def note(self) -> str:
         """What the figure leaves out, if anything."""
         hidden = int(np.sum(self.pilot_panel < 0))
         parts = []
+        if not self.is_crossed:
+            where = "below" if np.isnan(self.limit).all() else "at or above"
+            parts.append(
+                f"P(stable) is {where} {level_text(self.level)} everywhere that is drawn: there is "
+                "no line."
+            )
         if self.other_groups:
             sizes = ", ".join(map(str, self.other_groups))
             parts.append(f"Also offered, but not drawn: group size {sizes}.")
@@ -152,18 +199,8 @@ def stability_map_info(
     rows = int(np.clip(np.ceil(np.log2(highest / epochs)) + 2, MIN_ROWS, MAX_ROWS))
     minibatches = 2 ** np.arange(rows)
     forecaster = Forecaster(posterior, recommendation.target, draws=draws)
-    probability = np.array(
-        [
-            [
-                [
-                    _stable(forecaster, recommendation, group, int(count), float(rate))
-                    for rate in rates
-                ]
-                for count in minibatches
-            ]
-            for group in groups
-        ]
-    )
+    found = _evaluated(forecaster, recommendation, groups, minibatches, rates)
+    probability, reward = found[..., 0], found[..., 1]
     pilot = recommendation.next_pilot
     target = (recommendation.target.task, recommendation.target.model)
     panels = [_panel(groups, run.group_size) for run in pilots]
@@ -172,6 +209,14 @@ def stability_map_info(
         interval=minibatches * epochs,
         group_size=np.array(groups),
         probability=probability,
+        reward=reward,
+        measure=recommendation.measure,
+        evidence=_evidence(posterior, groups, minibatches * epochs, rates),
+        is_piloted_group=_is_within(
+            np.array(groups, dtype=float), [run.group_size for run in pilots]
+        ),
+        floor=forecaster.outcome_bounds[0],
+        ceiling=forecaster.outcome_bounds[1],
         level=recommendation.level,
         limit=np.apply_along_axis(_limit, 2, probability, rates, recommendation.level),
         steps=recommendation.steps,
@@ -193,17 +238,60 @@ def stability_map_info(
     )
 
 
-def _stable(
+def _evidence(
+    posterior: Posterior, groups: list[int], intervals: IntArray, rates: FloatArray
+) -> BoolArray:
+    """Whether a place lies within what was piloted, each setting by itself."""
+    pilots = [run.settings for run in posterior.meta.runs]
+    within = [
+        _is_within(np.asarray(places, dtype=float), [getattr(run, name) for run in pilots])
+        for name, places in (
+            ("group_size", groups),
+            ("refresh_interval", intervals),
+            ("learning_rate", rates),
+        )
+    ]
+    return np.asarray(
+        within[0][:, None, None] & within[1][None, :, None] & within[2][None, None, :]
+    )
+
+
+def _is_within(places: FloatArray, piloted: list[float]) -> BoolArray:
+    return np.asarray((places >= min(piloted) / SAME) & (places <= max(piloted) * SAME))
+
+
+def _evaluated(
+    forecaster: Forecaster,
+    advice: Recommendation,
+    groups: list[int],
+    minibatches: IntArray,
+    rates: FloatArray,
+) -> FloatArray:
+    """P(stable) and expected reward at every place, shape (groups, intervals, rates, 2)."""
+    return np.array(
+        [
+            [
+                [_judged(forecaster, advice, group, int(count), float(rate)) for rate in rates]
+                for count in minibatches
+            ]
+            for group in groups
+        ]
+    )
+
+
+def _judged(
     forecaster: Forecaster, advice: Recommendation, group: int, minibatches: int, rate: float
-) -> float:
-    """P(stable) that decides, with the advised settings but for these three."""
+) -> tuple[float, float]:
+    """P(stable) that decides and expected reward, with the advised settings but for these three."""
     changed = {
         "learning_rate": rate,
         "group_size": group,
         "minibatches_per_refresh": minibatches,
     }
     settings = advice.settings.model_copy(update=changed)
-    return stability(forecaster, settings, advice.steps).least
+    level = forecaster.scaled_reward(settings, advice.steps)
+    chance, _ = stability_and_draws(forecaster, settings, advice.steps, level=level[:, 0])
+    return chance.least, float(forecaster.outcome_of(level).mean())
 
 
 def _around(offered: list[int], group: int) -> list[int]:
@@ -230,7 +318,7 @@ def _limit(probability: FloatArray, rates: FloatArray, level: float) -> float:
     """Rate at which the probability first falls below the level, interpolated in its log."""
     below = np.flatnonzero(probability < level)
     if below.size == 0:
-        return float(rates[-1])
+        return float("inf")
     first = int(below[0])
     if first == 0:
         return float("nan")
@@ -240,25 +328,29 @@ def _limit(probability: FloatArray, rates: FloatArray, level: float) -> float:
 
 
 HALF = 2**0.5
-"""Half an octave: a band of the map reaches so far from its K."""
+"""Half an octave: the picture reaches so far beyond the first and the last K."""
 
-COLUMNS = 240
-"""Columns of the picture; P(stable) is interpolated between the rates evaluated."""
+CONTOURS = 7
+"""Lines of equal reward, about."""
+
+LEAST_SPAN = 0.02
+"""Share of the range of rewards below which there is nothing to draw lines of."""
+
+DEEPEST = 0.36
+"""Opacity of the fill at the highest reward: text in both colour schemes stays legible on it."""
 
 
 def draw_stability_map(info: StabilityMap) -> Figure:
-    """Draw one panel per group size, with a common scale of probability."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
+    """Draw one panel per group size, with common lines of equal reward."""
     count = len(info.group_size)
     columns = 2 if count == 4 else count
     rows = -(-count // columns)
-    figure = style.new_figure((4.6 if columns < 3 else 3.3) * columns + 0.9, 3.1 * rows + 0.7)
+    width = 8.6 if columns == 1 else (4.9 if columns < 3 else 3.6) * columns
+    figure = style.new_figure(width, (3.4 if columns > 1 else 4.0) * rows + 0.8)
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    scale = ScalarMappable(Normalize(0, 1), style.risk_colors())
+    levels = _reward_levels(info)
     for panel, axes in enumerate(grid.flat[:count]):
-        _draw_panel(axes, info, panel, scale)
+        _draw_panel(axes, info, panel, levels)
         if panel + columns >= count:
             axes.set_xlabel("peak learning rate", fontsize=style.LABEL)
             axes.tick_params(labelbottom=True)
@@ -266,81 +358,142 @@ def draw_stability_map(info: StabilityMap) -> Figure:
             axes.set_ylabel("refresh interval K (optimizer steps)", fontsize=style.LABEL)
     for axes in grid.flat[count:]:
         axes.remove()
-    bar = figure.colorbar(
-        scale, ax=figure.axes, shrink=0.7 if rows > 1 else 0.95, pad=0.02, aspect=30
-    )
-    style.tidy_bar(bar, f"P(stable for {info.steps:,} optimizer steps)")
-    bar.ax.axhline(info.level, color=style.INK, linewidth=2.2)
-    _draw_legend(figure, info)
+    _draw_legend(figure, info, levels)
     return figure
 
 
-def _draw_panel(axes: Axes, info: StabilityMap, panel: int, scale: ScalarMappable) -> None:
-    """One band per refresh interval, since between its values there is nothing to run."""
+def _reward_levels(info: StabilityMap) -> FloatArray:
+    """Round rewards of which lines are drawn; none where all places are alike."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = float(info.reward.min()), float(info.reward.max())
+    if high - low < LEAST_SPAN * info.span:
+        return np.empty(0)
+    ticks = np.asarray(MaxNLocator(CONTOURS).tick_values(low, high))
+    return ticks[(ticks > low) & (ticks < high)]
+
+
+def _draw_panel(axes: Axes, info: StabilityMap, panel: int, levels: FloatArray) -> None:
+    """Reward as lines, instability as a wash, and a hatch where no pilot ran."""
     is_advised = panel == info.advised.panel
     title = f"Group size {info.group_size[panel]}"
     style.tidy(axes, title=title + (f": {info.advised.name}" if is_advised else ""))
     axes.set_xscale("log")
     axes.set_yscale("log", base=2)
-    rates = np.geomspace(info.learning_rate[0], info.learning_rate[-1], COLUMNS + 1)
-    middles = np.sqrt(rates[1:] * rates[:-1])
-    edges = np.append(info.interval / HALF, info.interval[-1] * HALF)
-    filled = [
-        np.interp(np.log(middles), np.log(info.learning_rate), row)
-        for row in info.probability[panel]
-    ]
-    axes.pcolormesh(rates, edges, filled, cmap=scale.cmap, norm=scale.norm, rasterized=True)
-    _draw_limit(axes, info, panel, edges)
-    _draw_pilots(axes, info, panel)
+    places = info.learning_rate, info.padded_interval
+    if levels.size:
+        _draw_reward(axes, places, info.padded(info.reward[panel]), levels)
+    _draw_boundary(axes, info, panel, places)
+    _draw_unpiloted(axes, info, panel)
     _draw_marks(axes, info, panel)
+    _draw_pilots(axes, info, panel)
     low = min(info.interval[0], info.pilot_interval.min(), info.advised.interval)
     high = max(info.interval[-1], info.pilot_interval.max(), info.advised.interval)
     axes.set_ylim(low / HALF, high * HALF)
-    axes.set_facecolor(style.WASH)
+    axes.set_facecolor("white")
     if low < info.interval[0]:
-        _write(axes, "fewer epochs", (rates[0], low), (4, -11), "left", style.MUTED)
+        at = info.learning_rate[0], low
+        _write(axes, "fewer epochs than advised: not drawn", at, (4, -11), "left", style.MUTED)
     axes.set_yticks(info.interval, [str(k) for k in info.interval])
     axes.yaxis.minorticks_off()
-    axes.set_xlim(rates[0], rates[-1])
+    axes.set_xlim(info.learning_rate[0], info.learning_rate[-1])
     style.log_ticks(axes.xaxis, *axes.get_xlim())
 
 
-def _draw_limit(axes: Axes, info: StabilityMap, panel: int, edges: FloatArray) -> None:
-    """Thick line where P(stable) falls below the level, as stairs through the bands."""
-    limits = info.limit[panel]
-    ends = np.where(np.isnan(limits), info.learning_rate[0], limits)
-    axes.plot(
-        np.repeat(ends, 2), np.repeat(edges, 2)[1:-1], color=style.INK, linewidth=2.2, zorder=3
-    )
-    inside = np.flatnonzero(limits < info.learning_rate[-1])
-    if inside.size:
-        row = int(inside[-1])
-        place = np.log(limits[row] / info.learning_rate[0])
-        is_left = place < 0.2 * np.log(info.learning_rate[-1] / info.learning_rate[0])
-        offset, side = ((5, 0), "left") if is_left else ((-5, 0), "right")
-        at = limits[row], float(info.interval[row])
-        _write(axes, level_text(info.level), at, offset, side)
+def _draw_reward(
+    axes: Axes, places: tuple[FloatArray, FloatArray], reward: FloatArray, levels: FloatArray
+) -> None:
+    from matplotlib.colors import to_rgba
+
+    low, high = min(levels[0], reward.min()) - 1.0, max(levels[-1], reward.max()) + 1.0
+    edges = [low, *levels, high]
+    depths = DEEPEST * np.arange(len(edges) - 1) / (len(edges) - 2)
+    fills = [to_rgba(style.BLUE, depth) for depth in depths]
+    axes.contourf(*places, reward, levels=edges, colors=fills)
+    look: dict[str, Any] = {"colors": [style.BLUE], "linewidths": 1.0, "linestyles": "solid"}
+    lines = axes.contour(*places, reward, levels=levels, zorder=2.5, **look)
+    digits = max(0, 1 - int(np.floor(np.log10(np.ptp(levels) or abs(levels[0]) or 1.0))))
+    axes.clabel(lines, fmt=f"%.{digits}f", fontsize=style.NOTE, colors=[style.BLUE], inline=True)
+
+
+def _draw_boundary(
+    axes: Axes, info: StabilityMap, panel: int, places: tuple[FloatArray, FloatArray]
+) -> None:
+    """Wash below the level asked for, and its edge as a thick line where it is crossed."""
+    chance = info.padded(info.probability[panel])
+    if (chance < info.level).any():
+        axes.contourf(*places, chance, levels=[-1.0, info.level], colors=[style.RISK], zorder=1.2)
+    if (chance < info.level).any() and (chance >= info.level).any():
+        axes.contour(
+            *places, chance, levels=[info.level], colors=[style.INK], linewidths=2.2, zorder=3
+        )
+        limits = info.limit[panel]
+        inside = np.flatnonzero(limits < info.learning_rate[-1])
+        if inside.size:
+            row = int(inside[-1])
+            place = np.log(limits[row] / info.learning_rate[0])
+            is_left = place < 0.2 * np.log(info.learning_rate[-1] / info.learning_rate[0])
+            offset, side = ((5, 0), "left") if is_left else ((-5, 0), "right")
+            at = limits[row], float(info.interval[row])
+            _write(axes, level_text(info.level), at, offset, side)
+
+
+def _draw_unpiloted(axes: Axes, info: StabilityMap, panel: int) -> None:
+    """Hatch what lies beyond the rates, the intervals and the group sizes that pilots ran."""
+    from matplotlib.patches import Rectangle
+
+    rates, (left, right) = info.learning_rate, info.piloted_rate
+    low, high = info.interval[0] / HALF, info.interval[-1] * HALF
+    # K is whole octaves: the edge lies half-way to the next one.
+    foot, top = info.piloted_interval[0] / HALF, info.piloted_interval[1] * HALF
+    if not info.is_piloted_group[panel]:
+        boxes = [(rates[0], low, rates[-1], high)]
+    else:
+        boxes = [
+            (rates[0], low, left, high),
+            (right, low, rates[-1], high),
+            (left, low, right, foot),
+            (left, top, right, high),
+        ]
+    for x0, y0, x1, y1 in boxes:
+        if x1 > x0 and y1 > y0:
+            box = Rectangle((x0, y0), x1 - x0, y1 - y0, **UNPILOTED)
+            box.set_zorder(1.5)
+            axes.add_patch(box)
+
+
+UNPILOTED: dict[str, Any] = {
+    "facecolor": "none",
+    "edgecolor": style.FAINT,
+    "hatch": "//",
+    "linewidth": 0,
+}
 
 
 def _draw_pilots(axes: Axes, info: StabilityMap, panel: int) -> None:
+    """Every pilot, above the star; how many lie in one place is said."""
     from matplotlib.patheffects import withStroke
 
-    for is_own in (False, True):
-        for has_collapsed in (False, True):
-            here = (
-                (info.pilot_panel == panel)
-                & (info.pilot_of_target == is_own)
-                & (info.pilot_collapsed == has_collapsed)
-            )
-            if here.any():
-                look = _pilot_look(is_own, has_collapsed)
-                axes.plot(
-                    info.pilot_rate[here],
-                    info.pilot_interval[here],
-                    zorder=4,
-                    path_effects=[withStroke(linewidth=4.5, foreground="white")],
-                    **look,
-                )
+    found: dict[tuple[float, float, bool, bool], int] = {}
+    for index in np.flatnonzero(info.pilot_panel == panel):
+        key = (
+            float(info.pilot_rate[index]),
+            float(info.pilot_interval[index]),
+            bool(info.pilot_of_target[index]),
+            bool(info.pilot_collapsed[index]),
+        )
+        found[key] = found.get(key, 0) + 1
+    for (rate, interval, is_own, has_collapsed), count in found.items():
+        axes.plot(
+            rate,
+            interval,
+            zorder=7 + is_own,
+            path_effects=[withStroke(linewidth=3.5, foreground="white")],
+            **_pilot_look(is_own, has_collapsed),
+        )
+        if count > 1:
+            below = -11 if has_collapsed else 10
+            _write(axes, f"{count} pilots", (rate, interval), (0, below), "center")
 
 
 def _pilot_look(is_own: bool, has_collapsed: bool) -> dict[str, Any]:
@@ -348,7 +501,7 @@ def _pilot_look(is_own: bool, has_collapsed: bool) -> dict[str, Any]:
     if has_collapsed:
         return {"marker": "x", "ls": "", "ms": 7, "mew": 2.2 if is_own else 1.4, "color": color}
     face = style.INK if is_own else "white"
-    return {"marker": "o", "ls": "", "ms": 6, "mfc": face, "mec": color, "mew": 1.2}
+    return {"marker": "o", "ls": "", "ms": 5, "mfc": face, "mec": color, "mew": 1.2}
 
 
 def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
@@ -423,16 +576,25 @@ def _write(
     style.write(axes, text, at, offset, rim=2.8, ha=side, va="center", color=color, zorder=6)
 
 
-def _draw_legend(figure: Figure, info: StabilityMap) -> None:
+def _draw_legend(figure: Figure, info: StabilityMap, levels: FloatArray) -> None:
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
     point: dict[str, Any] = {"ls": "", "mfc": style.BLUE, "mec": "white"}
-    entries = [Line2D([], [], marker="*", ms=14, label=info.advised.name, **point)]
+    entries: list[Any] = [Line2D([], [], marker="*", ms=14, label=info.advised.name, **point)]
     if info.next_pilot is not None:
         entries.append(Line2D([], [], marker="D", ms=8, label="next pilot", **point))
-    entries.append(
-        Line2D([], [], color=style.INK, lw=2.2, label=f"P(stable) = {level_text(info.level)}")
-    )
+    if levels.size:
+        label = f"expected {info.measure} after {info.steps:,} steps, if stable"
+        entries.append(Line2D([], [], color=style.BLUE, lw=0.9, label=label))
+    if info.is_crossed:
+        label = f"P(stable) = {level_text(info.level)}"
+        entries.append(Line2D([], [], color=style.INK, lw=2.2, label=label))
+    if (info.probability < info.level).any():
+        label = f"P(stable) below {level_text(info.level)}"
+        entries.append(Patch(facecolor=style.RISK, label=label))
+    if not info.evidence.all():
+        entries.append(Patch(label="beyond what was piloted", **UNPILOTED))
     shown = info.pilot_panel >= 0
     for is_own, whose in ((True, "pilot"), (False, "pilot of another model or task")):
         for collapsed in (False, True):
@@ -444,7 +606,6 @@ def _draw_legend(figure: Figure, info: StabilityMap) -> None:
     legend = figure.legend(
         handles=entries,
         loc="outside lower center",
-        # One panel is narrower than three columns of these names.
         ncols=3 if len(info.group_size) > 1 else 2,
         frameon=False,
         fontsize=style.NOTE,
@@ -455,9 +616,10 @@ def _draw_legend(figure: Figure, info: StabilityMap) -> None:
 
 FIGURE = FigureKind(
     "stability",
-    "Where a run stays stable",
-    "Pale is safe. The thick line is the largest learning rate that keeps the probability "
-    "wanted. Arrows at a border name common recipes that lie beyond it.",
+    "What is decided: reward against stability",
+    "Blue lines join settings of equal expected reward, darker is more. The wash is where "
+    "P(stable) is below what was asked for, the thick line its edge. Hatched: no pilot ran such a "
+    "learning rate, refresh interval or group size. Arrows at a border name recipes beyond it.",
     stability_map_info,
     draw_stability_map,
 )

@@ -36,7 +36,7 @@ class RunCurve:
     """One pilot: binned rewards, and median and central 80 % band of its fitted curve.
 
     ``grid`` holds logged steps, the band what a row logged there should show. A curve ends before
-    the onset of a collapse, with the last bin that shaped it.
+    the onset of a collapse, with the last bin that shaped it; ``steps`` were logged.
     """
 
     label: str
@@ -49,6 +49,7 @@ class RunCurve:
     upper: FloatArray
     collapse_step: float | None
     last_reward: float
+    steps: float
 
     @property
     def end(self) -> tuple[float, float]:
@@ -60,13 +61,25 @@ class RunCurve:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Advised settings: median and central 80 % band over steps, in reward units."""
+    """Named settings: mean and central 80 % band over steps, in units of the measure.
+
+    ``end`` holds mean and 80 % interval as the answer says them: the interval is that of the mean
+    over the last tenth of one run.
+    """
 
     label: str
+    measure: str
     step: FloatArray
     lower: FloatArray
-    median: FloatArray
+    mean: FloatArray
     upper: FloatArray
+    end: tuple[float, float, float]
+
+    @property
+    def said(self) -> str:
+        """The answer's own numbers."""
+        mean, low, high = self.end
+        return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
 
 
 @dataclass(frozen=True)
@@ -97,9 +110,8 @@ class Trajectories:
             if panel.forecast is not None:
                 parts.append(
                     f"Forecast for {name} with {panel.forecast.label}: "
-                    f"reward {panel.forecast.median[-1]:.2f} "
-                    f"[{panel.forecast.lower[-1]:.2f}, {panel.forecast.upper[-1]:.2f}] "
-                    f"at step {panel.forecast.step[-1]:.0f}."
+                    f"{panel.forecast.measure} {panel.forecast.said} "
+                    f"at step {panel.forecast.step[-1]:.0f}, if it stays stable."
                 )
                 continue
             collapsed = sum(run.collapse_step is not None for run in panel.runs)
@@ -176,6 +188,7 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
         upper=upper,
         collapse_step=run.collapse_step,
         last_reward=run.last_reward,
+        steps=run.steps,
     )
 
 
@@ -193,10 +206,18 @@ def _cycle_centers(last: float, interval: int) -> FloatArray:
 
 def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
     grid = np.unique(np.linspace(0, recommendation.steps, CURVE_POINTS).astype(int))
-    forecaster = Forecaster(posterior, recommendation.target)
-    lower, median, upper = central(outcome_paths(forecaster, recommendation.settings, grid))
-    label = settings_label(recommendation.settings)
-    return Forecast(label, grid.astype(float), lower, median, upper)
+    forecaster = Forecaster(posterior, recommendation.target, seed=recommendation.seed)
+    settings, said = recommendation.settings, recommendation.reward
+    lower, _, upper = central(outcome_paths(forecaster, settings, grid))
+    return Forecast(
+        label=settings_label(settings),
+        measure=recommendation.measure,
+        step=grid.astype(float),
+        lower=lower,
+        mean=forecaster.outcome(settings, grid).mean(axis=0),
+        upper=upper,
+        end=(said.mean, said.low, said.high),
+    )
 
 
 def draw_trajectories(info: Trajectories) -> Figure:
@@ -216,9 +237,11 @@ def draw_trajectories(info: Trajectories) -> Figure:
         style.tidy(
             axes,
             title=_name(panel),
-            note=f"forecast of {panel.forecast.label}, if stable" if panel.forecast else "",
+            note=f"{panel.forecast.measure} of {panel.forecast.label}, if it stays stable"
+            if panel.forecast
+            else "",
             x="optimizer step",
-            y=f"train reward (range {info.floor:g} to {info.ceiling:g})" if column == 0 else "",
+            y=f"train reward (range {info.floor:.3g} to {info.ceiling:.3g})" if column == 0 else "",
         )
         if panel.forecast is None:
             _draw_pilots(axes, panel, scale)
@@ -283,34 +306,39 @@ def _draw_pilots(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
 
 
 def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
+    """Name runs of one setting and one fate once, with a line to the end of each."""
     low, high = axes.get_ylim()
-    ends = [run.end[1] for run in panel.runs]
-    places = style.spread_apart(ends, 0.085 * (high - low), low, high)
-    for run, place in zip(panel.runs, places, strict=True):
-        has_collapsed = run.collapse_step is not None
-        axes.annotate(
-            run.label + (" ✕" if has_collapsed else ""),
-            xy=run.end,
-            xytext=(1.04, place),
-            textcoords=axes.get_yaxis_transform(),
-            fontsize=style.NOTE,
-            va="center",
-            color=style.MUTED if has_collapsed else style.INK,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": _color(run, scale),
-                "linewidth": 0.8,
-                "relpos": (0.0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 2,
-            },
-        )
+    alike: dict[tuple[str, bool], list[RunCurve]] = {}
+    for run in panel.runs:
+        alike.setdefault((run.label, run.collapse_step is not None), []).append(run)
+    means = [float(np.mean([run.end[1] for run in runs])) for runs in alike.values()]
+    places = style.spread_apart(means, 0.085 * (high - low), low, high)
+    for ((label, has_collapsed), runs), place in zip(alike.items(), places, strict=True):
+        count = f" ({len(runs)} runs)" if len(runs) > 1 else ""
+        for index, run in enumerate(runs):
+            axes.annotate(
+                "" if index else label + (" ✕" if has_collapsed else "") + count,
+                xy=run.end,
+                xytext=(1.04, place),
+                textcoords=axes.get_yaxis_transform(),
+                fontsize=style.NOTE,
+                va="center",
+                color=style.MUTED if has_collapsed else style.INK,
+                annotation_clip=False,
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": _color(run, scale),
+                    "linewidth": 0.8,
+                    "relpos": (0.0, 0.5),
+                    "shrinkA": 1,
+                    "shrinkB": 2,
+                },
+            )
 
 
 def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
     axes.set_xlim(-0.01 * forecast.step[-1], forecast.step[-1])
-    longest = max((run.end[0] for run in panel.runs), default=0.0)
+    longest = max((run.steps for run in panel.runs), default=0.0)
     for run in panel.runs:
         axes.plot(run.step, run.reward, "o", color=style.FAINT, markersize=2.6, mew=0)
     axes.fill_between(
@@ -318,12 +346,12 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
     )
     for edge in (forecast.lower, forecast.upper):
         axes.plot(forecast.step, edge, "--", color=style.BLUE, linewidth=0.8)
-    axes.plot(forecast.step, forecast.median, "--", color=style.BLUE, linewidth=1.8)
+    axes.plot(forecast.step, forecast.mean, "--", color=style.BLUE, linewidth=1.8)
+    mean, interval = forecast.said.split(" ", 1)
     style.write(
         axes,
-        f"{forecast.median[-1]:.2f}\n"
-        f"[{forecast.lower[-1]:.2f}, {forecast.upper[-1]:.2f}]\nat step {forecast.step[-1]:,.0f}",
-        (forecast.step[-1], forecast.median[-1]),
+        f"{mean}\n{interval}\nat step {forecast.step[-1]:,.0f}",
+        (forecast.step[-1], forecast.mean[-1]),
         (8, 0),
         va="center",
         color=style.BLUE,

@@ -6,16 +6,16 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from advisor.advice.assumed import weightiest
-from advisor.advice.reach import KNOBS, outside, piloted, range_text
+from advisor.advice.reach import KNOBS, outside, piloted
 from advisor.advice.recommendation import TITLES
 from advisor.advice.savings import saving
 from advisor.advice.wording import (
@@ -33,7 +33,9 @@ from advisor.advice.wording import (
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import card_lines, worst
 from advisor.model.posterior import Posterior
-from advisor.reporting.gallery import drawings
+from advisor.reporting.drawing.inline_svg import inline_svg
+from advisor.reporting.figures.figure import Missing, reason_of
+from advisor.reporting.gallery import drawings_made
 from advisor.reporting.names import scientific
 from advisor.reporting.page.explorer import explorer_data
 from advisor.run.saving import write_whole
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from advisor.advice import Cost, NextPilot, Recommendation
     from advisor.advice.reach import Ranges
     from advisor.reporting.figures.figure import Drawn
+
+T = TypeVar("T")
 
 MAX_SVG_BYTES = 1_000_000
 """A larger drawing goes into the page as pixels, to keep the page below 5 MB."""
@@ -112,8 +116,9 @@ def report(
 
     Notes
     -----
-    Names and texts are escaped, figures are images (an image cannot run a script), and the page
-    forbids itself everything but inline style, images and its own script, identified by its hash.
+    Names and texts are escaped, also within figures, and the page forbids itself everything but
+    inline style, images and its own script, identified by its hash. What cannot be made (a figure,
+    the what-if panel, the gains) costs its own section, which says why, and never the page.
     """
     out = Path(path)
     write_whole(out, report_html(posterior, recommendation, **parts))
@@ -126,7 +131,7 @@ def report_html(
     *,
     diagnoses: Sequence[Diagnosis] = (),
     configs: Mapping[str, str] | None = None,
-    drawn: Sequence[Drawn] | None = None,
+    drawn: Sequence[Drawn | Missing] | None = None,
     outcome: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the page that :func:`report` writes.
@@ -139,8 +144,9 @@ def report_html(
         Of the pilots.
     configs : mapping of str to str, optional
         Trainer -> text of its configuration.
-    drawn : sequence of Drawn, optional
-        Figures in their order, the decision first [default: all that need no logs].
+    drawn : sequence of Drawn or Missing, optional
+        Figures in their order, the decision first [default: all that need no logs]; in place of one
+        that is missing stands the reason.
     outcome : mapping, optional
         What came of runs that were made since: title, columns, rows and notes.
     """
@@ -155,11 +161,12 @@ def report_html(
         lstrip_blocks=True,
     )
     meta, target = posterior.meta, recommendation.target
-    explorer = explorer_data(posterior, recommendation)
+    explorer, no_explorer = _tried(lambda: explorer_data(posterior, recommendation))
+    gains, no_gains = _tried(lambda: _gains(posterior, recommendation))
     script = _asset("forecast.js") + _asset("page.js")
     pilot = recommendation.next_pilot
     labels = {name: export.label for name, export in exports().items()}
-    figures = [_figure(one) for one in drawn or drawings(posterior, recommendation)]
+    figures = [_figure(one) for one in drawn or drawings_made(posterior, recommendation)]
     return environment.get_template("report.html.j2").render(
         title=TITLES[recommendation.kind],
         whose=_whose(recommendation),
@@ -168,13 +175,17 @@ def report_html(
         style=Markup(_asset("report.css")),
         script=Markup(script),
         script_hash=_hash(script),
-        model=Markup(_inert(explorer)),
-        draws=explorer["draws"],
+        model=Markup(_inert(explorer)) if explorer else "",
+        draws=explorer["draws"] if explorer else 0,
+        no_explorer=no_explorer,
+        no_gains=no_gains,
         tiles=_tiles(recommendation),
-        gains=_gains(posterior, recommendation),
+        gains=gains,
         beyond=_beyond(posterior, recommendation),
         measure=recommendation.measure,
-        sliders=_sliders(explorer["choices"], recommendation, piloted(posterior)),
+        sliders=_sliders(explorer["choices"], recommendation, piloted(posterior))
+        if explorer
+        else [],
         paste=in_trainer_names(recommendation.settings, recommendation.trainer),
         answer=explanation_text(recommendation),
         contents=_contents(figures, has_configs=bool(configs), outcome=outcome),
@@ -193,14 +204,27 @@ def report_html(
         priors=f"{meta.priors.name}: {meta.priors.description}",
         convergence=_convergence(posterior),
         guide=GUIDE,
-        provenance=[
-            ("Package", f"grpo-advisor {meta.provenance.package}"),
-            ("Fitted", meta.provenance.created),
-            ("Data (SHA-256)", meta.provenance.data_sha256),
-            ("Seed", str(meta.provenance.seed)),
-            *meta.provenance.versions.items(),
-        ],
+        provenance=_provenance(posterior),
     )
+
+
+def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
+    """A part of the page, or why it cannot be made: whatever that is, the rest can be."""
+    try:
+        return make(), ""
+    except Exception as error:
+        return None, reason_of(error)
+
+
+def _provenance(posterior: Posterior) -> list[tuple[str, str]]:
+    made = posterior.meta.provenance
+    return [
+        ("Package", f"grpo-advisor {made.package}"),
+        ("Fitted", made.created),
+        ("Data (SHA-256)", made.data_sha256),
+        ("Seed", str(made.seed)),
+        *made.versions.items(),
+    ]
 
 
 def _contents(
@@ -261,7 +285,7 @@ def _beyond(posterior: Posterior, advice: Recommendation) -> str:
     ranges = piloted(posterior)
     chosen = {**advice.settings.model_dump(), "parameters": advice.target.parameters}
     parts = [
-        f"{KNOBS[name]} {chosen[name]:.3g} (piloted: {range_text(ranges[name])})"
+        f"{KNOBS[name]} {_short(chosen[name])} (piloted: {_range(*ranges[name])})"
         for name in outside(chosen, ranges)
     ]
     said = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
@@ -376,13 +400,23 @@ def _sliders(
                 "label": SLIDERS[name],
                 "last": len(values) - 1,
                 "at": values.index(chosen[name]),
-                "shown": f"{chosen[name]:.3g}",
+                "shown": _short(chosen[name]),
                 "left": f"{100 * left:.1f}",
                 "width": f"{100 * max(right - left, 0.0):.1f}",
-                "piloted": f"up to {high:g}" if low == 0 < high else range_text((low, high)),
+                "piloted": f"up to {high:g}" if low == 0 < high else _range(low, high),
             }
         )
     return out
+
+
+def _short(value: float) -> str:
+    """A setting as the sliders write it."""
+    is_plain = value == 0 or 1e-3 <= abs(value) < 1e5
+    return f"{value:.3g}" if is_plain else scientific(value)
+
+
+def _range(low: float, high: float) -> str:
+    return _short(low) if low == high else f"{_short(low)} to {_short(high)}"
 
 
 def _place(values: Sequence[float], at: float) -> float:
@@ -428,17 +462,19 @@ def _step(step: float | None) -> str:
     return "" if step is None else f"{step:.0f}"
 
 
-def _figure(one: Drawn) -> dict[str, str]:
-    data, mime = one.rendered("svg"), "image/svg+xml"
-    if len(data) > MAX_SVG_BYTES:
-        data, mime = one.rendered("png"), "image/png"
-    return {
-        "id": f"figure-{one.name}",
-        "title": one.title,
-        "caption": f"{one.caption} {one.note}".rstrip(),
-        "alt": one.text,
-        "source": f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}",
-    }
+def _figure(one: Drawn | Missing) -> dict[str, str]:
+    shown = {"id": f"figure-{one.name}", "title": one.title, "svg": "", "source": "", "missing": ""}
+    if isinstance(one, Missing):
+        return {**shown, "missing": one.reason}
+    shown["caption"], shown["alt"] = f"{one.caption} {one.note}".rstrip(), one.text
+    try:
+        data = one.rendered("svg")
+        if len(data) <= MAX_SVG_BYTES:
+            return {**shown, "svg": inline_svg(data, one.name, one.text)}
+        pixels = base64.b64encode(one.rendered("png")).decode("ascii")
+    except Exception as error:  # whatever it is, it must not cost the page
+        return {**shown, "missing": reason_of(error)}
+    return {**shown, "source": f"data:image/png;base64,{pixels}"}
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
@@ -460,6 +496,10 @@ def _cell(column: object, value: object) -> str:
         return "–"
     if str(column).startswith("P("):
         return percent(value)
+    if column == "completions":
+        return f"{value:,.0f}"
+    if str(column).startswith("reward"):
+        return f"{value:.3f}"
     return scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"
 
 

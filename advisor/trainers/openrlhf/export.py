@@ -34,6 +34,7 @@ from advisor.errors import InputError
 from advisor.trainers.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Launch
 from advisor.trainers.shell_script import from_environment, write_script
 
+CHECKED = "OpenRLHF 0.11.2"
 FILE_NAME = "openrlhf_grpo.sh"
 COMMAND = "python3 -m openrlhf.cli.train_ppo_ray"
 SECOND_MOMENT = 0.95

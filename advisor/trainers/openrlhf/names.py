@@ -18,6 +18,14 @@ SETTING_NAMES = {
     "advantage_scaling": "--algo.advantage.no_std_norm",
 }
 
+ASKED_AS = {
+    "prompts_per_step": "--train.batch_size / --rollout.n_samples_per_prompt",
+    "minibatches_per_refresh": "--rollout.batch_size x --rollout.n_samples_per_prompt "
+    "/ --train.batch_size",
+    "adapter": "a LoRA rank above 0",
+}
+"""What they are computed from, where no flag of OpenRLHF holds them."""
+
 
 def paste(settings: Settings) -> str:
     """Flags of ``train_ppo_ray`` on one line; numbers as they are, not rounded."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from advisor.trainers.trainer import Export, Trainer
 from advisor.trainers.trl import console, export, swift, trainer_state
 from advisor.trainers.trl.keys import ASYNC_KEY_TABLE, KEY_TABLE
-from advisor.trainers.trl.names import RECIPES, SETTING_NAMES, paste
+from advisor.trainers.trl.names import ASKED_AS, RECIPES, SETTING_NAMES, paste
 
 TRAINER = Trainer(
     name=KEY_TABLE.name,
     keys=(KEY_TABLE, ASYNC_KEY_TABLE),
     readers=(trainer_state.READER, swift.READER, console.READER),
-    export=Export("trl", "TRL (YAML)", export.FILE_NAME, export.render),
+    export=Export("trl", "TRL (YAML)", export.FILE_NAME, export.render, export.CHECKED),
     setting_names=SETTING_NAMES,
+    asked_as=ASKED_AS,
+    configs="the YAML of the run, args.json or config.json; adapter_config.json for LoRA",
     bessel=True,
     recipes=RECIPES,
     paste=paste,

@@ -30,6 +30,7 @@ import yaml
 
 from advisor.trainers.launch import TRANSFORMERS_SCHEDULES, Launch, per_device
 
+CHECKED = "TRL 1.16.0 with transformers 5.23.0"
 FILE_NAME = "trl_config.yaml"
 
 OPTIMIZERS = {"adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd"}

@@ -37,3 +37,12 @@ def paste(settings: Settings) -> str:
         f"learning_rate={settings.learning_rate!r}, num_generations={settings.group_size}, "
         f"num_iterations={settings.epochs_per_refresh}, generation_batch_size={fresh:.0f}"
     )
+
+
+ASKED_AS = {
+    "prompts_per_step": "per_device_train_batch_size x devices x gradient_accumulation_steps "
+    "/ num_generations",
+    "minibatches_per_refresh": "steps_per_generation / gradient_accumulation_steps",
+    "adapter": "use_peft",
+}
+"""What they are computed from, where no argument of TRL holds them."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from advisor.trainers.trainer import Export, Trainer
 from advisor.trainers.verl import console, export, jsonl
 from advisor.trainers.verl.keys import KEY_TABLE
-from advisor.trainers.verl.names import RECIPES, SETTING_NAMES, paste
+from advisor.trainers.verl.names import ASKED_AS, RECIPES, SETTING_NAMES, paste
 
 TRAINER = Trainer(
     name=KEY_TABLE.name,
     keys=(KEY_TABLE,),
     readers=(jsonl.READER, console.READER),
-    export=Export("verl", "verl (shell)", export.FILE_NAME, export.render),
+    export=Export("verl", "verl (shell)", export.FILE_NAME, export.render, export.CHECKED),
     setting_names=SETTING_NAMES,
+    asked_as=ASKED_AS,
+    configs=".hydra/config.yaml, .hydra/overrides.yaml, the launch script or W&B's config.yaml",
     recipes=RECIPES,
     paste=paste,
 )

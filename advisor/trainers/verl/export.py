@@ -36,6 +36,7 @@ from advisor.errors import InputError
 from advisor.trainers.launch import Launch
 from advisor.trainers.shell_script import from_environment, write_script
 
+CHECKED = "verl 0.9.1"
 FILE_NAME = "verl_grpo.sh"
 COMMAND = "python3 -m verl.trainer.main_ppo"
 ACTOR = "actor_rollout_ref.actor."

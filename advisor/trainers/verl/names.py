@@ -30,6 +30,12 @@ RECIPES = {
 }
 """verl's GRPO example scripts: ``rollout.n`` 5, 1024/256 prompts."""
 
+ASKED_AS = {
+    "prompts_per_step": "actor.ppo_mini_batch_size",
+    "adapter": "actor_rollout_ref.model.lora_rank above 0",
+}
+"""Where the name of a setting is that of another thing: a step takes a mini-batch."""
+
 
 def paste(settings: Settings) -> str:
     """Hydra overrides on one line; numbers as they are, not rounded."""

@@ -120,7 +120,7 @@
     return made;
   }
 
-  const BOX = { left: 62, right: 14, top: 22, bottom: 40, width: 460, height: 240 };
+  const BOX = { left: 62, right: 22, top: 22, bottom: 40, width: 460, height: 240 };
   // Ticks at round numbers: 1, 2 or 5 times a power of ten apart.
   function roundTicks(low, high, most = 6) {
     const rough = (high - low || 1) / most, power = 10 ** Math.floor(Math.log10(rough));
@@ -130,7 +130,8 @@
     return ticks;
   }
   function rateTicks(low, high) {
-    const found = [], leads = Math.log10(high / low) > 3.2 ? [1] : Math.log10(high / low) > 0.8 ? [1, 3] : [1, 1.5, 2, 3, 5, 7];
+    const found = [], span = Math.log10(high / low);
+    const leads = span > 3.2 ? [1] : span > 1.5 ? [1, 3] : span > 0.6 ? [1, 2, 3, 5] : [1, 1.5, 2, 3, 5, 7];
     for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high); p++) {
       for (const lead of leads) {
         const rate = Number(`${lead}e${p}`);
@@ -177,9 +178,10 @@
     curve.append(element("polyline", { points: points.map((p) => `${x(p.step)},${y(p.mean)}`).join(" "), class: "line" }));
 
     const offered = model.choices.learning_rate, rate = chosen.learning_rate;
-    const lowest = Math.min(offered[0], rate), highest = Math.max(offered[offered.length - 1], rate);
+    const known = model.pilots.map(([one]) => one);
+    const lowest = Math.min(offered[0], rate, ...known), highest = Math.max(offered[offered.length - 1], rate, ...known);
     const every = Math.max(1, Math.floor(offered.length / 22));
-    const rates = [...new Set([...offered.filter((one, at) => at % every === 0 || at === offered.length - 1), rate])].sort((p, q) => p - q);
+    const rates = [...new Set([...offered.filter((one, at) => at % every === 0 || at === offered.length - 1), ...known, rate])].sort((p, q) => p - q);
     const risk = rates.map((one) => [one, one === rate ? least : Forecast.evaluate(model, { ...chosen, learning_rate: one }).least]);
     x = scale(Math.log(lowest), Math.log(highest), BOX.left, end);
     y = scale(0, 1, foot, BOX.top);
@@ -195,7 +197,6 @@
     stable.append(element("polyline", { points: risk.map(([one, value]) => `${x(Math.log(one))},${y(value)}`).join(" "), class: "line" }));
     for (const [one, lived] of model.pilots) {
       const at = x(Math.log(one));
-      if (at < BOX.left - 1 || at > end + 1) continue;
       stable.append(lived ? element("circle", { cx: at, cy: foot, r: 3.5, class: "pilot" })
         : element("path", { d: `M${at - 3.5} ${foot - 3.5}l7 7m0 -7l-7 7`, class: "dead" }));
     }

@@ -1,0 +1,82 @@
+"""Plateau and stiffness where somebody ran: the reference between the pilots is no setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from advisor.model import equations as eq
+from advisor.model.cohort import Covariates
+from advisor.model.parameters import LAWS
+from advisor.model.posterior import Meta, RunSummary
+from advisor.theory.arrays import FloatArray
+
+
+def middle_pilot(meta: Meta) -> RunSummary:
+    """Pilot whose settings lie nearest to the reference, in logarithms; the first of equals."""
+
+    def away(run: RunSummary) -> float:
+        x = _moved(meta, run)
+        return float(x.log_rate**2 + x.log_group**2 + x.log_prompts**2)
+
+    return min(meta.runs, key=away)
+
+
+def at_pilot(
+    meta: Meta,
+    run: RunSummary,
+    population: Mapping[str, FloatArray],
+    plateau: FloatArray,
+    stiffness: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Take plateaus and stiffness from the reference to the settings of a pilot.
+
+    Parameters
+    ----------
+    meta : Meta
+    run : RunSummary
+    population : mapping of str to ndarray of shape (draws,)
+        Terms of the laws, as ``law.term``.
+    plateau, stiffness : ndarray of shape (draws, groups)
+        At the reference, in reward units and per optimizer step.
+
+    Returns
+    -------
+    plateau, stiffness : ndarray of shape (draws, groups)
+        At the learning rate, group size, prompts and refresh factors of the pilot.
+    """
+    x = _moved(meta, run)
+    rate = np.column_stack([population[f"rate.{term}"] for term in LAWS["rate"]])
+    moved = stiffness * np.exp(rate @ eq.rate_design(x))[:, None]
+    loss = np.column_stack([population[f"plateau_loss.{term}"] for term in LAWS["plateau_loss"]])
+    size = np.log(np.array(meta.group_parameters) / meta.reference.parameters)
+    before, after = (
+        np.exp(np.clip(loss @ eq.plateau_loss_design(place).T, *eq.LOG_LOSS_ENDS))
+        for place in (_at_size(_reference(), size), _at_size(x, size))
+    )
+    span = meta.ceiling - meta.floor
+    share = (plateau - meta.floor) / span
+    return meta.floor + span * share * np.exp(before - after), moved
+
+
+def _reference() -> Covariates:
+    """The reference itself, with one update per refresh."""
+    return Covariates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def _at_size(x: Covariates, log_parameters: FloatArray) -> Covariates:
+    return x._replace(log_parameters=log_parameters)
+
+
+def _moved(meta: Meta, run: RunSummary) -> Covariates:
+    """How far the settings of a pilot lie from the reference; its model is the group's."""
+    settings, reference = run.settings, meta.reference
+    return Covariates(
+        np.log(settings.learning_rate / reference.learning_rate),
+        np.log(settings.group_size / reference.group_size),
+        np.log(settings.prompts_per_step / reference.prompts_per_step),
+        0.0,
+        np.log(settings.minibatches_per_refresh),
+        np.log(settings.epochs_per_refresh),
+    )

@@ -1,0 +1,59 @@
+"""A drawing as part of a page: its text is text, its colours follow the page's scheme."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.reporting.drawing import style
+
+PAGE_COLOURS = {
+    "#ffffff": "paper",
+    style.INK: "ink",
+    style.MUTED: "quiet",
+    style.FAINT: "faint",
+    style.WASH: "wash",
+    style.RISK: "risk",
+    style.BLUE: "blue",
+}
+"""Colour of a drawing -> name of the page's own: these would glare or vanish in the dark."""
+
+
+def inline_svg(drawing: bytes, name: str, text: str) -> str:
+    """Turn a drawing of matplotlib's into an element of a page.
+
+    Parameters
+    ----------
+    drawing : bytes
+        SVG with text as text; matplotlib escapes what it writes.
+    name : str
+        Of the figure: begins all identifiers, which are unique in a page only then.
+    text : str
+        What it shows, for those who do not see it.
+
+    Returns
+    -------
+    element : str
+        ``<svg>`` without prolog, metadata, comments and names of namespaces.
+    """
+    from markupsafe import escape
+
+    source = drawing.decode("utf-8")
+    source = source[source.index("<svg") :]
+    # Its style is that of the page, where a rule for everything would reach beyond it.
+    source = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", source, flags=re.DOTALL
+    )
+    source = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", source).replace("xlink:href", "href")
+    source = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', source)
+    source = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', source)
+    source = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", source)
+    for colour, own in PAGE_COLOURS.items():
+        # Within a style only, where a variable has a meaning; the text keeps its characters.
+        source = re.sub(
+            rf"((?:fill|stroke): ?){colour}\b",
+            rf"\1var(--drawn-{own})",
+            source,
+            flags=re.IGNORECASE,
+        )
+    label = escape(text)
+    return source.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()

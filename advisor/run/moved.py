@@ -1,0 +1,25 @@
+"""Whether the reward of a run moved by more than its noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.run.pilot_run import PilotRun
+
+FLAT_Z = 2.0
+"""Standard errors between the ends of a run below which it has not moved."""
+
+
+def has_moved(run: PilotRun) -> bool:
+    """Whether the last third of a run's train rewards differs from the first.
+
+    Noise is taken from differences of neighbours, which a slow rise hardly touches.
+    """
+    reward = run.reward[np.isfinite(run.reward)]
+    if reward.size < 2:
+        return False
+    third = max(1, reward.size // 3)
+    noise = np.std(np.diff(reward)) / np.sqrt(2) if reward.size > 2 else 0.0
+    error = noise * np.sqrt(2 / third)
+    gap = abs(reward[-third:].mean() - reward[:third].mean())
+    return bool(gap > max(FLAT_Z * error, 1e-9))

@@ -1,0 +1,126 @@
+"""Settings, kinds of rows and spreads that only the numbers and the names of columns give away."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from advisor import inspect
+from advisor.errors import InputError
+from advisor.model.cohort import build_cohort
+from advisor.testing import Plan, rising
+
+ROWS = 60
+REWARD = np.clip(rising(ROWS) + 0.03 * np.random.default_rng(1).standard_normal(ROWS), 0.01, 0.99)
+
+
+def lines(path, **columns):
+    rows = [
+        {"step": n + 1, **{key: float(values[n]) for key, values in columns.items()}}
+        for n in range(ROWS)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def only(path, **given):
+    (run,) = inspect(path, **given).runs
+    return run
+
+
+def test_a_summary_named_after_the_log_tells_its_config(tmp_path):
+    for name, rate in (("run1", 2e-6), ("run1_b", 5e-6)):
+        lines(tmp_path / f"{name}.jsonl", reward=REWARD * (1 if name == "run1" else 0.9))
+        config = {"learning_rate": rate, "group_size": 4, "num_prompts": 8}
+        summary = {"final_reward": 0.7, "config": config}
+        (tmp_path / f"{name}_summary.json").write_text(json.dumps(summary))
+    rates = {run.id: run.hyperparameters.learning_rate for run in inspect(tmp_path).runs}
+    assert rates == {"run1": 2e-6, "run1_b": 5e-6}
+
+
+def test_a_total_batch_size_that_trl_prints_is_used_where_the_group_is_given(tmp_path):
+    rows = [{"loss": 0.01, "reward": float(r), "completions/mean_length": 9.0} for r in REWARD]
+    head = [
+        "  Instantaneous batch size per device = 2",
+        "  Total train batch size (w. parallel, distributed & accumulation) = 32",
+        "  Gradient Accumulation steps = 4",
+    ]
+    path = tmp_path / "train.log"
+    path.write_text("\n".join([*head, *map(str, rows)]))
+    assert only(path).hyperparameters.prompts_per_step is None
+    told = only(path, overrides={"group_size": 8})
+    assert told.hyperparameters.prompts_per_step == 4
+    assert "total_train_batch_size 32" in told.derivations["prompts_per_step"]
+
+
+@pytest.mark.parametrize("completions", [16, 64])
+def test_a_spread_of_the_batch_gives_itself_away_by_its_mean(tmp_path, completions):
+    share = np.round(REWARD * completions) / completions
+    share = np.clip(share, 1 / completions, 1 - 1 / completions)
+    batch = np.sqrt(share * (1 - share) * completions / (completions - 1))
+    told = only(lines(tmp_path / "a.jsonl", reward=share, reward_std=batch, kl=0 * share))
+    assert "reward_std_within_group" not in told.series
+    assert any("over the whole batch" in line for line in told.warnings)
+    # Within groups it is less, and by how much depends on the prompts of a step.
+    within = 0.8 * batch * (1 - 0.2 * np.random.default_rng(2).random(ROWS))
+    kept = only(lines(tmp_path / "a.jsonl", reward=share, reward_std=within, kl=0 * share))
+    assert "reward_std_within_group" in kept.series
+
+
+def test_rows_that_count_what_they_evaluated_are_evaluations(tmp_path):
+    path = tmp_path / "results.csv"
+
+    def write(**more):
+        with path.open("w", newline="") as out:
+            table = csv.writer(out)
+            table.writerow(["step", "reward", "num_eval_prompts", *more])
+            table.writerows([[n * 10, r, 200, *more.values()] for n, r in enumerate(REWARD[:20])])
+
+    write()
+    assert any("held-out evaluations" in line for line in only(path).assumptions)
+    # What measures an update is a step of training, whatever it counts beside.
+    write(loss=0.1)
+    assert not any("held-out evaluations" in line for line in only(path).assumptions)
+
+
+def test_rows_of_one_split_that_tests_are_evaluations(tmp_path):
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as out:
+        table = csv.writer(out)
+        table.writerow(["step", "reward", "split"])
+        table.writerows([[n, r, "test"] for n, r in enumerate(REWARD[:20])])
+    assert any("held-out evaluations" in line for line in only(path).assumptions)
+
+
+def test_lines_that_were_cut_before_their_reward_are_told(tmp_path):
+    path = tmp_path / "output.log"
+    text = []
+    for step, reward in enumerate(REWARD, 1):
+        line = f"step:{step} - actor/entropy:0.1 - actor/lr:1e-06"
+        if step % 10 == 0:
+            line += "".join(f" - val-core/x{k}/reward/mean@1:0.5" for k in range(200))
+        text.append(f"{line} - critic/score/mean:{reward:.4f}"[:4096])
+    path.write_text("\n".join(text) + "\n")
+    run = only(path)
+    assert run.step.size == ROWS - 6
+    assert any(line.startswith("6 lines were cut before the reward") for line in run.warnings)
+
+
+def build(*runs):
+    return build_cohort(runs, {}, {})
+
+
+def test_runs_with_ceilings_of_1_and_2_do_not_share_them():
+    full = np.minimum(1.0, 1.3 * rising(ROWS))
+    twice = 2 * rising(ROWS, end=0.75)
+    with pytest.raises(InputError, match="on different scales"):
+        build(Plan().run(full, "one"), Plan().run(twice, "two"))
+    # A run that never touches 1 may belong to the other's scale, which is said.
+    found = build(Plan().run(rising(ROWS), "one"), Plan().run(twice, "two"))
+    assert any("taken for one scale" in line for line in found.notes)
+    parted = Plan().run(rising(ROWS), "one").with_updates(parts={"correct": rising(ROWS)})
+    with pytest.raises(InputError, match="on different scales"):
+        build(parted, Plan().run(twice, "two"))
