@@ -12,7 +12,7 @@ from advisor.cli import flags
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
-    from advisor.study.record import StudyRecord
+    pass
 
 studies_app = typer.Typer(
     no_args_is_help=True,
@@ -40,12 +40,10 @@ def list_studies(
 
     [bold]Example[/]: advisor studies list studies/ --task gsm8k
     """
-    from advisor.study.record import as_json as rows_as_json
-
     filters = {"task": task, "model": model, "kind": kind, "preset": preset}
     found = _found(folders, store, filters, since, quiet=quiet)
     if as_json:
-        echo(rows_as_json(found))
+        echo(json.dumps(found, indent=2))
     else:
         _show(found)
 
@@ -133,30 +131,30 @@ def _found(
     since: str | None,
     *,
     quiet: bool,
-) -> list[StudyRecord]:
-    """Studies that match, the latest first; folders come before a store."""
+) -> list[dict[str, Any]]:
+    """Lines of the studies that match, the latest first; folders come before a store."""
     from advisor.cli.terminal import noted
     from advisor.study.record import records_under
     from advisor.study.store import open_store
 
     if not folders and store is not None:
         with open_store(store) as opened:
-            return opened.records(since=since, **filters)
+            return opened.lines(since=since, **filters)
     with noted(quiet=True):
         found, unread = records_under(folders or [Path()])
     if not quiet:
         for why in unread:
             echo(f"Note: passed over {why}", err=True)
     kept = [
-        one
-        for one in found
-        if all(value is None or one.row[key] == value for key, value in filters.items())
-        and (since is None or one.row["created"] >= since)
+        line
+        for line in (one.line for one in found)
+        if all(value is None or line[key] == value for key, value in filters.items())
+        and (since is None or line["created"] >= since)
     ]
-    return sorted(kept, key=lambda one: (one.row["created"], one.id), reverse=True)
+    return sorted(kept, key=lambda line: (line["created"], line["id"]), reverse=True)
 
 
-def _show(records: list[StudyRecord]) -> None:
+def _show(lines: list[dict[str, Any]]) -> None:
     """A row per study."""
     from rich.box import SIMPLE
     from rich.table import Table
@@ -168,12 +166,11 @@ def _show(records: list[StudyRecord]) -> None:
     table = Table(box=SIMPLE, header_style="bold")
     for name in ("id", "name", *COLUMNS, "reward", "P(stable)"):
         table.add_column(name.replace("_", " "), overflow="fold")
-    for record in records:
-        row: dict[str, Any] = record.row
+    for row in lines:
         told = [row["created"][:10], *(row[name] for name in COLUMNS[1:])]
         cells = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in told]
         last = [f"{row['reward']:.3f}", percent(row["p_stable"])]
-        table.add_row(record.id[:SHORT], record.name, *cells, *last)
+        table.add_row(row["id"][:SHORT], row["name"], *cells, *last)
     console = output()
     console.print(table)
-    console.print(f"{len(records)} stud{'y' if len(records) == 1 else 'ies'}")
+    console.print(f"{len(lines)} stud{'y' if len(lines) == 1 else 'ies'}")

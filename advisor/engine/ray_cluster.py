@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from advisor.engine.backend import Backend
 from advisor.errors import InputError
+
+TIMEOUT_SECONDS = 10
 
 
 @contextmanager
@@ -22,17 +25,17 @@ def opened(address: str) -> Iterator[Backend]:
         import ray
         from ray.util.joblib import register_ray
     except ImportError as error:
-        raise InputError(
-            "Ray is not installed",
-            argument="engine",
-            advice="Install it with: pip install 'grpo-advisor[ray]'",
-        ) from error
+        raise _not_installed() from error
     try:
         if address == "local":
             ray.init(address="local", include_dashboard=False, log_to_driver=False)
         else:
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), TIMEOUT_SECONDS).close()
             ray.init(f"ray://{address}")
     except Exception as error:  # Ray raises classes of its own, of several modules
+        if "ray[client]" in str(error):
+            raise _not_installed() from error
         raise InputError(
             f"no Ray cluster answers at {address}",
             argument="engine",
@@ -43,3 +46,11 @@ def opened(address: str) -> Iterator[Backend]:
         yield Backend("ray", max(2, int(ray.cluster_resources()["CPU"])), streams=False)
     finally:
         ray.shutdown()
+
+
+def _not_installed() -> InputError:
+    return InputError(
+        "Ray and its client are not installed",
+        argument="engine",
+        advice="Install them with: pip install 'grpo-advisor[ray]'",
+    )

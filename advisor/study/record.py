@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -96,6 +95,11 @@ class StudyRecord(BaseModel):
             "seed": answer.seed,
         }
 
+    @property
+    def line(self) -> dict[str, Any]:
+        """Row with the id and where the folder lay: all that a list needs."""
+        return {"id": self.id, **self.row, "origin": self.origin}
+
 
 def records_under(folders: Sequence[Path]) -> tuple[list[StudyRecord], list[str]]:
     """Records of all study folders, at any depth, and why others cannot be read.
@@ -127,9 +131,3 @@ def _studies(folder: Path) -> Iterator[Path]:
     for answer in sorted(folder.rglob(ANSWER)):
         if is_study(answer.parent) and (answer.parent / POSTERIOR).exists():
             yield answer.parent
-
-
-def as_json(records: Sequence[StudyRecord]) -> str:
-    """Rows of records with their ids."""
-    rows = [{"id": one.id, **one.row, "origin": one.origin} for one in records]
-    return json.dumps(rows, indent=2)

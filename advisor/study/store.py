@@ -59,8 +59,8 @@ class Store:
         """
         return self._tried(lambda connection: _put(connection, record))
 
-    def records(self, *, since: str | None = None, **filters: str | None) -> list[StudyRecord]:
-        """Studies that were made last, first.
+    def lines(self, *, since: str | None = None, **filters: str | None) -> list[dict[str, Any]]:
+        """Lines of a list of studies (`StudyRecord.line`), the latest first.
 
         Parameters
         ----------
@@ -71,18 +71,28 @@ class Store:
 
         Returns
         -------
-        records : list of StudyRecord
+        lines : list of dict
         """
         from sqlalchemy import desc, select
 
         from advisor.study.store_schema import studies
 
-        asked = select(studies).order_by(desc(studies.c.created), studies.c.id)
+        asked = select(studies.c.line).order_by(desc(studies.c.created), studies.c.id)
         for key, value in filters.items():
             if value is not None:
                 asked = asked.where(studies.c[key] == value)
         if since is not None:
             asked = asked.where(studies.c.created >= since)
+        found = self._tried(lambda connection: connection.execute(asked).scalars().all())
+        return [json.loads(line) for line in found]
+
+    def records(self) -> list[StudyRecord]:
+        """Everything that the store holds, the latest first."""
+        from sqlalchemy import desc, select
+
+        from advisor.study.store_schema import studies
+
+        asked = select(studies).order_by(desc(studies.c.created), studies.c.id)
         return self._tried(lambda connection: _read(connection, asked))
 
     def find(self, name: str) -> StudyRecord:
@@ -230,6 +240,7 @@ def _put(connection: Connection, record: StudyRecord) -> bool:
         "id": record.id,
         "origin": record.origin,
         "answer": json.dumps(record.answer.model_dump(mode="json")),
+        "line": json.dumps(record.line),
     }
     asked = dialect.insert(studies).values(values).on_conflict_do_nothing()
     if connection.execute(asked.returning(studies.c.id)).first() is None:

@@ -55,6 +55,8 @@ studies = Table(
     Column("p_stable", Float, nullable=False),
     # Text: a forecast may be infinite, which the JSON of databases is not.
     Column("answer", Text, nullable=False),
+    # What a list shows, so that a list of thousands opens no answer.
+    Column("line", Text, nullable=False),
 )
 
 pilots = Table(

@@ -55,11 +55,13 @@ def test_studies_are_filtered_and_the_latest_comes_first(url, record):
             made(record, "c", 2, task="gsm8k", model="large"),
         ):
             store.put(one)
+        assert [one["name"] for one in store.lines()] == ["b", "c", "a"]
         assert [one.name for one in store.records()] == ["b", "c", "a"]
-        assert [one.name for one in store.records(task="gsm8k")] == ["b", "c"]
-        assert [one.name for one in store.records(task="gsm8k", model="large")] == ["c"]
-        assert [one.name for one in store.records(since="2026-11-02")] == ["b", "c"]
-        assert store.records(kind="infeasible") == []
+        assert store.lines()[2] == made(record, "a", 1, task="sort").line
+        assert [one["name"] for one in store.lines(task="gsm8k")] == ["b", "c"]
+        assert [one["name"] for one in store.lines(task="gsm8k", model="large")] == ["c"]
+        assert [one["name"] for one in store.lines(since="2026-11-02")] == ["b", "c"]
+        assert store.lines(kind="infeasible") == []
 
 
 def test_a_study_that_is_not_there_or_not_one(url, record):
@@ -96,7 +98,7 @@ def test_an_older_store_is_migrated_and_keeps_what_it_holds(url, record):
     answer = record.answer.model_dump_json()
     with engine.begin() as connection:
         assert store_schema.version_of(connection) == 1
-        old = {**row, "id": "old", "origin": "x", "answer": answer}
+        old = {**row, "id": "old", "origin": "x", "answer": answer, "line": "{}"}
         connection.execute(insert(store_schema.studies).values(old))
     engine.dispose()
     with open_store(url) as store:

@@ -1,0 +1,80 @@
+"""Cohorts of a made-up team: tasks of its own, drawn from a population that is written down."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.model.cohort import Reference
+from advisor.run.pilot_run import PilotRun
+from advisor.testing.simulate import Plan, Truth, prior_means, simulate_run
+
+RUNS = 10
+STEPS = 200
+RATES = (1e-4, 3e-3)
+GROUPS = (4, 8, 16, 32)
+
+
+class Population(NamedTuple):
+    """Mean and spread over tasks of what the cohorts of a team differ in, by entry of a preset."""
+
+    log_slope: tuple[float, float]
+    headroom_logit: tuple[float, float]
+    rate_learning_rate: tuple[float, float]
+    rate_group_size: tuple[float, float]
+
+
+TEAM = Population((-3.4, 0.30), (0.3, 0.40), (0.80, 0.06), (0.30, 0.06))
+STRANGERS = Population((-1.8, 0.30), (2.0, 0.40), (1.15, 0.06), (-0.05, 0.06))
+"""Another team: its tasks are learned five times as fast and nearly to the end."""
+
+
+def made_cohort(number: int, population: Population = TEAM, steps: int = STEPS) -> list[PilotRun]:
+    """Finished runs of one task on one model.
+
+    Parameters
+    ----------
+    number : int
+        Which cohort; all its chance follows from it and the population.
+    population : Population
+    steps : int
+        Of each run.
+
+    Returns
+    -------
+    runs : list of PilotRun
+        ``RUNS`` of them.
+    """
+    rng = np.random.default_rng([number, *(int(1000 * abs(mean)) for mean, _ in population)])
+    drawn = {
+        entry: mean + spread * rng.standard_normal()
+        for entry, (mean, spread) in population._asdict().items()
+    }
+    plans = [
+        Plan(
+            learning_rate=float(10 ** rng.uniform(*np.log10(RATES))),
+            group_size=int(rng.choice(GROUPS)),
+            task=f"task {number}",
+            steps=steps,
+        )
+        for _ in range(RUNS)
+    ]
+    reference = Reference(
+        *(
+            float(np.exp(np.mean(np.log([getattr(plan, name) for plan in plans]))))
+            for name in ("learning_rate", "group_size", "prompts", "parameters")
+        )
+    )
+    means = prior_means(drawn["headroom_logit"], drawn["log_slope"])
+    means |= {
+        "rate.learning_rate": drawn["rate_learning_rate"],
+        "rate.group_size": drawn["rate_group_size"],
+    }
+    truth = Truth(
+        reference, means, drawn["headroom_logit"], drawn["log_slope"], 0.0, {"tiny-s": -1.4}
+    )
+    return [
+        simulate_run(truth, plan, rng, f"cohort-{number}-run-{index}")
+        for index, plan in enumerate(plans)
+    ]

@@ -1,0 +1,111 @@
+"""The same cohorts on every engine: equal results, what the engine itself costs, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cohorts import made_cohort
+
+from advisor.backtesting.cases import make_cases
+from advisor.backtesting.curves import CURVES
+from advisor.backtesting.scores import crps
+from advisor.engine import Engine, Item, engine_of, mapped
+from advisor.forecast.single_run import curve_fit
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[1] / "tests" / "engine"))
+# Workers of a cluster import this file by its name.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH")])
+)
+
+WORKERS = 2
+SEEN = 0.25
+CURVE = "exponential"
+WARM = 1_000_000
+"""Number of the first of the cohorts by which workers are started before time is taken."""
+
+
+def scored(number: int) -> list[float]:
+    """CRPS of a curve fitted to the first quarter of every run of a cohort."""
+    cohorts, _ = make_cases(made_cohort(number), SEEN)
+    told = []
+    for cohort in cohorts:
+        for case in cohort.cases:
+            rng = np.random.default_rng(number)
+            draws = curve_fit(case.seen, case.steps, CURVES[CURVE], cohort.bounds, rng)[0]
+            told.append(float(crps(draws, case.target)))
+    return told
+
+
+def engines(count: int, *, with_ray: bool) -> dict[str, Any]:
+    """Every engine on the same cohorts."""
+    from clusters import cluster
+
+    told: dict[str, Any] = {"cohorts": count, "workers": WORKERS, "engines": {}}
+    expected: list[Any] = []
+
+    def ask(name: str, work: Callable[[Iterable[int]], list[Any]]) -> None:
+        before = time.perf_counter()
+        work(range(WARM, WARM + 2 * WORKERS))
+        start = time.perf_counter() - before
+        before = time.perf_counter()
+        found = work(range(count))
+        wall = time.perf_counter() - before
+        if not expected:
+            expected.extend(found)
+        told["engines"][name] = {
+            "wall_seconds": round(wall, 1),
+            "seconds_to_start": round(start, 1),
+            "equal": found == expected,
+            "lost": sum(one is None for one in found),
+        }
+        print(name, told["engines"][name], file=sys.stderr, flush=True)
+
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+        ask("bare pool of processes", lambda numbers: list(pool.map(scored, numbers)))
+    ask("processes", lambda numbers: on(Engine(WORKERS), numbers))
+    with cluster(WORKERS) as own:
+        ask("dask", lambda numbers: on(engine_of(f"dask://{own.address}"), numbers))
+    with cluster(WORKERS) as own:
+        third = told["engines"]["dask"]["wall_seconds"] / 3
+
+        def work(numbers: Iterable[int]) -> list[Any]:
+            if 0 in numbers:  # not while it warms up
+                threading.Timer(third, own.workers[0].kill).start()
+            return on(engine_of(f"dask://{own.address}"), numbers)
+
+        ask("dask, a worker killed", work)
+        told["worker_was_killed"] = own.workers[0].poll() == -9
+    if with_ray:
+        ask("ray", lambda numbers: on(engine_of("ray://local"), numbers))
+    bare_wall = told["engines"]["bare pool of processes"]["wall_seconds"]
+    for found in told["engines"].values():
+        found["wall_over_bare_pool"] = round(found["wall_seconds"] / bare_wall, 3)
+    told["load_average"] = [round(value, 1) for value in os.getloadavg()]
+    return told
+
+
+def items_of(numbers: Iterable[int]) -> list[Item]:
+    """An item for each cohort; nothing turns on more than its number."""
+    return [Item(f"cohort {number}", number, (str(number),)) for number in numbers]
+
+
+def on(engine: Engine, numbers: Iterable[int]) -> list[Any]:
+    """Results on an engine, with every line kept on disk."""
+    items = items_of(numbers)
+    with tempfile.TemporaryDirectory() as folder:
+        found = mapped(scored, items, task="Scoring curves", engine=engine, keep=Path(folder))
+        lines = (Path(folder) / "items.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(items)
+    return [None if one is None else one.result for one in found.outcomes]

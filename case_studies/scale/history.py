@@ -1,0 +1,134 @@
+"""A team's history: what is learned of a population that is known, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cohorts import RUNS, STRANGERS, TEAM, Population, made_cohort
+
+from advisor.engine import EngineSettings
+from advisor.findings.history import read_history
+from advisor.findings.learned_priors import learn_from_studies
+from advisor.findings.past_study import PastStudy
+from advisor.model.priors import Priors, load_priors
+from advisor.run.progress import progress_of
+
+BASE = "small_models"
+MANY = 1000
+"""Cohorts of the population step that is timed."""
+
+
+def history(
+    cohorts: int, strangers: int, held_out: int, keep: Path, on: EngineSettings
+) -> dict[str, Any]:
+    """Learn from a team and from strangers; score both presets on the last cohorts of the team."""
+    base = load_priors(BASE)
+    where: EngineSettings = {**on, "keep": keep}
+    told: dict[str, Any] = {"runs_of_a_cohort": RUNS, "base": BASE}
+    presets, unseen = {BASE: base}, list[PastStudy]()
+    for name, population, count in (("team", TEAM, cohorts), ("strangers", STRANGERS, strangers)):
+        made = [(f"{name} {number}", made_cohort(number, population)) for number in range(count)]
+        found = read_history(made, base, progress=progress_of(True), on=where)
+        known = found.told
+        if name == "team":
+            known, unseen = known[:-held_out], known[-held_out:]
+        presets[name] = learn_from_studies(known, base=base, name=name)
+        told[name] = {
+            "cohorts": count,
+            "fitted": len(found.told),
+            "learned_from": len(known),
+            "left_out": list(found.left_out),
+            "learned": recovered(presets[name], base, population),
+        }
+        if name == "team":
+            told["population_step"] = population_step(known, base)
+    told["seconds_per_cohort"] = costs(keep)
+    told["held_out"] = scores(presets, unseen)
+    return told
+
+
+def recovered(preset: Priors, base: Priors, population: Population) -> dict[str, Any]:
+    """What was learned beside what it was made from, by entry."""
+    return {
+        entry: {
+            "made_from": [mean, spread],
+            "learned": [getattr(preset, entry).mean, getattr(preset, entry).sd],
+            "base": [getattr(base, entry).mean, getattr(base, entry).sd],
+        }
+        for entry, (mean, spread) in population._asdict().items()
+    }
+
+
+def population_step(studies: list[PastStudy], base: Priors) -> dict[str, Any]:
+    """Time and memory of learning from ``MANY`` studies: those that there are, under new names."""
+    many = [renamed(studies[number % len(studies)], number) for number in range(MANY)]
+    started = time.perf_counter()
+    learn_from_studies(many, base=base, name="many")
+    return {
+        "cohorts": MANY,
+        "seconds": round(time.perf_counter() - started, 2),
+        "peak_mb_of_the_process": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+
+
+def renamed(study: PastStudy, number: int) -> PastStudy:
+    """The same study as if of other data and runs."""
+    runs = tuple(run.model_copy(update={"fingerprint": f"{number}-{run.id}"}) for run in study.runs)
+    tasks = {task: f"{task} of {number}" for task in study.tasks}
+    return study.model_copy(
+        update={
+            "data": f"{number}",
+            "runs": runs,
+            "tasks": tuple(tasks.values()),
+            "groups": tuple((tasks[task], model) for task, model in study.groups),
+        }
+    )
+
+
+def costs(keep: Path) -> dict[str, float]:
+    """Wall seconds of a cohort, from the kept lines."""
+    lines = [json.loads(line) for line in (keep / "items.jsonl").read_text("utf-8").splitlines()]
+    seconds = np.array([line["seconds"] for line in lines if line["kind"] is None])
+    return {
+        "n": int(seconds.size),
+        "mean": round(float(seconds.mean()), 2),
+        "median": round(float(np.median(seconds)), 2),
+        "largest": round(float(seconds.max()), 2),
+        "hours_of_1000_cohorts_one_after_the_other": round(float(seconds.mean()) / 3.6, 2),
+    }
+
+
+def scores(presets: dict[str, Priors], held_out: Sequence[PastStudy]) -> dict[str, Any]:
+    """How well presets expected what held-out cohorts of the team said, in nats per estimate.
+
+    The log density of every estimate with its error under the entry of a preset, over the entries
+    in which the populations differ.
+    """
+    told: dict[str, Any] = {"cohorts": len(held_out)}
+    found: dict[str, list[float]] = {name: [] for name in presets}
+    for name, preset in presets.items():
+        for study in held_out:
+            for entry in Population._fields:
+                (value,), (error,) = study.said[entry]
+                if value is None or error is None:
+                    continue
+                prior = getattr(preset, entry)
+                spread = float(np.hypot(prior.sd, error))
+                miss = (value - prior.mean) / spread
+                found[name].append(-0.5 * (miss**2 + np.log(2 * np.pi * spread**2)))
+    told["estimates"] = len(found["team"])
+    for name in presets:
+        told[name] = round(float(np.mean(found[name])), 3)
+    for name in ("strangers", BASE):
+        gain = np.array(found["team"]) - np.array(found[name])
+        told[f"team_over_{name}"] = {
+            "mean": round(float(gain.mean()), 3),
+            "standard_error": round(float(gain.std(ddof=1) / np.sqrt(gain.size)), 3),
+        }
+    return told

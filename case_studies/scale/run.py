@@ -1,0 +1,63 @@
+"""Past one machine: the same cohorts on every engine, a team's history, and a shared store.
+
+    python case_studies/scale/run.py history --keep FOLDER   # half an hour of one core; resumes
+    python case_studies/scale/run.py engines [--ray]         # processes, Dask, a worker killed
+    python case_studies/scale/run.py store                   # 50 writers, a server that restarts
+
+Each writes its result beside this file, or into --out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from engine_flags import add_engine_flags, on_engine  # noqa: E402
+
+
+def main() -> None:
+    """Run one study, write its result."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("what", choices=("history", "engines", "store"))
+    parser.add_argument("--cohorts", type=int, default=64)
+    parser.add_argument("--strangers", type=int, default=16)
+    parser.add_argument("--held-out", type=int, default=14, help="of the team's cohorts")
+    parser.add_argument("--ray", action="store_true", help="also Ray, on this machine")
+    parser.add_argument("--seconds", type=float, default=60.0, help="that the writers write")
+    parser.add_argument("--out", type=Path, default=HERE)
+    add_engine_flags(parser)
+    given = parser.parse_args()
+    if given.what == "history":
+        from history import history
+
+        keep = given.keep or Path(tempfile.mkdtemp())
+        told = history(given.cohorts, given.strangers, given.held_out, keep, on_engine(given))
+    elif given.what == "engines":
+        from engines import engines
+
+        told = engines(given.cohorts, with_ray=given.ray)
+    else:
+        from store import store
+
+        told = store(given.seconds)
+    told["machine"] = (
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    )
+    text = json.dumps(told, indent=1)
+    (given.out / f"{given.what}.json").write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
