@@ -22,7 +22,14 @@ from advisor.trainers.common_keys import (
 )
 from advisor.trainers.key_table import KeyTable, any_reads, any_reads_restored, plain, spellings
 from advisor.trainers.likely_reward import SUCCESS, is_like_a_reward, is_success, likely_reward
-from advisor.trainers.likely_score import counts_evaluations, is_like_a_score
+from advisor.trainers.likely_score import (
+    EVALUATION,
+    GAP,
+    NAMED_LIKE_IT,
+    SCORE,
+    counts_evaluations,
+    is_like_a_score,
+)
 from advisor.trainers.registry import all_key_tables, cached, key_tables
 
 ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
@@ -45,6 +52,12 @@ COLUMN_SETTINGS: Mapping[str, str] = {
 
 SUCCESS_IN_A_NAME = re.compile("|".join(sorted(SUCCESS)))
 
+SCORE_IN_A_NAME = re.compile(
+    rf"^(?!.*std$).*(?<![a-z])(?:{'|'.join(sorted(SCORE | GAP | EVALUATION | NAMED_LIKE_IT))})",
+    re.IGNORECASE,
+)
+"""What a name has that may be a score: most keys are asked for nothing further."""
+
 LEAST_FLATTENED = 3
 """Keys that only one trainer writes, by which a log is known whose slashes were replaced."""
 
@@ -65,6 +78,8 @@ class Keys:
         Reward function -> key of its mean.
     refused : dict of str to str
         Keys that look like the reward and are not -> why.
+    scores : tuple of str
+        Other keys that may score answers, by the words of their names.
     """
 
     framework: KeyTable
@@ -72,6 +87,7 @@ class Keys:
     evaluations: tuple[str, ...]
     parts: dict[str, str]
     refused: dict[str, str]
+    scores: tuple[str, ...] = ()
 
 
 def kept_keys(columns: Columns) -> Callable[[str], bool]:
@@ -91,7 +107,7 @@ def _is_used(key: str) -> bool:
     # Most keys are asked for nothing further.
     if "reward" in name and is_like_a_reward(key):
         return True
-    if is_like_a_score(key) or counts_evaluations(key):
+    if SCORE_IN_A_NAME.search(name) and (is_like_a_score(key) or counts_evaluations(key)):
         return True
     if SUCCESS_IN_A_NAME.search(name) and is_success(key):
         return True
@@ -194,9 +210,20 @@ def find_keys(
         if match_part is not None and key not in found.values():
             parts.setdefault(match_part.group("name"), key)
     refused = {key: framework.never_reward.get(plain(key), "") for key in seen}
+    used = {*found.values(), *evaluations, *parts.values()}
     return Keys(
-        framework, found, evaluations, parts, {key: why for key, why in refused.items() if why}
+        framework,
+        found,
+        evaluations,
+        parts,
+        {key: why for key, why in refused.items() if why},
+        tuple(_score_keys(key for key in seen if key not in used)),
     )
+
+
+def _score_keys(seen: Iterable[str]) -> list[str]:
+    """Keys that may score answers, by the words of their names."""
+    return [key for key in seen if SCORE_IN_A_NAME.search(key) and is_like_a_score(key)]
 
 
 def has_reward_key(seen: Iterable[str]) -> bool:

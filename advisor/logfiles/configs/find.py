@@ -193,13 +193,15 @@ def _file_at(log: LogFile, path: Path) -> LogFile | None:
 def _of_this_log(log: LogFile) -> list[ConfigSource]:
     """Files that differ from the log's name in their ending only."""
     sources = []
+    folder = log.path.parent
+    listed = _listed(log, folder)
     for stem in _stems(log.name):
         kinds = {stem + ending: kind for ending, kind in (*OF_ONE_LOG.items(), *BARE.items())}
         names = [name for name in kinds if name not in IN_A_FOLDER]
-        for name in _named_after(stem, log):
+        for name in _named_after(stem, listed):
             kinds.setdefault(name, name.removeprefix(stem)[1:])
             names.append(name)
-        for name, file in _files(log, log.path.parent, names).items():
+        for name, file in _files(log, folder, names, listed).items():
             source = _source(file, kinds[name])
             # A file of the very same name may as well be another log of the run.
             is_bare = name.removeprefix(stem) in BARE
@@ -208,9 +210,9 @@ def _of_this_log(log: LogFile) -> list[ConfigSource]:
     return sources
 
 
-def _named_after(stem: str, log: LogFile) -> list[str]:
+def _named_after(stem: str, listed: set[str]) -> list[str]:
     """Configs by the words of their names that begin with this log's name and no longer one's."""
-    found, logs = _configs_among(frozenset(_listed(log, log.path.parent)))
+    found, logs = _configs_among(frozenset(listed))
     joints = {
         name: [at for at in range(1, len(name)) if name[at] in "._-" and name[:at] in logs]
         for name in found

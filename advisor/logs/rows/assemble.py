@@ -48,7 +48,7 @@ from advisor.trainers.keys import (
     reward_key,
 )
 from advisor.trainers.likely_reward import words
-from advisor.trainers.likely_score import EVALUATION, is_like_a_score
+from advisor.trainers.likely_score import EVALUATION
 
 MOST_ZEROS = 8
 """Evaluations that may all be 0; a longer column of nothing but zeros was never computed."""
@@ -380,8 +380,8 @@ class _Assembly:
 
     def _scores(self, keys: Keys, holds: BoolArray, placed: Placed) -> dict[str, Score]:
         """Columns beside the reward that may score answers, by the words of their names."""
-        used = {*keys.found.values(), *keys.evaluations, *keys.parts.values()}
-        names = [key for key in self.table.filled_keys if key not in used and is_like_a_score(key)]
+        if not keys.scores:
+            return {}
         evaluate = self.kinds.evaluate
         sources = {"": holds if not evaluate.all() else np.ones(len(self.table), dtype=bool)}
         if not evaluate.all():
@@ -390,7 +390,7 @@ class _Assembly:
         step = np.cumsum(holds).astype(float) if step_key is None else self.table.column(step_key)
         found = {}
         for prefix, rows in sources.items():
-            for name in names:
+            for name in keys.scores:
                 values = self.table.column(name)
                 there = rows & np.isfinite(values) & np.isfinite(step)
                 if not EVALUATION.isdisjoint(words(name)) and there.any():
@@ -518,7 +518,9 @@ def _drop_unusable(
 ) -> list[str]:
     """Take out series that do not mean what their key says; the warnings say which."""
     warnings = []
-    if "reward_std_within_group" in series and is_batch_spread(train, keys, known):
+    if "reward_std_within_group" in series and is_batch_spread(
+        train, keys, known, series["reward"]
+    ):
         del series["reward_std_within_group"]
         missing["reward_std_within_group"] = "not applicable"
         warnings.append(

@@ -93,7 +93,8 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         if columns.eval_filter:
             evaluate = passes(table, columns.eval_filter)
         return RowKinds(train, evaluate, (remark,) if remark and others else ())
-    if not columns and are_evaluations(table):
+    # A trainer of its own writes no tables of evaluations under the names of training.
+    if not framework.marks and not columns and are_evaluations(table):
         return RowKinds(~everything, everything, ())
     evaluate = passes(table, columns.eval_filter) if columns.eval_filter else everything
     return RowKinds(everything, evaluate, ())

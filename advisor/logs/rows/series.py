@@ -137,7 +137,9 @@ def _averaged(table: Table, place: IntArray, starts: IntArray) -> Table:
     return Table(table.numbers[starts], columns, table.cut[starts])
 
 
-def is_batch_spread(table: Table, keys: Mapping[str, str], known: Mapping[str, Any]) -> bool:
+def is_batch_spread(
+    table: Table, keys: Mapping[str, str], known: Mapping[str, Any], reward: FloatArray
+) -> bool:
     """Tell TRL's newer ``reward_std`` (over the batch) from the older (mean within groups).
 
     True where a row proves it. TRL 0.27 changed the meaning and kept the key, and no log states
@@ -152,15 +154,13 @@ def is_batch_spread(table: Table, keys: Mapping[str, str], known: Mapping[str, A
             return True
     if known.get("prompts_per_step") == 1:
         return False
-    if _is_of_shares(spread, table.column(keys["reward"]) if "reward" in keys else np.zeros(0)):
-        return True
     components = [
         key
         for key in table.keys
         if any(COMPONENT_STD.fullmatch(name) for name in spellings(plain(key)))
     ]
     if len(components) != 1:
-        return False
+        return _is_of_shares(spread, reward)
     component = table.column(components[0])
     both = np.isfinite(spread) & np.isfinite(component)
     # One row, or rows without any spread, may agree by chance.

@@ -170,9 +170,11 @@ def _with_group(
     merged: dict[str, Any], trainer_keys: KeyTable, group_size: int | None
 ) -> dict[str, Any]:
     """Settings with the group size under the trainer's own name, where only the user told it."""
+    if group_size is None or not merged:
+        return merged
     trainer = find_trainer(trainer_keys.name)
     name = None if trainer is None else trainer.setting_names.get("group_size")
-    if group_size is None or not merged or name is None or name in merged:
+    if name is None or name in merged:
         return merged
     return {**merged, name: group_size}
 
