@@ -169,8 +169,8 @@ class _Assembly:
             *self.logged.warnings,
             *self.segment.warnings,
             *placed.warnings,
-            *_drop_unusable(series, missing, train, keys.found, self.known),
             *self._cut(holds),
+            *_drop_unusable(series, missing, train, keys.found, self.known),
         ]
         borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
         _add_silent_share(series, missing)
