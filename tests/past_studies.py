@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import numpy as np
 
 from advisor._version import VERSION
@@ -21,7 +24,9 @@ from advisor.model.parameters import (
 )
 from advisor.model.posterior import SCHEMA, Convergence, Meta, Posterior, Provenance, RunSummary
 from advisor.model.priors import Priors, load_priors
+from advisor.model.storage import META
 from advisor.run.settings import PartialSettings
+from advisor.study.study import MANIFEST
 
 CHAINS, DRAWS = 2, 500
 
@@ -160,3 +165,24 @@ def _meta(
             versions={},
         ),
     )
+
+
+def as_written(study: Path) -> None:
+    """Let the manifest hold what another version would have written there."""
+    manifest = json.loads((study / MANIFEST).read_text())
+    manifest["sha256"] = {
+        name: hashlib.sha256((study / name).read_bytes()).hexdigest() for name in manifest["sha256"]
+    }
+    (study / MANIFEST).write_text(json.dumps(manifest))
+
+
+def made_by_version(study: Path, version: str) -> None:
+    """Turn a saved study into one that another version wrote."""
+    with h5netcdf.File(study / "posterior.nc", "a") as file:
+        meta = json.loads(str(file.attrs[META]))
+        meta["provenance"]["package"] = version
+        file.attrs[META] = json.dumps(meta)
+    answer = json.loads((study / "recommendation.json").read_text())
+    answer["provenance"]["package"] = version
+    (study / "recommendation.json").write_text(json.dumps(answer))
+    as_written(study)

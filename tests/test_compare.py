@@ -8,15 +8,14 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import h5netcdf
 import numpy as np
 import pytest
+from past_studies import made_by_version
 
 import advisor.reporting
 from advisor.advice import advise
 from advisor.cli.app import main
 from advisor.logs import demo_folder
-from advisor.model.storage import META
 from advisor.study.compared_lines import compared, rounded, told
 from advisor.study.compared_runs import compare_runs
 from advisor.study.compared_studies import compare_studies
@@ -460,10 +459,7 @@ def test_damaged_study_is_refused(run, studies, tmp_path):
 
 def test_notes_can_be_silenced(capsys, studies, tmp_path):
     study = shutil.copytree(studies / "a", tmp_path / "study")
-    with h5netcdf.File(study / "posterior.nc", "a") as file:
-        meta = json.loads(str(file.attrs[META]))
-        meta["provenance"]["package"] = "0.0.1"
-        file.attrs[META] = json.dumps(meta)
+    made_by_version(study, "0.0.1")
     for flags, told_ in (([], "Note: "), (["--quiet"], "")):
         with pytest.raises(SystemExit):
             main(["compare", str(studies / "a"), str(study), *flags])

@@ -16,7 +16,7 @@ from advisor.logfiles import limits
 from advisor.logfiles.find import Unread
 from advisor.logs.read import Inspection
 from advisor.run.moved import has_moved
-from advisor.run.needs import WHY, needs
+from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 from advisor.trainers.asking import asked_of
@@ -196,7 +196,8 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
     console.print(Text(f"\n{ready} of {len(own)} runs can be fitted as they are."))
     asked = asked_of(own)
     if asked is not None:
-        console.print(Text("To fit the others:"))
+        is_ready = ready == len(own)
+        console.print(Text("Say as well, or it is assumed:" if is_ready else "To fit the others:"))
         for sentence in asked.sentences:
             console.print(Text(f"  {sentence}."), soft_wrap=True)
         lines = [*asked.block, *_bounds_assumed(own)]
@@ -257,7 +258,7 @@ def explain(inspection: Inspection, console: Console) -> None:
 def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
     """What is told of one run, by title."""
     framework = f", keys of {run.framework}" if run.framework else ""
-    lacking = needs(run)
+    lacking = questions(run)
     # What is asked for is not assumed.
     defaults = [
         line

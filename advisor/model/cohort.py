@@ -17,7 +17,7 @@ import numpy as np
 from advisor.errors import FlatRewardError, InputError
 from advisor.run.copies import mark_copies
 from advisor.run.moved import has_moved
-from advisor.run.needs import WHY, needs
+from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
 from advisor.theory import cumulative_clock, policy_steps, schedule_factors
@@ -362,6 +362,12 @@ def _refuse_incomplete(runs: Sequence[PilotRun]) -> None:
 def _named(run: PilotRun, notes: _Notes) -> PilotRun:
     """Name a run's model and task, and note what is assumed."""
     assumed = run.hyperparameters.assumptions()
+    if "adapter" in questions(run):
+        assumed = [line for line in assumed if not line.startswith("adapter = ")]
+        assumed.append(
+            f'adapter = full assumed, but {WHY["adapter"]}: say adapter = "lora" or "full" in '
+            "pilots.toml"
+        )
     model, task = run.model, run.task
     if model is None:
         model = "model"

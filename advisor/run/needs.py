@@ -28,8 +28,8 @@ HOW = {
 
 
 LARGE, FAST = 1e9, 2e-5
-"""Parameters and learning rate above which full fine-tuning is rare enough to be asked for: public
-full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
+"""Parameters and learning rate above which full fine-tuning is rare enough to be asked for: most
+public full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
 
 
 def needs(run: PilotRun) -> list[str]:
@@ -49,19 +49,25 @@ def needs(run: PilotRun) -> list[str]:
     lacking = run.hyperparameters.lacking
     if run.parameters is None:
         lacking.append("parameters")
-    known = run.hyperparameters
-    if (
-        known.adapter is None
-        and (run.parameters or 0) > LARGE
-        and (known.learning_rate or 0) > FAST
-    ):
-        lacking.append("adapter")
     if run.step_unit == "refresh":
         factors = ("minibatches_per_refresh", "epochs_per_refresh")
         lacking += [name for name in factors if getattr(run.hyperparameters, name) is None]
     if run.step_unit == "unknown":
         lacking.append("step_unit")
     return lacking
+
+
+def questions(run: PilotRun) -> list[str]:
+    """What a run needs, and what it is asked for though a fit can go on without.
+
+    A large model at a rate of LoRA whose log tells of no adapter: it counts as fully fine-tuned,
+    and the answer says so.
+    """
+    known, found = run.hyperparameters, needs(run)
+    is_fast = (run.parameters or 0) > LARGE and (known.learning_rate or 0) > FAST
+    if known.adapter is None and is_fast and not run.is_eval_only:
+        found.append("adapter")
+    return found
 
 
 def advice_for(name: str) -> str:

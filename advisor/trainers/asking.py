@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from advisor.run.needs import HOW, WHY, needs
+from advisor.run.needs import HOW, WHY, questions
 from advisor.run.pilot_run import PilotRun
 from advisor.trainers.registry import find_trainer
 
@@ -35,14 +35,14 @@ class Asked(NamedTuple):
 
 
 def asked_of(runs: Sequence[PilotRun]) -> Asked | None:
-    """All that runs lack for a fit; None where they lack nothing that can be given."""
-    lacking = Counter(name for run in runs for name in needs(run))
+    """All that runs are asked for; None where nothing that can be given is lacking."""
+    lacking = Counter(name for run in runs for name in questions(run))
     if not lacking:
         return None
-    first = next(run for run in runs if needs(run))
+    first = next(run for run in runs if questions(run))
     sentences = []
     for name, count in lacking.most_common():
-        concerned = next(run for run in runs if name in needs(run))
+        concerned = next(run for run in runs if name in questions(run))
         own = words_of(concerned, name)
         who = "1 run" if count == 1 else "all" if count == len(runs) else f"{count} runs"
         sentences.append(f"{who}: {WHY[name]}" + (f" ({own})" if own else ""))
@@ -51,7 +51,7 @@ def asked_of(runs: Sequence[PilotRun]) -> Asked | None:
     everywhere = [name for name in given if lacking[name] == len(runs)]
     block = ["  [defaults]", *(_line(first, name) for name in everywhere)] if everywhere else []
     for run in runs:
-        rest = [name for name in needs(run) if name in given and name not in everywhere]
+        rest = [name for name in questions(run) if name in given and name not in everywhere]
         if rest:
             block += ["  [[run]]", f'  path = "{Path(run.path).name}"']
             block += [_line(run, name) for name in rest]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 import shutil
@@ -15,6 +14,7 @@ from typing import Any
 import h5netcdf
 import pytest
 import yaml
+from past_studies import as_written, made_by_version
 from trainers.launched import words_of
 
 import advisor.reporting
@@ -456,15 +456,6 @@ def with_another_manifest(study: Path) -> None:
     (study / MANIFEST).write_text('{"name": "My page", "icons": []}')
 
 
-def as_written(study: Path) -> None:
-    """Let the manifest hold what another version would have written there."""
-    manifest = json.loads((study / MANIFEST).read_text())
-    manifest["sha256"] = {
-        name: hashlib.sha256((study / name).read_bytes()).hexdigest() for name in manifest["sha256"]
-    }
-    (study / MANIFEST).write_text(json.dumps(manifest))
-
-
 def of_an_older_schema(study: Path) -> None:
     with h5netcdf.File(study / "posterior.nc", "a") as file:
         meta = json.loads(str(file.attrs[META]))
@@ -508,14 +499,7 @@ def test_damaged_study_is_refused_in_one_sentence(
 @pytest.mark.parametrize("command", COMMANDS)
 def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, command):
     study = shutil.copytree(first_contact, tmp_path / "study")
-    with h5netcdf.File(study / "posterior.nc", "a") as file:
-        meta = json.loads(str(file.attrs[META]))
-        meta["provenance"]["package"] = "0.0.1"
-        file.attrs[META] = json.dumps(meta)
-    answer = json.loads((study / "recommendation.json").read_text())
-    answer["provenance"]["package"] = "0.0.1"
-    (study / "recommendation.json").write_text(json.dumps(answer))
-    as_written(study)
+    made_by_version(study, "0.0.1")
     with pytest.raises(SystemExit) as stopped:
         main([command, str(study), *COMMANDS[command]])
     captured = capsys.readouterr()

@@ -77,19 +77,19 @@ def not_a_number(rows):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "code", "words"),
     [
-        (constant, ["trainer_state.json", "'reward'", "the same in every row", "three times"]),
-        (noise_only, ["trainer_state.json", "'reward'", "no more than its noise"]),
-        (not_a_number, ["trainer_state.json", "row", "60 of 60 rewards"]),
+        (constant, 3, ["trainer_state.json", "'reward'", "the same in every row", "Next pilot"]),
+        (noise_only, 3, ["trainer_state.json", "'reward'", "no more than its noise"]),
+        (not_a_number, 2, ["trainer_state.json", "row", "60 of 60 rewards"]),
     ],
 )
 def test_a_log_that_teaches_nothing_is_refused_in_one_sentence(
-    pilot, tmp_path, capsys, change, words
+    pilot, tmp_path, capsys, change, code, words
 ):
     rewrite(pilot, change)
     out = tmp_path / "study"
-    message = refused(["advise", pilot, "--out", out, "--quiet"], capsys)
+    message = refused(["advise", pilot, "--out", out, "--quiet"], capsys, code=code)
     assert all(word in message for word in words), message
     assert message.count("\n") == 1
     assert not out.exists()

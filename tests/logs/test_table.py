@@ -209,7 +209,7 @@ def test_a_counter_of_unsure_unit(write):
     path = write("a.jsonl", rows)
     (run,) = read_runs(path)
     assert run.step_unit == "unknown"
-    with pytest.raises(InputError, match=r"key 'iteration'.*step_unit"):
+    with pytest.raises(InputError, match=r"(?s)key 'iteration'.*step_unit"):
         build_cohort([run.with_updates(**KNOWN)], {}, {})
     one = {"minibatches_per_refresh": 1, "epochs_per_refresh": 1}
     assert read_runs(path, overrides=one)[0].step.tolist() == [1, 2, 3]

@@ -19,12 +19,13 @@ from advisor.model.cohort import (
     clock_table,
 )
 from advisor.model.sampling import cohort_of
-from advisor.run.needs import needs
+from advisor.run.needs import needs, questions
 from advisor.testing import (
     Plan,
     rising,
 )
 from advisor.theory import policy_steps, schedule_factors
+from advisor.trainers.asking import asked_of
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)
 
@@ -738,10 +739,12 @@ def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_
     run = Plan(rate, parameters=parameters).run(rising(), "mine")
     known = run.hyperparameters.model_copy(update={"adapter": adapter})
     run = run.with_updates(hyperparameters=known)
-    assert ("adapter" in needs(run)) == is_asked
+    assert ("adapter" in questions(run)) == is_asked
+    assert needs(run) == []
     if is_asked:
-        with pytest.raises(InputError, match=r'adapter = \.\.\.  # "lora" or "full"'):
-            build(run)
+        assert 'adapter = ...  # "lora" or "full"' in asked_of([run]).text
+        (told,) = [line for line in build(run).notes if line.startswith("adapter = full")]
+        assert "the learning rate is one of LoRA" in told
     else:
         assert len(build(run).runs) == 1
 

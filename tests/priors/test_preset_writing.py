@@ -23,7 +23,7 @@ def test_a_preset_survives_the_round_trip(tmp_path, name):
 
 def test_awkward_text_and_numbers_survive(tmp_path):
     priors = load_priors("lora")
-    entry = priors.log_slope.model_copy(update={"source": AWKWARD, "mean": -1e-17, "sd": 1e22})
+    entry = priors.log_slope.model_copy(update={"source": AWKWARD, "mean": -1e-17, "sd": 1e-22})
     odd = priors.model_copy(
         update={"description": AWKWARD, "log_slope": entry, "learned_from": ("ab" * 32, "cd" * 32)}
     )
