@@ -13,7 +13,7 @@ from advisor.trainers.registry import paste_line
 MOST_DIGITS = 6
 """Digits after the point of a per cent that tell it from a level that it misses."""
 
-STILL_RISING = 0.95
+NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
 
 TOLD = 0.0005
@@ -240,8 +240,8 @@ def _unsupported(advice: AnswerFields) -> str:
 
 def _price(advice: AnswerFields) -> list[str]:
     share = advice.steps_to_95 / max(advice.steps, 1)
-    if share > STILL_RISING:
-        return [f"It costs {price(advice.cost)}. Its reward still rises at the last step."]
+    if share > NEARLY_ALL:
+        return [f"It costs {price(advice.cost)}."]
     after = (1 - share) * advice.cost.paid
     rest = _many(after, "completions") if advice.cost.gpu_hours is None else gpu_time(after)
     return [

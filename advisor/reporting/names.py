@@ -37,6 +37,11 @@ ROLES = {"recommendation": "advised", "next_pilot": "best pilot", "infeasible": 
 """Kind of answer -> what its settings are called."""
 
 
+def role_of(kind: str, *, is_dead: bool) -> str:
+    """What the settings of an answer are called; of dead pilots none is the best."""
+    return "gentlest pilot" if kind == "next_pilot" and is_dead else ROLES[kind]
+
+
 def share_text(share: float) -> str:
     """Write a share to the percent: ``64 %``."""
     return f"{100 * share:.0f} %"

@@ -108,7 +108,9 @@ def test_beside_an_advice_a_pilot_is_named_where_it_is_worth_its_price():
 def test_what_is_left_after_the_last_step_is_not_priced(advice):
     said = advice.model_copy(update={"steps_to_95": float(advice.steps)}).text
     assert "the steps after that cost" not in said
-    assert "Its reward still rises at the last step." in said
+    assert f"It costs {price(advice.cost)}.\n" in said
+    # Nor is it said that a reward still rises, which a curve that falls reaches last as well.
+    assert "rises" not in said
 
 
 def test_one_is_not_written_as_many(advice):

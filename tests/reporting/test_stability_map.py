@@ -200,6 +200,12 @@ def test_what_the_star_is_depends_on_the_answer(
     assert labels[:2] == [name, "next pilot"]
 
 
+def test_of_dead_pilots_none_is_the_best(build: Build, advise: Build) -> None:
+    posterior = build([Pilot(3e-4, 8, 8, collapse=7), Pilot(1e-3, collapse=9)])
+    found = stability_map_info(posterior, advise(posterior, Pilot(3e-4, 8, 8), kind="next_pilot"))
+    assert found.advised.name == "gentlest pilot"
+
+
 def test_nowhere_stable_is_said_and_drawn(build: Build, advise: Build) -> None:
     posterior = build(moved={"hazard.level": 40.0})
     found = stability_map_info(posterior, advise(posterior, kind="infeasible"))

@@ -13,7 +13,7 @@ from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.drawing.labels import Label, place_labels
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import ROLES, quantity, settings_label
+from advisor.reporting.names import quantity, role_of, settings_label
 from advisor.theory.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
     found: dict[tuple[Settings, float], Named] = {}
     roles = (
         (
-            ROLES[advice.kind],
+            role_of(advice.kind, is_dead=advice.collapsed == advice.pilots),
             "advised",
             advice.settings,
             advice.reward.mean,

@@ -15,7 +15,7 @@ from advisor.forecast.stability import stability_and_draws
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import ROLES, scientific
+from advisor.reporting.names import role_of, scientific
 from advisor.run.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
@@ -221,7 +221,11 @@ def stability_map_info(
         limit=np.apply_along_axis(_limit, 2, probability, rates, recommendation.level),
         steps=recommendation.steps,
         epochs=epochs,
-        advised=_mark(ROLES[recommendation.kind], settings, groups),
+        advised=_mark(
+            role_of(recommendation.kind, is_dead=recommendation.collapsed == recommendation.pilots),
+            settings,
+            groups,
+        ),
         next_pilot=None if pilot is None else _mark("next pilot", pilot.settings, groups),
         recipes=tuple(_mark(r.name, r.settings, groups) for r in recommendation.recipes),
         pilot_rate=pilot_rate,

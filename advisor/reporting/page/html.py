@@ -19,7 +19,7 @@ from advisor.advice.reach import KNOBS, outside, piloted
 from advisor.advice.recommendation import TITLES
 from advisor.advice.savings import saving
 from advisor.advice.wording import (
-    STILL_RISING,
+    NEARLY_ALL,
     SUPPORT,
     evidence_text,
     explanation_text,
@@ -319,8 +319,8 @@ def _tiles(advice: Recommendation) -> list[dict[str, str]]:
         {
             "name": "Cost",
             "value": _paid(advice.cost),
-            "note": "its reward still rises at the last step"
-            if advice.steps_to_95 > STILL_RISING * advice.steps
+            "note": f"{advice.cost.completions:,.0f} completions"
+            if advice.steps_to_95 > NEARLY_ALL * advice.steps
             else f"95 % of the gain by step {advice.steps_to_95:.0f}",
         },
         {
@@ -411,7 +411,7 @@ def _sliders(
 
 def _short(value: float) -> str:
     """A setting as the sliders write it."""
-    is_plain = value == 0 or 1e-3 <= abs(value) < 1e5
+    is_plain = value == 0 or 1e-3 <= abs(value) < 1000 or value == int(value) < 1e4
     return f"{value:.3g}" if is_plain else scientific(value)
 
 
