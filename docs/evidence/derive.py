@@ -46,6 +46,7 @@ def numbers(studies: Path = STUDIES) -> Named:
         tiny_forecasts,
         advice,
         economics,
+        new_worlds,
         stability,
         failures,
         theory,
@@ -398,6 +399,24 @@ def economics(studies: Path) -> Named:
         for count in (3, 5, 8):
             own = found["methods"][f"{name}, {count} pilots"]
             out[f"econ.{short}.{count}"] = _three(own["regret_mean"])
+    return out
+
+
+def new_worlds(studies: Path) -> Named:
+    """Regret of advice replayed on worlds of other tasks."""
+    found = _read(studies / "replay/replay_plain_worlds.json")
+    methods = {
+        "advisor": "advisor",
+        "blind": "advisor, no pilots",
+        "constant": "best constant of the other tables",
+        "tpe": "Optuna TPE",
+        "halving": "successive halving",
+    }
+    out: Named = {"plain.worlds": str(len(found["scenarios"]["any"]["tables"]))}
+    for short, name in methods.items():
+        out[f"plain.{short}"] = _three(found["pooled"][name]["regret_mean"])
+    out["plain.collapses"] = str(found["pooled"]["advisor"]["collapses"])
+    out["plain.n"] = str(found["pooled"]["advisor"]["n"])
     return out
 
 
