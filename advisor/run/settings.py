@@ -76,7 +76,7 @@ class PartialSettings(BaseModel):
     schedule: Schedule | None = None
     warmup_steps: Annotated[int, Field(ge=0)] | None = None
     planned_steps: PositiveInt | None = None
-    kl_coefficient: Annotated[float, Field(ge=0)] | None = None
+    kl_coefficient: NotNegative | None = None
     clip_low: Positive | None = None
     clip_high: Positive | None = None
     advantage_scaling: AdvantageScaling | None = None
@@ -161,7 +161,7 @@ class Settings(PartialSettings):
     momentum: Momentum
     schedule: Schedule
     warmup_steps: Annotated[int, Field(ge=0)]
-    kl_coefficient: Annotated[float, Field(ge=0)]
+    kl_coefficient: NotNegative
     clip_low: Positive
     clip_high: Positive
     advantage_scaling: AdvantageScaling

@@ -299,3 +299,18 @@ def test_name_with_brackets_comes_before_a_glob(write_state, write, tmp_path):
     )
     found = {run.id: run.hyperparameters.group_size for run in read_runs(tmp_path)}
     assert found["[v2]run"] == 8
+
+
+@pytest.mark.parametrize("value", ["1e400", "inf", "nan"])
+def test_setting_that_is_not_finite_is_refused(write_state, write, tmp_path, value):
+    write_state()
+    write("pilots.toml", f"[defaults]\nkl_coefficient = {value}\n")
+    with pytest.raises(InputError, match="kl_coefficient"):
+        read_runs(tmp_path)
+
+
+def test_group_that_nobody_samples_is_refused(write_state, write, tmp_path):
+    write_state()
+    write("pilots.toml", "[defaults]\ngroup_size = 18446744073709551616\n")
+    with pytest.raises(InputError, match="group_size"):
+        read_runs(tmp_path)
