@@ -16,6 +16,8 @@ STUDIES = Path(__file__).parents[1] / "case_studies"
 def modules_of(study: str, names: Sequence[str]) -> Iterator[dict[str, ModuleType]]:
     """Import modules of a study by name, and forget them afterwards."""
     folder = str(STUDIES / study)
+    # Helpers of other tests may have been imported under the same names.
+    others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     sys.path.insert(0, folder)
     try:
         yield {name: importlib.import_module(name) for name in names}
@@ -23,3 +25,4 @@ def modules_of(study: str, names: Sequence[str]) -> Iterator[dict[str, ModuleTyp
         sys.path.remove(folder)
         for name in names:
             sys.modules.pop(name, None)
+        sys.modules.update(others)

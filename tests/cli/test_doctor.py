@@ -163,7 +163,7 @@ def test_every_extra_for_users_is_told():
 
 
 def test_extras_are_no_condition(monkeypatch, printed):
-    without(monkeypatch, "torch", "trl", "psycopg")
+    without(monkeypatch, "torch", "trl", "psycopg", "distributed", "ray")
     found = examine()
     assert found.can_fit
     assert not any(extra.is_there for extra in found.extras)

@@ -177,7 +177,8 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
     if reward.shape != spread.shape:
         return False
     kept = np.isfinite(spread) & (reward > 0) & (reward < 1)
-    if np.unique(reward[kept]).size < LEAST_SHARES:
+    # Two rewards of 0 and 1 have a spread of 0.71, more of them less.
+    if np.unique(reward[kept]).size < LEAST_SHARES or spread[kept].max() > 1:
         return False
     ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
     return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
