@@ -191,12 +191,25 @@ def _stopped_in_order() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    before = signal.getsignal(signal.SIGTERM)
+
+    def again(unraisable: sys.UnraisableHookArgs) -> None:
+        """A signal that came within a destructor stops nothing: it is sent once more."""
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            hook(unraisable)
+            return
+        number = came[-1] if came else signal.SIGINT
+        once_more = threading.Timer(0.01, os.kill, (os.getpid(), number))
+        once_more.daemon = True
+        once_more.start()
+
+    before, hook = signal.getsignal(signal.SIGTERM), sys.unraisablehook
     signal.signal(signal.SIGTERM, stop)
+    sys.unraisablehook = again
     try:
         yield came
     finally:
         signal.signal(signal.SIGTERM, before)
+        sys.unraisablehook = hook
 
 
 def _parameters(argv: Sequence[str]) -> set[str]:

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,34 @@ def test_interruption_is_no_traceback(monkeypatch, capsys):
         main(["inspect", LOG])
     assert stopped.value.code == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["in a call", "in a destructor"])
+def test_request_to_end_ends_a_command_wherever_it_comes(monkeypatch, capsys, where):
+    """In a destructor Python would print a traceback and go on."""
+
+    def stop() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        sum(range(100_000))  # the handler runs between two steps of Python
+
+    class Gone:
+        def __del__(self) -> None:
+            stop()
+
+    def inspected(*given, **also):
+        if where == "in a call":
+            stop()
+        gone = Gone()
+        del gone
+        time.sleep(5)
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(advisor.logs, "inspect", inspected)
+    with pytest.raises(SystemExit) as stopped:
+        main(["inspect", LOG])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert said == "Stopped: what was being written is as it was before.\n"
 
 
 def test_exit_codes_are_those_that_the_code_knows():

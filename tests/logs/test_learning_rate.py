@@ -87,3 +87,10 @@ def test_the_first_few_steps_of_a_long_decay():
     step = np.arange(1.0, 18.0)
     found = infer_schedule(step, 3e-7 * (1 - (step - 1) / 480), None)
     assert found.kind == "linear"
+
+
+def test_rates_of_any_size_are_read_without_a_warning():
+    """Warnings are errors in these tests: a damaged log may hold what no trainer writes."""
+    step = np.arange(1.0, 40.0)
+    for rate in (1.7e308 * np.linspace(1, -1, step.size), np.geomspace(1e-300, 1e308, 39)):
+        infer_schedule(step, np.ascontiguousarray(rate), None)

@@ -132,7 +132,7 @@ def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
     step, rate = np.frombuffer(steps), np.frombuffer(rates)
     top = int(np.argmax(rate))
     peak = float(rate[top])
-    if np.ptp(rate) <= 1e-9 * peak:
+    if peak - float(rate.min()) <= 1e-9 * peak:
         enough = rate.size > 1
         return Schedule(peak, "constant" if enough else None, 0 if enough else None, None, False)
     rising = top == rate.size - 1
