@@ -61,6 +61,7 @@ class Simulated(NamedTuple):
 STUDIES = {
     "small_models": Simulated("small_models"),
     "full_finetuning": Simulated("full_finetuning"),
+    "lora": Simulated("lora"),
     "theory": Simulated("theory"),
     "collapses_x3": Simulated("small_models", hazard=3.0),
     "collapses_x10": Simulated("small_models", hazard=10.0),
