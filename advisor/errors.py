@@ -5,9 +5,7 @@
     AdvisorError              exit code 1   our fault
     ├── InputError            exit code 2   a file, flag or sidecar: file, row, key, what to do
     │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
-    │   ├── FlatRewardError  exit code 3   no pilot's reward moved: there is no curve to learn from
-
-
+    │   ├── FlatRewardError   exit code 3   no pilot's reward ever changed: no curve to learn from
     │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
@@ -113,7 +111,7 @@ class RateContradictionError(InputError):
 
 
 class FlatRewardError(InputError):
-    """The pilots are in order, and none of their rewards moved beyond its noise."""
+    """The pilots are in order, and no reward of theirs ever changed."""
 
     exit_code = 3
 

@@ -42,6 +42,7 @@ from advisor.forecast.predictive import final_reward, peak
 from advisor.forecast.target import pilots_of
 from advisor.model.posterior import Posterior
 from advisor.model.presets import outside_evidence
+from advisor.run.moved import NONE_MOVED
 from advisor.run.progress import Progress, progress_of
 from advisor.run.settings import Settings
 from advisor.trainers.registry import recipes as trainer_recipes
@@ -73,6 +74,15 @@ class Question:
     outside: str | None
     assumptions: tuple[str, ...]
     progress: Progress
+
+    @property
+    def at_end(self) -> Objective:
+        """The reward at the end of the budget."""
+        return Objective(quantile=self.request.objective.quantile)
+
+    def evaluator(self, aim: Objective, goal: float | None = None) -> Evaluator:
+        """Judge of configurations by an objective."""
+        return Evaluator(self.forecaster, aim, self.budget, self.cost, goal)
 
     def best(self, evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
         """Best feasible configuration, and the nearest to feasible."""
@@ -134,7 +144,8 @@ def advise(
     pilot, untold = _pilot(question, decision)
     is_first, is_safe = decision.kind == "next_pilot", _is_safe(decision, question)
     if pilot is not None and is_first and is_safe and not is_worth_its_price(pilot):
-        decision, pilot = _without(pilot, decision), None
+        is_few = is_first_contact(posterior)
+        decision, pilot = (_without(pilot, decision) if is_few else searched(question)), None
     return explain(question, decision, pilot, untold)
 
 
@@ -189,22 +200,25 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
 
 
 def choose(question: Question) -> Decision:
-    """Search the configurations and choose one, or the best piloted where pilots are too few."""
+    """Search the configurations, or hold to the best piloted where pilots tell too little."""
+    posterior = question.forecaster.posterior
+    has_moved = NONE_MOVED not in posterior.meta.notes or not question.request.weigh_pilots
+    if has_moved and not is_first_contact(posterior):
+        return searched(question)
+    at_end, aside = (question.evaluator(question.at_end) for _ in range(2))
+    chosen = best_piloted(aside, posterior)
+    limit = bound(at_end, question.lattice, chosen, question.request.level)
+    return Decision("next_pilot", chosen, at_end, at_end, aside, limit)
+
+
+def searched(question: Question) -> Decision:
+    """Search the configurations and choose one."""
     forecaster, level = question.forecaster, question.request.level
     posterior, objective = forecaster.posterior, question.request.objective
-
-    def evaluator(aim: Objective, goal: float | None = None) -> Evaluator:
-        return Evaluator(forecaster, aim, question.budget, question.cost, goal)
-
-    at_end = evaluator(Objective(quantile=objective.quantile))
-    aside = evaluator(at_end.objective)
+    at_end, aside = (question.evaluator(question.at_end) for _ in range(2))
     evaluate = at_end
     if objective.kind != "reward":
-        evaluate = evaluator(objective, _goal(question, at_end))
-    if is_first_contact(posterior):
-        chosen = best_piloted(aside, posterior)
-        limit = bound(at_end, question.lattice, chosen, level)
-        return Decision("next_pilot", chosen, at_end, at_end, aside, limit)
+        evaluate = question.evaluator(objective, _goal(question, at_end))
     best, nearest = question.best(evaluate)
     start = float(forecaster.outcome(question.fixed, [0]).mean())
     if best is None or best.reward <= start:

@@ -7,6 +7,7 @@ from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import FIRST_LOOK
+from advisor.run.moved import NONE_MOVED
 
 
 def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
@@ -40,6 +41,12 @@ def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
         )
     if FIRST_LOOK in meta.notes:
         out.insert(0, f"This is {FIRST_LOOK}.")
+    if NONE_MOVED in meta.notes:
+        out.insert(
+            0,
+            f"{NONE_MOVED[0].upper()}{NONE_MOVED[1:]}: they tell that their settings are slow, and "
+            "how high and how fast another rises is the prior's word.",
+        )
     misfit = misfit_caution(posterior)
     if misfit:
         out.append(misfit)

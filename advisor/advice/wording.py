@@ -384,7 +384,7 @@ def _advised(advice: AnswerFields) -> list[str]:
 def _bound(advice: AnswerFields) -> list[str]:
     pilot = advice.next_pilot
     return [
-        "Not enough pilots for a recommendation: the answer is "
+        "The pilots tell too little for a recommendation: the answer is "
         + ("a bound." if pilot is None else "the next pilot, and a bound."),
         *([] if pilot is None else ["", *_pilot_lines(pilot, advice.trainer)]),
         "",

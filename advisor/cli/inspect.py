@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from advisor.cli import flags
+from advisor.cli.advise import CANNOT_TELL
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ def inspect(
         if explained:
             explain(found, console)
     require_runs(found, logs)
+    if found.is_flat:
+        raise typer.Exit(CANNOT_TELL)
 
 
 def require_runs(found: Inspection, logs: Sequence[Path], why: str = "") -> None:

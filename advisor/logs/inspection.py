@@ -204,13 +204,12 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
         console.print(Text("Paste into pilots.toml beside the logs:\n" + "\n".join(lines)))
         if asked.configs:
             console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
-    flat = [run for run in own if not has_moved(run)]
-    if len(flat) == len(own):
+    if not any(has_moved(run) for run in own):
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
         console.print(
             Text(
-                f"{who} moved by no more than its noise: there is no curve to learn from. Run "
-                "the next pilot at three times the largest learning rate."
+                f"{who} moved by no more than its noise: that tells that these settings are slow, "
+                "and no more. Run the next pilot at three times the largest learning rate."
             ),
             soft_wrap=True,
         )

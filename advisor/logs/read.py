@@ -22,6 +22,7 @@ from advisor.logs.settings.stated_settings import check_settings, stated_setting
 from advisor.logs.trackers import wandb_store
 from advisor.run.copies import mark_copies
 from advisor.run.evaluated import evaluations_as_rewards
+from advisor.run.moved import has_moved
 from advisor.run.pilot_run import PilotRun
 from advisor.trainers.keys import choose_framework, restore_slashes
 
@@ -48,6 +49,12 @@ class Inspection:
 
     runs: list[PilotRun]
     unread: list[Unread]
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there are train rewards, and none moved by more than its noise."""
+        own = [run for run in self.runs if run.copy_of is None and not run.is_eval_only]
+        return bool(own) and not any(has_moved(run) for run in own)
 
     def __repr__(self) -> str:
         """How many runs and other files there are, and the first runs."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from advisor.errors import FlatRewardError, InputError
 from advisor.run.copies import mark_copies
-from advisor.run.moved import has_moved
+from advisor.run.moved import NONE_MOVED, has_moved
 from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
@@ -229,7 +229,9 @@ def build_cohort(
     settings = tuple(run.hyperparameters.completed() for run in completed)
     floor, ceiling = _bounds(completed, notes)
     eval_floor, eval_ceiling = _eval_bounds(completed, floor, ceiling)
-    _refuse_flat(completed, collapse_steps)
+    _refuse_constant(completed, collapse_steps)
+    if none_moved(completed, collapse_steps):
+        notes.add(NONE_MOVED)
 
     groups = sorted({(str(run.task), str(run.model)) for run in completed})
     tasks = sorted({task for task, _ in groups})
@@ -466,14 +468,20 @@ def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
             )
 
 
-def _refuse_flat(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> None:
-    """Raise where no run moved: neither a gain nor a collapse can be learned from."""
-    if any(collapse_steps.get(run.id) is not None or has_moved(run) for run in runs):
+def none_moved(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> bool:
+    """Whether neither a gain nor a collapse can be learned from any run."""
+    return not any(collapse_steps.get(run.id) is not None or has_moved(run) for run in runs)
+
+
+def _refuse_constant(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> None:
+    """Raise where no reward ever changed: there is no noise either that a rise could hide in."""
+    if any(collapse_steps.get(run.id) is not None for run in runs):
         return
-    constant = all(np.nanmin(run.reward) == np.nanmax(run.reward) for run in runs)
-    what = "is the same in every row" if constant else "moved by no more than its noise"
+    if any(np.nanmin(run.reward) < np.nanmax(run.reward) for run in runs):
+        return
     raise FlatRewardError(
-        f"reward {what} in {'the only run' if len(runs) == 1 else f'all {len(runs)} runs'}: "
+        "reward is the same in every row in "
+        f"{'the only run' if len(runs) == 1 else f'all {len(runs)} runs'}: "
         "there is no curve to learn from",
         path=runs[0].path,
         key="reward",

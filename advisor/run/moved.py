@@ -9,6 +9,9 @@ from advisor.run.pilot_run import PilotRun
 FLAT_Z = 2.0
 """Standard errors between the ends of a run below which it has not moved."""
 
+NONE_MOVED = "no pilot's reward moved by more than its noise"
+"""Note of a fit that learned nothing but how slow its settings are."""
+
 
 def has_moved(run: PilotRun) -> bool:
     """Whether the last third of a run's train rewards differs from the first.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from advisor.advice.pilot_choice import PILOT_LEVEL, choose_pilot, decision_of, 
 from advisor.advice.scenario import base_settings
 from advisor.errors import CannotTellError
 from advisor.forecast.stability import stability
+from advisor.run.moved import NONE_MOVED
 from advisor.run.seed import DEFAULT_SEED
 from advisor.testing import (
     PLANS,
@@ -262,7 +264,7 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
     rate = found.next_pilot.settings.learning_rate
     if rate > 1.05 * surviving:
         assert f"learning rate {surviving:.3g} survived" in found.next_pilot.reason
-    assert found.text.startswith("Not enough pilots for a recommendation")
+    assert found.text.startswith("The pilots tell too little for a recommendation")
     assert not is_first_contact(made_up_posterior([Plan(), Plan(1e-3), Plan(1e-4)]))
 
 
@@ -277,6 +279,20 @@ def test_few_pilots_are_run_on_where_another_is_not_worth_its_price():
     assert gain <= loss
     # Without weighing a pilot nothing is known of its worth.
     assert advise(posterior, weigh_pilots=False).kind == "next_pilot"
+
+
+def test_pilots_that_did_not_move_are_answered_with_the_next_one(uncertain):
+    notes = (*uncertain.meta.notes, NONE_MOVED)
+    still = replace(uncertain, meta=uncertain.meta.model_copy(update={"notes": notes}))
+    assert advise(uncertain).kind == "recommendation"
+    found = advise(still)
+    assert found.kind == "next_pilot"
+    assert found.next_pilot is not None
+    assert found.cautions[0].startswith("No pilot's reward moved by more than its noise")
+    # Who asks for no pilot gets what the same posterior advises otherwise.
+    given = advise(still, weigh_pilots=False)
+    assert given.kind == "recommendation"
+    assert given.settings == advise(uncertain, weigh_pilots=False).settings
 
 
 def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):

@@ -74,11 +74,21 @@ def test_runs_on_two_scales_of_reward_are_forecast_each_on_its_own():
 
 
 def test_rewards_that_never_move_are_no_curve():
-    found = backtest([noisy(index, end=0.2) for index in range(3)], priors="small_models")
+    still = [
+        run.with_updates(series={"reward": np.full(run.step.size, 0.2)})
+        for run in (noisy(index) for index in range(3))
+    ]
+    found = backtest(still, priors="small_models")
     assert found.predictions == ()
     assert {line.split(": ")[1] for line in found.left_out} == {
-        "reward moved by no more than its noise in all 3 runs"
+        "reward is the same in every row in all 3 runs"
     }
+
+
+def test_runs_that_have_not_moved_yet_are_forecast_all_the_same():
+    found = backtest([noisy(index, end=0.2) for index in range(3)], priors="small_models")
+    assert found.left_out == found.failed == ()
+    assert len({p.run for p in found.predictions if p.method == "advisor"}) == 3
 
 
 def test_long_runs_take_no_longer():

@@ -212,10 +212,13 @@ def test_flat_pilots_are_told_before_a_fit(tmp_path):
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.02 * (n % 2) + 0.01 * seed for n in range(40)])
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
-    assert told.exit_code == 0
+    assert told.exit_code == 3
     assert "In all 2 runs the reward moved by no more than its noise" in told.output
+    assert "Run the next pilot at three times the largest learning rate" in told.output
     _write(tmp_path / "rises.jsonl", [0.01 * n for n in range(40)])
-    assert "no more than its noise" not in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
+    assert told.exit_code == 0
+    assert "no more than its noise" not in told.output
 
 
 def test_runs_that_agree_are_explained_once_and_many_share_a_row(tmp_path):

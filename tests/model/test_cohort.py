@@ -19,6 +19,7 @@ from advisor.model.cohort import (
     clock_table,
 )
 from advisor.model.sampling import cohort_of
+from advisor.run.moved import NONE_MOVED
 from advisor.run.needs import needs, questions
 from advisor.testing import (
     Plan,
@@ -656,29 +657,22 @@ def test_constant_reward_is_refused(level):
         build(Plan().run(np.full(60, level), "a"), Plan(steps=50).run(np.full(50, level), "b"))
 
 
-def test_reward_that_only_scatters_is_refused():
+def test_reward_that_only_scatters_is_fitted_and_said_to_tell_nothing_but_slowness():
     rng = np.random.default_rng(31)
     flat = [Plan().run(0.5 + (0.02 + 0.01 * i) * np.tile([1, -1], 30), str(i)) for i in range(3)]
-    with pytest.raises(InputError, match="moved by no more than its noise in all 3 runs"):
-        build(*flat)
+    assert NONE_MOVED in build(*flat).notes
     moving = Plan().run(rising() + 0.03 * rng.standard_normal(60), "moving")
-    assert len(build(*flat, moving).runs) == 4
+    assert NONE_MOVED not in build(*flat, moving).notes
     # A collapse is information too.
-    assert build(*flat, collapse={"1": 30.0}).collapsed.sum() == 1
+    assert NONE_MOVED not in build(*flat, collapse={"1": 30.0}).notes
 
 
 def test_share_of_flat_runs_that_pass_is_that_of_two_standard_errors():
     rng = np.random.default_rng(32)
 
     def passes(drift):
-        count = 0
-        for _ in range(400):
-            try:
-                build(Plan().run(0.5 + drift + 0.03 * rng.standard_normal(60)))
-                count += 1
-            except InputError:
-                pass
-        return count / 400
+        rewards = (0.5 + drift + 0.03 * rng.standard_normal(60) for _ in range(400))
+        return np.mean([NONE_MOVED not in build(Plan().run(own)).notes for own in rewards])
 
     # Two-sided 2 sigma: 4.6 %, and a little more since the noise is estimated.
     assert passes(np.zeros(60)) < 0.09
@@ -750,8 +744,8 @@ def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_
 
 
 def test_flat_pilots_end_with_3_and_name_the_next_one():
-    flat = Plan(1e-5).run(0.5 + 0.02 * np.tile([1, -1], 30), "flat")
-    slower = Plan(3e-6).run(0.5 + 0.02 * np.tile([1, -1], 30), "slower")
+    flat = Plan(1e-5).run(np.full(60, 0.5), "flat")
+    slower = Plan(3e-6).run(np.full(60, 0.4), "slower")
     with pytest.raises(FlatRewardError) as caught:
         build(slower, flat)
     assert caught.value.exit_code == 3
