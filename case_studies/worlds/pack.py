@@ -1,6 +1,6 @@
-"""Collect finished worlds into the tables and describe them: `pack.py DIR`.
+"""Collect finished worlds into the tables and describe them: `pack.py DIR [TABLES]`.
 
-DIR holds the files of `train.py`. Prints the Markdown table of the README.
+DIR holds the files of `train.py`, TABLES is where the tables go. Prints the Markdown table of the README.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def described(world: World, rows: list[Row]) -> str:
 def main() -> None:
     """Write the tables and print what they hold."""
     folder = Path(sys.argv[1])
+    at = Path(sys.argv[2]) if len(sys.argv) > 2 else TABLES
     tables: dict[str, list[Row]] = defaultdict(list)
     lines = []
     for world in WORLDS:
@@ -79,14 +80,14 @@ def main() -> None:
             check(world, rows)
             tables[world.table] += rows
             lines.append(described(world, rows))
-    TABLES.mkdir(exist_ok=True)
+    at.mkdir(exist_ok=True)
     for table, rows in tables.items():
         worlds = {(row["task"], row["size"], row["world"]) for row in rows}
         if len({key[:2] for key in worlds}) != len(worlds):
             raise SystemExit(f"{table}: two worlds have the same task and size")
         text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
         packed = gzip.compress(text.encode("utf-8"), 9, mtime=0)
-        (TABLES / f"{table}.jsonl.gz").write_bytes(packed)
+        (at / f"{table}.jsonl.gz").write_bytes(packed)
         print(f"{table}: {len(worlds)} worlds, {len(rows)} runs, {len(packed):,} bytes")
     everything = [row for rows in tables.values() for row in rows]
     print(f"{len(lines)} worlds, {len(everything)} runs, {sum(map(died, everything))} died")

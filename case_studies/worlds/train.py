@@ -121,19 +121,13 @@ def train_world(world: World, device: str = "cpu") -> list[dict[str, object]]:
                 "base_acc": round(base_reward[0], 5),
                 "final_eval": round(rewards[place], 5),
             }
-            lists = {name: [step[place] for step in steps] for name, steps in series.items()}
-            lists["entropy"] = averaged(lists["entropy"], run.refresh)
-            if world.reward == "exact":
-                del lists["reward_true"]
-            else:
+            lists = logged(world, run, series, place)
+            if world.reward != "exact":
                 row |= {
                     "base_true": round(base_right[0], 5),
                     "final_true": round(right[place], 5),
                 }
-            row["seconds"] = round(seconds, 2)
-            for name, values in lists.items():
-                row[name] = [rounded(value, DIGITS.get(name, OTHER_DIGITS)) for value in values]
-            rows[run.seed] = row
+            rows[run.seed] = row | {"seconds": round(seconds, 2)} | lists
     return [rows[seed] for seed in sorted(rows)]
 
 
@@ -157,6 +151,18 @@ def head(world: World, run: Run, parameters: int) -> dict[str, object]:
         "advantage_scaling": world.scaling,
         "reward_kind": world.reward,
         "seed": run.seed,
+    }
+
+
+def logged(world: World, run: Run, series: Series, place: int) -> dict[str, list[float | None]]:
+    """What a run of a batch logged, a number per step, as rows have it."""
+    lists = {name: [step[place] for step in steps] for name, steps in series.items()}
+    lists["entropy"] = averaged(lists["entropy"], run.refresh)
+    if world.reward == "exact":
+        del lists["reward_true"]
+    return {
+        name: [rounded(value, DIGITS.get(name, OTHER_DIGITS)) for value in values]
+        for name, values in lists.items()
     }
 
 
