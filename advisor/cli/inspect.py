@@ -47,7 +47,7 @@ def inspect(
     require_runs(found, logs)
 
 
-def require_runs(found: Inspection, logs: Sequence[Path], why: str = "") -> None:
+def require_runs(found: Inspection, logs: Sequence[str | Path], why: str = "") -> None:
     """Raise an ``InputError`` where no run was found."""
     from advisor.errors import InputError
     from advisor.logs import known_formats
