@@ -6,6 +6,8 @@
     ├── InputError            exit code 2   a file, flag or sidecar: file, row, key, what to do
     │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
     │   ├── FlatRewardError   exit code 3   no pilot's reward ever changed: no curve to learn from
+    │   ├── NoRewardError           exit code 2   a run of which no key holds a reward
+    │   ├── SourceError             exit code 2   a tracker's server or client gives no runs
     │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
@@ -114,6 +116,14 @@ class FlatRewardError(InputError):
     """The pilots are in order, and no reward of theirs ever changed."""
 
     exit_code = 3
+
+
+class NoRewardError(InputError):
+    """No key of a run is known to hold its reward."""
+
+
+class SourceError(InputError):
+    """A tracker's client is missing or not logged in, reaches no server, or finds no such runs."""
 
 
 class KeptElsewhereError(InputError):

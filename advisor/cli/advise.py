@@ -101,7 +101,7 @@ def advise(
 
 
 def run_advise(
-    logs: Sequence[Path],
+    logs: Sequence[str | Path],
     *,
     out: Path,
     sampling: Sampling,

@@ -26,7 +26,15 @@ Seed = Annotated[int, Option(help="Seed of the sampler and of the search.", min=
 
 # Logs and what they leave unsaid -----------------------------------------------------------------
 
-Logs = Annotated[list[Path], Argument(help="Pilot logs, or folders of them.")]
+# Text, for a path would lose the second slash of mlflow:http://HOST.
+Logs = Annotated[
+    list[str],
+    Argument(
+        metavar="LOGS...",
+        help="Pilot logs, or folders of them; wandb:ENTITY/PROJECT(/SWEEP), "
+        "mlflow:EXPERIMENT and trackio:PROJECT ask their own clients.",
+    ),
+]
 Log = Annotated[Path, Argument(help="Log of the run, or its folder; may not exist yet.")]
 Sidecar = Annotated[
     Path | None, Option(help="pilots.toml or .csv with settings that the logs do not hold.")
@@ -43,12 +51,12 @@ Explain = Annotated[
     bool, Option("--explain", help="For each run: keys read, and the arithmetic behind K.")
 ]
 Pilots = Annotated[
-    list[Path] | None,
+    list[str] | None,
     Option(help="The study's pilot logs, or their folder: read again, for a new fit. Repeat."),
 ]
 
 Outcome = Annotated[
-    list[Path] | None,
+    list[str] | None,
     Option(help="Logs of finished runs: the page ends with forecast beside outcome. Repeat."),
 ]
 

@@ -52,7 +52,7 @@ def inspect(
         raise typer.Exit(CANNOT_TELL)
 
 
-def require_runs(found: Inspection, logs: Sequence[Path], why: str = "") -> None:
+def require_runs(found: Inspection, logs: Sequence[str | Path], why: str = "") -> None:
     """Raise an ``InputError`` where no run was found."""
     from advisor.errors import InputError
     from advisor.logs import known_formats

@@ -24,6 +24,9 @@ EXTRAS = {
     "postgres": (("sqlalchemy", "psycopg"), "--storage postgresql://..."),
     "dask": (("distributed",), "--engine dask://HOST:PORT"),
     "ray": (("ray",), "--engine ray://HOST:PORT"),
+    "wandb": (("wandb",), "wandb:ENTITY/PROJECT in place of logs"),
+    "mlflow": (("mlflow-skinny",), "mlflow:EXPERIMENT in place of logs"),
+    "trackio": (("trackio",), "trackio:PROJECT in place of logs"),
 }
 """Optional extras: what has to be there, and what it enables."""
 

@@ -108,7 +108,7 @@ def _format(kind: str | None, out: Path | None) -> str:
 
 def check_forecasts(
     posterior: Posterior,
-    pilots: Sequence[Path],
+    pilots: Sequence[str],
     beside: dict[str, Any],
     *,
     seed: int,
@@ -132,7 +132,7 @@ def check_forecasts(
     return forecast_check.FIGURE.drawn(info)
 
 
-def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[Path]) -> list[PilotRun]:
+def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[str]) -> list[PilotRun]:
     """Those of the runs that the study was made from; an ``InputError`` where none is."""
     from advisor.errors import InputError
     from advisor.run.fingerprint import fingerprint

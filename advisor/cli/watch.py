@@ -64,7 +64,7 @@ class Forecast:
     """What a run's rows say under the posterior, fitted anew with the run where that is due."""
 
     def __init__(
-        self, posterior: Path, pilots: list[Path], gpus: int, asked: dict[str, Any]
+        self, posterior: Path, pilots: list[str], gpus: int, asked: dict[str, Any]
     ) -> None:
         from advisor.cli.terminal import noted
         from advisor.logs import read_runs

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.log_file import LogFile, is_archive, on_disk, open_archive
+from advisor.logfiles.logged import Reader
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,15 @@ class LogCandidate:
         Given by name, rather than found in a folder.
     sidecar_top : Path
         Highest folder in which a sidecar is sought.
+    reader : Reader or None
+        Set for a run that a tracker's client hands out, of which there is no file to claim.
     """
 
     log: LogFile
     root: Path
     is_named: bool
     sidecar_top: Path
+    reader: Reader | None = None
 
     @property
     def path(self) -> Path:

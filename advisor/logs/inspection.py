@@ -14,7 +14,7 @@ from rich.text import Text
 
 from advisor.logfiles import limits
 from advisor.logfiles.find import Unread
-from advisor.logs.read import Inspection
+from advisor.logs.read import SOURCE, Inspection
 from advisor.run.moved import has_moved
 from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
@@ -201,8 +201,11 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
         for sentence in asked.sentences:
             console.print(Text(f"  {sentence}."), soft_wrap=True)
         lines = [*asked.block, *_bounds_assumed(own)]
-        console.print(Text("Paste into pilots.toml beside the logs:\n" + "\n".join(lines)))
-        if asked.configs:
+        # Beside what a tracker's client hands out lies no file.
+        is_asked = all(SOURCE.match(run.path) for run in own)
+        where = "and name it with --sidecar" if is_asked else "beside the logs"
+        console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(lines)))
+        if asked.configs and not is_asked:
             console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
     if not any(has_moved(run) for run in own):
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import InputError
+from advisor.errors import InputError, NoRewardError, SourceError
 from advisor.logfiles.columns import parse_columns
 from advisor.logfiles.configs import settings_beside
 from advisor.logfiles.find import LogCandidate, Unread, find_files
@@ -30,6 +31,9 @@ PathLike = str | os.PathLike[str]
 
 MOST_PASSED_OVER = 5
 """Files that cannot be read and are named one by one."""
+
+SOURCE = re.compile(r"(?:wandb|mlflow|trackio):(?!//)\S.*")
+"""What is asked of a tracker's own client, rather than read as a file."""
 
 SHOWN = 5
 """Runs that the short form of an inspection names."""
@@ -76,7 +80,9 @@ def read_runs(
     Parameters
     ----------
     paths : path-like or iterable of path-like
-        Files, or folders and zip archives searched for logs at every depth.
+        Files, or folders and zip archives searched for logs at every depth; or text that names
+        what a tracker's own client hands out: ``wandb:ENTITY/PROJECT[/SWEEP]``,
+        ``mlflow:[TRACKING_URI#]EXPERIMENT``, ``trackio:PROJECT``.
     sidecar : path-like, optional
         ``pilots.toml`` or ``pilots.csv`` with the settings that logs do not hold. By default the
         nearest one beside a log or above it, up to the folder given.
@@ -95,7 +101,8 @@ def read_runs(
     Raises
     ------
     InputError
-        A log that was named, a sidecar entry or an override is wrong, or no log was found. What
+        A log that was named, a sidecar entry or an override is wrong, no log was found, or a
+        tracker's client is missing, not logged in or without an answer (`SourceError`). What
         cannot be read in a folder is passed over; the warnings of the first run name it, and
         `advisor.inspect` lists it.
     """
@@ -133,17 +140,24 @@ def inspect(
     Raises
     ------
     InputError
-        A path does not exist, or a sidecar, override or column map is wrong. A log that is wrong is
-        listed instead.
+        A path does not exist, a tracker's client gives no runs, or a sidecar, override or column
+        map is wrong. A log that is wrong is listed instead.
     """
     return LogSearch(sidecar, overrides, columns, is_strict=False).run(_paths(paths))
 
 
-def _paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
+def _paths(paths: PathLike | Iterable[PathLike]) -> list[Path | str]:
+    """Paths, and as text what a tracker's client is asked for."""
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given or not all(os.fspath(path) for path in given):
         raise InputError("no path was given", advice="Give at least one pilot log or a folder")
-    return [Path(path) for path in given]
+    # A folder may be called so.
+    return [
+        path
+        if isinstance(path, str) and SOURCE.fullmatch(path) and not os.path.exists(path)
+        else Path(path)
+        for path in given
+    ]
 
 
 class LogSearch:
@@ -164,15 +178,22 @@ class LogSearch:
         self.unread: list[Unread] = []
         self._passed_over: list[InputError] = []
 
-    def run(self, paths: Sequence[Path]) -> Inspection:
-        """Read all runs below the paths."""
-        files = find_files(paths, None if self.is_strict else self.unread)
+    def run(self, paths: Sequence[Path | str]) -> Inspection:
+        """Read all runs below the paths, and those that clients of trackers hand out."""
+        on_disk = [path for path in paths if isinstance(path, Path)]
+        files = find_files(on_disk, None if self.is_strict else self.unread)
+        for place in (path for path in paths if isinstance(path, str)):
+            from advisor.logs.sources import candidates
+
+            files += candidates(place)
         groups = self._groups(files)
         counts = _runs_below(groups)
         located_runs: list[LocatedRun] = []
         for (reader, _), members in groups.items():
             try:
                 located_runs += self._read(reader, members, counts)
+            except SourceError:
+                raise
             except InputError as error:
                 self._pass_over(members[0], error)
         for candidate in files:
@@ -228,7 +249,7 @@ class LogSearch:
             try:
                 columns = self.columns or self.sidecars.columns_of(candidate)
                 is_named = candidate.is_named or self.sidecars.names(candidate)
-                reader = choose_reader(candidate, columns, is_named=is_named)
+                reader = candidate.reader or choose_reader(candidate, columns, is_named=is_named)
             except InputError as error:
                 self._pass_over(candidate, error)
                 continue
@@ -250,6 +271,7 @@ class LogSearch:
             candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
         )
         located_runs = []
+        without: list[InputError] = []
         for logged in reader.read(logs, columns):
             keys = logged.table.keys
             table, remark = restore_slashes(logged.table, keys)
@@ -264,10 +286,25 @@ class LogSearch:
             for log in logs:
                 if log.holes:
                     logged = replace(logged, warnings=(*log.notes, *logged.warnings))
-            located_runs += [
-                LocatedRun(candidate, reader, raw, stated)
-                for raw in assemble(logged, framework, candidate.path, columns, known_here)
-            ]
+            try:
+                located_runs += [
+                    LocatedRun(candidate, reader, raw, stated)
+                    for raw in assemble(logged, framework, candidate.path, columns, known_here)
+                ]
+            except NoRewardError as error:
+                # A project holds runs of other kinds beside those that were trained by rewards.
+                if logged.label is None:
+                    raise
+                problem = f"run '{logged.label}': {error.problem}"
+                without.append(
+                    NoRewardError(problem, path=error.path, key=error.key, advice=error.advice)
+                )
+        if without and not located_runs:
+            raise without[0]
+        if self.is_strict:
+            self._passed_over += without
+        else:
+            self.unread += [Unread(candidate.path, error.problem) for error in without]
         return located_runs
 
     def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:

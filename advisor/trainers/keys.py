@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from advisor.errors import InputError
+from advisor.errors import InputError, NoRewardError
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.table import Table
 from advisor.run.pilot_run import SERIES
@@ -162,11 +162,11 @@ def reward_key(
     return likely_reward([key for key in filled if plain(key) not in _never()])
 
 
-def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> InputError:
+def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> NoRewardError:
     """Error of a log without a train reward."""
     looked = [key for key in seen if plain(key) in framework.never_reward]
     why = f"; '{looked[0]}' is not it: {framework.never_reward[plain(looked[0])]}" if looked else ""
-    return InputError(
+    return NoRewardError(
         f"no key holds the train reward (keys seen: {show_keys(seen)}{why})",
         path=path,
         key="reward",

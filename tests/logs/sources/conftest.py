@@ -1,0 +1,54 @@
+"""Commands in a process of their own: a tracker's client keeps servers and logins for good."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import advisor
+
+PACKAGE = Path(advisor.__file__).parent.parent
+
+
+class Printed(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Callable[..., Printed]:
+    """Runs the command line with nothing of this machine's logins."""
+
+    def called(*words: str, silent: float | None = None, code: str = "", **env: str) -> Printed:
+        known = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        own = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": str(PACKAGE)}
+        start = code or "from advisor.cli.app import main; main()"
+        if silent is not None:
+            start = (
+                "from advisor.logs.sources import answers; "
+                f"answers.MOST_SILENT_SECONDS = {silent}; {start}"
+            )
+        done = subprocess.run(
+            [sys.executable, "-c", start, *words],
+            env=known | own | env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
+        return Printed(done.returncode, done.stdout, done.stderr)
+
+    return called

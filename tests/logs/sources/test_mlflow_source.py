@@ -1,0 +1,102 @@
+"""Runs of an MLflow tracking server, through its own client, from a server on loopback."""
+
+from __future__ import annotations
+
+import pytest
+from mlflow_server import Mlflow, Run
+
+pytest.importorskip("mlflow", reason="the extra 'mlflow' is not installed")
+
+STEPS = 600
+PARAMS = {
+    "learning_rate": "2e-06",
+    "num_generations": "8",
+    "model_name_or_path": "Qwen/Qwen2.5-0.5B",
+}
+
+
+def values(offset: float = 0.0, steps: int = STEPS) -> dict[str, list[tuple[int, float]]]:
+    reward = [(s, 0.1 + offset + 0.5 * s / (s + 300)) for s in range(1, steps + 1)]
+    return {
+        "train/reward": reward,
+        "train/learning_rate": [(s, 2e-6) for s in range(1, steps + 1)],
+        "system/cpu": [(s, 12.0) for s in range(1, steps + 1)],
+    }
+
+
+@pytest.fixture(scope="module")
+def server():
+    runs = [
+        Run("a" * 32, "calm-fox", PARAMS, values()),
+        Run("b" * 32, "old-owl", PARAMS, values(0.01, 50), "FAILED"),
+        Run("c" * 32, "sft", {}, {"loss": [(1, 0.5), (2, 0.4), (3, 0.3)]}),
+    ]
+    with Mlflow(runs) as mlflow:
+        yield mlflow
+
+
+def test_experiment_reads_as_files_do(server, call):
+    found = call("inspect", f"mlflow:{server.url}#grpo/sweep", "--json")
+    assert found.code == 0, found.err
+    first, second = found.json["runs"]
+    assert (first["id"], first["rows"], first["last_step"]) == ("calm-fox", STEPS, STEPS)
+    assert first["hyperparameters"]["group_size"] == 8
+    assert first["hyperparameters"]["learning_rate"] == 2e-6
+    assert first["path"].endswith(f"#grpo/sweep/{'a' * 32}")
+    assert first["warnings"] == []
+    assert second["warnings"] == ["MLflow says of this run: failed"]
+    (unread,) = found.json["unread"]
+    assert unread["path"].endswith("c" * 32)
+
+
+def test_values_that_nobody_reads_are_not_fetched(server, call):
+    server.asked.clear()
+    call("inspect", f"mlflow:{server.url}#grpo/sweep", "--json")
+    assert server.asked.count("runs/search") == 3
+    assert server.asked.count("metrics/get-history") < 7  # not the machine's own, of 7 in all
+
+
+@pytest.mark.parametrize("name", ["grpo/sweep", "3"])
+def test_tracking_server_of_the_environment(server, call, name):
+    found = call("inspect", f"mlflow:{name}", "--json", MLFLOW_TRACKING_URI=server.url)
+    assert [run["id"] for run in found.json["runs"]] == ["calm-fox", "old-owl"]
+
+
+def refused(found) -> str:
+    assert found.code == 2, found
+    assert "Internal error" not in found.err
+    return found.err
+
+
+def test_unknown_experiment(server, call):
+    said = refused(call("inspect", f"mlflow:{server.url}#nothing"))
+    assert "'nothing'" in said
+    assert "MLFLOW_TRACKING_URI" in said
+
+
+def test_a_server_without_an_experiment(server, call):
+    assert "mlflow:http://HOST:PORT#EXPERIMENT" in refused(call("inspect", f"mlflow:{server.url}"))
+
+
+def test_an_experiment_without_runs(call):
+    with Mlflow([]) as server:
+        assert "there is no run in it" in refused(
+            call("inspect", f"mlflow:{server.url}#grpo/sweep")
+        )
+
+
+def test_a_login_that_may_not_read(call):
+    with Mlflow([], denies=True) as server:
+        said = refused(call("inspect", f"mlflow:{server.url}#grpo/sweep"))
+    assert "MLFLOW_TRACKING_TOKEN" in said
+
+
+def test_a_server_that_falls_silent(call):
+    with Mlflow([]) as server:
+        server.hangs = True
+        try:
+            # Long enough for the client to be imported within it.
+            found = call("inspect", f"mlflow:{server.url}#grpo/sweep", silent=20)
+        finally:
+            server.hangs = False
+    assert "did not answer for 20 seconds" in refused(found)
