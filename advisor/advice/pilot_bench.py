@@ -12,6 +12,7 @@ from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL
 from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilot, believed, ladder
 from advisor.advice.pilot_worth import Action, Worth
 from advisor.advice.planned_logs import SAME_RATE, PlannedLogs, price_of
+from advisor.diagnosis.collapse_card import collapse_onset
 from advisor.diagnosis.fall import find_any_fall
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
@@ -101,10 +102,10 @@ class Bench:
         """Step at which a run died, or None."""
         fitted = self.index.get(run.id)
         if fitted is not None:
-            return self.posterior.meta.runs[fitted].collapse_step
+            return self.posterior.meta.runs[fitted].collapse_onset
         lowest = float(np.nanmin(run.reward, initial=0.0))
         floor = lowest if run.reward_floor is None else run.reward_floor
-        return find_any_fall(run.step, run.reward, floor).onset_step
+        return collapse_onset(run, find_any_fall(run.step, run.reward, floor))
 
     def new_pilots(self) -> list[tuple[PlannedPilot, Action]]:
         """Pilots beyond the plan that are likely to live and that the price has room for."""

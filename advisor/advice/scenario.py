@@ -20,7 +20,7 @@ from advisor.forecast.stability import stability
 from advisor.forecast.target import named_target, pilots_of
 from advisor.model.posterior import Posterior
 from advisor.run.seed import DEFAULT_SEED
-from advisor.run.settings import Settings
+from advisor.run.settings import CARRIED, Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +30,17 @@ MOST = 1_000_000
 
 
 def base_settings(posterior: Posterior, target: Target) -> Settings:
-    """Settings that no advice changes: those of the first pilot of the target, else of any."""
-    return pilots_of(posterior, target)[0].settings
+    """Settings that no advice changes: those of the first pilot of the target, else of any.
+
+    What it does not tell and nothing is computed from is that of the others where they agree.
+    """
+    first, *others = (pilot.settings for pilot in pilots_of(posterior, target))
+    agreed = {}
+    for name in CARRIED:
+        told = {getattr(other, name) for other in others} - {None}
+        if getattr(first, name) is None and len(told) == 1:
+            agreed[name] = told.pop()
+    return first.model_copy(update=agreed)
 
 
 def target_of(posterior: Posterior, request: Request) -> Target:

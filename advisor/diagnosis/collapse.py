@@ -28,7 +28,9 @@ class Collapse(BaseModel):
         Trailing mean more than a third below its best (from the reward floor) at the end and for
         one window before.
     onset_step : float or None
-        Optimizer step from which it stayed so.
+        Optimizer step from which it stayed so: the event that a hazard is fitted to.
+    fell_from : float or None
+        Optimizer step at which the fall began, which texts and figures name.
     healthy_until : float or None
         Last step before the window that first looked low: later rows may already be falling.
     best, last : float
@@ -39,6 +41,7 @@ class Collapse(BaseModel):
 
     unstable: bool
     onset_step: float | None
+    fell_from: float | None = None
     healthy_until: float | None
     best: float
     last: float

@@ -11,6 +11,7 @@ from advisor.diagnosis.collapse import (
     EVALUATION_ROWS,
     LOST_SHARE,
     WINDOW_ROWS,
+    Collapse,
     find_collapse,
     window_rows,
 )
@@ -81,6 +82,17 @@ def floor_of(run: PilotRun) -> float:
 def has_collapsed(run: PilotRun) -> bool:
     """Whether a run fell for good, or to less than half, beyond what noise does."""
     return find_any_fall(*judged_series(run), floor_of(run), rows_of_a_window(run)).unstable
+
+
+def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
+    """Step from which a run fell, wherever one is shown; None where the verdict is stable.
+
+    A verdict may rest on the floor of many runs; the step is that of the run's own, as on its card.
+    """
+    if not verdict.unstable:
+        return None
+    own = find_any_fall(*judged_series(run), floor_of(run), rows_of_a_window(run))
+    return own.fell_from if own.unstable else verdict.fell_from
 
 
 def collapse(run: PilotRun) -> Card:

@@ -170,6 +170,16 @@ def find_final_fall(
     """
     kept = np.isfinite(reward)
     step, reward = step[kept], reward[kept]
+    verdict, fall = _final_fall(step, reward, floor, least)
+    if verdict.unstable and fall is not None:
+        return verdict.model_copy(update={"fell_from": fall.onset_step}), fall
+    return verdict, fall
+
+
+def _final_fall(
+    step: FloatArray, reward: FloatArray, floor: float, least: int
+) -> tuple[Collapse, Fall | None]:
+    """Verdict and fall of finite rewards."""
     verdict = find_collapse(step, reward, floor, least)
     onset = verdict.onset_step
     before = None if onset is None else int(np.searchsorted(step, onset))
@@ -199,6 +209,7 @@ def find_any_fall(
         update={
             "unstable": True,
             "onset_step": fall.onset_step,
+            "fell_from": fall.onset_step,
             "healthy_until": float(earlier[-1]) if earlier.size else 0.0,
         }
     )

@@ -112,7 +112,9 @@ class Cohort:
     collapsed : ndarray of shape (runs,)
         1 where the run collapsed at the end of its exposure.
     collapse_step : tuple of float or None
-        Optimizer step of collapse, per run.
+        Optimizer step of collapse, per run: where its exposure ends.
+    fell_from : tuple of float or None
+        Optimizer step at which the fall began, per run; shown, and not fitted.
     floor, ceiling : float
         Reward bounds in reward units.
     eval_floor, eval_ceiling : float
@@ -151,6 +153,7 @@ class Cohort:
     exposure: FloatArray
     collapsed: FloatArray
     collapse_step: tuple[float | None, ...]
+    fell_from: tuple[float | None, ...]
     floor: float
     ceiling: float
     eval_floor: float
@@ -197,6 +200,7 @@ def build_cohort(
     runs: Sequence[PilotRun],
     collapse_steps: Mapping[str, float | None],
     healthy_until: Mapping[str, float | None],
+    fell_from: Mapping[str, float | None] | None = None,
 ) -> Cohort:
     """Turn runs into arrays.
 
@@ -210,6 +214,8 @@ def build_cohort(
         Optimizer step at which a run collapsed: the event that its exposure ends with.
     healthy_until : mapping of run id to step or None
         Last step that shapes the curve of a collapsed run.
+    fell_from : mapping of run id to step or None, optional
+        Optimizer step at which a collapsed run began to fall; by default that of the event.
 
     Returns
     -------
@@ -300,6 +306,7 @@ def build_cohort(
         exposure=exposure,
         collapsed=collapsed,
         collapse_step=tuple(collapse_steps.get(run.id) for run in completed),
+        fell_from=tuple((fell_from or collapse_steps).get(run.id) for run in completed),
         floor=floor,
         ceiling=ceiling,
         eval_floor=eval_floor,

@@ -104,10 +104,16 @@ class RunSummary(BaseModel):
     first_reward: float
     last_reward: float
     collapse_step: float | None
+    fell_from: float | None = None
     fingerprint: str
     seconds_per_step: float | None
     completion_tokens: float | None
     framework: str = ""
+
+    @property
+    def collapse_onset(self) -> float | None:
+        """Step from which it fell, as its card says; studies of before it was kept: the event."""
+        return self.collapse_step if self.fell_from is None else self.fell_from
 
 
 class Provenance(BaseModel):
@@ -594,6 +600,7 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 first_reward=float(finite[:5].mean()),
                 last_reward=float(finite[-5:].mean()),
                 collapse_step=cohort.collapse_step[index],
+                fell_from=cohort.fell_from[index],
                 fingerprint=fingerprint(run),
                 seconds_per_step=seconds_per_step(run),
                 completion_tokens=_mean(run.series.get("completion_length")),

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from advisor.diagnosis import Collapse
+from advisor.diagnosis.collapse_card import collapse_onset
 from advisor.diagnosis.dead_start import dead_from_the_start
 from advisor.diagnosis.fall import find_any_fall
 from advisor.errors import InputError, NotConvergedError
@@ -180,6 +181,7 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
         Two runs share an id, or the runs do not hold what a fit needs.
     """
     verdicts: dict[str, Collapse] = {}
+    fell_from: dict[str, float | None] = {}
     # Where no floor is given a loss is measured from the one that the cohort will infer.
     trained = [run for run in runs if not run.is_eval_only]
     given = [run.reward_floor for run in trained if run.reward_floor is not None]
@@ -197,11 +199,14 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
         # What noise can do is no collapse: it must not teach that a setting kills.
         verdict = find_any_fall(run.step, run.reward, floor)
         if run.id in dead:
-            at_once = {"unstable": True, "onset_step": float(run.step[0]), "healthy_until": 0.0}
-            verdict = verdict.model_copy(update=at_once)
+            first = float(run.step[0])
+            at_once = {"unstable": True, "onset_step": first, "healthy_until": 0.0}
+            verdict = verdict.model_copy(update={**at_once, "fell_from": first})
+        fell_from[run.id] = verdict.fell_from if run.id in dead else collapse_onset(run, verdict)
         verdicts[run.id] = verdict
     return build_cohort(
         runs,
         {name: verdict.onset_step for name, verdict in verdicts.items()},
         {name: verdict.healthy_until for name, verdict in verdicts.items()},
+        fell_from,
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.diagnosis.collapse_card import collapse_onset
 from advisor.errors import InputError
 from advisor.forecast.begun import end_of_begun_run
 from advisor.forecast.corpus_file import corpus_beside
@@ -200,7 +201,7 @@ class Watch:
             share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
             surprise=None if fall.unstable else self._surprise(fewer, run, planned),
             lost_rows=_lost_rows(run),
-            fallen_since=fall.onset_step,
+            fallen_since=collapse_onset(run, fall),
             gentler_rate=gentler,
             pareto_k=draws.pareto_k,
             refit_due=not draws.pareto_k <= TRUSTED_K,

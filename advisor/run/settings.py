@@ -18,6 +18,9 @@ Optimizer = Literal["adamw", "adam", "sgd"]
 Schedule = Literal["constant", "linear", "cosine"]
 AdvantageScaling = Literal["group", "batch", "none"]
 Adapter = Literal["full", "lora"]
+LossAveraging = Literal["token", "local_token", "sequence", "sequence_sum", "fixed_length"]
+Precision = Literal["bf16", "fp16", "fp32"]
+ModuleNames = Annotated[str, Field(max_length=2000, pattern=r"^[\w.-]+(,[\w.-]+)*$")]
 
 
 class PartialSettings(BaseModel):
@@ -59,6 +62,17 @@ class PartialSettings(BaseModel):
         Full fine-tuning or LoRA.
     adapter_rank : int
         Rank of the LoRA adapter.
+    adapter_alpha : int
+        LoRA's alpha: what the adapter adds is multiplied by alpha / rank.
+    adapter_targets : str
+        Modules that have a LoRA adapter, with commas between their names; or ``all-linear``.
+    loss_averaging : {"token", "local_token", "sequence", "sequence_sum", "fixed_length"}
+        What the loss is a mean over: all tokens of the step; those of one micro-batch;
+        completions, of the mean of each; of the sum of each; of the sum over a fixed length.
+    precision : {"bf16", "fp16", "fp32"}
+        Numbers in which the policy is trained; the optimizer may keep others.
+    max_prompt_length : int
+        Token limit of a prompt.
     max_completion_length : int
         Token limit of a completion.
     """
@@ -83,6 +97,11 @@ class PartialSettings(BaseModel):
     importance_ratio: bool | None = None
     adapter: Adapter | None = None
     adapter_rank: PositiveInt | None = None
+    adapter_alpha: PositiveInt | None = None
+    adapter_targets: ModuleNames | None = None
+    loss_averaging: LossAveraging | None = None
+    precision: Precision | None = None
+    max_prompt_length: PositiveInt | None = None
     max_completion_length: PositiveInt | None = None
 
     @property
@@ -147,8 +166,8 @@ def checked_settings(told: Mapping[str, Any], *, argument: str) -> PartialSettin
 class Settings(PartialSettings):
     """The complete settings of one GRPO run, as :meth:`PartialSettings.completed` gives them.
 
-    ``None`` is left where nothing is computed from a setting (rank of the adapter, token limit),
-    and for ``planned_steps``: the schedule is then as long as the run.
+    ``None`` is left where nothing is computed from a setting (`CARRIED`), and for
+    ``planned_steps``: the schedule is then as long as the run.
     """
 
     learning_rate: Positive
@@ -206,6 +225,12 @@ ASSUMED: dict[str, tuple[Any, str]] = {
 
 ASSUMED_OF_SGD: dict[str, tuple[Any, str]] = {"momentum": (0.0, "default of torch's SGD")}
 """Those that differ with SGD."""
+
+CARRIED = (
+    *("adapter_rank", "adapter_alpha", "adapter_targets", "loss_averaging", "precision"),
+    *("max_prompt_length", "max_completion_length"),
+)
+"""Settings that nothing is computed from; an exported configuration repeats those of the pilots."""
 
 REQUIRED = {
     "learning_rate": "the learning rate is not known",

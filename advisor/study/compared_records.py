@@ -47,7 +47,8 @@ def _pilots(record: StudyRecord) -> dict[str, Any]:
     told: dict[str, Any] = {"pilots": len(record.pilots)}
     for run in record.pilots:
         settings = run.settings
-        fell = "" if run.collapse_step is None else f", collapsed at {run.collapse_step:g}"
+        onset = run.collapse_onset
+        fell = "" if onset is None else f", collapsed at {onset:g}"
         told[run.id] = (
             f"learning rate {settings.learning_rate:.3g}, group size {settings.group_size}, "
             f"K {settings.refresh_interval}, {run.steps:g} steps: {run.first_reward:.3f} to "

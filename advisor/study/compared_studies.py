@@ -100,7 +100,8 @@ def _pairs(
 def _pilot(run: RunSummary, name: str) -> dict[str, Any]:
     facts = {
         "steps": run.steps,
-        **{what: getattr(run, what) for what in ("task", "model", "parameters", "collapse_step")},
+        **{what: getattr(run, what) for what in ("task", "model", "parameters")},
+        "collapse_step": run.collapse_onset,
     }
     return {
         **{f"{name}: {what}": value for what, value in facts.items()},
@@ -110,7 +111,7 @@ def _pilot(run: RunSummary, name: str) -> dict[str, Any]:
 
 
 def _whole(run: RunSummary) -> Value:
-    end = "" if run.collapse_step is None else f", collapsed at {run.collapse_step:.0f}"
+    end = "" if run.collapse_onset is None else f", collapsed at {run.collapse_onset:.0f}"
     return Value(run.model_dump(), f"{run.model} on {run.task}, {run.steps:.0f} steps{end}")
 
 

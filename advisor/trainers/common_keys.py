@@ -37,6 +37,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "momentum": ("momentum", "adam_beta1", "beta1"),
     "kl_coefficient": ("kl_coefficient", "kl_coef", "kl_coeff", "kl_loss_coef"),
     "adapter_rank": ("adapter_rank", "lora_rank", "lora_r", "rank"),
+    "adapter_alpha": ("adapter_alpha", "lora_alpha"),
+    "max_prompt_length": ("max_prompt_length",),
     "max_completion_length": ("max_completion_length", "max_new_tokens", "max_tokens"),
     "model": ("model", "model_name", "model_name_or_path", "base_model_name_or_path"),
     "task": ("task", "dataset", "dataset_name"),
@@ -53,6 +55,8 @@ WHOLE = {
     "minibatches_per_refresh",
     "epochs_per_refresh",
     "adapter_rank",
+    "adapter_alpha",
+    "max_prompt_length",
     "max_completion_length",
     "seed",
 }
@@ -117,6 +121,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
             facts["adapter"] = "lora"
         else:
             del facts["adapter_rank"], arithmetic["adapter_rank"]
+    if facts.get("adapter") != "lora":
+        facts.pop("adapter_alpha", None)
     return Derived(facts, arithmetic)
 
 

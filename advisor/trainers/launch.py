@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from advisor.errors import InputError
 from advisor.run.settings import Settings
@@ -17,10 +19,20 @@ warm-up."""
 
 LEFT_OUT = (
     "Not among the settings that the advisor knows, so left at the trainer's defaults: weight",
-    "decay, Adam's second moment, gradient clipping, temperature, how the loss is averaged.",
+    "decay, Adam's second moment, gradient clipping, temperature.",
     "Set them as your pilots had them.",
 )
 """Comment lines for the end of every file's head."""
+
+OF_ADAPTERS = ("adapter_rank", "adapter_alpha", "adapter_targets")
+
+
+class Carried(NamedTuple):
+    """A setting that nothing is computed from, as a trainer calls it, and the trainer's default."""
+
+    setting: str
+    name: str
+    default: str
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,27 @@ class Launch:
     def rollout_prompts(self) -> int:
         """Prompts per batch of rollouts."""
         return self.prompts * self.minibatches
+
+    def carries(self, setting: str) -> bool:
+        """Whether the pilots tell a setting and this run has a use for it."""
+        has_use = setting not in OF_ADAPTERS or self.settings.adapter == "lora"
+        return has_use and getattr(self.settings, setting) is not None
+
+    def asks(self, carried: Iterable[Carried], written: Container[str], trainer: str) -> list[str]:
+        """Lines, to be commented out, that ask for what was not ``written``."""
+        asked = []
+        for setting, name, default in carried:
+            if setting in written or (setting in OF_ADAPTERS and self.settings.adapter != "lora"):
+                continue
+            told = getattr(self.settings, setting)
+            why = f"; {trainer} has no word for the pilots' {told}" if told is not None else ""
+            asked.append(f"{name}   (default: {default}{why})")
+        if not asked:
+            return []
+        return [
+            f"Not told by the pilots in words that {trainer} has: set it as they had it",
+            *asked,
+        ]
 
     def refreshes(self, trainer: str) -> int:
         """Batches of rollouts of the whole run, for a trainer that counts those."""

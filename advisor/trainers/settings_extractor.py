@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from advisor.trainers.derived import Derived
-from advisor.trainers.values import literal, number
+from advisor.trainers.values import entries, literal, module_names, number
 
 V = TypeVar("V", bound=float | str)
+
+MOST_TARGETS = 64
+"""Kinds of modules that a model gives adapters to, generously."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,18 @@ class SettingsExtractor(Derived):
             return
         shown = f"{setting.value:g}" if isinstance(setting.value, float) else setting.value
         self.put(ours, setting.value, f"{ours} {shown} ({setting.name})")
+
+    def take_targets(self, *names: str) -> None:
+        """Take over the modules of an adapter, a list one name each (``name.0``) or as text."""
+        for name in names:
+            placed = [self.settings.get(f"{name}.{place}") for place in range(MOST_TARGETS)]
+            listed = [str(each) for each in placed if each is not None]
+            if self.settings.get(name) is not None:
+                listed = entries(self.settings[name])
+            found = module_names(listed)
+            if found is not None:
+                self.put("adapter_targets", found, f"adapter_targets {found} ({name})")
+                return
 
     def derived(self) -> Derived:
         """What was derived so far, without the settings."""

@@ -7,9 +7,16 @@ from collections.abc import Mapping, Sequence
 
 
 def write_script(
-    comments: Sequence[str], variables: Mapping[str, str], command: str, arguments: Sequence[str]
+    comments: Sequence[str],
+    variables: Mapping[str, str],
+    command: str,
+    arguments: Sequence[str],
+    asked: Sequence[str] = (),
 ) -> str:
-    """Text of a script: comments, variables to set, one command with its arguments."""
+    """Text of a script: comments, variables to set, one command with its arguments.
+
+    Lines that ask for more arguments stand behind those, commented out.
+    """
     lines = [
         "#!/usr/bin/env bash",
         *(f"# {line}".rstrip() for line in comments),
@@ -17,6 +24,7 @@ def write_script(
         *(f"{name}={value}" for name, value in variables.items()),
         "arguments=(",
         *(f"  {argument}" for argument in arguments),
+        *(f"  # {line}" for line in asked),
         ")",
         f'{command} "${{arguments[@]}}" "$@"',
     ]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
+
+MODULE = re.compile(r"[\w.-]{1,200}")
+"""Name of a module; libraries that patch models write expressions over such names instead."""
 
 
 def literal(value: Any) -> float | str | bool | None:
@@ -18,6 +23,20 @@ def literal(value: Any) -> float | str | bool | None:
         return float(text)
     except ValueError:
         return text
+
+
+def entries(value: Any) -> list[str]:
+    """Entries of a list that is written as text: ``"['a', 'b']"``, ``"a b"`` or ``"a,b"``."""
+    bare = str(value).strip().strip("[](){}").replace(",", " ").split()
+    return [entry for entry in (each.strip("'\"") for each in bare) if entry]
+
+
+def module_names(names: Iterable[str]) -> str | None:
+    """Names of modules as one setting; None where something else stands among them."""
+    listed = list(names)
+    if not listed or not all(map(MODULE.fullmatch, listed)) or listed == ["None"]:
+        return None
+    return ",".join(listed)
 
 
 def number(value: Any) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
-from advisor.forecast.target import largest_target
+from advisor.forecast.target import largest_target, pilots_of
 from advisor.run.seed import DEFAULT_SEED
 from advisor.testing import (
     PLANS,
@@ -162,3 +163,21 @@ def test_answer_comes_at_once():
         times.append(time.perf_counter() - start)
     # The best of twenty: whatever else the machine does, one was left in peace.
     assert min(times) < 0.05
+
+
+def test_what_nothing_is_computed_from_is_that_of_all_pilots_that_tell_it(posterior):
+    """The first pilot's log may lack what an export repeats; where others differ, nobody knows."""
+    told = [
+        {"precision": "bf16"},
+        {"max_prompt_length": 512, "loss_averaging": "token", "precision": "fp16"},
+        {"max_prompt_length": 512, "loss_averaging": "sequence"},
+    ]
+    target = largest_target(posterior)
+    first = pilots_of(posterior, target)[0]
+    runs = tuple(
+        first.model_copy(update={"settings": first.settings.model_copy(update=more)})
+        for more in told
+    )
+    meta = posterior.meta.model_copy(update={"runs": runs})
+    base = base_settings(replace(posterior, meta=meta), target)
+    assert (base.max_prompt_length, base.loss_averaging, base.precision) == (512, None, "bf16")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from advisor.errors import InputError
 from advisor.logs import read_runs
 from advisor.model.cohort import build_cohort
-from advisor.run.settings import PartialSettings, Settings
+from advisor.run.settings import CARRIED, PartialSettings, Settings
 
 KNOWN = {"learning_rate": 1e-6, "group_size": 8, "prompts_per_step": 4}
 
@@ -56,7 +56,7 @@ def test_what_no_default_settles_is_asked_for(name: str) -> None:
 def test_complete_settings_have_nothing_unknown_that_is_computed_with() -> None:
     completed = PartialSettings(**KNOWN).completed()
     unknown = {name for name, value in completed.model_dump().items() if value is None}
-    assert unknown == {"planned_steps", "adapter_rank", "max_completion_length"}
+    assert unknown == {"planned_steps", *CARRIED}
     for name in set(Settings.model_fields) - unknown:
         with pytest.raises(ValidationError):
             Settings.model_validate({**completed.model_dump(), name: None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,24 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     words = [t.get_text() for axes in draw_trajectories(info).axes for t in axes.texts]
     assert f"{said.replace(' ', chr(10), 1)}\nat step {advice.steps}" in words
     assert "reward" in info.text
+
+
+def test_the_cross_stands_where_the_card_says_the_run_fell(build: Build) -> None:
+    """The event of the hazard, at step 7, is seen in a trailing mean, after the fall began."""
+    posterior = build()
+    runs = tuple(
+        run if run.collapse_step is None else run.model_copy(update={"fell_from": 5.0})
+        for run in posterior.meta.runs
+    )
+    meta = posterior.meta.model_copy(update={"runs": runs})
+    (collapsed,) = (
+        run
+        for panel in trajectories_info(replace(posterior, meta=meta)).panels
+        for run in panel.runs
+        if run.collapse_step is not None
+    )
+    assert collapsed.end == (5.0, 0.0)
+    assert collapsed.grid[-1] <= 5.0
 
 
 def test_a_collapsed_run_ends_at_its_onset(posterior: Posterior) -> None:

@@ -6,11 +6,11 @@ import os
 import stat
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from advisor.run.settings import PartialSettings, Settings
+from advisor.run.settings import LossAveraging, PartialSettings, Precision, Settings
 
 SETTINGS = PartialSettings(
     learning_rate=2.1544346900318822e-06,
@@ -94,9 +94,17 @@ def launches(
         advantage_scaling=draw(st.sampled_from(["group", "batch", "none"])),
         importance_ratio=True,
         adapter="full",
+        loss_averaging=draw(st.none() | st.sampled_from(get_args(LossAveraging))),
+        precision=draw(st.none() | st.sampled_from(get_args(Precision))),
+        max_prompt_length=draw(st.none() | st.integers(1, 1 << 17)),
         max_completion_length=draw(st.none() | st.integers(1, 1 << 17)),
     )
     return settings, refreshes * interval, devices
+
+
+def without_words_for(settings: Settings, **words: set[str]) -> list[str]:
+    """Settings whose value a trainer has no word for."""
+    return [name for name, known in words.items() if getattr(settings, name) not in known]
 
 
 def told(settings: Settings, *left_out: str, **updates: Any) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import yaml
 from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
@@ -144,3 +147,100 @@ def test_micro_steps_fill_one_optimizer_step(devices):
     assert batch <= 8
     if 6 % devices == 0:
         assert batch == 8  # whole groups where the devices allow it
+
+
+ALL = {
+    "adapter": "lora",
+    "adapter_rank": 16,
+    "adapter_alpha": 32,
+    "adapter_targets": "q_proj,v_proj",
+    "loss_averaging": "sequence",
+    "precision": "bf16",
+    "max_prompt_length": 300,
+    "max_completion_length": 512,
+}
+ASKED = {
+    "trl": {
+        "loss_averaging": "loss_type: LOSS",
+        "precision": "bf16: SWITCH",
+        "max_completion_length": "max_completion_length: TOKENS",
+        "adapter_alpha": "--lora_alpha ALPHA",
+        "adapter_targets": "--lora_target_modules MODULES",
+    },
+    "verl": {
+        "loss_averaging": "actor_rollout_ref.actor.loss_agg_mode=MODE",
+        "precision": "actor_rollout_ref.actor.fsdp_config.dtype=TYPE",
+        "max_prompt_length": "data.max_prompt_length=TOKENS",
+        "max_completion_length": "data.max_response_length=TOKENS",
+        "adapter_alpha": "actor_rollout_ref.model.lora_alpha=ALPHA",
+        "adapter_targets": "actor_rollout_ref.model.target_modules=[NAMES]",
+    },
+    "openrlhf": {
+        "loss_averaging": "--actor.loss_agg_mode MODE",
+        "precision": "--ds.param_dtype TYPE",
+        "max_prompt_length": "--data.max_len TOKENS",
+        "max_completion_length": "--rollout.max_new_tokens TOKENS",
+        "adapter_alpha": "--ds.lora.alpha ALPHA",
+        "adapter_targets": "--ds.lora.target_modules MODULES",
+    },
+}
+
+
+def asking_lines(text: str) -> list[str]:
+    """Lines behind those that count, commented out."""
+    lines = [line.strip() for line in text.splitlines()]
+    heads = [n for n, line in enumerate(lines) if line.startswith("# Not told by the pilots")]
+    return [line for line in lines[heads[0] + 1 :] if line.startswith("#")] if heads else []
+
+
+@pytest.mark.parametrize("framework", exports())
+def test_what_the_pilots_tell_is_not_asked_for(framework):
+    assert asking_lines(export_config(changed(**ALL), STEPS, framework)) == []
+
+
+@pytest.mark.parametrize(
+    ("framework", "setting", "line"),
+    [(name, setting, line) for name, lines in ASKED.items() for setting, line in lines.items()],
+)
+def test_what_the_pilots_do_not_tell_is_asked_for_and_not_made_up(
+    framework, setting, line, tmp_path
+):
+    text = export_config(changed(**{**ALL, setting: None}), STEPS, framework)
+    asked = asking_lines(text)
+    assert [each.startswith(f"# {line}") for each in asked].count(True) == 1
+    assert all("default: " in each for each in asked)
+    name = re.split(r"[=: ]", line)[0]
+    if framework in SCRIPTS:
+        words = words_of(text, tmp_path)
+        assert not [word for word in words if word.partition("=")[0] == name]
+    else:
+        assert name not in yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("framework", exports())
+def test_full_fine_tuning_is_not_asked_about_adapters(framework):
+    plain = changed(**{**dict.fromkeys(ALL), "adapter": "full"})
+    asked = asking_lines(export_config(plain, STEPS, framework))
+    assert asked
+    assert not [line for line in asked if "lora" in line]
+
+
+@pytest.mark.parametrize(
+    ("framework", "updates"),
+    [
+        ("trl", {"loss_averaging": "sequence_sum"}),
+        ("verl", {"loss_averaging": "local_token"}),
+        ("openrlhf", {"loss_averaging": "fixed_length"}),
+        ("openrlhf", {"precision": "fp32"}),
+    ],
+)
+def test_a_choice_that_a_trainer_lacks_is_said(framework, updates):
+    text = export_config(changed(**{**ALL, **updates}), STEPS, framework)
+    (line,) = asking_lines(text)
+    assert f"no word for the pilots' {next(iter(updates.values()))}" in line
+
+
+def test_modules_of_an_adapter_stand_in_the_command_of_trl():
+    text = export_config(changed(**ALL), STEPS, "trl")
+    assert "--lora_r 16 --lora_alpha 32 --lora_target_modules q_proj v_proj " in text
+    assert "longer than the 300 tokens of your pilots" in text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import settings as rules
-from launched import STEPS, changed, launches, told, words_of
+from launched import STEPS, changed, launches, told, without_words_for, words_of
 
 from advisor.trainers.export import export_config
 from advisor.trainers.openrlhf.export import warmup_ratio
@@ -70,7 +70,12 @@ def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
     text = export_config(settings, steps, "openrlhf", devices=devices)
     facts = read_back(text, folder)
-    expected = told(settings, optimizer="adamw")
+    foreign = without_words_for(
+        settings, loss_averaging={"sequence", "token"}, precision={"bf16", "fp16"}
+    )
+    if settings.max_completion_length is None:
+        foreign.append("max_prompt_length")  # one flag holds the sum of both limits
+    expected = told(settings, *foreign, optimizer="adamw")
     assert {name: facts.get(name) for name in expected} == expected
     arguments = parse(text, folder)
     assert scheduled_steps(arguments) == steps
@@ -105,10 +110,10 @@ def test_rollouts_that_run_ahead(folder):
 
 
 def test_adapter_comes_back(folder):
-    facts = read_back(
-        export_config(changed(adapter="lora", adapter_rank=16), STEPS, "openrlhf"), folder
-    )
-    assert (facts["adapter"], facts["adapter_rank"]) == ("lora", 16)
+    lora = {"adapter": "lora", "adapter_rank": 16, "adapter_alpha": 32}
+    lora["adapter_targets"] = "q_proj,v_proj"
+    facts = read_back(export_config(changed(**lora), STEPS, "openrlhf"), folder)
+    assert {name: facts[name] for name in lora} == lora
 
 
 def test_a_flag_that_is_none_of_openrlhf_is_refused(folder):
@@ -119,9 +124,12 @@ def test_a_flag_that_is_none_of_openrlhf_is_refused(folder):
 
 
 def test_room_for_prompt_and_completion(folder):
+    both = changed(max_completion_length=512, max_prompt_length=300)
+    assert parse(export_config(both, STEPS, "openrlhf"), folder)["data.max_len"] == "812"
+    # No limit of the prompt is made up: the file asks for it.
     text = export_config(changed(max_completion_length=512), STEPS, "openrlhf")
-    assert parse(text, folder)["data.max_len"] == "1536"
-    assert parse(export_config(changed(), STEPS, "openrlhf"), folder)["data.max_len"] is None
+    assert parse(text, folder)["data.max_len"] is None
+    assert "# --data.max_len TOKENS" in text
 
 
 def test_every_warm_up_is_rounded_up_to_itself():

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import settings as rules
-from launched import STEPS, changed, launches, told
+from launched import STEPS, changed, launches, told, without_words_for
 
 from advisor.logfiles.configs.parse import parse_config
 from advisor.logfiles.log_file import on_disk
@@ -35,7 +35,11 @@ def folder(tmp_path_factory):
 def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
     facts = read_back(export_config(settings, steps, "trl", devices=devices), folder, devices)
-    expected = told(settings, "lag", "importance_ratio", "adapter", optimizer="adamw")
+    foreign = without_words_for(
+        settings, loss_averaging={"sequence", "token", "local_token", "fixed_length"}
+    )
+    elsewhere = ("lag", "importance_ratio", "adapter", "max_prompt_length")
+    expected = told(settings, *elsewhere, *foreign, optimizer="adamw")
     assert {name: facts.get(name) for name in expected} == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import settings as rules
-from launched import STEPS, changed, launches, told, words_of
+from launched import STEPS, changed, launches, told, without_words_for, words_of
 
 from advisor.logfiles.configs.parse import parse_config
 from advisor.logfiles.log_file import on_disk
@@ -29,11 +29,19 @@ VARIANTS = {
         "advantage_scaling": "batch",
         "adapter": "lora",
         "adapter_rank": 16,
+        "adapter_alpha": 32,
+        "adapter_targets": "q_proj,v_proj",
+        "loss_averaging": "fixed_length",
+        "precision": "fp16",
+        "max_prompt_length": 256,
         "max_completion_length": 512,
     },
     "sgd": {"optimizer": "sgd"},
     "no ratio": {"importance_ratio": False},
 }
+
+
+LORA = {"adapter": "lora", "adapter_rank": 16}
 
 
 def read_back(text: str, folder: Path) -> dict[str, Any]:
@@ -55,7 +63,10 @@ def folder(tmp_path_factory):
 def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
     facts = read_back(export_config(settings, steps, "verl", devices=devices), folder)
-    expected = told(settings, "lag")
+    foreign = without_words_for(
+        settings, loss_averaging={"sequence", "token", "sequence_sum", "fixed_length"}
+    )
+    expected = told(settings, "lag", *foreign)
     assert {name: facts.get(name) for name in expected} == expected
 
 
@@ -80,6 +91,9 @@ def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new,
 def test_variants_come_back(folder):
     lora = read_back(export_config(changed(**VARIANTS["all"]), STEPS, "verl"), folder)
     assert (lora["adapter"], lora["adapter_rank"]) == ("lora", 16)
+    assert (lora["adapter_alpha"], lora["adapter_targets"]) == (32, "q_proj,v_proj")
+    everywhere = export_config(changed(**LORA, adapter_targets="all-linear"), STEPS, "verl")
+    assert read_back(everywhere, folder)["adapter_targets"] == "all-linear"
     uncorrected = read_back(export_config(changed(**VARIANTS["no ratio"]), STEPS, "verl"), folder)
     assert uncorrected["importance_ratio"] is False
     sgd = changed(optimizer="sgd", momentum=0.8)

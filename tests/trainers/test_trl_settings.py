@@ -387,3 +387,56 @@ def test_hyperparameters_beside_real_tables(real_logs: Path) -> None:
         text = str(settings.get("max_completion_length"))
         expected = int(text) if text.isdigit() else None
         assert derived.facts.get("max_completion_length") == expected, path
+
+
+@pytest.mark.parametrize(
+    ("loss_type", "averaging"),
+    [
+        ("grpo", "sequence"),
+        ("bnpo", "local_token"),
+        ("dapo", "token"),
+        ("dr_grpo", "fixed_length"),
+        ("cispo", None),
+    ],
+)
+def test_what_the_loss_is_a_mean_over(loss_type: str, averaging: str | None) -> None:
+    assert derive(loss_type=loss_type).facts.get("loss_averaging") == averaging
+
+
+@pytest.mark.parametrize(
+    ("switches", "precision"),
+    [
+        ({"bf16": True, "fp16": False}, "bf16"),
+        ({"bf16": "False", "fp16": "True"}, "fp16"),
+        ({"bf16": False, "fp16": False}, "fp32"),
+        ({"fp16": False}, None),
+        ({"bf16": "is_bfloat16_supported()"}, None),
+    ],
+)
+def test_precision_is_told_by_both_switches(switches: dict[str, Any], precision: str) -> None:
+    assert derive(**switches).facts.get("precision") == precision
+
+
+@pytest.mark.parametrize(
+    ("settings", "alpha", "targets"),
+    [
+        (
+            {
+                "peft_config.default.r": 16,
+                "peft_config.default.lora_alpha": 32,
+                "peft_config.default.target_modules.0": "q_proj",
+                "peft_config.default.target_modules.1": "v_proj",
+            },
+            32,
+            "q_proj,v_proj",
+        ),
+        ({"use_peft": True, "lora_r": 8, "lora_target_modules": "['k', 'o']"}, None, "k,o"),
+        ({"lora_r": 8, "lora_target_modules": "all-linear"}, None, "all-linear"),
+        # An expression over names is none of them.
+        ({"lora_r": 8, "target_modules": r"(?:.*?(?:language).*?)"}, None, None),
+        ({"use_peft": False, "lora_r": 8, "lora_alpha": 32}, None, None),
+    ],
+)
+def test_shape_of_the_adapter(settings: dict[str, Any], alpha: int, targets: str) -> None:
+    facts = KEY_TABLE.derive(settings).facts
+    assert (facts.get("adapter_alpha"), facts.get("adapter_targets")) == (alpha, targets)

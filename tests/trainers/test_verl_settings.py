@@ -547,3 +547,40 @@ def test_every_key_of_the_public_logs_is_understood(real_logs: Path) -> None:
             (run,) = verl_console.read([on_disk(path)], Columns())
             assert [key for key in run.table.keys if not KEY_TABLE.understands(key)] == []
             assert np.isfinite(run.table.column("step")).all()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "setting", "expected"),
+    [
+        ("actor_rollout_ref.actor.loss_agg_mode", "token-mean", "loss_averaging", "token"),
+        (
+            "actor_rollout_ref.actor.loss_agg_mode",
+            "seq-mean-token-sum-norm",
+            "loss_averaging",
+            "fixed_length",
+        ),
+        ("actor_rollout_ref.actor.loss_agg_mode", "token-sum", "loss_averaging", None),
+        ("actor_rollout_ref.actor.fsdp_config.dtype", "bfloat16", "precision", "bf16"),
+        (
+            "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype",
+            "fp16",
+            "precision",
+            "fp16",
+        ),
+        ("data.max_prompt_length", 2048, "max_prompt_length", 2048),
+        ("actor_rollout_ref.model.lora_alpha", 64, "adapter_alpha", None),
+        ("actor_rollout_ref.model.target_modules", "all-linear", "adapter_targets", None),
+    ],
+)
+def test_what_an_export_repeats(key: str, value: Any, setting: str, expected: Any) -> None:
+    """Alpha and modules stand in every configuration, also where no adapter is trained."""
+    assert derive({**WHOLE, key: value}).facts.get(setting) == expected
+
+
+def test_shape_of_the_adapter() -> None:
+    model = "actor_rollout_ref.model."
+    settings = {**WHOLE, f"{model}lora_rank": 32, f"{model}lora_alpha": 64}
+    facts = derive({**settings, f"{model}target_modules": "[q_proj, v_proj]"}).facts
+    assert (facts["adapter_alpha"], facts["adapter_targets"]) == (64, "q_proj,v_proj")
+    listed = {f"{model}target_modules.0": "q_proj", f"{model}target_modules.1": "o_proj"}
+    assert derive({**settings, **listed}).facts["adapter_targets"] == "q_proj,o_proj"

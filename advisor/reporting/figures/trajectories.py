@@ -174,7 +174,8 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
     run = posterior.meta.runs[index]
     mine = posterior.pilots["run"] == index
     settings = run.settings
-    last = run.steps if run.collapse_step is None else posterior.pilots["step"][mine].max()
+    onset = run.collapse_onset
+    last = run.steps if onset is None else min(onset, posterior.pilots["step"][mine].max())
     grid = _cycle_centers(float(last), settings.refresh_interval)
     lower, median, upper = central(fitted_curve(posterior, index, grid))
     return RunCurve(
@@ -186,7 +187,7 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
         lower=lower,
         median=median,
         upper=upper,
-        collapse_step=run.collapse_step,
+        collapse_step=onset,
         last_reward=run.last_reward,
         steps=run.steps,
     )

@@ -23,6 +23,10 @@ clip low, high                ``--actor.eps_clip_low_high``
 advantage scaling             ``--algo.advantage.estimator``: ``group_norm``, ``dr_grpo`` (none),
                               ``reinforce_baseline`` (batch)
 lag                           ``--train.async_queue_size`` x K
+loss averaging                ``--actor.loss_agg_mode``
+precision                     ``--ds.param_dtype``
+LoRA                          ``--ds.lora.rank``, ``--ds.lora.alpha``, ``--ds.lora.target_modules``
+token limits                  ``--rollout.max_new_tokens``; with the prompt ``--data.max_len``
 ============================  ==================================================================
 """
 
@@ -31,7 +35,8 @@ from __future__ import annotations
 import math
 
 from advisor.errors import InputError
-from advisor.trainers.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Launch
+from advisor.run.settings import Settings
+from advisor.trainers.launch import LEFT_OUT, TRANSFORMERS_SCHEDULES, Carried, Launch
 from advisor.trainers.shell_script import from_environment, write_script
 
 CHECKED = "OpenRLHF 0.11.2"
@@ -39,6 +44,18 @@ FILE_NAME = "openrlhf_grpo.sh"
 COMMAND = "python3 -m openrlhf.cli.train_ppo_ray"
 SECOND_MOMENT = 0.95
 """OpenRLHF's default; both decays are one flag."""
+
+AVERAGING = {"token": "token-mean", "sequence": "seq-mean-token-mean"}
+PRECISIONS = ("bf16", "fp16")
+
+CARRIED = (
+    Carried("loss_averaging", "--actor.loss_agg_mode MODE", "token-mean"),
+    Carried("precision", "--ds.param_dtype TYPE", "bf16"),
+    Carried("max_prompt_length", "--data.max_len TOKENS, prompt and completion", "2048"),
+    Carried("max_completion_length", "--rollout.max_new_tokens TOKENS", "what data.max_len leaves"),
+    Carried("adapter_alpha", "--ds.lora.alpha ALPHA", "16"),
+    Carried("adapter_targets", "--ds.lora.target_modules MODULES", "all-linear"),
+)
 
 ESTIMATORS = {"group": "group_norm", "none": "dr_grpo", "batch": "reinforce_baseline"}
 
@@ -61,10 +78,21 @@ def render(launch: Launch, model: str | None) -> str:
             None, "REWARD", "a Python file with reward_func or the URL of a server"
         ),
     }
-    if launch.settings.max_completion_length is not None:
-        variables["MAX_PROMPT_TOKENS"] = '"${MAX_PROMPT_TOKENS:-1024}"'
     flags = [*_batches(launch), *_optimizer(launch), *_loss(launch), *_machine(launch)]
-    return write_script(_comments(launch), variables, COMMAND, flags)
+    asked = launch.asks(CARRIED, _written(launch), "OpenRLHF")
+    return write_script(_comments(launch), variables, COMMAND, flags, asked)
+
+
+def _written(launch: Launch) -> set[str]:
+    """Settings of `CARRIED` for which there is a flag and a word."""
+    written = {c.setting for c in CARRIED if launch.carries(c.setting)}
+    if launch.settings.loss_averaging not in AVERAGING:
+        written.discard("loss_averaging")
+    if launch.settings.precision not in PRECISIONS:
+        written.discard("precision")
+    if launch.settings.max_completion_length is None:
+        written.discard("max_prompt_length")  # its flag is of both limits together
+    return written
 
 
 def warmup_ratio(steps: int, warmup_steps: int) -> float:
@@ -75,7 +103,7 @@ def warmup_ratio(steps: int, warmup_steps: int) -> float:
 
 
 def _batches(launch: Launch) -> list[str]:
-    limit = launch.settings.max_completion_length
+    limit, prompt = launch.settings.max_completion_length, launch.settings.max_prompt_length
     lines = [
         '--data.prompt_dataset "$PROMPT_DATA"',
         f"--data.max_samples {launch.rollout_prompts * launch.refreshes('OpenRLHF')}",
@@ -88,10 +116,9 @@ def _batches(launch: Launch) -> list[str]:
         "--train.micro_batch_size 1",
     ]
     if limit is not None:
-        lines += [
-            f"--rollout.max_new_tokens {limit}",
-            f'--data.max_len "$((MAX_PROMPT_TOKENS + {limit}))"',
-        ]
+        lines.append(f"--rollout.max_new_tokens {limit}")
+    if limit is not None and prompt is not None:
+        lines.append(f"--data.max_len {prompt + limit}")
     return lines
 
 
@@ -116,6 +143,8 @@ def _loss(launch: Launch) -> list[str]:
         f"--actor.eps_clip_low_high {settings.clip_low!r} {settings.clip_high!r}",
         "--actor.policy_loss_type ppo",
     ]
+    if settings.loss_averaging in AVERAGING:
+        lines.append(f"--actor.loss_agg_mode {AVERAGING[settings.loss_averaging]}")
     if settings.kl_coefficient:
         lines += ["--algo.kl.use_loss", "--algo.kl.estimator k3"]
     return lines
@@ -126,13 +155,25 @@ def _machine(launch: Launch) -> list[str]:
     return [
         '--actor.model_name_or_path "$MODEL"',
         '--reward.remote_url "$REWARD"',
-        f"--ds.lora.rank {settings.adapter_rank if settings.adapter == 'lora' else 0}",
+        *_adapter(settings),
+        *([f"--ds.param_dtype {settings.precision}"] if settings.precision in PRECISIONS else []),
         f"--actor.num_nodes 1 --actor.num_gpus_per_node {devices}",
         f"--ref.num_nodes 1 --ref.num_gpus_per_node {devices}",
         f"--vllm.num_engines {devices} --vllm.tensor_parallel_size 1",
         "--train.colocate_all --ds.enable_sleep",
         *_rollouts(launch),
     ]
+
+
+def _adapter(settings: Settings) -> list[str]:
+    if settings.adapter != "lora":
+        return ["--ds.lora.rank 0"]
+    lines = [f"--ds.lora.rank {settings.adapter_rank}"]
+    if settings.adapter_alpha is not None:
+        lines.append(f"--ds.lora.alpha {settings.adapter_alpha}")
+    if settings.adapter_targets is not None:
+        lines.append(f"--ds.lora.target_modules {settings.adapter_targets.replace(',', ' ')}")
+    return lines
 
 
 def _rollouts(launch: Launch) -> list[str]:

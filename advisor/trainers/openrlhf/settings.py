@@ -56,6 +56,8 @@ SCALINGS = {
 }
 """What advantages are divided by. That of ``rloo`` changed under its flat name."""
 
+AVERAGING = {"token-mean": "token", "seq-mean-token-mean": "sequence"}
+
 MARKS = (
     "init_kl_coef",
     "actor_learning_rate",
@@ -89,6 +91,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     )
     if "max_completion_length" not in extractor.facts:
         extractor.take("max_completion_length", extractor.count("generate_max_len"))
+    _derive_carried(extractor)
     extractor.take("model", extractor.text("actor.model_name_or_path", "pretrain"))
     extractor.take("task", extractor.text("data.prompt_dataset", "prompt_data"))
     extractor.take("seed", extractor.count("train.seed", "seed", least=0))
@@ -284,6 +287,26 @@ def _derive_adapter(extractor: SettingsExtractor) -> None:
     extractor.put("adapter", kind, f"adapter {kind} ({rank})")
     if rank.value:
         extractor.take("adapter_rank", rank)
+        extractor.take("adapter_alpha", extractor.count("ds.lora.alpha", "lora_alpha"))
+        extractor.take_targets("ds.lora.target_modules", "target_modules")
+
+
+def _derive_carried(extractor: SettingsExtractor) -> None:
+    """Settings that an export repeats."""
+    extractor.take("max_prompt_length", extractor.count("prompt_max_len"))
+    whole, completion = extractor.count("data.max_len"), extractor.count("rollout.max_new_tokens")
+    if whole is not None and completion is not None and whole.value > completion.value:
+        prompt = whole.value - completion.value
+        extractor.put("max_prompt_length", prompt, f"{whole} - {completion} = {prompt}")
+    mode = extractor.text("actor.loss_agg_mode")
+    if mode is not None and mode.value in AVERAGING:
+        kind = AVERAGING[mode.value]
+        extractor.put("loss_averaging", kind, f"loss_averaging {kind} ({mode})")
+    numbers = extractor.text("ds.param_dtype")
+    if numbers is not None and numbers.value in ("bf16", "fp16"):
+        extractor.take("precision", numbers)
+    elif extractor.is_on("bf16"):
+        extractor.put("precision", "bf16", "precision bf16 (bf16 is on)")
 
 
 def _pair(extractor: SettingsExtractor, names: tuple[str, ...]) -> tuple[str, list[float]] | None:

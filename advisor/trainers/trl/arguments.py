@@ -20,6 +20,7 @@ MODEL = (
 TASK = ("dataset_name", "dataset", "_dataset")
 DEVICES = ("world_size", "num_processes", "global_world_size", "n_gpu", "num_gpus")
 LORA_RANK = ("lora_r", "lora_rank", "_lora_rank")
+LORA_TARGETS = ("lora_target_modules", "target_modules")
 PLANNED = "total_optimization_steps"
 """Length of a run as a trainer prints it, also where ``max_steps`` is -1: so many epochs."""
 
@@ -31,14 +32,17 @@ NAMES = frozenset(
         *TASK,
         *DEVICES,
         *LORA_RANK,
+        *LORA_TARGETS,
         *LORA_KIND,
         PLANNED,
         "_n_gpu",
         "adam_beta1",
         "async_generate",
         "beta",
+        "bf16",
         "epsilon",
         "epsilon_high",
+        "fp16",
         "full_finetuning",
         "generation_batch_size",
         "global_batch_size",
@@ -47,9 +51,11 @@ NAMES = frozenset(
         "learning_rate",
         "logging_steps",
         "logging_strategy",
+        "lora_alpha",
         "loss_type",
         "lr_scheduler_type",
         "max_completion_length",
+        "max_prompt_length",
         "max_staleness",
         "max_steps",
         "num_generations",
@@ -87,6 +93,8 @@ class ArgumentsExtractor(SettingsExtractor):
             above, _, name = key.rpartition(".")
             if name == "0" and f"{above}.1" not in settings:
                 name = above.rpartition(".")[2]  # a list of one
+            elif name.isdecimal() and above.rpartition(".")[2] in LORA_TARGETS:
+                name = f"{above.rpartition('.')[2]}.{name}"
             if name in ("r", "rank") and ("peft" in key or "lora" in key):
                 name = "lora_r"
             if name in ("name", "path") and above.rpartition(".")[2] == "model":

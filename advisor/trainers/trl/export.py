@@ -18,28 +18,56 @@ momentum                      ``adam_beta1``; with SGD ``optim_args``
 KL coefficient                ``beta``
 clip low, high                ``epsilon``, ``epsilon_high``
 advantage scaling             ``scale_rewards``
+loss averaging, precision     ``loss_type``; ``bf16``, ``fp16``
+alpha and modules of LoRA     ``--lora_alpha``, ``--lora_target_modules`` of the command
 ============================  ==================================================================
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
 
-from advisor.trainers.launch import TRANSFORMERS_SCHEDULES, Launch, per_device
+from advisor.trainers.launch import TRANSFORMERS_SCHEDULES, Carried, Launch, per_device
 
 CHECKED = "TRL 1.16.0 with transformers 5.23.0"
 FILE_NAME = "trl_config.yaml"
+
+AVERAGING = {
+    "sequence": "grpo",
+    "local_token": "bnpo",
+    "token": "dapo",
+    "fixed_length": "dr_grpo",
+}
+
+CARRIED = (
+    Carried("loss_averaging", "loss_type: LOSS", "dapo"),
+    Carried("precision", "bf16: SWITCH, or fp16: SWITCH", "bf16"),
+    Carried("max_completion_length", "max_completion_length: TOKENS", "512"),
+    Carried("adapter_alpha", "--lora_alpha ALPHA", "32"),
+    Carried("adapter_targets", "--lora_target_modules MODULES", "those that PEFT has listed"),
+)
 
 OPTIMIZERS = {"adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd"}
 
 
 def render(launch: Launch, model: str | None) -> str:
     """Write the arguments as YAML, with the arithmetic in comments."""
-    body = yaml.safe_dump(arguments(launch), sort_keys=False)
-    return "".join(f"# {line}".rstrip() + "\n" for line in _comments(launch, model)) + body
+    found = arguments(launch)
+    body = yaml.safe_dump(found, sort_keys=False)
+    # Only of the loss TRL may lack the pilots' word.
+    written = {c.setting for c in CARRIED if launch.carries(c.setting)}
+    if "loss_type" not in found:
+        written.discard("loss_averaging")
+    asked = launch.asks(CARRIED, written, "TRL")
+    return _commented(_comments(launch, model)) + body + _commented(asked)
+
+
+def _commented(lines: Iterable[str]) -> str:
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
 def arguments(launch: Launch) -> dict[str, Any]:
@@ -73,18 +101,41 @@ def arguments(launch: Launch) -> dict[str, Any]:
         found["weight_decay"] = 0.0  # AdamW without decay is Adam
     if settings.max_completion_length is not None:
         found["max_completion_length"] = settings.max_completion_length
+    if settings.loss_averaging in AVERAGING:
+        found["loss_type"] = AVERAGING[settings.loss_averaging]
+    if settings.precision is not None:
+        found |= {"bf16": settings.precision == "bf16", "fp16": settings.precision == "fp16"}
     return found
+
+
+def _adapter(launch: Launch) -> str:
+    """Arguments of ``ModelConfig``; capitals ask for what the pilots do not tell."""
+    settings = launch.settings
+    if settings.adapter != "lora":
+        return ""
+    alpha = settings.adapter_alpha or "ALPHA"
+    modules = (settings.adapter_targets or "MODULES").replace(",", " ")
+    return (
+        f" --use_peft --lora_r {settings.adapter_rank} --lora_alpha {alpha} "
+        f"--lora_target_modules {modules}"
+    )
+
+
+def _prompt_comments(launch: Launch) -> list[str]:
+    """TRL takes prompts as they are."""
+    limit = launch.settings.max_prompt_length
+    known = f"the {limit} tokens of your pilots" if limit else "what your pilots had at most"
+    return [f"TRL cuts no prompts: leave those longer than {known} out of the dataset."]
 
 
 def _comments(launch: Launch, model: str | None) -> list[str]:
     batch, accumulation = per_device(launch)
     named = shlex.quote(" ".join(model.split())) if model else "MODEL"
-    adapter = f" --use_peft --lora_r {launch.settings.adapter_rank}"
     plural = "device" if launch.devices == 1 else "devices"
     return [
         "Arguments of TRL's GRPOConfig. Start with your data and reward in place of the capitals:",
         f"  trl grpo --config {FILE_NAME} --num_processes {launch.devices} "
-        f"--model_name_or_path {named}{adapter if launch.settings.adapter == 'lora' else ''} "
+        f"--model_name_or_path {named}{_adapter(launch)} "
         "--dataset_name DATASET --reward_funcs REWARD",
         "",
         *launch.refresh_comments(
@@ -98,5 +149,6 @@ def _comments(launch: Launch, model: str | None) -> list[str]:
         f"{launch.devices} {plural} (--num_processes)",
         "For less memory divide per_device_train_batch_size and multiply",
         "gradient_accumulation_steps and steps_per_generation by one number.",
+        *_prompt_comments(launch),
         *launch.dataset_comments,
     ]

@@ -11,6 +11,7 @@ from advisor.trainers.derived import Derived
 from advisor.trainers.trl.arguments import (
     LORA_KIND,
     LORA_RANK,
+    LORA_TARGETS,
     MODEL,
     PLANNED,
     TASK,
@@ -37,6 +38,14 @@ RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})")
 PASSES_ARGUMENTS = (5, 3)
 """Release of transformers since which ``optim_args`` reach SGD."""
 
+AVERAGING = {
+    "grpo": "sequence",
+    "bnpo": "local_token",
+    "dapo": "token",
+    "dr_grpo": "fixed_length",
+}
+"""Loss types that differ in nothing but what the loss is a mean over (``grpo_trainer.py``)."""
+
 UNCLIPPED = ("sapo", "vespo", "real")
 """Loss types that weigh large importance ratios down without a trust region."""
 
@@ -53,6 +62,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     _set_schedule(extractor)
     _set_trust_region(extractor)
     _set_adapter(extractor)
+    _set_precision(extractor)
     set_prompts(extractor)
     set_refresh(extractor)
     return extractor.derived()
@@ -61,6 +71,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
 def _take_over(extractor: ArgumentsExtractor) -> None:
     """Derive settings whose value needs no arithmetic."""
     extractor.take("group_size", extractor.count("num_generations"))
+    extractor.take("max_prompt_length", extractor.count("max_prompt_length"))
     extractor.take("max_completion_length", extractor.count("max_completion_length"))
     extractor.take("planned_steps", extractor.count(PLANNED, "max_steps"))
     extractor.take("seed", extractor.count("seed", least=0))
@@ -160,6 +171,9 @@ def _set_schedule(extractor: ArgumentsExtractor) -> None:
 def _set_trust_region(extractor: ArgumentsExtractor) -> None:
     """Clipping of the importance ratio, and what advantages are divided by."""
     loss = extractor.text("loss_type")
+    averaging = AVERAGING.get(loss.value.lower()) if loss is not None else None
+    if loss is not None and averaging is not None:
+        extractor.put("loss_averaging", averaging, f"loss_averaging {averaging} ({loss})")
     low, high = extractor.amount("epsilon"), extractor.amount("epsilon_high")
     if loss is None or loss.value.lower() not in UNCLIPPED:
         if low is not None and low.value > 0:
@@ -177,6 +191,16 @@ def _set_trust_region(extractor: ArgumentsExtractor) -> None:
         )
 
 
+def _set_precision(extractor: ArgumentsExtractor) -> None:
+    """Trainers switch on one of two; that both are off is said, not taken for granted."""
+    for name in ("bf16", "fp16"):
+        if extractor.is_on(name):
+            extractor.put("precision", name, f"precision {name} ({name} is on)")
+            return
+    if extractor.is_on("bf16") is False and extractor.is_on("fp16") is False:
+        extractor.put("precision", "fp32", "precision fp32 (bf16 and fp16 are off)")
+
+
 def _set_adapter(extractor: ArgumentsExtractor) -> None:
     kind, rank = extractor.text(*LORA_KIND), extractor.count(*LORA_RANK)
     # Configurations print LoRA's default rank also where no adapter is trained.
@@ -192,3 +216,6 @@ def _set_adapter(extractor: ArgumentsExtractor) -> None:
         extractor.put("adapter_rank", int(rank.value), f"adapter_rank {rank.value:g} ({rank.name})")
     elif kind is not None:
         extractor.put("adapter", "lora", f"adapter lora ({kind.name})")
+    if extractor.facts.get("adapter") == "lora":
+        extractor.take("adapter_alpha", extractor.count("lora_alpha"))
+        extractor.take_targets(*LORA_TARGETS)

@@ -28,6 +28,7 @@ EASYR1 = {
     "worker.actor.optim.training_steps": f"{OPTIM}total_training_steps",
     "worker.actor.model.model_path": "actor_rollout_ref.model.path",
     "worker.actor.model.lora.rank": "actor_rollout_ref.model.lora_rank",
+    "worker.actor.model.lora.alpha": "actor_rollout_ref.model.lora_alpha",
     "worker.rollout.n": "actor_rollout_ref.rollout.n",
     "trainer.max_steps": "trainer.total_training_steps",
 }

@@ -25,6 +25,10 @@ advantage scaling             "group" and "none": ``adv_estimator=grpo`` with an
                               ``norm_adv_by_std_in_grpo``; "batch":
                               ``reinforce_plus_plus_baseline``, which whitens the batch
 importance ratio              ``policy_loss.loss_mode``: ``vanilla``, or ``gpg`` without one
+loss averaging                ``loss_agg_mode`` (``agg_loss`` in ``verl/trainer/ppo/core_algos.py``)
+precision                     ``fsdp_config.dtype``, and ``rollout.dtype`` of the engine
+LoRA                          ``model.lora_rank``, ``lora_alpha``, ``target_modules``
+token limits                  ``data.max_prompt_length``, ``data.max_response_length``
 ============================  ==================================================================
 """
 
@@ -33,7 +37,8 @@ from __future__ import annotations
 import shlex
 
 from advisor.errors import InputError
-from advisor.trainers.launch import Launch
+from advisor.run.settings import Settings
+from advisor.trainers.launch import Carried, Launch
 from advisor.trainers.shell_script import from_environment, write_script
 
 CHECKED = "verl 0.9.1"
@@ -45,6 +50,23 @@ SECOND_MOMENT = 0.999
 """verl's default; both decays are one setting."""
 
 OPTIMIZERS = {"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}
+AVERAGING = {
+    "token": "token-mean",
+    "sequence": "seq-mean-token-mean",
+    "sequence_sum": "seq-mean-token-sum",
+    "fixed_length": "seq-mean-token-sum-norm",
+}
+PRECISIONS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+
+CARRIED = (
+    Carried("loss_averaging", f"{ACTOR}loss_agg_mode=MODE", "token-mean"),
+    Carried("precision", f"{ACTOR}fsdp_config.dtype=TYPE", "bfloat16"),
+    Carried("max_prompt_length", "data.max_prompt_length=TOKENS", "512"),
+    Carried("max_completion_length", "data.max_response_length=TOKENS", "512"),
+    Carried("adapter_alpha", "actor_rollout_ref.model.lora_alpha=ALPHA", "16"),
+    Carried("adapter_targets", "actor_rollout_ref.model.target_modules=[NAMES]", "all-linear"),
+)
+
 ESTIMATORS = {"group": "grpo", "none": "grpo", "batch": "reinforce_plus_plus_baseline"}
 
 
@@ -64,7 +86,11 @@ def render(launch: Launch, model: str | None) -> str:
         "VAL_FILES": from_environment(None, "VAL_FILES", "a parquet file of held-out prompts"),
     }
     overrides = [*_batches(launch), *_optimizer(launch), *_loss(launch), *_machine(launch)]
-    return write_script(_comments(launch), variables, COMMAND, overrides)
+    written = {c.setting for c in CARRIED if launch.carries(c.setting)}
+    if launch.settings.loss_averaging not in AVERAGING:
+        written.discard("loss_averaging")
+    asked = launch.asks(CARRIED, written, "verl")
+    return write_script(_comments(launch), variables, COMMAND, overrides, asked)
 
 
 def _batches(launch: Launch) -> list[str]:
@@ -79,6 +105,8 @@ def _batches(launch: Launch) -> list[str]:
         # It stops at whichever comes first; an epoch has at least one batch.
         f"trainer.total_epochs={launch.refreshes('verl')}",
     ]
+    if launch.settings.max_prompt_length is not None:
+        lines.append(f"data.max_prompt_length={launch.settings.max_prompt_length}")
     if launch.settings.max_completion_length is not None:
         lines.append(f"data.max_response_length={launch.settings.max_completion_length}")
     return lines
@@ -105,6 +133,7 @@ def _loss(launch: Launch) -> list[str]:
     scaling = settings.advantage_scaling
     has_kl = bool(settings.kl_coefficient)
     loss = "gpg" if settings.importance_ratio is False else "vanilla"
+    averaging = AVERAGING.get(settings.loss_averaging or "")
     return [
         f"algorithm.adv_estimator={ESTIMATORS[scaling]}",
         f"algorithm.norm_adv_by_std_in_grpo={scaling == 'group'}",
@@ -114,17 +143,39 @@ def _loss(launch: Launch) -> list[str]:
         f"{ACTOR}clip_ratio_low={settings.clip_low!r}",
         f"{ACTOR}clip_ratio_high={settings.clip_high!r}",
         f"{ACTOR}policy_loss.loss_mode={loss}",
+        *([f"{ACTOR}loss_agg_mode={averaging}"] if averaging else []),
     ]
+
+
+def _adapter(settings: Settings) -> list[str]:
+    model = "actor_rollout_ref.model."
+    if settings.adapter != "lora":
+        return [f"{model}lora_rank=0"]
+    lines = [f"{model}lora_rank={settings.adapter_rank}"]
+    if settings.adapter_alpha is not None:
+        lines.append(f"{model}lora_alpha={settings.adapter_alpha}")
+    if settings.adapter_targets is not None:
+        modules = settings.adapter_targets
+        named = modules if modules == "all-linear" else f"[{modules}]"
+        lines.append(shlex.quote(f"{model}target_modules={named}"))
+    # A base model under LoRA is never sent to vLLM, so that must load it itself.
+    return [*lines, "actor_rollout_ref.rollout.load_format=safetensors"]
+
+
+def _precision(settings: Settings) -> list[str]:
+    """Numbers of the actor and, so that both score a token alike, of the engine."""
+    if settings.precision is None:
+        return []
+    kind = PRECISIONS[settings.precision]
+    return [f"{ACTOR}fsdp_config.dtype={kind}", f"actor_rollout_ref.rollout.dtype={kind}"]
 
 
 def _machine(launch: Launch) -> list[str]:
     settings = launch.settings
-    is_lora = settings.adapter == "lora"
     return [
         'actor_rollout_ref.model.path="$MODEL"',
-        f"actor_rollout_ref.model.lora_rank={settings.adapter_rank if is_lora else 0}",
-        # A base model under LoRA is never sent to vLLM, so that must load it itself.
-        *(["actor_rollout_ref.rollout.load_format=safetensors"] if is_lora else []),
+        *_adapter(settings),
+        *_precision(settings),
         "actor_rollout_ref.rollout.name=vllm",
         "actor_rollout_ref.rollout.tensor_model_parallel_size=1",
         "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1",

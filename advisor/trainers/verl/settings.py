@@ -18,6 +18,29 @@ NOT_SCALED = ("rloo", "rloo_vectorized", "remax", "opo")
 OVERRIDE = f"{OPTIM}override_optimizer_config."
 MEGATRONS_MOMENTUM = 0.9
 
+MODEL = "actor_rollout_ref.model."
+
+AVERAGING = {
+    "token-mean": "token",
+    "seq-mean-token-mean": "sequence",
+    "seq-mean-token-sum": "sequence_sum",
+    "seq-mean-token-sum-norm": "fixed_length",
+}
+"""Modes of ``agg_loss``; ``token-sum`` is no mean."""
+
+PRECISION_KEYS = (
+    f"{ACTOR}fsdp_config.dtype",
+    f"{ACTOR}fsdp_config.mixed_precision.param_dtype",
+    f"{ACTOR}megatron.dtype",
+)
+"""Where the actor's is told, in the newest releases first."""
+
+PRECISIONS = {
+    **dict.fromkeys(("bf16", "bfloat16"), "bf16"),
+    **dict.fromkeys(("fp16", "float16", "half"), "fp16"),
+    **dict.fromkeys(("fp32", "float32", "float"), "fp32"),
+}
+
 BOTH_SIDES = 0.2
 """verl's clip ratio on either side, where no other is set."""
 
@@ -34,6 +57,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     _put_clip(derivation)
     _put_advantage(derivation)
     _put_adapter(derivation)
+    _put_averaging(derivation)
+    _put_precision(derivation)
     _put_names(derivation)
     return derivation.derived()
 
@@ -44,6 +69,8 @@ def _take_over(derivation: SettingsDerivation) -> None:
         derivation.take_over("learning_rate", rate, f"{OPTIM}lr")
     for ours, name, least in (
         ("group_size", "actor_rollout_ref.rollout.n", 1),
+        ("max_prompt_length", "actor_rollout_ref.rollout.prompt_length", 1),
+        ("max_prompt_length", "data.max_prompt_length", 1),
         ("max_completion_length", "actor_rollout_ref.rollout.response_length", 1),
         ("max_completion_length", "data.max_response_length", 1),
         ("seed", "data.seed", 0),
@@ -160,14 +187,39 @@ def _put_advantage(derivation: SettingsDerivation) -> None:
 
 
 def _put_adapter(derivation: SettingsDerivation) -> None:
-    for name in ("actor_rollout_ref.model.lora.rank", "actor_rollout_ref.model.lora_rank"):
+    for name in (f"{MODEL}lora.rank", f"{MODEL}lora_rank"):
         rank = derivation.whole(name, 0)
         if rank is not None:
             kind = "lora" if rank else "full"
             derivation.put("adapter", kind, f"adapter {kind} ({derivation.call(name)} {rank})")
             if rank:
                 derivation.take_over("adapter_rank", rank, name)
+                _put_shape_of_adapter(derivation)
                 return
+
+
+def _put_shape_of_adapter(derivation: SettingsDerivation) -> None:
+    for name in (f"{MODEL}lora.alpha", f"{MODEL}lora_alpha"):
+        alpha = derivation.whole(name)
+        if alpha is not None:
+            derivation.take_over("adapter_alpha", alpha, name)
+            break
+    derivation.take_targets(f"{MODEL}lora.target_modules", f"{MODEL}target_modules")
+
+
+def _put_averaging(derivation: SettingsDerivation) -> None:
+    mode = derivation.word(f"{ACTOR}loss_agg_mode")
+    if mode in AVERAGING:
+        kind = AVERAGING[mode]
+        derivation.put("loss_averaging", kind, f"loss_averaging {kind} (loss_agg_mode {mode})")
+
+
+def _put_precision(derivation: SettingsDerivation) -> None:
+    for name in PRECISION_KEYS:
+        kind = PRECISIONS.get(derivation.word(name) or "")
+        if kind is not None:
+            derivation.put("precision", kind, f"precision {kind} ({derivation.call(name)})")
+            return
 
 
 def _put_names(derivation: SettingsDerivation) -> None:
