@@ -16,8 +16,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
+
+LONGEST_WORD = 300
+"""Characters of one word of an error; damaged files have values of thousands."""
+
+LONGEST_PROBLEM = 1200
+"""Characters of what was wrong, so that where it stands and what to do are still seen."""
 
 
 class AdvisorError(Exception):
@@ -58,10 +65,11 @@ class InputError(AdvisorError):
         argument: str | None = None,
         advice: str | None = None,
     ) -> None:
+        problem = brief(problem)
         self.problem = problem
         self.path = None if path is None else str(path)
         self.row = row
-        self.key = key
+        self.key = None if key is None else brief(key)
         self.argument = argument
         self.advice = advice
         where = [
@@ -69,15 +77,37 @@ class InputError(AdvisorError):
             for part in (
                 self.path,
                 None if row is None else f"row {row}",
-                None if key is None else f"key '{key}'",
+                None if key is None else f"key '{self.key}'",
                 None if argument is None else f"`{argument.replace(', ', '`, `')}`",
             )
             if part
         ]
         text = f"{', '.join(where)}: {problem}." if where else f"{problem}."
         if advice:
-            text += f" {advice}."
+            text += f" {brief(advice)}."
         super().__init__(text)
+
+
+def brief(text: str) -> str:
+    """Cut the middle out of words, and of a whole, that nobody reads to their end.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    text : str
+        As given where all of it is of a size that is read.
+    """
+    words = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: _ends(word[0], LONGEST_WORD), text)
+    return words if len(words) <= LONGEST_PROBLEM else _ends(words, LONGEST_PROBLEM)
+
+
+def _ends(text: str, most: int) -> str:
+    """First and last part, and how many characters are not shown."""
+    kept = most // 3
+    return f"{text[:kept]} [{len(text) - 2 * kept:,} characters] {text[-kept:]}"
 
 
 def unwritable(

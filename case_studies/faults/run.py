@@ -2,6 +2,7 @@
 
     python case_studies/faults/run.py                     # all of it: half an hour on two cores
     python case_studies/faults/run.py damage --jobs 2     # one part; the others' results are kept
+    python case_studies/faults/run.py damage --seed 121   # other damage than was mended against
     python case_studies/faults/run.py --quick             # seconds; nothing is written
 
 Ends with 1 where anything was lost, hung, crashed or printed a traceback; files that made a finding
@@ -50,10 +51,12 @@ NOTHING = {
 """Counts that must be zero."""
 
 
-def run(part: str, number: int, *, jobs: int = 1, findings: Path) -> dict[str, Any]:
+def run(
+    part: str, number: int, *, seed: int = SEED, jobs: int = 1, findings: Path
+) -> dict[str, Any]:
     """Run one part."""
     if part == "damage":
-        return _damage(number, jobs, findings)
+        return _damage(number, seed, jobs, findings)
     if part == "disks" and not disks.can_mount():
         return {"full disks": 0, "why": "no right to mount small file systems here"}
     parts: dict[str, Callable[[int, int], dict[str, Any]]] = {
@@ -62,7 +65,7 @@ def run(part: str, number: int, *, jobs: int = 1, findings: Path) -> dict[str, A
         "writers": writers.run,
         "journals": journals.run,
     }
-    return parts[part](number, SEED)
+    return parts[part](number, seed) | {"seed": seed}
 
 
 def failures(part: str, found: dict[str, Any]) -> list[str]:
@@ -70,14 +73,14 @@ def failures(part: str, found: dict[str, Any]) -> list[str]:
     return [f"{part}: {found[name]} {name}" for name in NOTHING[part] if found.get(name)]
 
 
-def _damage(number: int, jobs: int, findings: Path) -> dict[str, Any]:
+def _damage(number: int, seed: int, jobs: int, findings: Path) -> dict[str, Any]:
     """Share the damaged files among processes."""
     if jobs == 1:
-        return damage.run(number, SEED, findings)
+        return damage.run(number, seed, findings)
     share = -(-number // jobs)
     with ProcessPoolExecutor(jobs) as pool:
         parts = list(
-            pool.map(damage.run, [share] * jobs, range(SEED, SEED + jobs), [findings] * jobs)
+            pool.map(damage.run, [share] * jobs, range(seed, seed + jobs), [findings] * jobs)
         )
     whole = dict(parts[0])
     for name in ("files", "findings"):
@@ -89,7 +92,7 @@ def _damage(number: int, jobs: int, findings: Path) -> dict[str, Any]:
         for part in parts:
             total.update(part[name])
         whole[name] = dict(sorted(total.items()))
-    whole["seed"] = list(range(SEED, SEED + jobs))
+    whole["seed"] = list(range(seed, seed + jobs))
     whole["examples_of_findings"] = sorted({e for p in parts for e in p["examples_of_findings"]})
     return whole
 
@@ -99,6 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *NUMBERS], metavar="PART")
     parser.add_argument("--number", type=int, help="of files, kills, disks, rounds or journals")
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--findings", type=Path, default=Path("fault-findings"))
@@ -107,7 +111,8 @@ def main() -> None:
     kept = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     wrong: list[str] = []
     for part in given.parts or list(NUMBERS):
-        found = run(part, given.number or numbers[part], jobs=given.jobs, findings=given.findings)
+        number = given.number or numbers[part]
+        found = run(part, number, seed=given.seed, jobs=given.jobs, findings=given.findings)
         wrong += failures(part, found)
         print(json.dumps({part: found}, indent=1), flush=True)
         if not given.quick:
@@ -119,7 +124,8 @@ def main() -> None:
                 if name in kept
                 for count in NOTHING[name]
             }
-            kept["manifest"] = manifest(Path(__file__), seeds=SEED, checks=checks)
+            seeds = {name: kept[name].get("seed") for name in NUMBERS if name in kept}
+            kept["manifest"] = manifest(Path(__file__), seeds=seeds, checks=checks)
             RESULT.write_text(json.dumps(kept, indent=1) + "\n")
     for one in wrong:
         print(one, file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -36,6 +37,12 @@ WARM = 1_000_000
 """Number of the first of the cohorts by which workers are started before time is taken."""
 
 
+RAY_LIMIT_SECONDS = 900
+"""After which Ray is stopped, which is said: what it holds together may never end."""
+
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
 def scored(number: int) -> list[float]:
     """CRPS of a curve fitted to the first quarter of every run of a cohort."""
     cohorts, _ = make_cases(made_cohort(number), SEEN)
@@ -59,13 +66,15 @@ def engines(count: int, *, with_ray: bool) -> dict[str, Any]:
         before = time.perf_counter()
         work(range(WARM, WARM + 2 * WORKERS))
         start = time.perf_counter() - before
-        before = time.perf_counter()
+        before, cpu = time.perf_counter(), processor_seconds()
         found = work(range(count))
-        wall = time.perf_counter() - before
+        wall, cpu = time.perf_counter() - before, processor_seconds() - cpu
         if not expected:
             expected.extend(found)
         told["engines"][name] = {
             "wall_seconds": round(wall, 1),
+            "cpu_seconds": round(cpu, 1),
+            "load_average": round(os.getloadavg()[0], 1),
             "seconds_to_start": round(start, 1),
             "equal": found == expected,
             "lost": sum(one is None for one in found),
@@ -88,12 +97,50 @@ def engines(count: int, *, with_ray: bool) -> dict[str, Any]:
         ask("dask, a worker killed", work)
         told["worker_was_killed"] = own.workers[0].poll() == -9
     if with_ray:
-        ask("ray", lambda numbers: on(engine_of("ray://local"), numbers))
-    bare_wall = told["engines"]["bare pool of processes"]["wall_seconds"]
+        told["ray_ended"] = in_time(
+            lambda: ask("ray", lambda numbers: on(engine_of("ray://local"), numbers))
+        )
+    bare = told["engines"]["bare pool of processes"]
     for found in told["engines"].values():
-        found["wall_over_bare_pool"] = round(found["wall_seconds"] / bare_wall, 3)
-    told["load_average"] = [round(value, 1) for value in os.getloadavg()]
+        for kind in ("wall", "cpu"):
+            of_bare = found[f"{kind}_seconds"] / bare[f"{kind}_seconds"]
+            found[f"{kind}_over_bare_pool"] = round(of_bare, 3)
     return told
+
+
+def in_time(work: Callable[[], None]) -> bool:
+    """Whether it ended before the limit; else it is given up."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(RAY_LIMIT_SECONDS)
+    try:
+        work()
+    except TimeoutError:
+        return False
+    finally:
+        signal.alarm(0)
+    return True
+
+
+def processor_seconds() -> float:
+    """Of this process and all that it started, with those that have ended: wall turns on others."""
+    parents, spent = {}, {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            continue
+        parents[int(folder.name)] = int(fields[1])
+        spent[int(folder.name)] = sum(map(int, fields[11:15])) / CLOCK_TICKS
+    own = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in own} - own:
+        own |= more
+    return sum(spent[one] for one in own)
 
 
 def items_of(numbers: Iterable[int]) -> list[Item]:

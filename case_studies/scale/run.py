@@ -1,7 +1,9 @@
-"""Past one machine: the same cohorts on every engine, a team's history, and a shared store.
+"""Past one machine: the same cohorts on every engine, a team's history, joint fits, a shared store.
 
     python case_studies/scale/run.py history --keep FOLDER   # half an hour of one core; resumes
     python case_studies/scale/run.py engines [--ray]         # processes, Dask, a worker killed
+    python case_studies/scale/run.py joint --keep FOLDER     # a joint fit beside two stages
+    python case_studies/scale/run.py table                   # seconds and memory of both, by runs
     python case_studies/scale/run.py store                   # 50 writers, a server that restarts
 
 Each writes its result beside this file, or into --out.
@@ -16,6 +18,7 @@ import platform
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
@@ -24,15 +27,27 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
+from manifest import manifest  # noqa: E402
+
+SEEDS = {
+    "history": "the number of each cohort",
+    "engines": "the number of each cohort",
+    "joint": "of each case",
+    "table": 0,
+}
+"""What chance follows from."""
 
 
 def main() -> None:
     """Run one study, write its result."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("history", "engines", "store"))
+    parser.add_argument("what", choices=("history", "engines", "joint", "table", "store"))
     parser.add_argument("--cohorts", type=int, default=64)
     parser.add_argument("--strangers", type=int, default=16)
     parser.add_argument("--held-out", type=int, default=14, help="of the team's cohorts")
+    parser.add_argument("--seeds", type=int, default=4, help="of each world that is compared")
+    parser.add_argument("--runs", type=int, nargs="*", help="rows of the table [default: all]")
+    parser.add_argument("--no-joint", action="store_true", help="two stages only")
     parser.add_argument("--ray", action="store_true", help="also Ray, on this machine")
     parser.add_argument("--seconds", type=float, default=60.0, help="that the writers write")
     parser.add_argument("--out", type=Path, default=HERE)
@@ -47,13 +62,32 @@ def main() -> None:
         from engines import engines
 
         told = engines(given.cohorts, with_ray=given.ray)
+    elif given.what == "joint":
+        from joint import agreement
+
+        told = agreement(given.seeds, on_engine(given))
+    elif given.what == "table":
+        from table import LAYOUT, with_rows
+
+        result = given.out / "table.json"
+        kept = json.loads(result.read_text("utf-8"))["rows"] if result.exists() else []
+        for rows in with_rows(given.runs or list(LAYOUT), kept, with_joint=not given.no_joint):
+            told = {"rows": rows}
+            write(told, given)
+        return
     else:
         from store import store
 
         told = store(given.seconds)
+    write(told, given)
+
+
+def write(told: dict[str, Any], given: argparse.Namespace) -> None:
+    """Write a result beside this file, or where it is wanted."""
     told["machine"] = (
         f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     )
+    told["manifest"] = manifest(HERE / "run.py", seeds=SEEDS.get(given.what, "none"), checks={})
     text = json.dumps(told, indent=1)
     (given.out / f"{given.what}.json").write_text(text + "\n", encoding="utf-8")
     print(text)

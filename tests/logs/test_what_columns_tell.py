@@ -70,6 +70,14 @@ def test_a_spread_of_the_batch_gives_itself_away_by_its_mean(tmp_path, completio
     assert "reward_std_within_group" in kept.series
 
 
+@pytest.mark.parametrize(("spread", "reward"), [(-1e300, 0.5), (0.4, 1e-310), (1e300, 1e-310)])
+def test_a_spread_that_no_counting_gives_is_no_share(tmp_path, spread, reward):
+    share, spreads = REWARD.copy(), np.sqrt(REWARD * (1 - REWARD))
+    share[3], spreads[3] = reward, spread
+    told = only(lines(tmp_path / "a.jsonl", reward=share, reward_std=spreads, kl=0 * share))
+    assert told.step.size == ROWS
+
+
 def test_rows_that_count_what_they_evaluated_are_evaluations(tmp_path):
     path = tmp_path / "results.csv"
 

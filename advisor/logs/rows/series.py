@@ -33,6 +33,9 @@ LEAST_REPEATED = 0.5
 LEAST_SHARES = 5
 """Different mean rewards from which on agreement with their binomial spread is no chance."""
 
+LEAST_SHARE = 1e-9
+"""Mean reward below which nobody counted: one in a billion completions."""
+
 NEAR = 0.01
 """Relative difference of two variances that four printed digits leave."""
 
@@ -172,13 +175,14 @@ def is_batch_spread(
 def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
     """Whether a spread is that of n rewards of 0 or 1 whose mean is p: sqrt(p (1 - p) n / (n - 1)).
 
-    That of groups is less, by more the more the prompts differ.
+    That of groups is less, by more the more the prompts differ. Values that no counting gives,
+    such as -1e300 or a reward of 1e-300, are none.
     """
     if reward.shape != spread.shape:
         return False
-    kept = np.isfinite(spread) & (reward > 0) & (reward < 1)
+    kept = np.isfinite(spread) & (reward > LEAST_SHARE) & (reward < 1 - LEAST_SHARE)
     # Two rewards of 0 and 1 have a spread of 0.71, more of them less.
-    if np.unique(reward[kept]).size < LEAST_SHARES or spread[kept].max() > 1:
+    if np.unique(reward[kept]).size < LEAST_SHARES or np.abs(spread[kept]).max() > 1:
         return False
     ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
     return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from advisor.errors import InputError
+from advisor.errors import InputError, brief
 from advisor.logfiles.columns import nearest
 from advisor.logfiles.configs import ConfigSource
 from advisor.logfiles.logged import Logged
@@ -157,7 +157,7 @@ def stated_settings(
         try:
             check_settings({key: value}, path=path)
         except InputError as error:
-            warnings.append(f"{key} = {value!r} was left out: {error.problem}")
+            warnings.append(f"{key} = {brief(repr(value))} was left out: {error.problem}")
             continue
         facts[key] = value
         arithmetic[key] = derived.arithmetic.get(key, f"{key} {value}") + where

@@ -1,0 +1,170 @@
+"""Seconds, memory and R-hat against the number of runs: one joint fit beside two stages."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import os
+import sys
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from groups import made_groups
+from joint import BASE, peak_mb
+
+from advisor.backtesting.cases import grouped
+from advisor.engine import Engine, Item, mapped
+from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
+from advisor.findings.learned_priors import learn_from_studies
+from advisor.findings.past_study import PastStudy, past_study
+from advisor.model.families import SPECTRUM
+from advisor.model.priors import load_priors
+from advisor.model.sampling import Sampling, cohort_of, sampled
+from advisor.run.pilot_run import PilotRun
+from advisor.run.progress import progress_of, silent
+
+LAYOUT = {
+    8: (2, 4),
+    16: (4, 4),
+    32: (4, 8),
+    64: (8, 8),
+    128: (16, 8),
+    256: (16, 16),
+    1000: (20, 50),
+}
+"""Runs -> groups, and runs of each."""
+
+LIMIT_SECONDS = 300.0
+"""After which a joint fit is stopped, counted as if it had two processors to itself."""
+
+PATIENCE = 4.0
+"""Wall seconds per processor second that a shared machine is given."""
+
+WORKERS = 2
+GOOD_RHAT = 1.01
+
+
+def row(count: int, *, with_joint: bool) -> dict[str, Any]:
+    """Both ways on so many runs."""
+    told: dict[str, Any] = {"runs": count, "groups": LAYOUT[count][0]}
+    if with_joint:
+        told["joint"] = joint_fit(count)
+    told["two_stage"] = two_stages(_runs(count))
+    told["load_average"] = [round(value, 1) for value in os.getloadavg()]
+    print(told, file=sys.stderr, flush=True)
+    return told
+
+
+def with_rows(counts: Sequence[int], kept: list[dict[str, Any]], *, with_joint: bool) -> Any:
+    """Rows that are kept, and those of these counts made anew, as each is done."""
+    rows = {one["runs"]: one for one in kept}
+    for count in counts:
+        rows[count] = row(count, with_joint=with_joint)
+        yield [rows[number] for number in sorted(rows)]
+
+
+def _runs(count: int) -> list[PilotRun]:
+    made = made_groups("laws of their own", 0, *LAYOUT[count])
+    return [run for group in made for run in group.runs]
+
+
+def joint_fit(count: int) -> dict[str, Any]:
+    """One attempt in a process of its own, stopped after `LIMIT_SECONDS` of two processors."""
+    ours, theirs = mp.get_context("spawn").Pipe(duplex=False)
+    child = mp.get_context("spawn").Process(target=_fit_all, args=(theirs, count))
+    child.start()
+    theirs.close()
+    allowed = WORKERS * LIMIT_SECONDS
+    until = time.monotonic() + PATIENCE * LIMIT_SECONDS
+    while not ours.poll(1.0):
+        if _cpu_seconds(child.pid) > allowed or time.monotonic() > until:
+            spent = _cpu_seconds(child.pid)
+            child.kill()
+            child.join()
+            return {"stopped_after_cpu_seconds": round(spent)}
+    told: dict[str, Any] = ours.recv()
+    child.join()
+    return told
+
+
+def _cpu_seconds(pid: int | None) -> float:
+    """Processor seconds of a process so far, all its threads together."""
+    told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in told[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def _fit_all(pipe: Connection, count: int) -> None:
+    runs, base = _runs(count), load_priors(BASE)
+    _warm(base)
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = sampled(cohort_of(runs), base, SPECTRUM, Sampling(), silent).convergence
+    pipe.send(
+        {
+            "wall_seconds": round(time.perf_counter() - wall, 1),
+            "cpu_seconds": round(time.process_time() - cpu, 1),
+            "peak_mb": peak_mb(),
+            "rhat": round(found.rhat, 4),
+            "ess": round(found.ess),
+            "divergent_share": round(found.divergent_share, 5),
+        }
+    )
+
+
+def _warm(base: Any) -> None:
+    """Load machine code before time is taken."""
+    few = made_groups("one law", 0, 1, 4)[0].runs
+    sampled(cohort_of(few), base, SPECTRUM, Sampling(draws=10, tune=10, chains=2), silent)
+
+
+def two_stages(runs: Sequence[PilotRun]) -> dict[str, Any]:
+    """Each cohort of up to ten runs by itself on two processes, then what they say together."""
+    base = load_priors(BASE)
+    items = [Item(name, CohortFit(tuple(own), base), (name,)) for name, own in grouped(runs)]
+    engine = Engine(WORKERS)
+    warm = [Item(f"warm {n}", None, (str(n),)) for n in range(WORKERS)]
+    mapped(warmed, warm, task="Starting", progress=silent, engine=engine)
+    wall = time.perf_counter()
+    found = mapped(one_part, items, task="Fitting", progress=progress_of(True), engine=engine)
+    told = [one.result for one in found.done]
+    cpu = time.process_time()
+    studies = [PastStudy.model_validate(one["study"]) for one in told]
+    learn_from_studies(studies, base=base)
+    second = time.process_time() - cpu
+    return {
+        "cohorts": len(items),
+        "left_out": [one.text for one in found.failed],
+        "wall_seconds": round(time.perf_counter() - wall, 1),
+        "cpu_seconds": round(sum(one["cpu_seconds"] for one in told) + second, 1),
+        "cpu_seconds_of_the_second_stage": round(second, 2),
+        "peak_mb_of_a_process": max([peak_mb(), *(one["peak_mb"] for one in told)]),
+        "largest_rhat": round(max(one["rhat"] for one in told), 4),
+        "cohorts_below_1_01": sum(one["rhat"] < GOOD_RHAT for one in told),
+        "second_attempts": sum(one["attempts"] - 1 for one in told),
+    }
+
+
+def warmed(_: None) -> int:
+    """Start a worker."""
+    _warm(load_priors(BASE))
+    return 0
+
+
+def one_part(task: CohortFit) -> dict[str, Any]:
+    """A cohort by itself, as `advisor priors learn` fits it, with what that cost."""
+    cpu = time.process_time()
+    cohort = cohort_of(task.runs)
+    attempts = 0
+    for attempt in ATTEMPTS:
+        attempts += 1
+        posterior = sampled(cohort, task.preset, SPECTRUM, attempt, silent)
+        if posterior.convergence.complaint(RHAT, ESS, DIVERGENT) is None:
+            break
+    return {
+        "study": past_study(posterior).model_dump(mode="json"),
+        "cpu_seconds": time.process_time() - cpu,
+        "rhat": posterior.convergence.rhat,
+        "attempts": attempts,
+        "peak_mb": peak_mb(),
+    }
