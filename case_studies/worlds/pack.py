@@ -1,6 +1,7 @@
 """Collect finished worlds into the tables and describe them: `pack.py DIR [TABLES]`.
 
-DIR holds the files of `train.py`, TABLES is where the tables go. Prints the Markdown table of the README.
+DIR holds the files of `train.py`, TABLES is where the tables go. Prints the Markdown table of the
+README.
 """
 
 from __future__ import annotations
