@@ -40,7 +40,11 @@ def manifest(
     folder = script.resolve().parent
     return {
         "command": " ".join(
-            ["python", folder.relative_to(ROOT).joinpath(script.name).as_posix(), *sys.argv[1:]]
+            [
+                "python",
+                folder.relative_to(ROOT).joinpath(script.name).as_posix(),
+                *(_unplaced(one) for one in sys.argv[1:]),
+            ]
         ),
         "python": platform.python_version(),
         "advisor": advisor.__version__,
@@ -52,6 +56,11 @@ def manifest(
         "seeds": seeds,
         "checks": dict(checks),
     }
+
+
+def _unplaced(argument: str) -> str:
+    """An argument without the folder of the machine that it was given on."""
+    return Path(argument).name if Path(argument).is_absolute() else argument
 
 
 def _hash(paths: Iterable[Path]) -> str:

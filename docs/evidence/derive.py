@@ -13,6 +13,7 @@ import gzip
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -438,8 +439,9 @@ def stability(studies: Path) -> Named:
         out[f"p_stable.{number}.lived"] = _two(row["lived"])
         out[f"p_stable.{number}.n"] = f"{row['n']:,}"
         out[f"p_stable.{number}.runs"] = str(row["runs"])
-    learned = _read(studies / "economics/stable.json")
-    line, older = learned["line"], learned["older tables"]
+    older = _read(studies / "economics/stable.json")["older tables"]
+    shipped = studies.parent / "priors/small_models.toml"
+    line = tomllib.loads(shipped.read_text(encoding="utf-8"))["stability_line"]
     for name in ("intercept", "slope", "update_norm", "spread"):
         out[f"p_stable.line.{name}"] = _two(line[name])
     out["p_stable.line.tables"] = str(line["groups"])
