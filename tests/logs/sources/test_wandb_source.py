@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from wandb_server import KEY, Run, Wandb
@@ -10,6 +15,8 @@ from wandb_server import KEY, Run, Wandb
 import advisor
 
 pytest.importorskip("wandb", reason="the extra 'wandb' is not installed")
+
+PACKAGE = Path(advisor.__file__).parent.parent
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -181,6 +188,27 @@ def test_without_a_login(server, call):
     said = refused(call("inspect", "wandb:team/grpo", WANDB_BASE_URL=server.url))
     assert "wandb login" in said
     assert "WANDB_API_KEY" in said
+
+
+def test_on_a_terminal_the_client_does_not_ask(server, tmp_path):
+    """It would ask for a key in the middle of the progress, from a thread that nobody waits for."""
+    own, theirs = pty.openpty()
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "WANDB_BASE_URL": server.url}
+    done = subprocess.run(
+        [sys.executable, "-m", "advisor", "inspect", "wandb:team/grpo"],
+        env=env | {"PYTHONPATH": str(PACKAGE), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        timeout=100,
+        cwd=tmp_path,
+    )
+    os.close(theirs)
+    said = os.read(own, 100_000).decode()
+    os.close(own)
+    assert done.returncode == 2
+    assert "wandb login" in said
+    assert "choice" not in said
 
 
 def test_with_a_wrong_login(server, call):
