@@ -32,8 +32,10 @@ CONFIG = {
     "learning_rate": 2e-6,
 }
 
+FASTER = CONFIG | {"learning_rate": 4e-6}
 
-def rows(steps: int, *, offset: float = 0.0) -> list[dict[str, float]]:
+
+def rows(steps: int, *, offset: float = 0.0, rate: float = 2e-6) -> list[dict[str, float]]:
     """Rows as TRL logs them: an evaluation every hundredth row shares no row with the reward."""
     return [
         {
@@ -42,7 +44,7 @@ def rows(steps: int, *, offset: float = 0.0) -> list[dict[str, float]]:
             "_timestamp": 1.7e9 + 9 * step,
             "train/global_step": step,
             "train/reward": 0.1 + offset + 0.5 * step / (step + 300),
-            "train/learning_rate": 2e-6,
+            "train/learning_rate": rate,
             "train/completions/mean_length": 200.0,
         }
         for step in range(1, steps + 1)
@@ -53,7 +55,7 @@ def project() -> Wandb:
     return Wandb(
         [
             Run("aaaa1111", "lr-2e-6", CONFIG, rows(STEPS), sweep="sw1", exported=700),
-            Run("bbbb2222", "lr-4e-6", CONFIG | {"learning_rate": 4e-6}, rows(40), "crashed"),
+            Run("bbbb2222", "lr-4e-6", FASTER, rows(40, rate=4e-6), "crashed"),
             Run("cccc3333", "sft", {}, [{"_step": s, "loss": 1.0 / s} for s in range(1, 9)]),
             Run("dddd4444", "lr-4e-6", CONFIG, rows(60, offset=0.01), "running", sweep="sw1"),
             Run("eeee5555", "queued", CONFIG, [], "pending"),
@@ -95,9 +97,9 @@ def test_project_reads_as_files_do(server, call):
 def test_state_of_a_run_is_said(server, call):
     found = call("inspect", "wandb:team/grpo", "--json", **env(server))
     told = {run["path"].rpartition("/")[2]: run["warnings"] for run in found.json["runs"]}
-    assert any("crashed" in line for line in told["bbbb2222"])
-    assert any("running" in line for line in told["dddd4444"])
-    assert not any("finished" in line for line in told["aaaa1111"])
+    assert told["bbbb2222"] == ["W&B says of this run: crashed"]
+    assert told["dddd4444"] == ["W&B says of this run: running"]
+    assert told["aaaa1111"] == []
 
 
 def test_runs_without_a_reward_or_a_row_are_named_and_passed_over(server, call):
