@@ -16,7 +16,7 @@ from rich.segment import Segment
 
 from advisor.cli.echo import echo
 from advisor.errors import InputError, unwritable
-from advisor.run.progress import ProgressLines
+from advisor.run.progress import LASTING, ProgressLines
 from advisor.run.saving import write_new as whole
 from advisor.run.shown import harmless
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
+
+
+UNDONE = 0.999
+"""Share beyond which a bar does not go while the command lasts."""
 
 
 class HarmlessConsole(Console):
@@ -110,7 +114,7 @@ class Reporter:
     def __init__(self, *, quiet: bool) -> None:
         self.console = HarmlessConsole(stderr=True, quiet=quiet)
         self._live: Progress | None = None
-        self._stage = ""
+        self._last = "", ""
         self._lines = ProgressLines(self._print)
         if self.console.is_terminal and not quiet:
             self._live = Progress(
@@ -141,18 +145,19 @@ class Reporter:
     def __call__(self, stage: str, share: float | None, detail: str) -> None:
         """Show what is happening; see ``advisor.run.progress.Progress``."""
         if self._live is not None:
-            if stage != self._stage:
-                self._live.reset(self._task)
+            if stage in LASTING and (stage, detail) != self._last:
+                self._print(f"{stage}: {detail}")
+            # One clock for the whole command: a new stage does not begin it anew.
             self._live.update(
                 self._task,
                 description=stage,
                 detail=detail,
                 total=None if share is None else 1.0,
-                completed=share or 0.0,
+                completed=min(share or 0.0, UNDONE),  # what is done stops rich's clock
             )
         else:
             self._lines(stage, share, detail)
-        self._stage = stage
+        self._last = stage, detail
 
     def _print(self, line: str) -> None:
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)

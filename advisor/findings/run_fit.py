@@ -14,13 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.errors import StudyError
 from advisor.model import equations as eq
-from advisor.model.expectation import expectation
 from advisor.model.observations import Observations
-from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior
-from advisor.model.run_density import covariance
+from advisor.model.residuals import FEWEST_BINS, residuals
 from advisor.theory.arrays import FloatArray, IntArray
 
 NAMED = 0.01
@@ -30,14 +27,8 @@ TOGETHER = 0.05
 """Chance below which a run is named where all pilots together stray further than ``NAMED``: a form
 that the curves do not have shows a little in every run."""
 
-FEWEST_BINS = 6
-"""Bins below which neither a third nor a swing of a run can be told apart."""
-
 FEWEST_EVALUATIONS = 4
 """Evaluations below which their end cannot be told from what came before."""
-
-DRAWS = 500
-"""Draws of the posterior that are asked; the chances are smooth in them."""
 
 DIRECTIONS = 4
 """Random directions for each draw and run: the least chance is one in two thousand."""
@@ -120,28 +111,10 @@ def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
         Of pilots with enough bins, in their order; none of a posterior that was made by hand. A
         collapsed pilot is checked up to its collapse.
     """
-    seen = posterior.observations
-    if seen is None:
+    found = residuals(posterior)
+    if found is None:
         return ()
-    total = posterior.flat("is_oscillator").size
-    kept = np.unique(np.linspace(0, total - 1, min(DRAWS, total)).astype(int))
-    names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
-    # What all share has a last axis of one, so that it broadcasts over runs.
-    draws = {name: posterior.flat(name)[kept].reshape(kept.size, -1) for name in names}
-    expected = expectation(draws, seen.constant, seen)
-    left = seen.train_reward - expected.train_reward
-    spread = covariance(
-        expected.sampling_variance + eq.LEAST_VARIANCE,
-        expected.residual_variance,
-        seen.constant["correlation"],
-    )
-    try:
-        root = np.linalg.cholesky(spread)
-    except np.linalg.LinAlgError as error:
-        raise StudyError(
-            "the posterior's draws are not those of its pilots", advice="Fit the pilots again"
-        ) from error
-    counts = (seen.is_logged > 0).sum(axis=1)
+    seen, expected, left, root, counts = found
     held_out = seen.held_out_reward - expected.held_out_reward
     in_scales = held_out / expected.held_out_scale
     evaluated = [np.flatnonzero(seen.run_of_evaluation == run) for run in range(counts.size)]

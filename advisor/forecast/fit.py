@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.falling import is_falling
 from advisor.forecast.predictive import begun_run_reward
+from advisor.model.cohort import Cohort
 from advisor.model.families import FAMILIES, SPECTRUM, Family
+from advisor.model.fit_clock import FitClock
+from advisor.model.fit_journal import FitJournal, key_of
 from advisor.model.posterior import Posterior, mix
 from advisor.model.presets import all_small, preset_for
 from advisor.model.priors import Priors, load_priors
@@ -18,7 +22,7 @@ from advisor.model.sampling import Sampling, cohort_of, converged, sampled
 from advisor.model.stacking import held_out_scores, stacked_weights
 from advisor.run.moved import NONE_MOVED, has_moved
 from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import Progress, progress_of, silent
+from advisor.run.progress import LASTING, Progress, progress_of
 
 NARROWER, NARROWER_OF_SMALL = "theory", "small_models"
 """What is taken where chains get lost in a preset that learned from runs: such a one leaves room
@@ -38,6 +42,7 @@ def fit(
     families: Sequence[str] = (SPECTRUM.name,),
     sampling: Sampling | None = None,
     progress: bool | Progress | None = None,
+    keep: str | Path | None = None,
 ) -> Posterior:
     """Fit the hierarchical model to pilot runs.
 
@@ -54,6 +59,10 @@ def fit(
         Chains, draws, seed.
     progress : bool or callable, optional
         True prints to standard error; a callable takes stage, share done and detail.
+    keep : path-like, optional
+        Folder in which finished attempts of a long fit are kept while it lasts: killed, and called
+        again with the same runs, priors and settings, it goes on after the last one. Emptied, and
+        removed where nothing else lies in it, when the fit ends.
 
     Returns
     -------
@@ -67,7 +76,7 @@ def fit(
         R-hat, effective sample size or divergences failed in three attempts, of a learned preset
         also under the narrower one.
     """
-    tell = progress_of(progress)
+    tell = FitClock(progress_of(progress))
     chosen_priors, why = (priors, None) if priors is not None else preset_for(runs)
     preset = load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
     settings = sampling or Sampling()
@@ -76,21 +85,48 @@ def fit(
     if why is not None:
         note = f"prior preset '{preset.name}' chosen: {why}"
         cohort = replace(cohort, notes=(*cohort.notes, note))
+    names = [family.name for family in chosen]
+    key = key_of(runs, preset.model_dump_json(), settings.model_dump_json(), str(why), *names)
+    journal = FitJournal(None if keep is None else Path(keep), key, tell)
     tell("Loading the sampler", None, "compiled at its first use, then kept on disk")
     try:
-        fits = [converged(cohort, preset, family, settings, tell) for family in chosen]
+        fits = _fits(cohort, preset, chosen, settings, tell, journal)
     except NotConvergedError:
         if not preset.learned_from:
+            journal.end()
             raise
         narrower = NARROWER_OF_SMALL if all_small(runs) else NARROWER
         note = f"the chains did not agree under preset '{preset.name}': fitted under '{narrower}'"
-        tell("Sampling again", None, note)
+        tell(LASTING[0], None, note)
         preset = load_priors(narrower)
         cohort = replace(cohort, notes=(*cohort.notes, note))
-        fits = [converged(cohort, preset, family, settings, tell) for family in chosen]
-    if len(fits) == 1:
-        return fits[0]
-    return mix(fits, _weights(runs, preset, chosen, settings, tell))
+        journal.rung += 1
+        try:
+            fits = _fits(cohort, preset, chosen, settings, tell, journal)
+        except NotConvergedError:
+            journal.end()
+            raise
+    found = fits[0] if len(fits) == 1 else mix(fits, _weights(runs, preset, chosen, settings, tell))
+    journal.end()
+    return found
+
+
+def _fits(
+    cohort: Cohort,
+    preset: Priors,
+    families: Sequence[Family],
+    settings: Sampling,
+    clock: FitClock,
+    journal: FitJournal,
+) -> list[Posterior]:
+    """Posterior of each family under one preset."""
+    fits = []
+    once = settings.chains * (settings.draws + settings.tune)
+    for place, family in enumerate(families, start=1):
+        comparisons = len(families) if len(families) > 1 else 0
+        clock.later = float(once * (len(families) - place + comparisons))
+        fits.append(converged(cohort, preset, family, settings, clock, journal))
+    return fits
 
 
 def fitted_or_none(
@@ -143,7 +179,7 @@ def _weights(
     preset: Priors,
     families: Sequence[Family],
     settings: Sampling,
-    progress: Progress,
+    clock: FitClock,
 ) -> dict[str, float]:
     """Weights of families by their forecasts of the last third of the logs."""
     prior = {family.name: float(getattr(preset.family_runs, family.name)) for family in families}
@@ -156,13 +192,19 @@ def _weights(
         if later.any():
             begun[run.id], rest[run.id] = part, (run.step[later], float(run.reward[later].mean()))
     scores = {}
-    for family in families:
-        progress("Comparing families", None, f"{family.title} on the last third of the logs")
+    once = settings.chains * (settings.draws + settings.tune)
+    for place, family in enumerate(families, start=1):
+        clock("Comparing families", None, f"{family.title} on the last third of the logs")
+        clock.later = float(once * (len(families) - place))
+        clock.begin(once, 0, 1)
         try:
-            posterior = sampled(cohort_of(list(begun.values())), preset, family, settings, silent)
+            posterior = sampled(
+                cohort_of(list(begun.values())), preset, family, settings, clock.heard
+            )
         except InputError:  # what is left of the logs shows no curve: the prior decides
             total = sum(prior.values())
             return {name: count / total for name, count in prior.items()}
+        clock.end()
         draws, targets = [], []
         for index, summary in enumerate(posterior.meta.runs):
             if summary.collapse_step is None:

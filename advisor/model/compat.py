@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.run.progress import Progress, silent
+from advisor.run.progress import SAMPLING, Progress, silent
 from advisor.theory.arrays import FloatArray
 
 POLL_SECONDS = 0.02
@@ -130,8 +130,8 @@ def sample_density(
 
 
 def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
-    """Report draws done until the sampler ends."""
-    started = reported = time.monotonic()
+    """Report draws done until the sampler ends; `model.fit_clock` knows what is left."""
+    reported = time.monotonic()
     while not _is_finished(sampler):
         time.sleep(POLL_SECONDS)
         if progress is silent or time.monotonic() - reported < REPORT_SECONDS:
@@ -139,11 +139,7 @@ def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
         done = _draws_so_far(sampler)
         share = done / (chains * steps)
         reported = time.monotonic()
-        left = (reported - started) * (1 - share) / share if share > 0 else None
-        detail = f"{chains} chains, {done} of {chains * steps} draws"
-        if left is not None:
-            detail += f", about {left:.0f} s left"
-        progress("Sampling the posterior", share, detail)
+        progress(SAMPLING, share, f"{chains} chains, {done} of {chains * steps} draws")
 
 
 def _is_finished(sampler: Any) -> bool:

@@ -15,10 +15,13 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.families import Family
 from advisor.model.fast.tables import shape_of, shapes_of
+from advisor.model.fit_clock import FitClock
+from advisor.model.fit_journal import FitJournal
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors
+from advisor.model.residuals import worst_fits
 from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import Progress
+from advisor.run.progress import LASTING, Progress
 from advisor.run.seed import DEFAULT_SEED
 
 RHAT_LIMIT = 1.01
@@ -75,11 +78,17 @@ FIRST_LOOK = (
 
 
 def converged(
-    cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: Progress
+    cohort: Cohort,
+    preset: Priors,
+    family: Family,
+    settings: Sampling,
+    progress: FitClock,
+    journal: FitJournal,
 ) -> Posterior:
     """Posterior of one family that passes the gate, in as many attempts as it takes.
 
-    One that passes only the loose gate of the last attempt carries a note that says so.
+    One that passes only the loose gate of the last attempt carries a note that says so. Attempts
+    that the journal holds are not made again.
     """
     asked, complaint, has_diverged, only_diverged = settings.draws, None, False, False
     disputed: tuple[str, ...] = ()
@@ -90,7 +99,7 @@ def converged(
             draws = settings.draws if only_diverged else asked * times
             what = "smaller steps" if only_diverged else f"{times} times the draws"
             over = f" over {', '.join(disputed)}" if disputed else ""
-            progress("Sampling again", None, f"{complaint}{over}; {what}, from other starts")
+            progress(LASTING[0], None, f"{complaint}{over}; {what}, from other starts")
             settings = settings.model_copy(
                 update={
                     "draws": draws,
@@ -99,11 +108,21 @@ def converged(
                     "seed": settings.seed + 1,
                 }
             )
-        posterior = sampled(cohort, preset, family, settings, progress)
+        kept = journal.kept(family.name, attempt)
+        if kept is None:
+            progress.begin(
+                settings.chains * (settings.draws + settings.tune), attempt, len(attempts)
+            )
+            posterior = sampled(cohort, preset, family, settings, progress.heard)
+            progress.end()
+        else:
+            posterior = kept
         found = posterior.convergence
         has_diverged = found.divergent_share > DIVERGENT_SHARE
         complaint = found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
         disputed = found.disputed
+        if kept is None and (complaint is not None or progress.later):
+            journal.keep(family.name, attempt, posterior)
         if complaint is None:
             return posterior.with_note(FIRST_LOOK) if settings.is_first_look else posterior
         agrees = found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None
@@ -118,6 +137,7 @@ def converged(
             f"the chains agree only loosely ({complaint} after {attempt + 1} attempts): take the "
             "last digit of every number as unknown"
         )
+    worst = worst_fits(posterior)
     raise NotConvergedError(
         f"The sampler did not converge in {_many(len(attempts))}: {complaint}. No number is "
         "given, because it could be wrong by any amount. Chains that disagree stand for two "
@@ -125,6 +145,7 @@ def converged(
         "different tasks under one name, rewards on different scales, or a run that changed its "
         "settings half-way; leave out the run whose curve looks odd and fit again."
         + (f" The chains disagree most over {', '.join(disputed)}." if disputed else "")
+        + (f" Farthest from their fitted curves: {worst}." if worst else "")
     )
 
 

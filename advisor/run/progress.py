@@ -9,6 +9,12 @@ from collections.abc import Callable
 Progress = Callable[[str, float | None, str], None]
 """Called with what is happening, the share done (None = unknown), and a detail."""
 
+SAMPLING = "Sampling the posterior"
+"""The stage in which draws are made."""
+
+LASTING = ("Sampling again", "Going on")
+"""Stages whose detail is worth keeping on a terminal, where others replace each other."""
+
 PRINTED_EVERY_SECONDS = 5.0
 """How often a stage repeats itself where there is no terminal to redraw."""
 

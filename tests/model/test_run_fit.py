@@ -16,6 +16,7 @@ from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.expectation import expectation
 from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.residuals import strays, worst_fits
 from advisor.model.run_density import covariance, draw_run
 from advisor.testing import Plan, made_up_posterior
 from advisor.testing.simulate import simulate_runs
@@ -109,6 +110,17 @@ def test_a_run_that_the_curve_cannot_draw_is_named(posterior, change) -> None:
     target = Target("sort", "tiny-s", 1e5)
     assert sentence in cautions(other, Forecaster(other, target))
     assert sentence in describe(other).splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [0, 3])
+def test_the_run_that_strays_farthest_comes_first(posterior, run) -> None:
+    other = seen_otherwise(posterior, run, lost_and_regained)
+    as_fitted, changed = strays(posterior), strays(other)
+    name = f"run{run}"
+    assert next(iter(changed)) == name
+    assert changed[name] > 2 > max(as_fitted.values())
+    assert worst_fits(other).startswith(f"'{name}' (")
 
 
 @pytest.mark.slow

@@ -266,39 +266,6 @@ def test_figures_are_those_of_the_chains():
     assert np.all(ess < 100)
 
 
-@pytest.fixture
-def sampler(monkeypatch):
-    """In place of NUTS: draws that do or do not mix."""
-
-    class Sampler:
-        passes_at, diverging = None, 0.0
-        attempts, densities, starts = [], [], []
-
-        @classmethod
-        def sample(cls, log_density, expand, shapes, start, *, draws, tune, chains, seed, **others):
-            cls.attempts.append((draws, tune, others["target_accept"], seed))
-            cls.densities.append(log_density)
-            cls.starts.append(np.array([start(chain) for chain in range(chains)]))
-            rng = np.random.default_rng(seed)
-            # Started apart, and never mixed.
-            mixes = len(cls.attempts) in np.atleast_1d(cls.passes_at or 0)
-            apart = 0.5 * np.arange(chains) * (not mixes)
-            found = {}
-            for name, shape in shapes.items():
-                noise = 0.1 * rng.standard_normal((chains, draws, *shape))
-                found[name] = noise + apart.reshape(-1, 1, *[1] * len(shape))
-            return found, {
-                "diverging": (np.arange(chains * draws) < cls.diverging * chains * draws)
-                .astype(float)
-                .reshape(chains, draws),
-                "n_steps": np.full((chains, draws), 7.0),
-            }
-
-    Sampler.attempts, Sampler.densities, Sampler.starts = [], [], []
-    monkeypatch.setattr(_compat, "sample_density", Sampler.sample)
-    return Sampler
-
-
 BRIEF = Sampling(draws=600, tune=100, target_accept=0.8, seed=5)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -58,9 +59,38 @@ def _client(place: str) -> Any:
     return wandb
 
 
+def _has_login(client: Any) -> bool:
+    """Whether the client knows a login; without one it asks on a terminal, in the middle of ours.
+
+    True also where another version of it does not say.
+    """
+    try:
+        from wandb.sdk.lib import wbauth
+
+        host = os.environ.get("WANDB_BASE_URL") or client.setup().settings.base_url
+        known = wbauth.authenticate_session(
+            host=host, source="advisor", prompt=False, update_session=False
+        )
+    except (ImportError, AttributeError, TypeError):
+        return True
+    return known is not None
+
+
+def _no_login(place: str, why: str) -> SourceError:
+    return SourceError(
+        f"W&B does not let this login read it ({why})",
+        path=place,
+        advice="Run 'wandb login', or set WANDB_API_KEY (and WANDB_BASE_URL for a server of "
+        "your own)",
+    )
+
+
 def _runs(place: str, project: str, kind: str | None, name: str | None) -> Iterator[Any]:
     """Runs with their settings; of a bare name a sweep is sought before a run."""
-    api = _client(place).Api(timeout=SECONDS)
+    client = _client(place)
+    if not _has_login(client):
+        raise _no_login(place, "no API key is known")
+    api = client.Api(timeout=SECONDS)
     if name is None:
         yield from api.runs(project, lazy=False)
         return
@@ -134,12 +164,7 @@ def _refused(place: str, error: Exception, *, is_one_run: bool = False) -> Input
     kind = type(error).__name__
     status = _status(error)
     if "api key" in said.lower() or status in (401, 403):
-        return SourceError(
-            f"W&B does not let this login read it ({said})",
-            path=place,
-            advice="Run 'wandb login', or set WANDB_API_KEY (and WANDB_BASE_URL for a server of "
-            "your own)",
-        )
+        return _no_login(place, said)
     if _is_unknown(error) or status == 404:
         return SourceError(
             f"W&B knows nothing of that name, or this login may not see it ({said})",

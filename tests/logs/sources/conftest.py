@@ -47,7 +47,7 @@ def call(tmp_path: Path) -> Callable[..., Printed]:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=120,
+            timeout=240,
         )
         return Printed(done.returncode, done.stdout, done.stderr)
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from wandb_server import KEY, Run, Wandb
@@ -10,6 +15,8 @@ from wandb_server import KEY, Run, Wandb
 import advisor
 
 pytest.importorskip("wandb", reason="the extra 'wandb' is not installed")
+
+PACKAGE = Path(advisor.__file__).parent.parent
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -25,8 +32,10 @@ CONFIG = {
     "learning_rate": 2e-6,
 }
 
+FASTER = CONFIG | {"learning_rate": 4e-6}
 
-def rows(steps: int, *, offset: float = 0.0) -> list[dict[str, float]]:
+
+def rows(steps: int, *, offset: float = 0.0, rate: float = 2e-6) -> list[dict[str, float]]:
     """Rows as TRL logs them: an evaluation every hundredth row shares no row with the reward."""
     return [
         {
@@ -35,7 +44,7 @@ def rows(steps: int, *, offset: float = 0.0) -> list[dict[str, float]]:
             "_timestamp": 1.7e9 + 9 * step,
             "train/global_step": step,
             "train/reward": 0.1 + offset + 0.5 * step / (step + 300),
-            "train/learning_rate": 2e-6,
+            "train/learning_rate": rate,
             "train/completions/mean_length": 200.0,
         }
         for step in range(1, steps + 1)
@@ -46,7 +55,7 @@ def project() -> Wandb:
     return Wandb(
         [
             Run("aaaa1111", "lr-2e-6", CONFIG, rows(STEPS), sweep="sw1", exported=700),
-            Run("bbbb2222", "lr-4e-6", CONFIG | {"learning_rate": 4e-6}, rows(40), "crashed"),
+            Run("bbbb2222", "lr-4e-6", FASTER, rows(40, rate=4e-6), "crashed"),
             Run("cccc3333", "sft", {}, [{"_step": s, "loss": 1.0 / s} for s in range(1, 9)]),
             Run("dddd4444", "lr-4e-6", CONFIG, rows(60, offset=0.01), "running", sweep="sw1"),
             Run("eeee5555", "queued", CONFIG, [], "pending"),
@@ -88,9 +97,9 @@ def test_project_reads_as_files_do(server, call):
 def test_state_of_a_run_is_said(server, call):
     found = call("inspect", "wandb:team/grpo", "--json", **env(server))
     told = {run["path"].rpartition("/")[2]: run["warnings"] for run in found.json["runs"]}
-    assert any("crashed" in line for line in told["bbbb2222"])
-    assert any("running" in line for line in told["dddd4444"])
-    assert not any("finished" in line for line in told["aaaa1111"])
+    assert told["bbbb2222"] == ["W&B says of this run: crashed"]
+    assert told["dddd4444"] == ["W&B says of this run: running"]
+    assert told["aaaa1111"] == []
 
 
 def test_runs_without_a_reward_or_a_row_are_named_and_passed_over(server, call):
@@ -181,6 +190,27 @@ def test_without_a_login(server, call):
     said = refused(call("inspect", "wandb:team/grpo", WANDB_BASE_URL=server.url))
     assert "wandb login" in said
     assert "WANDB_API_KEY" in said
+
+
+def test_on_a_terminal_the_client_does_not_ask(server, tmp_path):
+    """It would ask for a key in the middle of the progress, from a thread that nobody waits for."""
+    own, theirs = pty.openpty()
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "WANDB_BASE_URL": server.url}
+    done = subprocess.run(
+        [sys.executable, "-m", "advisor", "inspect", "wandb:team/grpo"],
+        env=env | {"PYTHONPATH": str(PACKAGE), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        timeout=100,
+        cwd=tmp_path,
+    )
+    os.close(theirs)
+    said = os.read(own, 100_000).decode()
+    os.close(own)
+    assert done.returncode == 2
+    assert "wandb login" in said
+    assert "choice" not in said
 
 
 def test_with_a_wrong_login(server, call):
