@@ -18,6 +18,7 @@ from advisor.logs.read import SOURCE, Inspection
 from advisor.run.moved import has_moved
 from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
+from advisor.run.shown import counted
 from advisor.theory.arrays import FloatArray
 from advisor.trainers.asking import asked_of
 
@@ -96,7 +97,7 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
     """Print the runs and, unless quiet, what they lack and what was not read."""
     copies = sum(run.copy_of is not None for run in inspection.runs)
     count = len(inspection.runs)
-    title = f"{count} run{'s' if count != 1 else ''}"
+    title = counted(count, "run")
     title += f", {copies} of them copies" if copies else ""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
     for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
@@ -193,7 +194,8 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
     if not own:
         return
     ready = sum(not needs(run) for run in own)
-    console.print(Text(f"\n{ready} of {len(own)} runs can be fitted as they are."))
+    as_is = "it is" if len(own) == 1 else "they are"
+    console.print(Text(f"\n{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."))
     asked = asked_of(own)
     if asked is not None:
         is_ready = ready == len(own)
@@ -241,7 +243,9 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
         console.print(Text(f"  ... and {more} more; --json lists all"))
     others = len(unread) - len(shown)
     if others:
-        console.print(Text(f"{others} other files hold no log (configs, code, weights, ...)."))
+        hold = "holds" if others == 1 else "hold"
+        files = counted(others, "other file")
+        console.print(Text(f"{files} {hold} no log (configs, code, weights, ...)."))
 
 
 def explain(inspection: Inspection, console: Console) -> None:
