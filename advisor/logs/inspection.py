@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.logfiles import limits
+from advisor.logfiles.configs.find import BESIDE_SEVERAL
 from advisor.logfiles.find import Unread
-from advisor.logs.read import SOURCE, Inspection
+from advisor.logs.read import SIDECAR, SOURCE, Inspection
 from advisor.run.moved import has_moved
 from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
@@ -25,7 +26,7 @@ from advisor.trainers.asking import asked_of
 MOST_ROWS = 30
 """Runs from which on those that are alike share a row."""
 
-NO_LOG = ("not a log that any reader knows", "settings, not a log")
+NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
 
 
@@ -209,6 +210,10 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
         console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(lines)))
         if asked.configs and not is_asked:
             console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
+        # What lies there already is the likeliest answer.
+        told = (line for run in own for line in run.warnings if BESIDE_SEVERAL in line)
+        for line in dict.fromkeys(told):
+            console.print(Text(f"{line}."), soft_wrap=True)
     if not any(has_moved(run) for run in own):
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
         console.print(
@@ -241,7 +246,10 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
     if len(shown) > limits.MOST_UNREAD_SHOWN:
         more = len(shown) - limits.MOST_UNREAD_SHOWN
         console.print(Text(f"  ... and {more} more; --json lists all"))
-    others = len(unread) - len(shown)
+    sidecars = [item.path for item in unread if item.reason == SIDECAR]
+    for path in sidecars:
+        console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
+    others = len(unread) - len(shown) - len(sidecars)
     if others:
         hold = "holds" if others == 1 else "hold"
         files = counted(others, "other file")

@@ -72,6 +72,10 @@ class Inspection:
         return "\n".join([head, *shown, *more])
 
 
+SIDECAR = "settings of the runs (sidecar)"
+"""Why a file that was read is none of the logs."""
+
+
 def read_runs(
     paths: PathLike | Iterable[PathLike],
     *,
@@ -248,7 +252,7 @@ class LogSearch:
         groups: dict[tuple[Reader, Path], list[LogCandidate]] = {}
         for candidate in files:
             if self.sidecars.is_sidecar(candidate.path):
-                self.unread.append(Unread(candidate.path, "settings of the runs (sidecar)"))
+                self.unread.append(Unread(candidate.path, SIDECAR))
                 continue
             try:
                 columns = self.columns or self.sidecars.columns_of(candidate)
