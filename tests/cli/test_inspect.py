@@ -246,7 +246,7 @@ def test_what_is_asked_for_is_not_called_assumed_nor_what_is_read_missing(tmp_pa
 
 
 def test_what_lies_there_and_was_not_applied_is_said_where_it_is_asked_for(tmp_path):
-    """A config of several logs is the likeliest answer; a sidecar that was read is no stray file."""
+    """A config of several logs is the likeliest answer; a sidecar that was read is no stray."""
     for name in "ab":
         _jsonl(tmp_path / f"{name}.jsonl", _rows(20))
     (tmp_path / "config.json").write_text(json.dumps({"learning_rate": 1e-6, "group_size": 8}))
