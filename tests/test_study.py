@@ -397,7 +397,7 @@ def test_study_names_the_next_pilot_and_the_config(written, posterior, advice):
     assert pilot.steps == 30
     assert pilot == next_pilot(posterior, advice, steps=30)
     assert study.export("trl") == export(advice, "trl")
-    with pytest.raises(InputError, match="a pilot of 1 steps"):
+    with pytest.raises(InputError, match="a pilot of 1 step"):
         study.next_pilot(steps=1)
 
 

@@ -22,6 +22,8 @@ from advisor.advice.pilot_choice import (
     weighed,
 )
 from advisor.advice.prior_check import prior_checks
+from advisor.advice.reach import beyond_pilots
+from advisor.advice.reach import piloted as piloted_ranges
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Request, Search, asked
 from advisor.advice.scenario import base_settings, target_of
@@ -289,6 +291,9 @@ def explain(
             decision.evaluate, chosen, question.request.level, question.request.indifference
         ),
         outside=question.outside,
+        beyond_pilots=beyond_pilots(
+            chosen.settings, forecaster.target.parameters, piloted_ranges(posterior)
+        ),
         next_pilot=pilot,
         pilots=len(meta.runs),
         collapsed=sum(run.collapse_step is not None for run in meta.runs),

@@ -145,6 +145,8 @@ class AnswerFields(BaseModel):
         Reward, P(stable) and choice with the priors less and more sure; none in older answers.
     outside : str or None
         In what the target lies outside the evidence of the priors and pilots.
+    beyond_pilots : tuple of str
+        Settings outside what any pilot ran, each with what was; none in older answers.
     next_pilot : NextPilot or None
     pilots, collapsed : int
         How many pilots it rests on, and how many of them collapsed.
@@ -195,6 +197,7 @@ class AnswerFields(BaseModel):
     informed: dict[str, float]
     prior_checks: tuple[PriorCheck, ...] = ()
     outside: str | None
+    beyond_pilots: tuple[str, ...] = ()
     next_pilot: NextPilot | None
     pilots: int
     collapsed: int

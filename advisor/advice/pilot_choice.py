@@ -25,6 +25,7 @@ from advisor.forecast.stability import stability, stability_draws
 from advisor.model.posterior import Posterior
 from advisor.run.seed import DEFAULT_SEED
 from advisor.run.settings import Settings
+from advisor.run.shown import counted
 
 FEWEST_RUNS = 3
 FEWEST_SETTINGS = 2
@@ -95,7 +96,7 @@ def next_pilot(
     """
     if steps is not None and not 2 <= steps <= recommendation.steps:
         raise InputError(
-            f"a pilot of {steps} steps",
+            f"a pilot of {counted(steps, 'step')}",
             argument="steps",
             advice=f"Give at least 2 and no more than the run, {recommendation.steps}",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.model.posterior import Posterior
+from advisor.run.settings import Settings
 
 KNOBS = {
     "learning_rate": "learning rate",
@@ -46,6 +47,15 @@ def outside(settings: Mapping[str, float], ranges: Ranges) -> list[str]:
         and name in ranges
         and not ranges[name][0] / SAME <= settings[name] <= ranges[name][1] * SAME
     ]
+
+
+def beyond_pilots(settings: Settings, parameters: float, ranges: Ranges) -> tuple[str, ...]:
+    """What lies outside, each with what was piloted: ``lag 4 (piloted: 0)``."""
+    chosen = {**settings.model_dump(include=set(KNOBS)), "parameters": parameters}
+    return tuple(
+        f"{KNOBS[name]} {chosen[name]:.3g} (piloted: {range_text(ranges[name])})"
+        for name in outside(chosen, ranges)
+    )
 
 
 def range_text(ends: tuple[float, float]) -> str:

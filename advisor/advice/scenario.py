@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +115,16 @@ def evaluated(
     """Table of `what_if` for changes of ``base``, the steps among them, broadcast together."""
     import pandas as pd
 
+    return pd.DataFrame(evaluated_rows(forecaster, cost, base, changes))
+
+
+def evaluated_rows(
+    forecaster: Forecaster,
+    cost: CostModel,
+    base: Settings,
+    changes: Mapping[str, npt.ArrayLike | None],
+) -> list[dict[str, Any]]:
+    """Rows of that table, for those who would import pandas for nothing else."""
     named = {name: np.asarray(value) for name, value in changes.items() if value is not None}
     try:
         columns = np.broadcast_arrays(*named.values())
@@ -129,9 +139,7 @@ def evaluated(
         dict(zip(named, values, strict=True))
         for values in zip(*(column.ravel().tolist() for column in columns), strict=True)
     ]
-    return pd.DataFrame(
-        [_row(forecaster, cost, _settings(base, each), int(each["steps"])) for each in rows]
-    )
+    return [_row(forecaster, cost, _settings(base, each), int(each["steps"])) for each in rows]
 
 
 def _settings(base: Settings, changes: dict[str, float]) -> Settings:
@@ -155,7 +163,7 @@ def _settings(base: Settings, changes: dict[str, float]) -> Settings:
 
 def _row(
     forecaster: Forecaster, price: CostModel, settings: Settings, steps: int
-) -> dict[str, object]:
+) -> dict[str, Any]:
     point = float(forecaster.outcome(settings, [steps]).mean())
     reward = interval_of(final_reward(forecaster, settings, steps), mean=point)
     found = stability(forecaster, settings, steps)

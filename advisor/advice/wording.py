@@ -377,8 +377,19 @@ def _body(advice: AnswerFields) -> list[str]:
     ]
 
 
+def _beyond(advice: AnswerFields) -> list[str]:
+    """Settings of which no pilot speaks; the page has them beside its sliders."""
+    if not advice.beyond_pilots:
+        return []
+    return [
+        f"Outside what was piloted: {', '.join(advice.beyond_pilots)}. There the numbers are "
+        "extrapolated."
+    ]
+
+
 def _advised(advice: AnswerFields) -> list[str]:
-    return [in_trainer_names(advice.settings, advice.trainer), "", *_body(advice)]
+    named = in_trainer_names(advice.settings, advice.trainer)
+    return [named, "", *_body(advice), *_beyond(advice)]
 
 
 def _bound(advice: AnswerFields) -> list[str]:
@@ -390,6 +401,7 @@ def _bound(advice: AnswerFields) -> list[str]:
         "",
         _lead(advice),
         *_body(advice),
+        *_beyond(advice),
     ]
 
 
@@ -399,4 +411,5 @@ def _infeasible(advice: AnswerFields) -> list[str]:
         in_trainer_names(advice.settings, advice.trainer),
         "",
         *_body(advice),
+        *_beyond(advice),
     ]

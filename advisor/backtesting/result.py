@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.backtesting.scores import QUANTILES, Prediction, score
+from advisor.run.shown import counted
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class Backtest:
         """How much was asked; ``methods()`` has the scores."""
         runs = len({p.run for p in self.predictions})
         return (
-            f"Backtest({len(self.predictions)} predictions of {runs} runs; {len(self.left_out)} "
-            f"left out, {len(self.failed)} cohorts not converged)"
+            f"Backtest({counted(len(self.predictions), 'prediction')} of {counted(runs, 'run')}; "
+            f"{len(self.left_out)} left out, {counted(len(self.failed), 'cohort')} not converged)"
         )
 
     @property

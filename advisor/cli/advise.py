@@ -190,7 +190,9 @@ def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=f"{len(runs)} pilots", title_justify="left", header_style="bold")
+    from advisor.run.shown import counted
+
+    table = Table(title=counted(len(runs), "pilot"), title_justify="left", header_style="bold")
     for name, justify in (
         ("run", "left"),
         ("model", "left"),

@@ -157,10 +157,9 @@ def _team_defaults(argv: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What advisor.toml gives for a call, which is said where it is not to be quiet."""
     file = find_defaults(Path.cwd())
     names = [argument for argument in argv if not argument.startswith("-")]
-    group = _command()
     if file is None or not names or {"--help", "-h"}.intersection(argv):
         return {}
-    commands = getattr(group, "commands", {})
+    commands = getattr(_command(), "commands", {})
     flags = {
         name: {
             word.removeprefix("--"): Flag(own.name, own.multiple or own.nargs != 1)

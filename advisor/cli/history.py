@@ -109,12 +109,15 @@ def _cohorts(
     """Finished runs by task and model; logs that cannot be read are named, not in the way."""
     from advisor.backtesting.cases import finished_runs, grouped
     from advisor.logs import NO_LOG, inspect
+    from advisor.run.shown import counted
 
     found = inspect(folders, **beside)
     unread = [f"{one.path}: {one.reason}" for one in found.unread if one.reason not in NO_LOG]
     others = [one.path for one in found.unread if one.reason in NO_LOG]
     if others:
-        unread.append(f"{len(others)} files that hold no run, for example {others[0]}")
+        held = "holds" if len(others) == 1 else "hold"
+        files = counted(len(others), "file")
+        unread.append(f"{files} that {held} no run, for example {others[0]}")
     finished, left_out = finished_runs(found.runs)
     return grouped(finished), [*unread, *left_out]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from advisor.advice.reach import Ranges
 
 
@@ -56,7 +56,7 @@ def what_if(
         )
     )
     rates, groups, cuts, passes, prompts = zip(*combinations, strict=True)
-    table = loaded.what_if(
+    rows = loaded.what_if_rows(
         learning_rate=rates,
         group_size=groups,
         minibatches_per_refresh=cuts,
@@ -65,21 +65,20 @@ def what_if(
         steps=steps,
     )
     if as_json:
-        echo(table.to_json(orient="records", indent=2, double_precision=15))
+        echo(json.dumps(rows, indent=2, allow_nan=False))
         return
-    echo(_table(table, loaded.recommendation.measure, piloted(loaded.posterior)))
+    echo(_table(rows, loaded.recommendation.measure, piloted(loaded.posterior)))
 
 
-def _table(table: pd.DataFrame, measure: str, ranges: Ranges) -> str:
+def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
     """Aligned columns, marked where no pilot ran, and below them what is not supported."""
     from advisor.advice.reach import KNOBS, range_text
     from advisor.advice.wording import SUPPORT
 
-    rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     outside = [{name for name in row["outside"].split(", ") if name} for row in rows]
     beyond = set().union(*outside)
     cells = [_cells(row, measure, own, beyond) for row, own in zip(rows, outside, strict=True)]
-    shown = type(table)(cells).to_string(index=False)
+    shown = _aligned(cells)
     if beyond:
         told = [
             f"{words} (piloted: {range_text(ranges[name])})"
@@ -90,12 +89,22 @@ def _table(table: pd.DataFrame, measure: str, ranges: Ranges) -> str:
             f"\n* Outside what was piloted: {', '.join(told)}. Reward and P(stable) are the "
             "prior's word there."
         )
-    if not table["supported"].all():
+    if not all(row["supported"] for row in rows):
         shown += (
             f"\nNOT SUPPORTED by these pilots: so long a run is over {SUPPORT:g} times the longest "
             "of them."
         )
     return shown
+
+
+def _aligned(cells: Sequence[dict[str, str]]) -> str:
+    """Columns that end in one line, as numbers are compared."""
+    lines = [list(cells[0]), *(list(row.values()) for row in cells)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        " ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    )
 
 
 def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -> dict[str, str]:
@@ -126,6 +135,6 @@ def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -
         "completions": f"{row['completions']:,.0f}",
     }
     hours = row["gpu_hours"]
-    if hours is not None and hours == hours:
+    if hours is not None:
         found["price"] = gpu_time(hours)
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.diagnosis.levels import SMALLEST
@@ -80,6 +79,8 @@ def _slope(x: FloatArray, y: FloatArray) -> tuple[float, tuple[float, float] | N
     around_x, around_y, rows = x - x.mean(), y - y.mean(), x.size
     products = np.stack([around_x**2, around_y**2, around_x * around_y])
     total = products.sum(axis=1)
+    from scipy.special import stdtrit
+
     angle = float(_angle(total))
     # Sums of squares without one row, from those with it.
     left_out = _angle(total[:, None] - products * (rows / (rows - 1)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtr
 
 from advisor.diagnosis.collapse import trailing_mean
 from advisor.run.pilot_run import PilotRun
@@ -81,6 +80,9 @@ def widening(correlation: float) -> float:
 
 def as_normal(ratio: float, freedom: float) -> float:
     """Standard errors of a normal variable as rare as a ratio with so many degrees of freedom."""
+    # Its import takes a fifth of a second, which commands that judge no run need not wait for.
+    from scipy.special import ndtri, stdtr
+
     tail = max(float(stdtr(freedom, -abs(ratio))), np.finfo(float).tiny)
     return float(np.sign(ratio) * -ndtri(tail))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, stdtr
 
 from advisor.diagnosis.levels import SMALLEST
 from advisor.run.pilot_run import PilotRun
@@ -69,6 +68,8 @@ def find_drift(run: PilotRun, name: str) -> Drift | None:
     largest = float(np.nanmax(np.abs(grid)))
     if not growth.std() > SMALLEST * largest:
         return None
+    from scipy.special import stdtr
+
     ratio = float(growth.mean() / growth.std(ddof=1) * np.sqrt(len(growth)))
     chance = 2 * float(stdtr(len(growth) - 1, -abs(ratio)))
     if chance > RARE:
@@ -98,6 +99,8 @@ def alternation(run: PilotRun) -> float | None:
     means = means / largest
     next_one = float((np.diff(means) ** 2).mean())
     next_but_one = float(((means[2:] - means[:-2]) ** 2).mean())
+    from scipy.special import ndtr
+
     # In white noise both are twice the variance, which cancels trends better than its own estimate.
     difference = 2 * (next_one - next_but_one) / (next_one + next_but_one)
     chance = float(ndtr(-difference * np.sqrt(means.size / 2)))

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from advisor.errors import InputError
+from advisor.run.shown import counted
 
 SCHEMES = ("dask", "ray")
 
@@ -31,7 +32,7 @@ class Engine:
 
     def __str__(self) -> str:
         """As a user writes it."""
-        return f"{self.scheme}://{self.address}" if self.scheme else f"{self.jobs} processes"
+        return f"{self.scheme}://{self.address}" if self.scheme else counted(self.jobs, "process")
 
 
 def engine_of(text: str | None = None, jobs: int | None = None, *, cores: int = 1) -> Engine:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.laws import RunLaws
@@ -275,6 +274,8 @@ def probability_as_low(
     reweighted: ReweightedDraws, observed: ObservedRun, steps: FloatArray, mean: float
 ) -> float:
     """Probability that the scaled mean of later rows is as low as it was, by the rows before."""
+    from scipy.special import stdtr
+
     draw, effect = reweighted.resampled(reweighted.laws.log_onset.size)
     laws = reweighted.laws.taken(draw)
     expected = laws.reward(effect, observed.clock_at(steps)).mean(axis=1)

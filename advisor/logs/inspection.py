@@ -13,18 +13,20 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.logfiles import limits
+from advisor.logfiles.configs.find import BESIDE_SEVERAL
 from advisor.logfiles.find import Unread
-from advisor.logs.read import SOURCE, Inspection
+from advisor.logs.read import SIDECAR, SOURCE, Inspection
 from advisor.run.moved import has_moved
 from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
+from advisor.run.shown import counted
 from advisor.theory.arrays import FloatArray
 from advisor.trainers.asking import asked_of
 
 MOST_ROWS = 30
 """Runs from which on those that are alike share a row."""
 
-NO_LOG = ("not a log that any reader knows", "settings, not a log")
+NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
 
 
@@ -96,7 +98,7 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
     """Print the runs and, unless quiet, what they lack and what was not read."""
     copies = sum(run.copy_of is not None for run in inspection.runs)
     count = len(inspection.runs)
-    title = f"{count} run{'s' if count != 1 else ''}"
+    title = counted(count, "run")
     title += f", {copies} of them copies" if copies else ""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
     for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
@@ -193,7 +195,8 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
     if not own:
         return
     ready = sum(not needs(run) for run in own)
-    console.print(Text(f"\n{ready} of {len(own)} runs can be fitted as they are."))
+    as_is = "it is" if len(own) == 1 else "they are"
+    console.print(Text(f"\n{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."))
     asked = asked_of(own)
     if asked is not None:
         is_ready = ready == len(own)
@@ -207,6 +210,10 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
         console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(lines)))
         if asked.configs and not is_asked:
             console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
+        # What lies there already is the likeliest answer.
+        told = (line for run in own for line in run.warnings if BESIDE_SEVERAL in line)
+        for line in dict.fromkeys(told):
+            console.print(Text(f"{line}."), soft_wrap=True)
     if not any(has_moved(run) for run in own):
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
         console.print(
@@ -239,9 +246,14 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
     if len(shown) > limits.MOST_UNREAD_SHOWN:
         more = len(shown) - limits.MOST_UNREAD_SHOWN
         console.print(Text(f"  ... and {more} more; --json lists all"))
-    others = len(unread) - len(shown)
+    sidecars = [item.path for item in unread if item.reason == SIDECAR]
+    for path in sidecars:
+        console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
+    others = len(unread) - len(shown) - len(sidecars)
     if others:
-        console.print(Text(f"{others} other files hold no log (configs, code, weights, ...)."))
+        hold = "holds" if others == 1 else "hold"
+        files = counted(others, "other file")
+        console.print(Text(f"{files} {hold} no log (configs, code, weights, ...)."))
 
 
 def explain(inspection: Inspection, console: Console) -> None:

@@ -25,6 +25,7 @@ from advisor.run.copies import mark_copies
 from advisor.run.evaluated import evaluations_as_rewards
 from advisor.run.moved import has_moved
 from advisor.run.pilot_run import PilotRun
+from advisor.run.shown import counted
 from advisor.trainers.keys import choose_framework, restore_slashes
 
 PathLike = str | os.PathLike[str]
@@ -64,8 +65,15 @@ class Inspection:
         """How many runs and other files there are, and the first runs."""
         shown = [f"  {run!r}" for run in self.runs[:SHOWN]]
         more = [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
-        head = f"Inspection({len(self.runs)} runs, {len(self.unread)} files without one)"
+        head = (
+            f"Inspection({counted(len(self.runs), 'run')}, "
+            f"{counted(len(self.unread), 'file')} without one)"
+        )
         return "\n".join([head, *shown, *more])
+
+
+SIDECAR = "settings of the runs (sidecar)"
+"""Why a file that was read is none of the logs."""
 
 
 def read_runs(
@@ -244,7 +252,7 @@ class LogSearch:
         groups: dict[tuple[Reader, Path], list[LogCandidate]] = {}
         for candidate in files:
             if self.sidecars.is_sidecar(candidate.path):
-                self.unread.append(Unread(candidate.path, "settings of the runs (sidecar)"))
+                self.unread.append(Unread(candidate.path, SIDECAR))
                 continue
             try:
                 columns = self.columns or self.sidecars.columns_of(candidate)

@@ -29,6 +29,7 @@ from advisor.model.variables import DIMS
 from advisor.run.fingerprint import fingerprint
 from advisor.run.saving import write_whole
 from advisor.run.settings import Settings
+from advisor.run.shown import counted
 from advisor.run.step_time import seconds_per_step
 from advisor.theory.arrays import FloatArray
 
@@ -287,8 +288,8 @@ class Posterior:
         groups = ", ".join(f"{model} on {task}" for task, model in self.meta.groups[:4])
         more = f" and {len(self.meta.groups) - 4} more" if len(self.meta.groups) > 4 else ""
         return (
-            f"Posterior({len(runs)} pilots ({collapsed} collapsed) of {groups}{more}; priors "
-            f"'{self.meta.priors.name}'; R-hat {found.rhat:.3f}, {found.draws:,} draws)"
+            f"Posterior({counted(len(runs), 'pilot')} ({collapsed} collapsed) of {groups}{more}; "
+            f"priors '{self.meta.priors.name}'; R-hat {found.rhat:.3f}, {found.draws:,} draws)"
         )
 
     def _repr_html_(self) -> str:
@@ -301,7 +302,7 @@ class Posterior:
         return whole(
             heading(
                 "Posterior",
-                f"of {len(runs)} pilots ({collapsed} collapsed), under priors "
+                f"of {counted(len(runs), 'pilot')} ({collapsed} collapsed), under priors "
                 f"'{self.meta.priors.name}'",
             ),
             table(

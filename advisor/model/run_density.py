@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from advisor.model.cohort import MAX_BINS
 from advisor.model.equations import DEGREES
@@ -71,6 +70,8 @@ def bin_log_densities(
         Student t with ``DEGREES`` plus the bins before as degrees of freedom; 0 where a run has
         no such bin.
     """
+    from scipy.special import gammaln
+
     xp = namespace(value, mean, white, residual)
     root = xp.linalg.cholesky(covariance(white, residual, correlation))
     surprise = is_logged * _forward(root, value - mean)

@@ -23,3 +23,10 @@ def harmless(text: str) -> str:
     text : str
     """
     return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def counted(number: int, noun: str) -> str:
+    """So many things, one of them without the plural: ``1 run``, ``2 runs``."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{'es' if noun.endswith('s') else 's'}"

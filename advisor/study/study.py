@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from advisor.advice import NextPilot, Recommendation, export, next_pilot
-from advisor.advice.scenario import evaluated
+from advisor.advice.scenario import evaluated_rows
 from advisor.advice.trainer_config import missing_configs, trainer_configs
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import as_json
@@ -237,19 +237,40 @@ class Study:
         InputError
             A value is impossible, or the shapes do not broadcast.
         """
-        return evaluated(
-            self._forecaster,
-            self.recommendation.cost_model,
-            self.recommendation.settings,
-            {
-                "learning_rate": learning_rate,
-                "group_size": group_size,
-                "minibatches_per_refresh": minibatches_per_refresh,
-                "epochs_per_refresh": epochs_per_refresh,
-                "prompts_per_step": prompts_per_step,
-                "steps": self.recommendation.steps if steps is None else steps,
-            },
+        import pandas as pd
+
+        return pd.DataFrame(
+            self.what_if_rows(
+                learning_rate=learning_rate,
+                group_size=group_size,
+                minibatches_per_refresh=minibatches_per_refresh,
+                epochs_per_refresh=epochs_per_refresh,
+                prompts_per_step=prompts_per_step,
+                steps=steps,
+            )
         )
+
+    def what_if_rows(self, **changes: npt.ArrayLike | None) -> list[dict[str, Any]]:
+        """Rows of `what_if` without pandas, whose import takes longer than a row.
+
+        Parameters
+        ----------
+        **changes : array_like
+            As `what_if` takes them.
+
+        Returns
+        -------
+        rows : list of dict
+
+        Raises
+        ------
+        InputError
+            A value is impossible, or the shapes do not broadcast.
+        """
+        advice = self.recommendation
+        if changes.get("steps") is None:
+            changes["steps"] = advice.steps
+        return evaluated_rows(self._forecaster, advice.cost_model, advice.settings, changes)
 
     def next_pilot(self, *, steps: int | None = None, seed: int | None = None) -> NextPilot:
         """Name the pilot whose result would improve the decision most; see `advisor.next_pilot`."""

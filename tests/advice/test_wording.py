@@ -293,3 +293,16 @@ def test_price_says_what_is_known():
     assert price(known) == "1,234 completions, 5.6 billion tokens, 12.3 GPU-hours"
     unknown = Cost(steps=1, completions=7.89e6, tokens=None, gpu_hours=None)
     assert price(unknown) == "7.89 million completions"
+
+
+def test_what_no_pilot_ran_is_listed_in_one_line(posterior, advice):
+    """As the page does beside its sliders; a setting within what was piloted is not named."""
+    wide = advise(posterior, trials=20, group_sizes=[512])
+    (line,) = (line for line in wide.summary.splitlines() if line.startswith("Outside what was"))
+    sizes = [run.settings.group_size for run in posterior.meta.runs]
+    assert f"group size 512 (piloted: {min(sizes)} to {max(sizes)})" in line
+    assert "epochs" not in line
+    inside = advise(posterior, trials=20, group_sizes=sorted(set(sizes))[:1])
+    assert not [name for name in inside.beyond_pilots if name.startswith("group size")]
+    within = inside.model_copy(update={"beyond_pilots": ()})
+    assert "Outside what was piloted" not in within.summary

@@ -135,7 +135,7 @@ def test_progress_is_told_by_cohort(fits):
     said = []
     backtest([*finished("sort"), *finished("mod")], progress=lambda *stage: said.append(stage))
     assert said == [
-        ("Backtesting", 0.0, "2 to do on 1 processes, 0 kept"),
+        ("Backtesting", 0.0, "2 to do on 1 process, 0 kept"),
         ("Backtesting", 0.5, "1 of 2; sort / tiny-s 1"),
         ("Backtesting", 1.0, "2 of 2; mod / tiny-s 1"),
     ]

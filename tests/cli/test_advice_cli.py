@@ -114,6 +114,32 @@ def table(run: Any, *arguments: Any) -> list[dict[str, Any]]:
     return rows
 
 
+HASTY = """
+import sys
+from advisor.cli.app import main
+try:
+    main(sys.argv[1:])
+finally:
+    print([name for name in ("pandas", "scipy", "pymc", "optuna") if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("what-if", "--group-size", "32"), ("what-if", "--json"), ("export", "--to", "trl")],
+)
+def test_a_saved_answer_is_asked_without_slow_imports(infeasible, arguments):
+    """Two thirds of the second that an answer takes are imports: pandas alone was half of it."""
+    command, *flags = arguments
+    done = subprocess.run(
+        [sys.executable, "-c", HASTY, command, str(infeasible), *flags],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 # The demo ----------------------------------------------------------------------------------------
 
 

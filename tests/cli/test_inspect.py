@@ -243,3 +243,22 @@ def test_what_is_asked_for_is_not_called_assumed_nor_what_is_read_missing(tmp_pa
     assert "step_time_seconds: 1 of 20 rows (not logged)" in result.output
     missing = next(line for line in result.output.splitlines() if line.startswith("  Missing"))
     assert "step_time_seconds" not in missing
+
+
+def test_what_lies_there_and_was_not_applied_is_said_where_it_is_asked_for(tmp_path):
+    """A config of several logs is the likeliest answer; a sidecar that was read is no stray."""
+    for name in "ab":
+        _jsonl(tmp_path / f"{name}.jsonl", _rows(20))
+    (tmp_path / "config.json").write_text(json.dumps({"learning_rate": 1e-6, "group_size": 8}))
+    (tmp_path / "pilots.toml").write_text("[defaults]\nparameters = 7e9\n")
+    said = " ".join(RUNNER.invoke(app, ["inspect", str(tmp_path)]).output.split())
+    assert said.count("config.json is read for none of 2 logs; put a copy beside each") == 1
+    assert "Settings of the runs were read from" in said
+    assert "Not read" not in said
+    for name in "ab":
+        copy = (tmp_path / "config.json").read_text()
+        (tmp_path / f"{name}.config.json").write_text(copy)
+    (tmp_path / "config.json").unlink()
+    again = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "is read for none" not in again
+    assert "the learning rate is not known" not in again

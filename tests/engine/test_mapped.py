@@ -169,7 +169,7 @@ def test_two_items_of_one_name_are_refused():
 def test_progress_tells_how_many_failed():
     told = []
     mapped(picky, items_of(range(5)), task="Trying", progress=lambda *said: told.append(said))
-    assert told[0] == ("Trying", 0.0, "5 to do on 1 processes, 0 kept")
+    assert told[0] == ("Trying", 0.0, "5 to do on 1 process, 0 kept")
     assert told[-1] == ("Trying", 1.0, "5 of 5, 2 failed; item 4")
 
 

@@ -218,7 +218,7 @@ def test_logs_with_one_prefix_share_its_config(write: Writer, tmp_path: Path) ->
     write("gates__config.yaml", "learning_rate: 1e-4\n")
     found = only(beside(log, tmp_path))
     assert found.settings == {}
-    assert "gates__config.yaml lies beside 2 logs" in found.note
+    assert "gates__config.yaml is read for none of 2 logs" in found.note
     (tmp_path / "gates__rho2.log").unlink()
     assert only(beside(log, tmp_path)).settings == {"learning_rate": 1e-4}
 
@@ -232,7 +232,8 @@ def test_a_shared_config_is_applied_to_none(write: Writer, tmp_path: Path) -> No
     assert own.settings == {"seed": 3}
     assert shared.settings == {}
     assert shared.note == (
-        "config.yaml lies beside 9 logs; name it in pilots.toml to say which run it describes"
+        "config.yaml is read for none of 9 logs; put a copy beside each that it describes: "
+        "LOG.config.yaml beside LOG.csv"
     )
     counts[log.parent.parent] = 1
     assert beside(log, tmp_path, lambda folder: counts.get(folder, 9))[1].settings == {

@@ -340,3 +340,30 @@ def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path
         assert browser.js("window.hit === undefined")
         assert browser.complaints == []
         assert exact(browser, "what-reward") > 0
+
+
+WIDTHS_OF_FIGURES = """
+[...document.querySelectorAll('.paper')].map(
+  p => [p.scrollWidth - p.clientWidth, p.firstElementChild.getBoundingClientRect().width])
+"""
+
+
+def test_a_phone_shows_figures_whole_and_enlarges_the_one_that_is_tapped(page: Path) -> None:
+    with chromium(width=390) as phone:
+        phone.open(page)
+        seen = phone.js(WIDTHS_OF_FIGURES)
+        assert len(seen) > 3
+        assert all(hidden <= 1 and 330 < width <= 390 for hidden, width in seen)
+        assert phone.js("document.documentElement.scrollWidth") <= 390
+        phone.js("document.querySelector('.paper').focus()")
+        first, *others = phone.js(WIDTHS_OF_FIGURES)
+        assert first[1] >= 640 - 1
+        assert first[0] > 200
+        assert all(hidden <= 1 for hidden, _ in others)
+        assert phone.js("document.documentElement.scrollWidth") <= 390
+        assert phone.js("getComputedStyle(document.querySelector('.tap')).display") == "inline"
+
+
+def test_a_screen_needs_no_tap(browser: Any) -> None:
+    assert all(hidden <= 1 for hidden, _ in browser.js(WIDTHS_OF_FIGURES))
+    assert browser.js("getComputedStyle(document.querySelector('.tap')).display") == "none"

@@ -80,6 +80,9 @@ SECTIONS = frozenset(
 
 STORE = re.compile(r"run-\w{1,80}\.wandb")
 
+BESIDE_SEVERAL = "is read for none of"
+"""What a note says of a config that may describe several logs."""
+
 MOST_NAMED = 2
 """Configs by the words of their names that may together describe one run."""
 
@@ -302,8 +305,9 @@ def _logs_with_prefix(log: LogFile, prefix: str) -> int:
 
 
 def _shared(file: LogFile, runs: int) -> ConfigSource:
-    what = "name it in pilots.toml to say which run it describes"
-    return ConfigSource(file.path, note=f"{file.path.name} lies beside {runs} logs; {what}")
+    name = file.path.name
+    what = f"put a copy beside each that it describes: LOG.{name} beside LOG.csv"
+    return ConfigSource(file.path, note=f"{name} {BESIDE_SEVERAL} {runs} logs; {what}")
 
 
 def _source(file: LogFile, kind: str) -> ConfigSource:

@@ -183,7 +183,7 @@ def test_the_console_of_a_run_is_no_second_run(tmp_path: Path) -> None:
     saved(folder / "files", b"wandb_version: 1\nseed:\n  value: 7\n", "config.yaml")
     (run,) = inspect([tmp_path]).runs
     assert run.reward.tolist() == [0.1, 0.2, 0.3, 0.4]
-    assert not any("lies beside" in warning for warning in run.warnings)
+    assert not any("is read for none" in warning for warning in run.warnings)
 
 
 def test_the_console_goes_on_where_the_file_stops(tmp_path: Path) -> None:
