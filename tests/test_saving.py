@@ -251,7 +251,7 @@ def test_writer_that_does_not_end_is_named(tmp_path, monkeypatch):
     other.start()
     held.wait(20)
     try:
-        with pytest.raises(InputError, match=f"process {os.getpid()} on .* does not end"):
+        with pytest.raises(OSError, match=f"process {os.getpid()} on .* does not end"):
             fill(tmp_path / "study", "mine")
     finally:
         done.set()

@@ -528,6 +528,23 @@ def test_draft_of_a_killed_report_does_not_make_a_study_foreign(study):
     check_folder(study)
 
 
+def test_study_whose_folder_another_holds_is_kept(
+    tmp_path, no_drawing, posterior, advice, monkeypatch
+):
+    """A writer that was stopped, or that hangs on a network, costs nobody an answer."""
+    monkeypatch.setattr(saving, "WAIT", 0.2)
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "team" / "study"
+    out.parent.mkdir()
+    with (
+        saving.owned(out),
+        pytest.raises(KeptElsewhereError, match=r"does not end.*Nothing is lost") as said,
+    ):
+        Study(posterior, advice).save(out)
+    assert Study.load(said.value.kept).recommendation == advice
+    assert not out.exists()
+
+
 def test_study_that_cannot_be_written_is_kept(tmp_path, no_drawing, posterior, advice, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "here").mkdir()

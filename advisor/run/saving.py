@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from advisor.errors import InputError, KeptElsewhereError, unwritable
+from advisor.errors import KeptElsewhereError, unwritable
 
 if sys.platform != "win32":
     import fcntl
@@ -211,10 +211,9 @@ def replacing(folder: Path, say: Callable[[str], object] | None = None) -> Itera
 
     Raises
     ------
-    InputError
-        Another process goes on writing there.
     OSError
-        It cannot be written; an older folder stands as it was.
+        It cannot be written, or another process goes on writing there; an older folder stands as
+        it was.
     """
     out = Path(os.path.realpath(folder))
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -257,7 +256,7 @@ def owned(path: Path, say: Callable[[str], object] | None = None) -> Iterator[No
 
     Raises
     ------
-    InputError
+    OSError
         It is held by another for a minute.
     """
     lock = path.parent / f".{path.name}.lock"
@@ -317,10 +316,9 @@ def _locked(lock: Path, say: Callable[[str], object] | None) -> int | None:
             say(f"{owner} is writing there: waiting for it")
             has_said = True
         if time.monotonic() > until:
-            raise InputError(
-                f"{owner} is writing there and does not end",
-                path=lock,
-                advice="Wait for it, stop it, or choose another place",
+            # As where a disk is full: what took work is then kept in a second place.
+            raise OSError(
+                errno.EBUSY, f"{owner} is writing there and does not end: wait for it or stop it"
             )
         time.sleep(0.05)
 

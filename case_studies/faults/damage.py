@@ -90,6 +90,28 @@ def run(files: int, seed: int, findings: Path, only: str = "") -> dict[str, Any]
     }
 
 
+def again(findings: Path) -> dict[str, Any]:
+    """Damage and read once more what made a finding, by the names under which it was kept."""
+    known = examples()
+    others = [data[:100_000] for one in known for data in one.files.values()]
+    names = sorted(path.name for path in findings.iterdir())
+    outcomes: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seed, number = map(int, name.split("-"))
+        ((said, *_), _, died) = _batch(known, others, seed, number, 1)
+        outcomes[said["outcome"]] += 1
+        if died or said["finding"]:
+            found.append(f"{said['format']}: {died or said['finding']}")
+    return {
+        "files": len(names),
+        "seed": sorted({int(name.split("-")[0]) for name in names}),
+        "outcomes": dict(sorted(outcomes.items())),
+        "findings": len(found),
+        "examples_of_findings": sorted(set(found)),
+    }
+
+
 def _made(
     known: list[Example], others: list[bytes], seed: int, number: int
 ) -> tuple[Example, dict[str, bytes]]:
@@ -170,7 +192,8 @@ def _tried(one: Example, files: dict[str, bytes], place: Path) -> dict[str, Any]
         outcome = "refused" if error.exit_code == 2 else "finding"
         text = str(error)
         if outcome == "finding" or "Traceback" in text or len(text) > 2000 or text.count("\n") > 3:
-            outcome, finding = "finding", f"told as {text[:300]!r}"
+            told = text.replace(str(folder), "")
+            outcome, finding = "finding", f"told in {len(told):,} characters: {told[:100]!r}"
     except HungError:
         outcome, finding = "finding", f"took more than {SECONDS:g} s"
     except Exception as error:

@@ -3,6 +3,7 @@
     python case_studies/faults/run.py                     # all of it: half an hour on two cores
     python case_studies/faults/run.py damage --jobs 2     # one part; the others' results are kept
     python case_studies/faults/run.py damage --seed 121   # other damage than was mended against
+    python case_studies/faults/run.py again --findings F  # what made a finding, after it is mended
     python case_studies/faults/run.py --quick             # seconds; nothing is written
 
 Ends with 1 where anything was lost, hung, crashed or printed a traceback; files that made a finding
@@ -39,6 +40,7 @@ QUICK = {"damage": 1200, "kills": 6, "disks": 4, "writers": 1, "journals": 20}
 
 NOTHING = {
     "damage": ("findings",),
+    "again": ("findings",),
     "kills": (
         "studies or files lost",
         "drafts left after the next run",
@@ -55,6 +57,8 @@ def run(
     part: str, number: int, *, seed: int = SEED, jobs: int = 1, findings: Path
 ) -> dict[str, Any]:
     """Run one part."""
+    if part == "again":
+        return damage.again(findings)
     if part == "damage":
         return _damage(number, seed, jobs, findings)
     if part == "disks" and not disks.can_mount():
@@ -100,7 +104,7 @@ def _damage(number: int, seed: int, jobs: int, findings: Path) -> dict[str, Any]
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *NUMBERS], metavar="PART")
+    parser.add_argument("parts", nargs="*", choices=[[], *NUMBERS, "again"], metavar="PART")
     parser.add_argument("--number", type=int, help="of files, kills, disks, rounds or journals")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=1)
@@ -111,7 +115,7 @@ def main() -> None:
     kept = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     wrong: list[str] = []
     for part in given.parts or list(NUMBERS):
-        number = given.number or numbers[part]
+        number = given.number or numbers.get(part, 0)
         found = run(part, number, seed=given.seed, jobs=given.jobs, findings=given.findings)
         wrong += failures(part, found)
         print(json.dumps({part: found}, indent=1), flush=True)
@@ -124,7 +128,7 @@ def main() -> None:
                 if name in kept
                 for count in NOTHING[name]
             }
-            seeds = {name: kept[name].get("seed") for name in NUMBERS if name in kept}
+            seeds = {name: kept[name].get("seed") for name in NOTHING if name in kept}
             kept["manifest"] = manifest(Path(__file__), seeds=seeds, checks=checks)
             RESULT.write_text(json.dumps(kept, indent=1) + "\n")
     for one in wrong:

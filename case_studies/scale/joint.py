@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from engine_flags import results
 from groups import CURVATURE, WORLDS, Group, made_groups
 
 from advisor.backtesting.scores import crps
@@ -67,6 +66,8 @@ def fitted(runs: Sequence[Any], preset: Priors, how: Any = OF_A_TASK) -> Fitted:
 
 def agreement(seeds: int, where: EngineSettings) -> dict[str, Any]:
     """Both ways on the same groups of every world."""
+    from engine_flags import results
+
     items = [
         Item(f"{world}, seed {seed}", (world, seed), (world, str(seed), f"{GROUPS}x{RUNS}"))
         for world in WORLDS

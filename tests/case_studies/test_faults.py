@@ -51,3 +51,9 @@ def test_a_reader_that_fails_is_a_finding(faults, tmp_path, monkeypatch):
     assert faults.failures("damage", found) == ["damage: 20 findings"]
     assert "ZeroDivisionError" in found["examples_of_findings"][0]
     assert len(list(tmp_path.iterdir())) == 20
+    # The same damage is made once more from the names alone.
+    again = faults.run("again", 0, findings=tmp_path)
+    assert (again["files"], again["findings"]) == (20, 20)
+    whole = formats.Example("made up", {"a": b"1 2 3"}, ("a",), lambda folder: "read")
+    monkeypatch.setattr("damage.examples", lambda: [whole])
+    assert faults.run("again", 0, findings=tmp_path)["findings"] == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -40,6 +42,57 @@ def test_every_engine_gave_the_same_and_lost_nothing():
     assert {"processes", "dask", "dask, a worker killed"} <= told["engines"].keys()
     assert all(one["equal"] and one["lost"] == 0 for one in told["engines"].values())
     assert told["engines"]["processes"]["wall_over_bare_pool"] <= 1.1
+
+
+@pytest.fixture(scope="module")
+def study():
+    with modules_of("scale", ("cohorts", "groups", "joint")) as found:
+        yield found
+
+
+def test_groups_of_both_ways_share_their_reference(study):
+    made = study["groups"].made_groups("two sizes", 0, 4, 4)
+    assert [(one.task, one.model) for one in made] == [
+        (f"task {task}", model) for task in (0, 1) for model in ("tiny-s", "tiny-l")
+    ]
+    for world in study["groups"].WORLDS:
+        made = study["groups"].made_groups(world, 0, 4, 4)
+        rates = [np.mean(np.log(_of(one, "learning_rate"))) for one in made]
+        assert np.ptp(rates) < 1e-12
+        assert len({one.truth.reference for one in made}) == 1
+
+
+def test_tasks_have_laws_of_their_own_where_the_world_says_so(study):
+    def exponents(world):
+        made = study["groups"].made_groups(world, 0, 4, 4)
+        return {one.truth.population["rate.learning_rate"] for one in made}
+
+    assert len(exponents("one law")) == 1
+    assert len(exponents("laws of their own")) == 4
+
+
+def test_two_stages_are_exact_where_posteriors_are_normal(study):
+    """Three estimates of one number, and the posterior that all data give at once."""
+    said, prior = [(1.0, 0.5), (2.0, 0.25), (None, None)], (0.0, 1.0)
+    precision = 1 / 0.5**2 + 1 / 0.25**2 + 1
+    mean, sd = study["joint"]._pooled(said, *prior, per_task=False)
+    assert mean == pytest.approx((1.0 / 0.5**2 + 2.0 / 0.25**2) / precision)
+    assert sd == pytest.approx(precision**-0.5)
+    # A task that says nothing stays at its prior, and the others do not tell of it.
+    mean, _ = study["joint"]._pooled(said, *prior, per_task=True)
+    assert mean == pytest.approx((1.0 * 4 / 5 + 2.0 * 16 / 17 + 0.0) / 3)
+
+
+def test_processor_seconds_count_what_this_process_started():
+    with modules_of("scale", ("cohorts", "engines")) as found:
+        before = found["engines"].processor_seconds()
+        busy = "import time\nwhile time.process_time() < 0.5: pass"
+        subprocess.run([sys.executable, "-c", busy], check=True)
+        assert found["engines"].processor_seconds() - before >= 0.5
+
+
+def _of(group, setting):
+    return [getattr(run.hyperparameters, setting) for run in group.runs]
 
 
 def test_what_was_learned_is_what_it_was_made_from():
