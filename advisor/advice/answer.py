@@ -284,16 +284,12 @@ def explain(
             as_alternative("frontier", decision.at_end, one, gained)
             for one in undominated(evaluate.tried)
         ),
-        informed={
-            name: share for name, share in informed_share(posterior).items() if name in DECIDING
-        },
+        informed=_informed(posterior),
         prior_checks=prior_checks(
             decision.evaluate, chosen, question.request.level, question.request.indifference
         ),
         outside=question.outside,
-        beyond_pilots=beyond_pilots(
-            chosen.settings, forecaster.target.parameters, piloted_ranges(posterior)
-        ),
+        beyond_pilots=_beyond(chosen, forecaster),
         next_pilot=pilot,
         pilots=len(meta.runs),
         collapsed=sum(run.collapse_step is not None for run in meta.runs),
@@ -352,6 +348,17 @@ def _without(pilot: NextPilot, decision: Decision) -> Decision:
         f"its price to lose {100 * (pilot.loss or 0.0):.1f} %"
     )
     return replace(decision, kind="recommendation", limit=limit)
+
+
+def _informed(posterior: Posterior) -> dict[str, float]:
+    """How much of what the decision turns on the pilots told."""
+    return {name: share for name, share in informed_share(posterior).items() if name in DECIDING}
+
+
+def _beyond(chosen: Evaluation, forecaster: Forecaster) -> tuple[str, ...]:
+    """Settings that lie outside what was piloted."""
+    ranges = piloted_ranges(forecaster.posterior)
+    return beyond_pilots(chosen.settings, forecaster.target.parameters, ranges)
 
 
 def _trainer(posterior: Posterior, target: Target) -> str:
