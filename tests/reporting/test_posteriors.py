@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
@@ -83,16 +85,22 @@ def test_plateaus_stay_within_the_reward(build: Build) -> None:
         assert ridge.prior_value[-1] <= 3
 
 
+def words(axes: Axes) -> list[str]:
+    """What is written into a panel."""
+    return [text.get_text() for text in axes.findobj(Text)]
+
+
 def test_few_sizes_are_called_prior_dominated(posterior: Posterior, build: Build) -> None:
     few = posteriors_info(posterior)
     assert few.is_prior_dominated
     assert "prior-dominated" in few.text
-    titles = [axes.get_title(loc="left") for axes in draw_posteriors(few).axes]
-    assert titles == ["Plateau", "Stiffness", "Curvature: prior-dominated"]
+    drawn = draw_posteriors(few).axes
+    assert [axes.get_title(loc="left") for axes in drawn] == ["Plateau", "Stiffness", "Curvature"]
+    assert "2 model sizes of 4: prior-dominated" in words(drawn[2])
 
     four = posteriors_info(build([Pilot(1e-4, model=f"m{i}", parameters=10**i) for i in range(4)]))
     assert not four.is_prior_dominated
-    assert draw_posteriors(four).axes[2].get_title(loc="left") == "Curvature exponent"
+    assert "4 model sizes" in words(draw_posteriors(four).axes[2])
 
 
 def test_stiffness_has_a_log_axis_and_all_axes_have_units(posterior: Posterior) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.advice.wording import level_text
+from advisor.reporting import page
 from advisor.reporting.drawing import style
 from advisor.reporting.names import scientific, shorten
 
@@ -80,3 +83,18 @@ def test_importing_the_report_loads_no_plotting() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def luminance(colour: tuple[float, ...]) -> float:
+    """Of WCAG 2."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def test_curves_of_every_learning_rate_are_seen_in_the_dark() -> None:
+    """WCAG asks of a line for a contrast of 3; the page's dark paper is --drawn-paper."""
+    css = (Path(page.__file__).parent / "assets" / "report.css").read_text(encoding="utf-8")
+    papers = re.findall(r"--drawn-paper: #([0-9a-f]{6})", css)
+    dark = min(luminance(tuple(v / 255 for v in bytes.fromhex(paper))) for paper in papers)
+    colours = style.rate_colors()(np.linspace(0, 1, 20))
+    assert min((luminance(tuple(one)) + 0.05) / (dark + 0.05) for one in colours) >= 3

@@ -106,11 +106,11 @@ def tidy_bar(bar: Colorbar, label: str) -> None:
 
 
 def rate_colors() -> Colormap:
-    """Sequential map for learning rates: viridis without its yellow end, which white swallows."""
+    """Sequential map for learning rates: viridis without the ends that white and dark swallow."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
-    return ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.86, 256)), name="rates")
+    return ListedColormap(colormaps["viridis"](np.linspace(0.35, 0.86, 256)), name="rates")
 
 
 def log_ticks(

@@ -18,6 +18,7 @@ from advisor.model.posterior import MIN_SIZES, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import left_out_note, most_piloted, settings_label, shorten
+from advisor.run.shown import counted
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -167,9 +168,9 @@ def draw_posteriors(info: Posteriors) -> Figure:
     style.tidy(middle, title="Stiffness", note=info.reference, x="stiffness k (per optimizer step)")
     style.tidy(
         right,
-        title="Curvature: prior-dominated" if info.is_prior_dominated else "Curvature exponent",
-        note=f"{info.sizes} model size{'s' if info.sizes > 1 else ''}"
-        + (f", {MIN_SIZES} needed" if info.is_prior_dominated else ""),
+        title="Curvature",
+        note=counted(info.sizes, "model size")
+        + (f" of {MIN_SIZES}: prior-dominated" if info.is_prior_dominated else ""),
         x="exponent c (no unit)",
     )
     for axes, ridges in ((left, info.plateau), (middle, info.stiffness), (right, [info.curvature])):
