@@ -16,6 +16,7 @@ from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.request import Search
 from advisor.advice.storage import keep_aside
 from advisor.errors import InputError
+from advisor.model.posterior import RunSummary
 from advisor.run.progress import Progress
 from advisor.run.settings import Settings
 
@@ -112,6 +113,10 @@ def search(
             _enqueue(study, lattice, lattice)
         study.optimize(objective, n_trials=number)
         seen = {e.settings for e in tried}
+        # What was piloted is known to be good or bad: no sampler may pass it by.
+        if piloted := _beside_pilots(evaluate.forecaster.posterior.meta.runs, lattice) - seen:
+            study.optimize(objective, n_trials=_enqueue(study, lattice, piloted))
+            seen.update(piloted)
         while around := _around(_top(tried, level), lattice, seen):
             study.optimize(objective, n_trials=_enqueue(study, lattice, around))
             seen.update(around)
@@ -152,6 +157,18 @@ def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> l
         ladders.append(choices[max(0, at - 1) : at + 2])
     near = (lattice.at(place) for place in product(*ladders))  # type: ignore[arg-type]
     return [one for one in near if one is not None and one not in seen]
+
+
+def _beside_pilots(runs: Iterable[RunSummary], lattice: Lattice) -> set[Settings]:
+    """Offered configurations that are nearest to those piloted on every axis."""
+    found = set()
+    for run in runs:
+        place = []
+        for name, choices in lattice.axes.items():
+            gaps = np.abs(np.log(choices) - math.log(getattr(run.settings, name)))
+            place.append(choices[int(gaps.argmin())])
+        found.add(lattice.at(tuple(place)))  # type: ignore[arg-type]
+    return {one for one in found if one is not None}
 
 
 def _missed(evaluation: Evaluation, goal: float | None) -> float:

@@ -440,7 +440,7 @@ def stability(studies: Path) -> Named:
         out[f"p_stable.{number}.n"] = f"{row['n']:,}"
         out[f"p_stable.{number}.runs"] = str(row["runs"])
     older = _read(studies / "economics/stable.json")["older tables"]
-    shipped = studies.parent / "priors/small_models.toml"
+    shipped = ROOT / "priors/small_models.toml"
     line = tomllib.loads(shipped.read_text(encoding="utf-8"))["stability_line"]
     for name in ("intercept", "slope", "update_norm", "spread"):
         out[f"p_stable.line.{name}"] = _two(line[name])

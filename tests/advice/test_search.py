@@ -7,6 +7,7 @@ import pytest
 from decisions import LEVEL, STEPS, again, decision, searched
 
 from advisor.advice import Budget, Lattice, Objective
+from advisor.advice.candidates import AXES
 from advisor.advice.search import STARTUP, exhaustive
 from advisor.errors import InputError
 from advisor.testing import (
@@ -45,6 +46,22 @@ def test_search_check_rejects_too_few_trials(landscape):
         feasible = [e.reward for e in fresh.tried[:15] if e.is_feasible(LEVEL)]
         shortfalls.append(optimum.reward - max(feasible, default=optimum.reward - 1))
     assert max(shortfalls) > TOLERANCE
+
+
+def test_what_was_piloted_is_tried_whatever_the_sampler_draws(landscape):
+    evaluate, lattice, _ = landscape
+    fresh = again(evaluate)
+    best, _ = searched(fresh, lattice, trials=1)
+    tried = {e.settings: e for e in fresh.tried}
+    offered = set(lattice)
+    runs = fresh.forecaster.posterior.meta.runs
+    piloted = {
+        lattice.fixed.model_copy(update=run.settings.model_dump(include=set(AXES))) for run in runs
+    }
+    inside = piloted & offered
+    assert inside
+    assert inside <= set(tried)
+    assert all(tried[one].value <= best.value for one in inside if tried[one].is_feasible(LEVEL))
 
 
 def test_neighbours_of_the_best_are_tried_until_none_is_better(landscape):
