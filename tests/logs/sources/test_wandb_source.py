@@ -202,7 +202,7 @@ def test_on_a_terminal_the_client_does_not_ask(server, tmp_path):
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        timeout=100,
+        timeout=240,
         cwd=tmp_path,
     )
     os.close(theirs)
