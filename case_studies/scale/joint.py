@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from groups import CURVATURE, WORLDS, Group, made_groups
+from groups import CURVATURE, Group, made_groups
 
 from advisor.backtesting.scores import crps
 from advisor.engine import EngineSettings, Item
@@ -64,23 +64,22 @@ def fitted(runs: Sequence[Any], preset: Priors, how: Any = OF_A_TASK) -> Fitted:
     return Fitted(posterior, time.process_time() - cpu, time.perf_counter() - wall)
 
 
-def agreement(seeds: int, where: EngineSettings) -> dict[str, Any]:
-    """Both ways on the same groups of every world."""
+def agreement(names: Sequence[str], where: EngineSettings) -> dict[str, Any]:
+    """Both ways on the same groups, of cases such as ``one law, seed 0``."""
     from engine_flags import results
 
-    items = [
-        Item(f"{world}, seed {seed}", (world, seed), (world, str(seed), f"{GROUPS}x{RUNS}"))
-        for world in WORLDS
-        for seed in range(seeds)
-    ]
+    items = []
+    for name in names:
+        world, _, seed = name.partition(", seed ")
+        items.append(Item(name, (world, int(seed)), (world, seed, f"{GROUPS}x{RUNS}")))
+    worlds = list(dict.fromkeys(item.payload[0] for item in items))
     cases = results(compared, items, "Comparing both ways", where)
     return {
         "groups": GROUPS,
         "runs_of_a_group": RUNS,
-        "seeds": seeds,
         "base": BASE,
         "summary": {
-            world: summary([case for case in cases if case["world"] == world]) for world in WORLDS
+            world: summary([case for case in cases if case["world"] == world]) for world in worlds
         },
         "cases": cases,
     }
@@ -347,8 +346,10 @@ def _by_case(cases: Sequence[dict[str, Any]], way: str) -> dict[str, float]:
             for case in cases
         ]
     )
-    error = float(gains.std(ddof=1) / np.sqrt(gains.size)) if gains.size > 1 else float("nan")
-    return {"mean": round(float(gains.mean()), 5), "standard_error": round(error, 5)}
+    told = {"mean": round(float(gains.mean()), 5)}
+    if gains.size > 1:
+        told["standard_error"] = round(float(gains.std(ddof=1) / np.sqrt(gains.size)), 5)
+    return told
 
 
 def peak_mb() -> int:

@@ -29,6 +29,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
 from manifest import manifest  # noqa: E402
 
+SEEDS_OF_A_WORLD = 4
+
 SEEDS = {
     "history": "the number of each cohort",
     "engines": "the number of each cohort",
@@ -45,7 +47,7 @@ def main() -> None:
     parser.add_argument("--cohorts", type=int, default=64)
     parser.add_argument("--strangers", type=int, default=16)
     parser.add_argument("--held-out", type=int, default=14, help="of the team's cohorts")
-    parser.add_argument("--seeds", type=int, default=4, help="of each world that is compared")
+    parser.add_argument("--cases", nargs="*", help='e.g. "one law, seed 0" [default: all]')
     parser.add_argument("--runs", type=int, nargs="*", help="rows of the table [default: all]")
     parser.add_argument("--no-joint", action="store_true", help="two stages only")
     parser.add_argument("--ray", action="store_true", help="also Ray, on this machine")
@@ -63,9 +65,11 @@ def main() -> None:
 
         told = engines(given.cohorts, with_ray=given.ray)
     elif given.what == "joint":
+        from groups import WORLDS
         from joint import agreement
 
-        told = agreement(given.seeds, on_engine(given))
+        every = [f"{world}, seed {seed}" for world in WORLDS for seed in range(SEEDS_OF_A_WORLD)]
+        told = agreement(given.cases or every, on_engine(given))
     elif given.what == "table":
         from table import LAYOUT, with_rows
 

@@ -83,6 +83,23 @@ def test_two_stages_are_exact_where_posteriors_are_normal(study):
     assert mean == pytest.approx((1.0 * 4 / 5 + 2.0 * 16 / 17 + 0.0) / 3)
 
 
+def test_two_stages_forecast_what_a_joint_fit_does():
+    """The bounds are those that docs/scale.md tells."""
+    told = result("joint")
+    for case in told["cases"]:
+        assert case["joint"]["largest_rhat"] < 1.01
+        assert len(case["forecasts"]) == 2 * told["groups"]
+    for found in told["summary"].values():
+        two = found["forecasts"]["two_stage"]
+        assert two["difference_in_sd"]["largest_size"] < 0.35
+        assert two["crps_less_that_of_joint"]["mean"] < 0.001
+        # Control: the prior alone is no such answer.
+        entries = found["population"]["rate_learning_rate"]
+        assert entries["two_stage"]["difference_in_sd"]["largest_size"] < 0.44
+        assert entries["base"]["difference_in_sd"]["largest_size"] > 0.6
+        assert entries["base"]["sd_over_joint_sd"] > 2
+
+
 def test_processor_seconds_count_what_this_process_started():
     with modules_of("scale", ("cohorts", "engines")) as found:
         before = found["engines"].processor_seconds()
