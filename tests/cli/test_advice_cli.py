@@ -349,7 +349,7 @@ def test_pilot_of_no_use_is_refused(run, demo, said, steps):
     assert said.steps == 600
     message = run("next-pilot", demo, "--steps", steps, code=2)
     assert "--steps: " in message
-    assert f"{steps} steps" in message
+    assert f"a pilot of {steps} step" in message
     assert "600" in message
     assert message.count("\n") == 1
 
