@@ -204,8 +204,9 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
 def choose(question: Question) -> Decision:
     """Search the configurations, or hold to the best piloted where pilots tell too little."""
     posterior = question.forecaster.posterior
-    has_moved = NONE_MOVED not in posterior.meta.notes or not question.request.weigh_pilots
-    if has_moved and not is_first_contact(posterior):
+    has_lived = largest_surviving_rate(posterior) is not None
+    has_shown = has_lived and NONE_MOVED not in posterior.meta.notes
+    if not is_first_contact(posterior) and (has_shown or not question.request.weigh_pilots):
         return searched(question)
     at_end, aside = (question.evaluator(question.at_end) for _ in range(2))
     chosen = best_piloted(aside, posterior)

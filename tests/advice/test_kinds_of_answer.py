@@ -109,7 +109,11 @@ def test_advice_after_collapses_alone_stays_below_them():
     rates = lattice.axes["learning_rate"]
     assert (rates[0], rates[-1]) == (3e-5, 3e-3)
     found = advise(posterior)
+    assert found.kind == "next_pilot"
+    assert found.next_pilot.settings.learning_rate < 3e-3
     assert found.collapsed == found.pilots == 3
+    # Who asks for no pilot is told what the model offers below them.
+    assert advise(posterior, weigh_pilots=False).settings.learning_rate < 3e-3
     assert "Every pilot collapsed; nothing here is known to live." in found.cautions
     assert "survived" not in found.text
     assert "3 of them collapsed" in found.text
