@@ -100,11 +100,11 @@ def launched(purse: Purse, others: Sequence[Purse]) -> int:
     worth = {}
     for recipe in sorted(recipes):
         ends = [
-            other.reward(nearest(other.world, _all(other), *recipe), other.total)
+            other.reward(nearest(other.world, all_runs(other), *recipe), other.total)
             for other in others
         ]
         worth[recipe] = float(np.mean(ends))
-    return nearest(purse.world, _all(purse), *max(worth, key=lambda r: worth[r]))
+    return nearest(purse.world, all_runs(purse), *max(worth, key=lambda r: worth[r]))
 
 
 def ladder(purse: Purse, base: int, count: int, rng: np.random.Generator) -> Pilots:
@@ -138,7 +138,7 @@ def at_random(purse: Purse, count: int, rng: np.random.Generator) -> Pilots:
 
 def _taken(purse: Purse, rates: Sequence[float], like: Any, steps: int) -> Pilots:
     """Untried runs nearest to such rates at the group size and refresh of the run ``like``."""
-    untried, runs = _all(purse), []
+    untried, runs = all_runs(purse), []
     for rate in rates:
         found = min(
             untried,
@@ -149,7 +149,7 @@ def _taken(purse: Purse, rates: Sequence[float], like: Any, steps: int) -> Pilot
     return Pilots(tuple(runs), steps)
 
 
-def _all(purse: Purse) -> list[int]:
+def all_runs(purse: Purse) -> list[int]:
     return list(range(len(purse.world.runs)))
 
 
@@ -165,7 +165,7 @@ def advised(purse: Purse, pilots: Pilots, base: int, seed: int) -> Advice:
     """Run that the advisor names; that which would be launched where it names none."""
     world, left = purse.world, purse.total - pilots.cost
     offered: dict[tuple[object, ...], tuple[int, Settings]] = {}
-    for index in _all(purse):
+    for index in all_runs(purse):
         settings = world.settings(index)
         offered.setdefault(_place(settings), (index, settings))
     choices = [settings for _, settings in offered.values()]
@@ -206,7 +206,7 @@ def _place(settings: Any) -> tuple[object, ...]:
 def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, int]:
     """Successive halving from twice as many runs: the better half goes on for twice as long."""
     first = min(2 * count, len(purse.world.runs))
-    alive = rng.permutation(_all(purse))[:first].tolist()
+    alive = rng.permutation(all_runs(purse))[:first].tolist()
     rungs = max(1, int(np.ceil(np.log2(first))))
     spent, done = 0, dict.fromkeys(alive, 0)
     for _ in range(rungs):
@@ -257,7 +257,7 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
         )
 
     def best_of(pilots: Pilots) -> int:
-        return best_pilot(purse.world, _all(purse), list(pilots.runs), pilots.steps)
+        return best_pilot(purse.world, all_runs(purse), list(pilots.runs), pilots.steps)
 
     def ask(method: str, pilots: Pilots) -> None:
         found = advised(purse, pilots, base, repeat)
@@ -265,7 +265,7 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
 
     record("best constant of other worlds", 0, base, 0)
     for name, recipe in RECIPES.items():
-        record(name, 0, nearest(purse.world, _all(purse), *recipe), 0)
+        record(name, 0, nearest(purse.world, all_runs(purse), *recipe), 0)
     ask("advisor, its own plan", planned(purse, base))
     for count in COUNTS:
         pilots = ladder(purse, base, count, rng)
@@ -276,7 +276,7 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
         if count > 1:
             for sampler in ("tpe", "gp") if with_gp else ("tpe",):
                 steps = purse.shared(count)
-                index = searched(purse.world, _all(purse), count, steps, sampler, repeat)
+                index = searched(purse.world, all_runs(purse), count, steps, sampler, repeat)
                 record(f"Optuna {sampler.upper()}", count, index, steps * count)
             index, spent = halved(purse, count, rng)
             record("successive halving", count, index, spent)

@@ -1,0 +1,117 @@
+"""Two more searches on the purses of `run.py`: Optuna's Gaussian process, and Hyperband.
+
+    python case_studies/economics/searches.py TABLE.jsonl[.gz]... [--out searches.json]
+
+The Gaussian process needs PyTorch. Nothing of the advisor is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import optuna
+from run import COUNTS, LEAST_STEPS, SHARE, Purse, all_runs, read_all
+
+HERE = Path(__file__).resolve().parent
+
+from manifest import manifest  # noqa: E402
+from methods import nearest, score, searched  # noqa: E402
+from run import summary as summed  # noqa: E402
+
+LONGEST = 3
+"""Times the length of equal pilots to which Hyperband may take one."""
+
+
+def hyperband(purse: Purse, count: int, seed: int) -> tuple[int, int]:
+    """Brackets of pilots that are cut short, TPE drawing them; the best by its last rewards.
+
+    Returns
+    -------
+    index, spent : int
+        The run to launch, and the steps that were paid.
+    """
+    world, untried = purse.world, all_runs(purse)
+    runs = [world.runs[i].hyperparameters for i in untried]
+    axes = {
+        name: sorted({getattr(run, name) for run in runs})
+        for name in ("learning_rate", "group_size", "refresh_interval")
+    }
+    most = min(LONGEST * purse.shared(count), int(SHARE * purse.total))
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(1, count // 2)),
+        pruner=optuna.pruners.HyperbandPruner(LEAST_STEPS, most, reduction_factor=3),
+    )
+    spent, best = 0, (-1.0, untried[0])
+    while untried and spent + LEAST_STEPS <= SHARE * purse.total:
+        trial = study.ask()
+        drawn = {name: v[trial.suggest_int(name, 0, len(v) - 1)] for name, v in axes.items()}
+        index = nearest(world, untried, *drawn.values())
+        untried.remove(index)
+        step, found = 0, 0.0
+        while step < most and spent < int(SHARE * purse.total):
+            step, spent = step + 1, spent + 1
+            if step < LEAST_STEPS:
+                continue
+            found = score(world, index, step)
+            trial.report(found, step)
+            if trial.should_prune():
+                break
+        study.tell(trial, found)
+        best = max(best, (found, index))
+    return best[1], spent
+
+
+def study(purse: Purse, number: int) -> list[dict[str, Any]]:
+    """Both searches in one world."""
+    warnings.simplefilter("ignore")
+    best, records = purse.best(), []
+    for count in COUNTS[1:]:
+        steps = purse.shared(count)
+        found = {
+            "Optuna GP": (
+                searched(purse.world, all_runs(purse), count, steps, "gp", number),
+                steps * count,
+            ),
+            "Hyperband": hyperband(purse, count, number),
+        }
+        for method, (index, spent) in found.items():
+            reward, fell = purse.outcome(index, purse.total - spent)
+            records.append(
+                {
+                    "world": purse.world.name,
+                    "method": method,
+                    "pilots": count,
+                    "spent": spent / purse.total,
+                    "run": index,
+                    "regret": best - reward,
+                    "collapsed": fell,
+                    "p_stable": None,
+                }
+            )
+    return records
+
+
+def main() -> None:
+    """Search every world, sum up."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, default=HERE / "searches.json")
+    given = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    purses = [Purse(world) for world in read_all(given.tables)]
+    done = [record for number, purse in enumerate(purses) for record in study(purse, number)]
+    told = summed(done)
+    del told["guard"]
+    told["manifest"] = manifest(Path(__file__), seeds=1, checks={}, inputs=given.tables)
+    given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    for method, row in told["methods"].items():
+        print(method, row["regret_mean"], row["regret_p90"], row["collapsed"], row["spent"])
+
+
+if __name__ == "__main__":
+    main()
