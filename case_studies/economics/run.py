@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 from advise import fit_runs  # noqa: E402
 from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
 from manifest import manifest  # noqa: E402
-from methods import RECIPES, best_pilot, distance, nearest, score, searched  # noqa: E402
+from methods import RECIPES, best_pilot, distance, nearest, score  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
 import advisor  # noqa: E402
@@ -220,9 +220,9 @@ def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, int
     return alive[0], spent
 
 
-def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
+def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
     """Every method in one world, for one draw of chance."""
-    purses, number, repeat, with_gp = task
+    purses, number, repeat = task
     warnings.simplefilter("ignore")
     purse = purses[number]
     # A world on the same task, of another size or start, would give the constant away.
@@ -274,10 +274,6 @@ def study(task: tuple[list[Purse], int, int, bool]) -> list[dict[str, Any]]:
         pilots = at_random(purse, count, rng)
         record("best of random pilots", count, best_of(pilots), pilots.cost)
         if count > 1:
-            for sampler in ("tpe", "gp") if with_gp else ("tpe",):
-                steps = purse.shared(count)
-                index = searched(purse.world, all_runs(purse), count, steps, sampler, repeat)
-                record(f"Optuna {sampler.upper()}", count, index, steps * count)
             index, spent = halved(purse, count, rng)
             record("successive halving", count, index, spent)
     return records
@@ -289,7 +285,6 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--repeats", type=int, default=1)
     add_engine_flags(parser)
-    parser.add_argument("--gp", action="store_true", help="also Optuna's GP; needs PyTorch")
     parser.add_argument("--records", type=Path, help="write them here, as JSON lines")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -298,8 +293,8 @@ def main() -> None:
     items = [
         Item(
             f"{purses[number].world.name}, repeat {repeat}",
-            (purses, number, repeat, given.gp),
-            (data, digest_of(number, repeat, given.gp)),
+            (purses, number, repeat),
+            (data, digest_of(number, repeat)),
         )
         for repeat in range(given.repeats)
         for number in range(len(purses))

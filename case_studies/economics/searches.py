@@ -1,4 +1,4 @@
-"""Two more searches on the purses of `run.py`: Optuna's Gaussian process, and Hyperband.
+"""Optuna's searches on the purses of `run.py`: TPE, a Gaussian process, Hyperband.
 
     python case_studies/economics/searches.py TABLE.jsonl[.gz]... [--out searches.json]
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ from run import COUNTS, LEAST_STEPS, SHARE, Purse, all_runs, read_all
 HERE = Path(__file__).resolve().parent
 
 from manifest import manifest  # noqa: E402
-from methods import nearest, score, searched  # noqa: E402
+from methods import nearest, score, search_seed, searched  # noqa: E402
 from run import summary as summed  # noqa: E402
+
+DRAWS = 5
+"""Of chance in every world: one seed for all worlds would be one draw."""
 
 LONGEST = 3
 """Times the length of equal pilots to which Hyperband may take one."""
@@ -67,17 +71,19 @@ def hyperband(purse: Purse, count: int, seed: int) -> tuple[int, int]:
 
 
 def study(purse: Purse, number: int) -> list[dict[str, Any]]:
-    """Both searches in one world."""
+    """All searches in one world."""
     warnings.simplefilter("ignore")
     best, records = purse.best(), []
-    for count in COUNTS[1:]:
-        steps = purse.shared(count)
+    for count, draw in product(COUNTS[1:], range(DRAWS)):
+        steps, seed = purse.shared(count), search_seed(number, draw)
+
+        def by(sampler: str, steps: int = steps, count: int = count, seed: int = seed) -> int:
+            return searched(purse.world, all_runs(purse), count, steps, sampler, seed)
+
         found = {
-            "Optuna GP": (
-                searched(purse.world, all_runs(purse), count, steps, "gp", number),
-                steps * count,
-            ),
-            "Hyperband": hyperband(purse, count, number),
+            "Optuna TPE": (by("tpe"), steps * count),
+            "Optuna GP": (by("gp"), steps * count),
+            "Hyperband": hyperband(purse, count, seed),
         }
         for method, (index, spent) in found.items():
             reward, fell = purse.outcome(index, purse.total - spent)
@@ -107,7 +113,7 @@ def main() -> None:
     done = [record for number, purse in enumerate(purses) for record in study(purse, number)]
     told = summed(done)
     del told["guard"]
-    told["manifest"] = manifest(Path(__file__), seeds=1, checks={}, inputs=given.tables)
+    told["manifest"] = manifest(Path(__file__), seeds=DRAWS, checks={}, inputs=given.tables)
     given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     for method, row in told["methods"].items():
         print(method, row["regret_mean"], row["regret_p90"], row["collapsed"], row["spent"])

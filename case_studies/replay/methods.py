@@ -87,6 +87,11 @@ def constant(world: World, others: list[World], scenario: str, candidates: list[
     return nearest(world, candidates, *max(sorted(recipes), key=worth))
 
 
+def search_seed(table: int, draw: int) -> int:
+    """Seed of a search: another one in every table, or all tables share one draw of chance."""
+    return 1000 * table + draw
+
+
 def searched(
     world: World, candidates: list[int], pilots: int, cut: int, sampler: str, seed: int
 ) -> int:

@@ -20,6 +20,7 @@ from methods import (
     constant,
     halved,
     nearest,
+    search_seed,
     searched,
 )
 from pieces import pieces
@@ -138,14 +139,15 @@ def _job(
         for name, recipe in RECIPES.items():
             named[name] = nearest(world, candidates, *recipe)
         if pool == "any":
+            seed = search_seed(number, repeat)
             for sampler in ("tpe", "gp") if given.slow else ("tpe",):
                 try:
                     named[f"Optuna {sampler.upper()}"] = searched(
-                        world, candidates, given.pilots, given.cut, sampler, repeat
+                        world, candidates, given.pilots, given.cut, sampler, seed
                     )
                 except ImportError:  # the Gaussian process needs PyTorch
                     continue
-            named["successive halving"] = halved(world, candidates, given.pilots, given.cut, repeat)
+            named["successive halving"] = halved(world, candidates, given.pilots, given.cut, seed)
         record["named"] = named
         records.append(record)
     return records

@@ -368,6 +368,7 @@ def _size_transfer(studies: Path) -> Named:
 def economics(studies: Path) -> Named:
     """Regret of pilots and full run out of one purse, and what became of advised runs."""
     found = _read(studies / "economics/economics.json")
+    searches = _read(studies / "economics/searches.json")["methods"]
     stable = _read(studies / "economics/stable.json")
     sure, worlds = stable["advised"]["0.95"], stable["worlds"]
     said = worlds["methods"]
@@ -398,7 +399,7 @@ def economics(studies: Path) -> Named:
     }
     for short, name in methods.items():
         for count in (3, 5, 8):
-            own = found["methods"][f"{name}, {count} pilots"]
+            own = (found["methods"] | searches)[f"{name}, {count} pilots"]
             out[f"econ.{short}.{count}"] = _three(own["regret_mean"])
     return out
 
@@ -406,6 +407,7 @@ def economics(studies: Path) -> Named:
 def new_worlds(studies: Path) -> Named:
     """Regret of advice replayed on worlds of other tasks."""
     found = _read(studies / "replay/replay_plain_worlds.json")
+    searches = _read(studies / "replay/searches_plain.json")["pooled"]
     methods = {
         "advisor": "advisor",
         "blind": "advisor, no pilots",
@@ -415,7 +417,7 @@ def new_worlds(studies: Path) -> Named:
     }
     out: Named = {"plain.worlds": str(len(found["scenarios"]["any"]["tables"]))}
     for short, name in methods.items():
-        out[f"plain.{short}"] = _three(found["pooled"][name]["regret_mean"])
+        out[f"plain.{short}"] = _three((found["pooled"] | searches)[name]["regret_mean"])
     out["plain.collapses"] = str(found["pooled"]["advisor"]["collapses"])
     out["plain.n"] = str(found["pooled"]["advisor"]["n"])
     return out
