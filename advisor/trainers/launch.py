@@ -179,7 +179,7 @@ def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
         raise InputError(
             "the rank of the LoRA adapter is not known",
             key="adapter_rank",
-            advice="Give adapter_rank in pilots.toml, or by --set adapter_rank=16 to a plan",
+            advice="Give it in pilots.toml, or among the settings of a plan",
         )
     _check_counts(settings, steps, devices)
     launch = Launch(

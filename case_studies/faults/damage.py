@@ -31,7 +31,7 @@ CLOCK = 120.0
 """Seconds on the clock after which it hangs as well: these machines are shared."""
 
 MEGABYTES = 1024
-"""A process that grows larger takes too much."""
+"""A process that grows by more takes too much."""
 
 BATCH = 400
 """Files of a process."""
@@ -165,17 +165,25 @@ def _read_all(
     warnings.simplefilter("error", RuntimeWarning)
     base = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
     place = Path(tempfile.mkdtemp(dir=base))
+    # A fork begins with all that its parent holds.
+    inherited = _megabytes()
     try:
         for number in range(first, first + count):
             one, files = _made(known, others, seed, number)
-            pipe.send({"format": one.name, "number": number, **_tried(one, files, place)})
+            tried = _tried(one, files, place, inherited)
+            pipe.send({"format": one.name, "number": number, **tried})
     finally:
         shutil.rmtree(place, ignore_errors=True)
     pipe.close()
     os._exit(0)
 
 
-def _tried(one: Example, files: dict[str, bytes], place: Path) -> dict[str, Any]:
+def _megabytes() -> int:
+    """Most that this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def _tried(one: Example, files: dict[str, bytes], place: Path, inherited: int) -> dict[str, Any]:
     """Outcome of one example in a word, and what was found wrong with it."""
     from advisor.errors import AdvisorError
 
@@ -201,7 +209,7 @@ def _tried(one: Example, files: dict[str, bytes], place: Path) -> dict[str, Any]
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     took = time.monotonic() - started
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    megabytes = _megabytes() - inherited
     if megabytes > MEGABYTES:
         outcome, finding = "finding", f"{megabytes} MB"
     shutil.rmtree(folder, ignore_errors=True)

@@ -112,6 +112,7 @@ def test_answer_is_the_same_as_without_a_database(database):
     assert answer(advised(database)) == answer(advised(None))
 
 
+@pytest.mark.long
 def test_colleagues_at_the_same_time_do_not_collide(database):
     advised(database)  # makes the tables: two who do that at once are Optuna's own affair
     spawned = multiprocessing.get_context("spawn")

@@ -91,6 +91,7 @@ def test_runs_that_have_not_moved_yet_are_forecast_all_the_same():
     assert len({p.run for p in found.predictions if p.method == "advisor"}) == 3
 
 
+@pytest.mark.long
 def test_long_runs_take_no_longer():
     started = time.perf_counter()
     found = backtest([noisy(index, rows=10_000) for index in range(4)], priors="small_models")

@@ -188,6 +188,7 @@ def command(out, *more):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_quick_command_ranks_and_resumes(tmp_path):
     done = command(tmp_path, "--simulations", "4")
     assert done.returncode == 0, done.stderr

@@ -21,7 +21,10 @@ def faults() -> Iterator[ModuleType]:
         yield modules["run"]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(one, marks=[] if one == "journals" else [pytest.mark.long]) for one in PARTS],
+)
 def test_nothing_is_lost_hung_or_printed_raw(faults, part, tmp_path):
     # In a process of its own: files are read in forks, which a worker's threads do not survive.
     done = subprocess.run(

@@ -16,6 +16,7 @@ def live():
         yield modules["run"]
 
 
+@pytest.mark.long
 def test_one_loop_spends_no_more_than_its_purse(live):
     found = live.live("larger2_xs")
     assert found["steps"] == live.STEPS

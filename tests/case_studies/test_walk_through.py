@@ -39,6 +39,7 @@ def walked(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_it_ends_in_a_minute_with_a_config_and_a_study(walked):
     folder, printed, seconds = walked
     assert seconds < MOST_SECONDS
@@ -58,6 +59,7 @@ def test_it_ends_in_a_minute_with_a_config_and_a_study(walked):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_ten_times_the_rate_is_as_unsure_as_the_readme_says(walked):
     rows = re.findall(r"^\d +([\d.e-]+) +([\d.]+) +[\d.]+ +[\d.]+ +([\d.]+)$", walked[1], re.M)
     assert len(rows) == 3

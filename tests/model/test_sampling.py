@@ -107,6 +107,7 @@ def test_chains_of_every_family_agree(family):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_definition_samples_and_predicts_in_pymc():
     """A few steps of PyMC's own NUTS: that its draws are the same follows from the densities."""
     _compat.import_arviz()

@@ -160,6 +160,7 @@ def test_unknown_family_is_refused_with_the_choices():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_fit_of_two_families_mixes_them_by_their_forecasts():
     rng = np.random.default_rng(105)
     runs = [

@@ -155,6 +155,7 @@ def clients_of(url):
     return {one.rpartition("-")[0] for one in ids}
 
 
+@pytest.mark.long
 def test_fifty_clients_lose_nothing_though_the_server_is_killed_and_restarts(
     server, record, tmp_path
 ):
@@ -181,6 +182,7 @@ def test_fifty_clients_lose_nothing_though_the_server_is_killed_and_restarts(
     assert all(one.pilots == record.pilots for one in there.values())
 
 
+@pytest.mark.long
 def test_a_server_that_stays_away_ends_a_write_with_a_sentence(server, record, monkeypatch):
     url = server.make_database("away")
     monkeypatch.setattr(store_module, "PATIENCE_SECONDS", 1.0)
