@@ -128,8 +128,10 @@ def test_settings_are_those_of_a_folder_of_the_same_runs(server, call, tmp_path)
     assert as_run["reward_last"] == pytest.approx(float(as_file.reward[-130:].mean()))
 
 
-def test_what_is_asked_for_is_to_be_named_with_a_flag(server, call):
-    found = call("inspect", "wandb:team/grpo/cccc3333", "wandb:team/grpo/sw1", **env(server))
+def test_what_is_asked_for_is_to_be_named_with_a_flag(call):
+    untold = {name: value for name, value in CONFIG.items() if name != "num_generations"}
+    with Wandb([Run("ffff6666", "groups untold", untold, rows(40))]) as server:
+        found = call("inspect", "wandb:team/grpo/ffff6666", **env(server))
     assert "Paste into pilots.toml and name it with --sidecar" in found.out, found
     assert "beside the log" not in found.out
 
