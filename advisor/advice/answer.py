@@ -86,6 +86,10 @@ class Question:
         """Judge of configurations by an objective."""
         return Evaluator(self.forecaster, aim, self.budget, self.cost, goal)
 
+    def evaluators_at_end(self) -> tuple[Evaluator, Evaluator]:
+        """Judge of the reward at the end, for what is offered and for what stands beside it."""
+        return self.evaluator(self.at_end), self.evaluator(self.at_end)
+
     def best(self, evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
         """Best feasible configuration, and the nearest to feasible."""
         return search_best(
@@ -208,7 +212,7 @@ def choose(question: Question) -> Decision:
     has_shown = has_lived and NONE_MOVED not in posterior.meta.notes
     if not is_first_contact(posterior) and (has_shown or not question.request.weigh_pilots):
         return searched(question)
-    at_end, aside = (question.evaluator(question.at_end) for _ in range(2))
+    at_end, aside = question.evaluators_at_end()
     chosen = best_piloted(aside, posterior)
     limit = bound(at_end, question.lattice, chosen, question.request.level)
     return Decision("next_pilot", chosen, at_end, at_end, aside, limit)
@@ -218,7 +222,7 @@ def searched(question: Question) -> Decision:
     """Search the configurations and choose one."""
     forecaster, level = question.forecaster, question.request.level
     posterior, objective = forecaster.posterior, question.request.objective
-    at_end, aside = (question.evaluator(question.at_end) for _ in range(2))
+    at_end, aside = question.evaluators_at_end()
     evaluate = at_end
     if objective.kind != "reward":
         evaluate = question.evaluator(objective, _goal(question, at_end))

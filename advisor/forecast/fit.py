@@ -20,7 +20,7 @@ from advisor.model.presets import all_small, preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, converged, sampled
 from advisor.model.stacking import held_out_scores, stacked_weights
-from advisor.run.moved import NONE_MOVED, has_moved
+from advisor.run.moved import NONE_MOVED, none_moved
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import LASTING, Progress, progress_of
 
@@ -154,7 +154,7 @@ def fitted_or_none(
     upright = [run for run in runs if not is_falling(run)]
     if not upright:
         return None, "every run falls"
-    if not any(has_moved(run) for run in upright):  # its curve would be the preset's
+    if none_moved(upright):  # its curve would be the preset's
         return None, NONE_MOVED
     try:
         return fit(upright, priors=priors, sampling=sampling), ""

@@ -16,7 +16,6 @@ from advisor.logfiles import limits
 from advisor.logfiles.configs.find import BESIDE_SEVERAL
 from advisor.logfiles.find import Unread
 from advisor.logs.read import SIDECAR, SOURCE, Inspection
-from advisor.run.moved import has_moved
 from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
 from advisor.run.shown import counted
@@ -115,7 +114,7 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
         console.print(table)
     if quiet:
         return
-    _show_needs(inspection.runs, console)
+    _show_needs(inspection, console)
     _show_unread(inspection.unread, console)
 
 
@@ -190,8 +189,8 @@ def _size(parameters: float) -> str:
     return f"{parameters:.0f}"
 
 
-def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
-    own = [run for run in runs if run.copy_of is None and not run.is_eval_only]
+def _show_needs(inspection: Inspection, console: Console) -> None:
+    own = inspection.train_runs
     if not own:
         return
     ready = sum(not needs(run) for run in own)
@@ -214,7 +213,7 @@ def _show_needs(runs: Sequence[PilotRun], console: Console) -> None:
         told = (line for run in own for line in run.warnings if BESIDE_SEVERAL in line)
         for line in dict.fromkeys(told):
             console.print(Text(f"{line}."), soft_wrap=True)
-    if not any(has_moved(run) for run in own):
+    if inspection.is_flat:
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
         console.print(
             Text(

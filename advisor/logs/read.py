@@ -23,7 +23,7 @@ from advisor.logs.settings.stated_settings import check_settings, stated_setting
 from advisor.logs.trackers import wandb_store
 from advisor.run.copies import mark_copies
 from advisor.run.evaluated import evaluations_as_rewards
-from advisor.run.moved import has_moved
+from advisor.run.moved import none_moved
 from advisor.run.pilot_run import PilotRun
 from advisor.run.shown import counted
 from advisor.trainers.keys import choose_framework, restore_slashes
@@ -56,10 +56,14 @@ class Inspection:
     unread: list[Unread]
 
     @property
+    def train_runs(self) -> list[PilotRun]:
+        """Runs with train rewards, copies left out."""
+        return [run for run in self.runs if run.copy_of is None and not run.is_eval_only]
+
+    @property
     def is_flat(self) -> bool:
         """Whether there are train rewards, and none moved by more than its noise."""
-        own = [run for run in self.runs if run.copy_of is None and not run.is_eval_only]
-        return bool(own) and not any(has_moved(run) for run in own)
+        return bool(self.train_runs) and none_moved(self.train_runs)
 
     def __repr__(self) -> str:
         """How many runs and other files there are, and the first runs."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from advisor.errors import FlatRewardError, InputError
 from advisor.run.copies import mark_copies
-from advisor.run.moved import NONE_MOVED, has_moved
+from advisor.run.moved import NONE_MOVED, none_moved
 from advisor.run.needs import WHY, needs, questions
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import Settings
@@ -473,11 +473,6 @@ def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
                 key="reward",
                 advice="Fit them apart, or give each log's reward_floor and reward_ceiling",
             )
-
-
-def none_moved(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> bool:
-    """Whether neither a gain nor a collapse can be learned from any run."""
-    return not any(collapse_steps.get(run.id) is not None or has_moved(run) for run in runs)
 
 
 def _refuse_constant(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> None:

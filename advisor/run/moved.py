@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 
 from advisor.run.pilot_run import PilotRun
@@ -26,3 +28,11 @@ def has_moved(run: PilotRun) -> bool:
     error = noise * np.sqrt(2 / third)
     gap = abs(reward[-third:].mean() - reward[:third].mean())
     return bool(gap > max(FLAT_Z * error, 1e-9))
+
+
+def none_moved(
+    runs: Iterable[PilotRun], collapse_steps: Mapping[str, float | None] | None = None
+) -> bool:
+    """Whether neither a gain nor a collapse can be learned from any run."""
+    collapsed = {name for name, step in (collapse_steps or {}).items() if step is not None}
+    return not any(run.id in collapsed or has_moved(run) for run in runs)
