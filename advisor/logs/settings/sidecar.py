@@ -189,6 +189,14 @@ def parse_entry(given: Mapping[str, Any], path: Path, row: int) -> Entry:
             raise InputError(
                 f"{value!r} is not text", path=path, row=row, key=place, advice="Put it in quotes"
             )
+    if "\0" in str(given.get("path")):
+        raise InputError(
+            "the path holds a NUL character, which no file's name can hold",
+            path=path,
+            row=row,
+            key="path",
+            advice="Write the log's path relative to this file again",
+        )
     if given.get("path") is None and given.get("id") is None:
         raise InputError(
             "the entry names no run",
