@@ -34,7 +34,8 @@ class PilotWord(BaseModel):
     steps : int or None
         Planned ones.
     state : {"not begun", "running", "finished", "collapsed"}
-    word : {"start", "continue", "stop", "extend", "done"}
+    word : {"start", "skip", "continue", "stop", "extend", "done"}
+        ``skip`` where a planned pilot that has not begun is not worth its price.
     gain, loss : float or None
         What its next steps are expected to add to the full run's reward, and what their price
         would have been worth as training, as shares of the reward range.
@@ -50,7 +51,7 @@ class PilotWord(BaseModel):
     seen: int
     steps: int | None
     state: Literal["not begun", "running", "finished", "collapsed"]
-    word: Literal["start", "continue", "stop", "extend", "done"]
+    word: Literal["start", "skip", "continue", "stop", "extend", "done"]
     gain: float | None = None
     loss: float | None = None
     reason: str
@@ -160,23 +161,24 @@ def word_of(
         told |= {"state": "collapsed", "word": "stop", "reason": f"died at step {died:.0f}"}
         return PilotWord.model_validate(told)
     finished = run is not None and is_finished(run, pilot.steps)
-    told["state"] = "not begun" if run is None else "finished" if finished else "running"
+    state = "not begun" if run is None else "finished" if finished else "running"
+    idle = {"not begun": "skip", "finished": "done", "running": "stop"}[state]
+    told["state"] = state
     if action is None:
         fatal = None if finished else bench.fatal(pilot.settings)
         reason = "all its steps are done"
         if fatal is not None:
             reason = f"'{fatal}' died at no higher learning rate"
-        told |= {"word": "done" if finished else "stop", "reason": reason}
+        told |= {"word": idle, "reason": reason}
         return PilotWord.model_validate(told)
     if action not in kept and not bench.worth.affords([*kept, action]):
         room = f"would take the pilots beyond the {bench.plan.share:.0%} of the run's price that"
         told |= {
-            "word": "done" if finished else "stop",
+            "word": idle,
             "reason": f"its next {action.steps - action.begun} steps {room} they may cost",
         }
         return PilotWord.model_validate(told)
     gain, loss = margin(bench.worth, kept, action)
-    idle = "done" if finished else "stop"
     told |= {
         "word": action.kind if action in kept else idle,
         "gain": gain,
@@ -193,8 +195,9 @@ def _weighed(action: Action, gain: float, loss: float) -> str:
         "extend": f"another {action.steps - action.begun} steps",
         "new": f"its {action.steps} steps",
     }[action.kind]
+    raised = f"{round(100 * gain, 1) + 0.0:.1f} %"  # no -0.0
     return (
-        f"{what} are expected to raise the full run's reward by {100 * gain:.1f} % of its range, "
+        f"{what} are expected to raise the full run's reward by {raised} of its range, "
         f"and cost {action.price:.1%} of its price, which as training are worth {100 * loss:.1f} %"
     )
 

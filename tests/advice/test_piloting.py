@@ -294,7 +294,7 @@ def test_collapsed_pilot_is_stopped_and_nothing_above_it_started(died):
     words = {one.name: one for one in died.pilots}
     assert (words["pilot-3"].state, words["pilot-3"].word) == ("collapsed", "stop")
     assert words["pilot-3"].reason == "died at step 25"
-    assert words["pilot-4"].word == "stop"
+    assert words["pilot-4"].word == "skip"  # it never began
     assert words["pilot-4"].reason == "'run2' died at no higher learning rate"
 
 
