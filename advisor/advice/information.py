@@ -22,6 +22,9 @@ LOOKS = (1 / 3, 2 / 3, 1.0)
 """Shares of what is to come of a pilot at which its reward is looked at; each time a third of its
 rows is averaged."""
 
+IDLE = 0.001
+"""Gain, as a share of the reward range, up to which what is done changes nothing worth doing."""
+
 SHUFFLES = 2
 """Times that results are dealt to the wrong draws, to see what the regression finds in noise."""
 

@@ -14,7 +14,7 @@ from advisor.advice.candidates import (
     largest_surviving_rate,
 )
 from advisor.advice.evaluate import Evaluation, Evaluator
-from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice.information import IDLE, information_gain, shown, utilities
 from advisor.advice.objective import Objective
 from advisor.advice.recommendation import NextPilot, Recommendation
 from advisor.advice.scenario import base_settings
@@ -36,9 +36,6 @@ PILOT_LEVEL = 0.5
 
 TELLING = 0.5
 """Share of the largest gain that a pilot must bring: the cheapest of all tells next to nothing."""
-
-IDLE = 0.001
-"""Gain, as a share of the reward range, below which no pilot is worth its price."""
 
 LENGTHS = (0.5, 1.0)
 """Lengths offered, as shares of the longest pilot."""

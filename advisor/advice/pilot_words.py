@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.pilot_bench import Bench, is_finished, last_step
 from advisor.advice.pilot_plan import PlannedPilot
+from advisor.advice.information import IDLE
 from advisor.advice.pilot_worth import Action, margin
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
@@ -242,8 +243,9 @@ def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) 
     if best is None:
         return f"nothing is left to do that pilots may still cost. {left}"
     gain, loss = margin(worth, [], best)
+    slight = f": a margin of up to {IDLE:.1%} is none" if gain > loss else ""
     return (
         f"no action is worth its price. The best, {best.kind} {best.name}, would raise the reward "
         f"by {100 * gain:.1f} % of its range and cost {best.price:.1%} of the run's price, which "
-        f"as training are worth {100 * loss:.1f} %. {left}"
+        f"as training are worth {100 * loss:.1f} %{slight}. {left}"
     )

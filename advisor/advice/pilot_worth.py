@@ -14,15 +14,12 @@ from typing import Literal
 import numpy as np
 
 from advisor.advice.cost import fresh_completions
-from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice.information import IDLE, information_gain, shown, utilities
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import rest_stable, stability_draws
 from advisor.model.cohort import planned_factors
 from advisor.run.settings import Settings
 from advisor.theory.arrays import FloatArray
-
-IDLE = 0.001
-"""Worth, as a share of the reward range, below which an action changes nothing worth doing."""
 
 ROUNDING = 1e-9
 """Of shares that are added up."""

@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
     """What intervals hold, by how much longer a run is; a world counts once."""
     told: dict[str, Any] = {"worlds": len({one["world"] for one in records})}
     for is_piloted in (True, False):
-        for low, high in zip(BINS, BINS[1:], strict=False):
+        for low, high in pairwise(BINS):
             own = [
                 one
                 for one in records

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from decisions import with_draws
 
 import advisor
+from advisor.advice import pilot_words
 from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot
 from advisor.advice.pilot_worth import worthwhile
@@ -308,6 +310,17 @@ def test_advice_never_names_a_setting_at_which_a_pilot_died(died):
         learning_rates=(3e-4, 1e-3),
     )
     assert 1e-3 in free.choices["learning_rate"]  # what the filter takes away was on offer
+
+
+@pytest.mark.parametrize(("gain", "told"), [(0.0019, True), (0.0005, False)])
+def test_a_margin_that_counts_as_none_is_said(monkeypatch, gain, told):
+    worth = Mock(spent=0.06, **{"left.return_value": 792, "affords.return_value": True})
+    worth.return_value = 0.5
+    monkeypatch.setattr(pilot_words, "margin", lambda *_: (gain, 0.0012))
+    action = Mock(kind="start", price=0.038)
+    reason = pilot_words.reason_of(Mock(worth=worth, is_fitted=True), [], {"pilot-1": action})
+    assert reason.startswith("no action is worth its price")
+    assert ("a margin of up to 0.1% is none" in reason) == told
 
 
 # Before any log, and what cannot be --------------------------------------------------------------
