@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from advisor.advice.information import IDLE
 from advisor.advice.pilot_bench import Bench, is_finished, last_step
 from advisor.advice.pilot_plan import PlannedPilot
-from advisor.advice.information import IDLE
 from advisor.advice.pilot_worth import Action, margin
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
