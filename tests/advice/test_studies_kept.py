@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
+import threading
 import warnings
 
 import optuna
@@ -212,11 +212,13 @@ def test_no_damaged_journal_costs_an_answer(few, journal):
 
 def test_storage_that_does_not_answer_is_not_waited_for(few, monkeypatch):
     """A database that hangs; the control answers."""
+    answers = threading.Event()
     monkeypatch.setattr(storage, "PATIENCE", 0.2)
-    monkeypatch.setattr(storage, "keep", lambda *given: time.sleep(3))
+    monkeypatch.setattr(storage, "keep", lambda *given: answers.wait())
     evaluate, lattice = few
     with pytest.warns(UserWarning, match=r"it did not answer in 0.2 seconds"):
         searched(evaluate, lattice, storage="sqlite://")
+    answers.set()
 
 
 def test_password_is_in_no_warning(few):

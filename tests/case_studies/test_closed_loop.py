@@ -33,7 +33,6 @@ def test_regret_goals_and_the_nearest_configuration():
         [sys.executable, "-c", CODE.format(folder=str(FOLDER))],
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

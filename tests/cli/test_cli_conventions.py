@@ -188,7 +188,7 @@ def test_request_to_end_ends_a_command_wherever_it_comes(monkeypatch, capsys, wh
             stop()
         gone = Gone()
         del gone
-        time.sleep(5)
+        time.sleep(60)
         raise AssertionError("it went on")
 
     monkeypatch.setattr(advisor.logs, "inspect", inspected)

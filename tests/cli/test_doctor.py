@@ -6,12 +6,12 @@ import json
 import platform
 import subprocess
 import sys
-import time
 import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from processor_time import times_a_plain_application
 from rich.console import Console
 
 from advisor.cli import installation as doctor
@@ -97,15 +97,9 @@ def test_it_is_quick_and_loads_none_of_it():
         "    'matplotlib', 'scipy', 'torch')\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
     )
-    times = []
-    for _ in range(3):
-        started = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        times.append(time.monotonic() - started)
-        assert done.stderr.splitlines()[-1] == "[]"
-    assert min(times) < 1.5, f"{min(times):.2f} s; the goal of 1 s is for an idle machine"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert times_a_plain_application(code) < 4
 
 
 @pytest.mark.parametrize(

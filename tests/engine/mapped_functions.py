@@ -14,8 +14,11 @@ def third(number: float) -> dict[str, float]:
     return {"value": number / 3}
 
 
-def slow_third(number: float) -> dict[str, float]:
-    time.sleep(0.05)
+def gated_third(task: tuple[str, int, bool]) -> dict[str, float]:
+    """A third; one that is to wait does so until the file ``open`` stands in the folder."""
+    folder, number, waits = task
+    while waits and not (Path(folder) / "open").exists():
+        time.sleep(0.01)
     return third(number)
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mapped_functions import counted, deadly, nothing_json_holds, picky, slow_third, third
+from mapped_functions import counted, deadly, gated_third, nothing_json_holds, picky, third
 
 from advisor.engine import Engine, Item, Shard, engine_of, mapped, shard_of
 from advisor.engine import item as item_module
@@ -21,6 +21,11 @@ TWO = Engine(2)
 
 def items_of(payloads, *marks):
     return [Item(f"item {n}", payload, (str(n), *marks)) for n, payload in enumerate(payloads)]
+
+
+def gated_items(folder: Path, count: int, free: int) -> list[Item]:
+    """Thirds, of which all but the first few wait until the folder holds the file ``open``."""
+    return items_of([(str(folder), n, n >= free) for n in range(count)])
 
 
 def counted_items(folder: Path, count: int, *marks: str) -> list[Item]:
@@ -116,13 +121,14 @@ def test_a_process_that_dies_costs_the_item_that_kills_it_and_no_other(tmp_path)
 
 
 def test_a_client_that_is_killed_loses_at_most_what_was_under_way(tmp_path):
-    keep = tmp_path / "keep"
+    keep, free, count = tmp_path / "keep", 12, 40
     script = f"""
 from pathlib import Path
-from mapped_functions import slow_third
-from test_mapped import items_of
+from mapped_functions import gated_third
+from test_mapped import gated_items
 from advisor.engine import Engine, mapped
-mapped(slow_third, items_of(range(200)), task="t", engine=Engine(2), keep=Path({str(keep)!r}))
+items = gated_items(Path({str(tmp_path)!r}), {count}, {free})
+mapped(gated_third, items, task="t", engine=Engine(2), keep=Path({str(keep)!r}))
 """
     here = Path(__file__).parent
     client = subprocess.Popen([sys.executable, "-c", script], cwd=here)
@@ -134,10 +140,12 @@ mapped(slow_third, items_of(range(200)), task="t", engine=Engine(2), keep=Path({
     finally:
         client.kill()
         client.wait()
+    (tmp_path / "open").touch()  # also for the workers that it left behind
     there = len(path.read_text().splitlines())
-    found = mapped(slow_third, items_of(range(200)), task="t", engine=TWO, keep=keep)
-    assert there - 1 <= found.kept <= there < 200
-    assert [one.result for one in found.outcomes] == [third(n) for n in range(200)]
+    items = gated_items(tmp_path, count, free)
+    found = mapped(gated_third, items, task="t", engine=TWO, keep=keep)
+    assert there - 1 <= found.kept <= there <= free
+    assert [one.result for one in found.outcomes] == [third(n) for n in range(count)]
 
 
 def test_shards_do_their_parts_side_by_side_and_a_last_call_gathers(tmp_path, calls):

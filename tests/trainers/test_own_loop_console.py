@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processor_time import at_most
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
@@ -205,12 +205,11 @@ def test_error_says_what_to_print(tmp_path: Path) -> None:
 
 
 def test_long_lines_cost_no_more_than_their_length() -> None:
-    started = time.monotonic()
-    for start in ("step 1 ", "[a] 1/2 | ", ""):
-        for piece in ("reward ", "reward: ", "reward=", "1e", "a b ", "step ", " ", "[", "1/"):
-            parse_step(start + "reward" + piece * 100_000)
-            parse_settings(piece * 1_000)
-    assert time.monotonic() - started < 5
+    with at_most(5):
+        for start in ("step 1 ", "[a] 1/2 | ", ""):
+            for piece in ("reward ", "reward: ", "reward=", "1e", "a b ", "step ", " ", "[", "1/"):
+                parse_step(start + "reward" + piece * 100_000)
+                parse_settings(piece * 1_000)
 
 
 def test_real_consoles(real_logs: Path) -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from processor_time import at_most
 
 from advisor.errors import InputError
 from advisor.logfiles.columns import Columns
@@ -299,19 +299,17 @@ def test_calls_that_set_model_and_task(source: str, settings: dict[str, Any]) ->
 @pytest.mark.parametrize("nesting", ["(", "[", "-", "f(", "1+", "a.", "not ", "x=", "{", "lambda:"])
 def test_hostile_code_costs_no_time(nesting: str) -> None:
     code = NotebookCode()
-    started = time.monotonic()
-    code.feed(nesting * (90_000 // len(nesting)) + "1")
-    code.feed(" " * 90_000 + "GRPOConfig")
-    code.feed("GRPOConfig(beta=1)" + " " * 200_000)
-    assert time.monotonic() - started < 3
+    with at_most(3):
+        code.feed(nesting * (90_000 // len(nesting)) + "1")
+        code.feed(" " * 90_000 + "GRPOConfig")
+        code.feed("GRPOConfig(beta=1)" + " " * 200_000)
     assert code.settings == {}
 
 
 @pytest.mark.parametrize("piece", ["<table>", "<th>", "<!--", "<", "<table><tr><th>Step<td>", "&#"])
 def test_hostile_html_costs_no_time(piece: str) -> None:
-    started = time.monotonic()
-    find_tables(piece * (500_000 // len(piece)))
-    assert time.monotonic() - started < 3
+    with at_most(3):
+        find_tables(piece * (500_000 // len(piece)))
 
 
 def test_format_3(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processor_time import at_most
 
 from advisor.errors import InputError
 from advisor.logfiles import database, limits
@@ -221,10 +221,8 @@ def test_a_view_that_never_ends_is_refused(tmp_path: Path) -> None:
     )
     with closing(make(path, view)) as connection:
         connection.commit()
-    started = time.monotonic()
-    with pytest.raises(InputError, match="no table 'metrics'"):
+    with at_most(5), pytest.raises(InputError, match="no table 'metrics'"):
         read(path)
-    assert time.monotonic() - started < 5
 
 
 def test_columns_that_compute_are_refused(tmp_path: Path) -> None:

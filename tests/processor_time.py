@@ -1,0 +1,71 @@
+"""Bounds on work, in processor time: what else a machine does lengthens the clock on the wall.
+
+What waits for ever costs no processor time; pytest's own limit (`timeout` in ``pyproject.toml``)
+ends it.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+TRIES = 3
+"""How often something is timed; the least counts, for other work also empties caches."""
+
+USUAL_SECONDS = 0.02
+"""What `_set_work` took on the machine on which the bounds were written."""
+
+PLAIN_APPLICATION = """
+import typer
+app = typer.Typer()
+@app.command()
+def one(count: int = typer.Option(3, help='How many')): pass
+@app.command()
+def two(): pass
+app(['--help'])
+"""
+"""What any command line of Typer costs on this machine, be it slow or quick."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Fail where the block takes this process more processor time, longer on a slower machine."""
+    started = time.process_time()
+    yield
+    spent = time.process_time() - started
+    if spent >= seconds:
+        seconds *= max(1.0, min(_set_work() for _ in range(TRIES)) / USUAL_SECONDS)
+    assert spent < seconds, f"{spent:.2f} s of processor time, {seconds:.2f} s at the most"
+
+
+def times_a_plain_application(code: str) -> float:
+    """How often a plain application could be asked for help while a fresh Python runs some code."""
+    ours, plain = [], []
+    for _ in range(TRIES):  # in turn: both meet the same machine
+        plain.append(_of_child(PLAIN_APPLICATION))
+        ours.append(_of_child(code))
+    return min(ours) / min(plain)
+
+
+def _set_work() -> float:
+    """Processor seconds of a few hundred thousand steps of Python."""
+    started = time.process_time()
+    sum(number * number % 7 for number in range(300_000))
+    return time.process_time() - started
+
+
+def _of_child(code: str) -> float:
+    """Processor seconds of a fresh Python that runs some code, which must succeed."""
+    before = _of_children()
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    return _of_children() - before
+
+
+def _of_children() -> float:
+    """Processor seconds of the children of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
