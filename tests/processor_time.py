@@ -38,8 +38,19 @@ def at_most(seconds: float) -> Iterator[None]:
     yield
     spent = time.process_time() - started
     if spent >= seconds:
-        seconds *= max(1.0, min(_set_work() for _ in range(TRIES)) / USUAL_SECONDS)
+        seconds *= slowness()
     assert spent < seconds, f"{spent:.2f} s of processor time, {seconds:.2f} s at the most"
+
+
+def slowness() -> float:
+    """How many times slower than where the bounds were written this machine is; 1 where quicker."""
+    return max(1.0, min(_set_work() for _ in range(TRIES)) / USUAL_SECONDS)
+
+
+def of_children() -> float:
+    """Processor seconds of the children of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def times_a_plain_application(code: str) -> float:
@@ -60,12 +71,6 @@ def _set_work() -> float:
 
 def _of_child(code: str) -> float:
     """Processor seconds of a fresh Python that runs some code, which must succeed."""
-    before = _of_children()
+    before = of_children()
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    return _of_children() - before
-
-
-def _of_children() -> float:
-    """Processor seconds of the children of this process that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return of_children() - before

@@ -43,6 +43,8 @@ REWARDS = [round(0.8 - 0.6 * 0.9**n + 0.01 * (-1) ** n, 4) for n in range(30)]
 NOTHING = (b"", b" \n\n", b"\0" * 64, b"\xff\xfe\xff", b"{", b"[]", b"PK\x03\x04", b"a,b\n1\n")
 
 MOST_SECONDS = 20.0
+"""Of processor time."""
+
 MOST_MEMORY = 200 << 20
 
 
@@ -150,11 +152,11 @@ class ReaderConformance:
         path = self.write_sample(tmp_path, REWARDS)
         whole = path.read_bytes()
         chance = random.Random(1)
-        started = time.monotonic()
+        started = time.process_time()  # other work on the machine is not the reader's
         for _ in range(self.rounds):
             path.write_bytes(_damage(whole, chance))
             _runs_or_error(self.reader, self._group(on_disk(path)))
-        assert time.monotonic() - started < MOST_SECONDS
+        assert time.process_time() - started < MOST_SECONDS
 
     def test_memory_is_bounded(self, tmp_path: Path) -> None:
         """Ten thousand rows cost far less than they would as Python objects."""

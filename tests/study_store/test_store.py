@@ -146,13 +146,17 @@ def test_what_is_no_store_is_refused(url):
 # Many writers -------------------------------------------------------------------------------------
 
 
-def clients_of(url):
-    """Clients that have written something."""
+def wait_for_all_clients(url, writers, past=frozenset()):
+    """Wait until each client has written something new; all ids that are there then."""
     engine = engine_of(url)
-    with engine.begin() as connection:
-        ids = connection.execute(select(store_schema.studies.c.id)).scalars().all()
-    engine.dispose()
-    return {one.rpartition("-")[0] for one in ids}
+    while True:
+        assert all(one.poll() is None for one in writers)
+        with engine.begin() as connection:
+            ids = set(connection.execute(select(store_schema.studies.c.id)).scalars())
+        if len({one.rpartition("-")[0] for one in ids - past}) == CLIENTS:
+            engine.dispose()
+            return ids
+        time.sleep(0.2)
 
 
 @pytest.mark.long
@@ -161,20 +165,24 @@ def test_fifty_clients_lose_nothing_though_the_server_is_killed_and_restarts(
 ):
     url = server.make_database("fifty")
     (tmp_path / "record.json").write_text(record.model_dump_json(), encoding="utf-8")
-    writers = []
-    for number in range(PROCESSES):
-        names = ",".join(f"{number}.{n}" for n in range(CLIENTS // PROCESSES))
-        words = [url, str(tmp_path / "record.json"), names, "6", str(tmp_path / f"{number}")]
-        script = str(Path(__file__).parent / "writers.py")
-        writers.append(subprocess.Popen([sys.executable, script, *words]))
+    script, stop = Path(__file__).parent / "writers.py", tmp_path / "stop"
     with open_store(url) as store:
-        until = time.monotonic() + 60
-        while len(clients_of(url)) < CLIENTS and time.monotonic() < until:
-            time.sleep(0.2)
-        server.stop()
-        time.sleep(1)
-        server.start()
-        assert [one.wait(timeout=120) for one in writers] == [0] * PROCESSES
+        writers = []
+        for number in range(PROCESSES):
+            names = ",".join(f"{number}.{n}" for n in range(CLIENTS // PROCESSES))
+            words = [url, tmp_path / "record.json", names, stop, tmp_path / f"{number}"]
+            writers.append(subprocess.Popen([sys.executable, script, *words]))
+        try:
+            before = wait_for_all_clients(url, writers)
+            server.stop()
+            time.sleep(1)
+            server.start()
+            wait_for_all_clients(url, writers, past=before)
+            stop.touch()
+            assert [one.wait() for one in writers] == [0] * PROCESSES
+        finally:
+            for one in writers:
+                one.kill()
         said = [one for n in range(PROCESSES) for one in (tmp_path / f"{n}").read_text().split()]
         there = {one.id: one for one in store.records()}
     assert len(set(said)) == len(said) > CLIENTS
