@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import InputError
 from advisor.run.saving import check_output
+from advisor.run.shown import without_password
 
 if TYPE_CHECKING:
     import optuna
@@ -67,8 +68,8 @@ def keep_aside(study: optuna.Study, storage: str, name: str) -> None:
         failed.append(f"it did not answer in {PATIENCE:g} seconds")
     if failed:
         warnings.warn(
-            f"{_without_password(storage)}: the answer stands, its Optuna study was not kept "
-            f"({_without_password(failed[0])})",
+            f"{without_password(storage)}: the answer stands, its Optuna study was not kept "
+            f"({without_password(failed[0])})",
             stacklevel=2,
         )
 
@@ -121,7 +122,7 @@ def _opened(storage: str | None) -> Any:
     except Exception as error:  # each database driver raises classes of its own
         raise InputError(
             f"the studies cannot be kept there ({_reason(error)})",
-            path=_without_password(storage),
+            path=without_password(storage),
             argument="storage",
             advice="Give a file, or a database URL whose driver is installed",
         ) from error
@@ -194,7 +195,3 @@ def _is_journal(path: Path) -> bool:
         return not first or "op_code" in json.loads(first)
     except (ValueError, TypeError):
         return False
-
-
-def _without_password(storage: str) -> str:
-    return re.sub("(://[^:/@]*):[^@]*@", r"\1:***@", storage)

@@ -36,7 +36,7 @@ from advisor.cli.team_defaults import Flag, find_defaults, read_defaults
 from advisor.cli.watch import watch
 from advisor.cli.what_if import what_if
 from advisor.errors import AdvisorError
-from advisor.run.shown import harmless
+from advisor.run.shown import harmless, without_password
 
 STOPPED = 130
 """Exit code where Ctrl-C stopped a command."""
@@ -173,7 +173,10 @@ def _team_defaults(argv: Sequence[str]) -> dict[str, dict[str, Any]]:
     found = read_defaults(file, flags)
     used = found.get(names[0], {})
     if used and not {"--quiet", "--json"}.intersection(argv):
-        told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in used.items())
+        told = ", ".join(
+            f"{name.replace('_', ' ')} {without_password(str(value))}"
+            for name, value in used.items()
+        )
         echo(f"Defaults of {file}: {told}.", err=True)
     return found
 

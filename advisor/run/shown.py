@@ -25,6 +25,11 @@ def harmless(text: str) -> str:
     return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def without_password(text: str) -> str:
+    """Text with every password of a URL in it, or of what is cut off from one, as stars."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", text)
+
+
 def counted(number: int, noun: str) -> str:
     """So many things, one of them without the plural: ``1 run``, ``2 runs``."""
     if number == 1:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from advisor.errors import InputError
+from advisor.run.shown import without_password
 from advisor.study.record import StudyRecord
 
 if TYPE_CHECKING:
@@ -175,11 +176,6 @@ def open_store(url: str) -> Iterator[Store]:
         yield Store(engine, url)
     finally:
         engine.dispose()
-
-
-def without_password(url: str) -> str:
-    """URL as it may be shown."""
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
 
 
 def _with_driver(url: str) -> str:

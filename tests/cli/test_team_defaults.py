@@ -80,3 +80,16 @@ def test_a_call_takes_them_says_so_and_outbids_them(tmp_path, monkeypatch, capsy
     assert run["hyperparameters"]["group_size"] == 8
     (run,) = json.loads(inspected("--json", "--set", "group_size=4").out)["runs"]
     assert run["hyperparameters"]["group_size"] == 4
+
+
+def test_a_password_in_a_default_is_not_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "advisor.toml").write_text(
+        '[advise]\nstorage = "postgresql://me:hunter2@db/studies"\n'
+    )
+    with pytest.raises(SystemExit):
+        main(["advise", "nothing-there"])
+    told = capsys.readouterr().err
+    assert "Defaults of" in told
+    assert "storage postgresql://me:***@db/studies" in told
+    assert "hunter2" not in told
