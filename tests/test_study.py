@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -399,6 +400,33 @@ def test_study_names_the_next_pilot_and_the_config(written, posterior, advice):
     assert study.export("trl") == export(advice, "trl")
     with pytest.raises(InputError, match="a pilot of 1 step"):
         study.next_pilot(steps=1)
+
+
+def test_figures_that_waited_for_a_new_study_do_not_undo_it(study, other, monkeypatch):
+    """The study that took its place is still whole."""
+    loaded = Study.load(study)
+
+    @contextlib.contextmanager
+    def after_another(path, say=None):
+        with saving.owned(path, say):
+            shutil.rmtree(study)
+            shutil.copytree(other, study)
+            yield
+
+    monkeypatch.setattr(study_module, "owned", after_another)
+    (file,) = loaded.add_figures({"exponents.pdf": b"drawn"})
+    assert file.read_bytes() == b"drawn"
+    assert Study.load(study).recommendation == Study.load(other).recommendation
+    assert "figures/exponents.pdf" in Study.load(study).files
+
+
+def test_study_that_is_gone_takes_no_figures(study, posterior, advice):
+    loaded = Study.load(study)
+    shutil.rmtree(study)
+    for one in (loaded, Study(posterior, advice)):
+        with pytest.raises(InputError, match=r"no study any more|no folder yet") as refused:
+            one.add_figures({"exponents.pdf": b"drawn"})
+        assert refused.value.argument == "out"
 
 
 def test_study_that_was_not_saved_has_no_place_for_a_report(posterior, advice):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import typer
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-
-if TYPE_CHECKING:
-    pass
 
 studies_app = typer.Typer(
     no_args_is_help=True,
@@ -40,6 +37,7 @@ def list_studies(
 
     [bold]Example[/]: advisor studies list studies/ --task gsm8k
     """
+    _check_filters(kind, since)
     filters = {"task": task, "model": model, "kind": kind, "preset": preset}
     found = _found(folders, store, filters, since, quiet=quiet)
     if as_json:
@@ -122,6 +120,31 @@ def _needed(store: str | None) -> str:
             advice="Give postgresql://USER@HOST/DATABASE, or set ADVISOR_STORE",
         )
     return store
+
+
+def _check_filters(kind: str | None, since: str | None) -> None:
+    """Refuse a filter that no study could ever pass, or that would be compared as mere text."""
+    from datetime import date
+
+    from advisor.advice import Recommendation
+    from advisor.errors import InputError
+
+    kinds = get_args(Recommendation.model_fields["kind"].annotation)
+    if kind is not None and kind not in kinds:
+        raise InputError(
+            f"'{kind}' is no kind of answer",
+            key="--kind",
+            advice=f"Choose one of {', '.join(kinds)}",
+        )
+    if since is not None:
+        try:
+            is_date = date.fromisoformat(since).isoformat() == since
+        except ValueError:
+            is_date = False
+        if not is_date:
+            raise InputError(
+                f"'{since}' is no date", key="--since", advice="Write it as 2026-11-01"
+            )
 
 
 def _found(

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice import Recommendation
 from advisor.engine import digest_of
-from advisor.errors import StudyError
+from advisor.errors import InputError, StudyError
 from advisor.model.posterior import Posterior, RunSummary
-from advisor.study.study import ANSWER, POSTERIOR, is_study
+from advisor.study.study import ANSWER, is_study
 
 SHORT = 8
 """Characters of an id that a list shows, and that name a study where they are unique."""
@@ -113,9 +113,20 @@ def records_under(folders: Sequence[Path]) -> tuple[list[StudyRecord], list[str]
     records : list of StudyRecord
         Each study once, by path.
     unread : list of str
+
+    Raises
+    ------
+    InputError
+        There is no such folder.
     """
     found, unread = {}, []
     for folder in folders:
+        if not folder.is_dir():
+            raise InputError(
+                "there is no such folder",
+                path=folder,
+                advice="Give a study, or a folder that holds some",
+            )
         for at in _studies(folder):
             try:
                 record = StudyRecord.of_folder(at)
@@ -129,5 +140,5 @@ def records_under(folders: Sequence[Path]) -> tuple[list[StudyRecord], list[str]
 def _studies(folder: Path) -> Iterator[Path]:
     """Study folders under a folder, itself among them."""
     for answer in sorted(folder.rglob(ANSWER)):
-        if is_study(answer.parent) and (answer.parent / POSTERIOR).exists():
+        if is_study(answer.parent):
             yield answer.parent

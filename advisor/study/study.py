@@ -345,12 +345,20 @@ class Study:
         InputError
             The study was not saved, or its folder cannot be written.
         """
-        manifest = None if self.path is None else _manifest(self.path)
-        if self.path is None or manifest is None:
+        if self.path is None:
             raise InputError("the study has no folder yet", argument="out", advice="Name a file")
         folder = self.path / "figures"
         try:
             with owned(self.path):
+                # Another process may have put a new study there until now.
+                manifest = _manifest(self.path)
+                if manifest is None:
+                    raise InputError(
+                        "it is no study any more",
+                        path=self.path,
+                        argument="out",
+                        advice="Name a file",
+                    )
                 for name, data in files.items():
                     write_whole(folder / name, data)
                 held = {*manifest["files"], *(f"figures/{name}" for name in files)}

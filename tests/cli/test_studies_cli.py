@@ -32,6 +32,8 @@ def saved(tmp_path_factory):
         Study(posterior, answer).save(at)
     shutil.copytree(folder / "may", folder / "broken")
     (folder / "broken" / "recommendation.json").write_text("{")
+    shutil.copytree(folder / "may", folder / "half-copied")
+    (folder / "half-copied" / "posterior.nc").unlink()
     return folder
 
 
@@ -49,7 +51,9 @@ def test_folders_are_listed_without_any_store_and_a_damaged_study_is_named(saved
     assert {one["name"]: one["steps"] for one in told} == {"may": 100, "april": 200}
     with pytest.raises(SystemExit):
         main(["studies", "list", str(saved)])
-    assert "broken" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "broken" in said
+    assert "half-copied" in said
 
 
 def test_filters_are_the_same_for_folders_and_for_a_store(saved, store, capsys):
@@ -95,3 +99,22 @@ def test_what_is_no_study_is_not_stored(saved, store, capsys):
         ["put", saved / "broken", "--store", store], capsys, code=2
     )
     assert json.loads(run(["list", "--store", store, "--json"], capsys)) == []
+
+
+@pytest.mark.parametrize("where", ["folder", "store"])
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        (["--kind", "recomendation"], ["--kind", "'recomendation'", "next_pilot"]),
+        (["--since", "20261101"], ["--since", "'20261101' is no date"]),
+        (["--since", "1.11.2026"], ["--since", "'1.11.2026' is no date", "2026-11-01"]),
+    ],
+)
+def test_a_filter_that_nothing_can_pass_is_refused(saved, store, capsys, where, filters, words):
+    place = [saved] if where == "folder" else ["--store", store]
+    message = run(["list", *place, *filters], capsys, code=2)
+    assert all(word in message for word in words), message
+
+
+def test_a_folder_that_is_not_there_is_no_empty_list(saved, capsys):
+    assert "no such folder" in run(["list", saved / "mya"], capsys, code=2)
