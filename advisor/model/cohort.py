@@ -449,7 +449,7 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
 def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
     """Raise where some runs score up to 1 and others of their task a hundred or so."""
     tops = {run.id: float(np.nanmax(run.reward)) for run in runs}
-    for task in {run.task for run in runs}:
+    for task in dict.fromkeys(run.task for run in runs):  # notes come in the order of the runs
         own = [run for run in runs if run.task == task]
         small = [run for run in own if LEAST_TOP < tops[run.id] <= 1]
         large = [run for run in own if tops[run.id] > SCALE_FACTOR]

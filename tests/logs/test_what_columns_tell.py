@@ -132,3 +132,14 @@ def test_runs_with_ceilings_of_1_and_2_do_not_share_them():
     parted = Plan().run(rising(ROWS), "one").with_updates(parts={"correct": rising(ROWS)})
     with pytest.raises(InputError, match="on different scales"):
         build(parted, Plan().run(twice, "two"))
+
+
+def test_notes_come_in_the_order_of_the_runs():
+    """Not in that of a set, which changes from one process to the next."""
+    tasks, runs = [f"task {number}" for number in range(6)], []
+    for number, task in enumerate(tasks):
+        plan, end = Plan(task=task, model=task), 0.7 + 0.01 * number
+        runs += [plan.run(rising(ROWS, end=end), f"one of {task}")]
+        runs += [plan.run(2 * rising(ROWS, end=end), f"two of {task}")]
+    told = [line for line in build(*runs).notes if "taken for one scale" in line]
+    assert [line.split("'")[1] for line in told] == [f"one of {task}" for task in tasks]
