@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.run.settings import Settings
@@ -80,18 +80,20 @@ class Launch:
         """Prompts per batch of rollouts."""
         return self.prompts * self.minibatches
 
-    def carries(self, setting: str) -> bool:
-        """Whether the pilots tell a setting and this run has a use for it."""
-        has_use = setting not in OF_ADAPTERS or self.settings.adapter == "lora"
-        return has_use and getattr(self.settings, setting) is not None
+    def asks(
+        self, carried: Iterable[Carried], words: Mapping[str, Container[Any]], trainer: str
+    ) -> list[str]:
+        """Lines, to be commented out, that ask for what the file does not hold.
 
-    def asks(self, carried: Iterable[Carried], written: Container[str], trainer: str) -> list[str]:
-        """Lines, to be commented out, that ask for what was not ``written``."""
+        ``words`` are the values, by setting, that the trainer has a word for; of others all.
+        """
         asked = []
         for setting, name, default in carried:
-            if setting in written or (setting in OF_ADAPTERS and self.settings.adapter != "lora"):
+            if setting in OF_ADAPTERS and self.settings.adapter != "lora":
                 continue
             told = getattr(self.settings, setting)
+            if told is not None and told in words.get(setting, (told,)):
+                continue
             why = f"; {trainer} has no word for the pilots' {told}" if told is not None else ""
             asked.append(f"{name}   (default: {default}{why})")
         if not asked:

@@ -33,6 +33,8 @@ token limits                  ``--rollout.max_new_tokens``; with the prompt ``--
 from __future__ import annotations
 
 import math
+from collections.abc import Container
+from typing import Any
 
 from advisor.errors import InputError
 from advisor.run.settings import Settings
@@ -79,20 +81,11 @@ def render(launch: Launch, model: str | None) -> str:
         ),
     }
     flags = [*_batches(launch), *_optimizer(launch), *_loss(launch), *_machine(launch)]
-    asked = launch.asks(CARRIED, _written(launch), "OpenRLHF")
-    return write_script(_comments(launch), variables, COMMAND, flags, asked)
-
-
-def _written(launch: Launch) -> set[str]:
-    """Settings of `CARRIED` for which there is a flag and a word."""
-    written = {c.setting for c in CARRIED if launch.carries(c.setting)}
-    if launch.settings.loss_averaging not in AVERAGING:
-        written.discard("loss_averaging")
-    if launch.settings.precision not in PRECISIONS:
-        written.discard("precision")
+    words: dict[str, Container[Any]] = {"loss_averaging": AVERAGING, "precision": PRECISIONS}
     if launch.settings.max_completion_length is None:
-        written.discard("max_prompt_length")  # its flag is of both limits together
-    return written
+        words["max_prompt_length"] = ()  # its flag is of both limits together
+    asked = launch.asks(CARRIED, words, "OpenRLHF")
+    return write_script(_comments(launch), variables, COMMAND, flags, asked)
 
 
 def warmup_ratio(steps: int, warmup_steps: int) -> float:

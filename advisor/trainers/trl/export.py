@@ -56,13 +56,8 @@ OPTIMIZERS = {"adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd"}
 
 def render(launch: Launch, model: str | None) -> str:
     """Write the arguments as YAML, with the arithmetic in comments."""
-    found = arguments(launch)
-    body = yaml.safe_dump(found, sort_keys=False)
-    # Only of the loss TRL may lack the pilots' word.
-    written = {c.setting for c in CARRIED if launch.carries(c.setting)}
-    if "loss_type" not in found:
-        written.discard("loss_averaging")
-    asked = launch.asks(CARRIED, written, "TRL")
+    body = yaml.safe_dump(arguments(launch), sort_keys=False)
+    asked = launch.asks(CARRIED, {"loss_averaging": AVERAGING}, "TRL")
     return _commented(_comments(launch, model)) + body + _commented(asked)
 
 

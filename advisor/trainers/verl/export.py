@@ -86,10 +86,7 @@ def render(launch: Launch, model: str | None) -> str:
         "VAL_FILES": from_environment(None, "VAL_FILES", "a parquet file of held-out prompts"),
     }
     overrides = [*_batches(launch), *_optimizer(launch), *_loss(launch), *_machine(launch)]
-    written = {c.setting for c in CARRIED if launch.carries(c.setting)}
-    if launch.settings.loss_averaging not in AVERAGING:
-        written.discard("loss_averaging")
-    asked = launch.asks(CARRIED, written, "verl")
+    asked = launch.asks(CARRIED, {"loss_averaging": AVERAGING}, "verl")
     return write_script(_comments(launch), variables, COMMAND, overrides, asked)
 
 
