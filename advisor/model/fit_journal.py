@@ -18,6 +18,7 @@ from advisor.run.digest import run_digest
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import LASTING, Progress
 from advisor.run.saving import DRAFT, write_whole
+from advisor.run.shown import counted
 
 MARK = "fit-"
 """How names of what is kept begin: nothing else in the folder is touched."""
@@ -61,7 +62,7 @@ class FitJournal:
             with contextlib.suppress(OSError):
                 file.unlink()
         if own:
-            many = f"{len(own)} attempts are" if len(own) > 1 else "1 attempt is"
+            many = f"{counted(len(own), 'attempt')} {'is' if len(own) == 1 else 'are'}"
             tell(
                 LASTING[1],
                 None,

@@ -23,6 +23,7 @@ from advisor.model.residuals import worst_fits
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import LASTING, Progress
 from advisor.run.seed import DEFAULT_SEED
+from advisor.run.shown import counted
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0
@@ -139,18 +140,14 @@ def converged(
         )
     worst = worst_fits(posterior)
     raise NotConvergedError(
-        f"The sampler did not converge in {_many(len(attempts))}: {complaint}. No number is "
-        "given, because it could be wrong by any amount. Chains that disagree stand for two "
-        "explanations of the same logs, between which they cannot move. Usual causes: runs of "
-        "different tasks under one name, rewards on different scales, or a run that changed its "
+        f"The sampler did not converge in {counted(len(attempts), 'attempt')}: {complaint}. "
+        "No number is given, because it could be wrong by any amount. Chains that disagree stand "
+        "for two explanations of the same logs, between which they cannot move. Usual causes: runs "
+        "of different tasks under one name, rewards on different scales, or a run that changed its "
         "settings half-way; leave out the run whose curve looks odd and fit again."
         + (f" The chains disagree most over {', '.join(disputed)}." if disputed else "")
         + (f" Farthest from their fitted curves: {worst}." if worst else "")
     )
-
-
-def _many(attempts: int) -> str:
-    return "1 attempt" if attempts == 1 else f"{attempts} attempts"
 
 
 def sampled(
