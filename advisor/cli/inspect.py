@@ -44,7 +44,7 @@ def inspect(
         console = output()
         show(found, console, quiet=quiet)
         if found.runs and not quiet:
-            echo("GPU-hours count one GPU, unless --gpus says how many a run has.")
+            echo("advisor advise counts GPU-hours of one GPU, unless --gpus says how many.")
         if explained:
             explain(found, console)
     require_runs(found, logs)
