@@ -169,6 +169,7 @@ def _team_defaults(argv: Sequence[str]) -> dict[str, dict[str, Any]]:
             if word.startswith("--")
         }
         for name, command in commands.items()
+        if not hasattr(command, "commands")  # a filter of a list is no default of a request
     }
     found = read_defaults(file, flags)
     used = found.get(names[0], {})

@@ -1,4 +1,8 @@
-"""Defaults of a team: ``advisor.toml`` in the working folder or above it, for every command."""
+"""Defaults of a team: ``advisor.toml`` in the working folder or above it.
+
+They hold for every command but those of ``advisor priors`` and ``advisor studies``; the store has a
+variable of its own, ADVISOR_STORE. A path counts from the working folder, as on the command line.
+"""
 
 from __future__ import annotations
 

@@ -93,3 +93,12 @@ def test_a_password_in_a_default_is_not_shown(tmp_path, monkeypatch, capsys):
     assert "Defaults of" in told
     assert "storage postgresql://me:***@db/studies" in told
     assert "hunter2" not in told
+
+
+def test_a_table_for_commands_that_take_none_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "advisor.toml").write_text('[studies]\ntask = "sort"\n')
+    with pytest.raises(SystemExit) as stopped:
+        main(["studies", "list"])
+    assert stopped.value.code == 2
+    assert "'studies' is no table" in capsys.readouterr().err
