@@ -17,6 +17,9 @@ import pytest
 OWNERS = ("postgres", "nobody")
 """Who may own the cluster where the tests run as root, which PostgreSQL refuses to run as."""
 
+PATIENCE_SECONDS = "240"
+"""For which pg_ctl waits: on a busy machine a server starts slowly, and after a kill the more."""
+
 DEBIAN = Path("/usr/lib/postgresql")
 """Where Debian keeps the programs of a server; they are on nobody's path."""
 
@@ -91,7 +94,7 @@ class Server:
         return f"{self.url}/{name}"
 
     def _controlled(self) -> tuple[str | Path, ...]:
-        return self._control, "-D", self._folder / "data"
+        return self._control, "-D", self._folder / "data", "-t", PATIENCE_SECONDS
 
 
 @contextmanager

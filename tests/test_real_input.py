@@ -84,7 +84,7 @@ def near_ceiling_runs(real_logs, tmp_path):
     return tmp_path
 
 
-@pytest.mark.timeout(600)  # 27 runs, and two presets until the chains agree
+@pytest.mark.timeout(1200)  # 27 runs, and two presets until the chains agree
 @pytest.mark.long
 def test_runs_near_their_ceiling_with_sudden_collapses(near_ceiling_runs):
     posterior = fit(read_runs(near_ceiling_runs), priors="lora")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 240
 
 
 class Cluster:

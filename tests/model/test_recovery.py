@@ -31,7 +31,7 @@ from advisor.testing.simulate import (
     PRESET,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SEEN, WHOLE = 150, 225
 """Optimizer steps that are fitted, of those that were run."""
