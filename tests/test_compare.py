@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from past_studies import made_by_version
+from undrawn import draw_nothing
 
 import advisor.reporting
 from advisor.advice import advise
@@ -147,7 +148,7 @@ def test_the_page_ends_with_what_came(base):
     study = replace(base, finished=(finished(settings, 0.7, "<b>own"),))
     with pytest.MonkeyPatch.context() as patch:
         shown = {}
-        patch.setattr(advisor.reporting, "drawings", lambda *given: [])
+        draw_nothing(patch)
         patch.setattr(
             advisor.reporting, "report", lambda *given, **parts: shown.update(parts) or given[2]
         )
@@ -338,8 +339,7 @@ def test_what_differs_looks_different():
 def studies(tmp_path_factory, base):
     folder = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.reporting, "plot", lambda *given, **also: None)
-        patch.setattr(advisor.reporting, "report", lambda *given, **also: None)
+        draw_nothing(patch)
         base.save(folder / "a")
         answered(made_up_posterior(PLANS[:3], seed=2)).save(folder / "b")
     return folder

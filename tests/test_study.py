@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from undrawn import draw_nothing
 
 import advisor.reporting
 from advisor.advice import advise, export, next_pilot
@@ -68,13 +69,7 @@ def study(written, tmp_path):
 
 @pytest.fixture
 def no_drawing(monkeypatch):
-    """Figures and report take seconds and are not what is asked here."""
-    monkeypatch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
-    monkeypatch.setattr(
-        advisor.reporting,
-        "report",
-        lambda posterior, advice, path, **parts: path.write_text("report"),
-    )
+    draw_nothing(monkeypatch)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -209,7 +204,7 @@ def test_failure_half_way_leaves_the_old_study_whole(
     def full_disk(posterior: Any, advice: Any, path: Path, **parts: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
+    draw_nothing(monkeypatch)
     monkeypatch.setattr(advisor.reporting, "report", full_disk)
     before = contents(study)
     with pytest.raises(InputError, match="No space left on device"):
@@ -445,10 +440,7 @@ def other(tmp_path_factory, advice):
     folder = tmp_path_factory.mktemp("others") / "study"
     other = made_up_posterior(PLANS[:4])
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(advisor.reporting, "plot", lambda *given, **more: None)
-        patched.setattr(
-            advisor.reporting, "report", lambda one, two, path, **parts: path.write_text("report")
-        )
+        draw_nothing(patched)
         Study(other, answer(other), (diagnose(made_runs()[0]),)).save(folder)
     return folder
 

@@ -179,6 +179,7 @@ class Stage:
             ("advisor.advice.advise", lambda *given, **more: self.answers[seed]),
             ("advisor.reporting.plot", _few_bytes),
             ("advisor.reporting.drawings", lambda *given, **more: []),
+            ("advisor.reporting.drawings_made", lambda *given, **more: []),
             ("advisor.reporting.report", _page),
         ):
             stack.enter_context(mock.patch(name, replaced))

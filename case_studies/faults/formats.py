@@ -282,6 +282,7 @@ def _write_study(folder: Path, posterior: object, advice: object, judged: list[o
     from advisor.study.study import Study
 
     with (
+        mock.patch.object(reporting, "drawings_made", return_value=[]),
         mock.patch.object(reporting, "plot", return_value=None),
         mock.patch.object(reporting, "report", return_value=None),
     ):

@@ -16,8 +16,8 @@ import pytest
 import yaml
 from past_studies import as_written, made_by_version
 from trainers.launched import words_of
+from undrawn import draw_nothing
 
-import advisor.reporting
 from advisor.advice import advise
 from advisor.advice.wording import gpu_time, percent
 from advisor.cli.app import main
@@ -62,8 +62,7 @@ def said(demo):
 def study_of(folder: Path, posterior: Any, **asked: Any) -> Path:
     """Study of a made-up posterior, without its figures."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
-        patch.setattr(advisor.reporting, "report", lambda *given, **parts: None)
+        draw_nothing(patch)
         Study(posterior, advise(posterior, trials=40, **asked)).save(folder)
     return folder
 

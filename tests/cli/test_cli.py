@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from processor_time import times_a_plain_application
+from undrawn import draw_nothing
 
 import advisor.forecast.fit
 import advisor.reporting
@@ -283,8 +284,7 @@ def test_a_request_that_the_pilots_contradict_is_refused(ask, fitted, flags, wor
 def test_what_no_configuration_reaches_is_exit_code_3(
     tmp_path, capsys, monkeypatch, fitted, flags, words
 ):
-    monkeypatch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
-    monkeypatch.setattr(advisor.reporting, "report", lambda *given, **parts: None)
+    draw_nothing(monkeypatch)
     with pytest.raises(SystemExit) as stopped:
         main(["advise", str(demo_folder()), "--out", str(tmp_path / "study"), "--quiet", *flags])
     captured = capsys.readouterr()

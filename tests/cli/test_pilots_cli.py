@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from undrawn import draw_nothing
 
 import advisor
 import advisor.reporting
@@ -101,8 +102,7 @@ def fitted(monkeypatch):
         return replace(found, meta=found.meta.model_copy(update={"runs": tuple(summaries)}))
 
     monkeypatch.setattr(piloting, "fit", fit)
-    monkeypatch.setattr(advisor.reporting, "plot", lambda *given, **more: None)
-    monkeypatch.setattr(advisor.reporting, "report", lambda *given, **parts: None)
+    draw_nothing(monkeypatch)
 
 
 def test_without_logs_all_are_to_start(folder, call):

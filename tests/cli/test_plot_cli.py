@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from undrawn import draw_nothing
 
-import advisor.reporting
 from advisor.advice import advise
 from advisor.cli.app import main
 from advisor.reporting import FIGURES
@@ -22,8 +22,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plot") / "study"
     posterior = made_up_posterior()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advisor.reporting, "plot", lambda *_, **__: None)
-        patch.setattr(advisor.reporting, "report", lambda *_, **__: None)
+        draw_nothing(patch)
         advice = advise(posterior, trials=40)
         Study(posterior, advice).save(folder)
     return folder
