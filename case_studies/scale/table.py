@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from groups import made_groups
-from joint import BASE, peak_mb
+from joint import BASE, ENTRIES, peak_mb
 
 from advisor.backtesting.cases import grouped
 from advisor.engine import Engine, Item, mapped
@@ -20,7 +20,7 @@ from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.past_study import PastStudy, past_study
 from advisor.model.families import SPECTRUM
-from advisor.model.priors import load_priors
+from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, sampled
 from advisor.run.pilot_run import PilotRun
 from advisor.run.progress import progress_of, silent
@@ -43,7 +43,20 @@ PATIENCE = 4.0
 """Wall seconds per processor second that a shared machine is given."""
 
 WORKERS = 2
+GATE = (RHAT, ESS, DIVERGENT)
 GOOD_RHAT = 1.01
+STRICT = (GOOD_RHAT, ESS, DIVERGENT)
+LONGER = (Sampling(draws=4000, tune=1000, seed=3), Sampling(draws=12000, tune=1000, seed=4))
+"""For cohorts whose R-hat is to be below `GOOD_RHAT`."""
+
+
+class Part(NamedTuple):
+    """A cohort, and how it is fitted."""
+
+    name: str
+    fit: CohortFit
+    attempts: tuple[Sampling, ...]
+    gate: tuple[float, float, float]
 
 
 def row(count: int, *, with_joint: bool) -> dict[str, Any]:
@@ -51,7 +64,7 @@ def row(count: int, *, with_joint: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"runs": count, "groups": LAYOUT[count][0]}
     if with_joint:
         told["joint"] = joint_fit(count)
-    told["two_stage"] = two_stages(_runs(count))
+    told["two_stage"], told["strict"] = two_stages(_runs(count))
     told["load_average"] = [round(value, 1) for value in os.getloadavg()]
     print(told, file=sys.stderr, flush=True)
     return told
@@ -118,28 +131,76 @@ def _warm(base: Any) -> None:
     sampled(cohort_of(few), base, SPECTRUM, Sampling(draws=10, tune=10, chains=2), silent)
 
 
-def two_stages(runs: Sequence[PilotRun]) -> dict[str, Any]:
-    """Each cohort of up to ten runs by itself on two processes, then what they say together."""
+def two_stages(runs: Sequence[PilotRun]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Each cohort of up to ten runs by itself on two processes, then what they say together.
+
+    Twice: under the gate of `learn`, and with the cohorts that miss `GOOD_RHAT` fitted once more.
+    """
     base = load_priors(BASE)
-    items = [Item(name, CohortFit(tuple(own), base), (name,)) for name, own in grouped(runs)]
+    parts = [Part(name, CohortFit(tuple(own), base), ATTEMPTS, GATE) for name, own in grouped(runs)]
     engine = Engine(WORKERS)
     warm = [Item(f"warm {n}", None, (str(n),)) for n in range(WORKERS)]
     mapped(warmed, warm, task="Starting", progress=silent, engine=engine)
+    first = _stage(parts, {}, base, engine)
+    again = [
+        part._replace(attempts=LONGER, gate=STRICT)
+        for part in parts
+        if part.name in first.told and not first.told[part.name]["rhat"] < GOOD_RHAT
+    ]
+    second = _stage(again, first.told, base, engine)
+    apart = {
+        entry: abs(getattr(first.preset, entry).mean - getattr(second.preset, entry).mean)
+        / getattr(second.preset, entry).sd
+        for entry in ENTRIES
+    }
+    return _costs(first, parts), {
+        "fitted_again": len(again),
+        "more_wall_seconds": round(second.wall_seconds, 1),
+        "more_cpu_seconds": _costs(second, again)["cpu_seconds"],
+        "largest_rhat": _costs(second, parts)["largest_rhat"],
+        "cohorts_below_1_01": _costs(second, parts)["cohorts_below_1_01"],
+        "learned_means_apart_in_sd": {entry: round(value, 3) for entry, value in apart.items()},
+    }
+
+
+class Stage(NamedTuple):
+    """What cohorts said by name, what was learned of all, and what that cost."""
+
+    told: dict[str, dict[str, Any]]
+    preset: Priors
+    left_out: list[str]
+    wall_seconds: float
+    learning_seconds: float
+
+
+def _stage(
+    parts: Sequence[Part], before: dict[str, dict[str, Any]], base: Priors, engine: Engine
+) -> Stage:
+    """Fit cohorts, and learn from them in place of what was known of them before."""
     wall = time.perf_counter()
+    items = [Item(part.name, part, (part.name,)) for part in parts]
     found = mapped(one_part, items, task="Fitting", progress=progress_of(True), engine=engine)
-    told = [one.result for one in found.done]
+    told = before | {one.name: one.result for one in found.done if not one.has_failed}
     cpu = time.process_time()
-    studies = [PastStudy.model_validate(one["study"]) for one in told]
-    learn_from_studies(studies, base=base)
-    second = time.process_time() - cpu
+    studies = [PastStudy.model_validate(one["study"]) for one in told.values()]
+    preset = learn_from_studies(studies, base=base)
+    learning = time.process_time() - cpu
+    left_out = [one.text for one in found.failed]
+    return Stage(told, preset, left_out, time.perf_counter() - wall, learning)
+
+
+def _costs(stage: Stage, parts: Sequence[Part]) -> dict[str, Any]:
+    """Of these cohorts."""
+    told = [stage.told[part.name] for part in parts if part.name in stage.told]
+    spent = sum(one["cpu_seconds"] for one in told) + stage.learning_seconds
     return {
-        "cohorts": len(items),
-        "left_out": [one.text for one in found.failed],
-        "wall_seconds": round(time.perf_counter() - wall, 1),
-        "cpu_seconds": round(sum(one["cpu_seconds"] for one in told) + second, 1),
-        "cpu_seconds_of_the_second_stage": round(second, 2),
+        "cohorts": len(parts),
+        "left_out": stage.left_out,
+        "wall_seconds": round(stage.wall_seconds, 1),
+        "cpu_seconds": round(spent, 1),
+        "cpu_seconds_of_the_second_stage": round(stage.learning_seconds, 2),
         "peak_mb_of_a_process": max([peak_mb(), *(one["peak_mb"] for one in told)]),
-        "largest_rhat": round(max(one["rhat"] for one in told), 4),
+        "largest_rhat": round(max((one["rhat"] for one in told), default=0.0), 4),
         "cohorts_below_1_01": sum(one["rhat"] < GOOD_RHAT for one in told),
         "second_attempts": sum(one["attempts"] - 1 for one in told),
     }
@@ -151,15 +212,15 @@ def warmed(_: None) -> int:
     return 0
 
 
-def one_part(task: CohortFit) -> dict[str, Any]:
+def one_part(part: Part) -> dict[str, Any]:
     """A cohort by itself, as `advisor priors learn` fits it, with what that cost."""
     cpu = time.process_time()
-    cohort = cohort_of(task.runs)
+    cohort = cohort_of(part.fit.runs)
     attempts = 0
-    for attempt in ATTEMPTS:
+    for attempt in part.attempts:
         attempts += 1
-        posterior = sampled(cohort, task.preset, SPECTRUM, attempt, silent)
-        if posterior.convergence.complaint(RHAT, ESS, DIVERGENT) is None:
+        posterior = sampled(cohort, part.fit.preset, SPECTRUM, attempt, silent)
+        if posterior.convergence.complaint(*part.gate) is None:
             break
     return {
         "study": past_study(posterior).model_dump(mode="json"),
