@@ -42,6 +42,7 @@ LIMIT_SECONDS = 300.0
 PATIENCE = 4.0
 """Wall seconds per processor second that a shared machine is given."""
 
+STOPPED = "stopped_after_cpu_seconds"
 WORKERS = 2
 GATE = (RHAT, ESS, DIVERGENT)
 GOOD_RHAT = 1.01
@@ -59,22 +60,28 @@ class Part(NamedTuple):
     gate: tuple[float, float, float]
 
 
-def row(count: int, *, with_joint: bool) -> dict[str, Any]:
+def row(count: int, *, with_joint: bool, strict: bool) -> dict[str, Any]:
     """Both ways on so many runs."""
     told: dict[str, Any] = {"runs": count, "groups": LAYOUT[count][0]}
     if with_joint:
         told["joint"] = joint_fit(count)
-    told["two_stage"], told["strict"] = two_stages(_runs(count))
+    told |= two_stages(_runs(count), strict=strict)
     told["load_average"] = [round(value, 1) for value in os.getloadavg()]
     print(told, file=sys.stderr, flush=True)
     return told
 
 
-def with_rows(counts: Sequence[int], kept: list[dict[str, Any]], *, with_joint: bool) -> Any:
-    """Rows that are kept, and those of these counts made anew, as each is done."""
+def with_rows(
+    counts: Sequence[int], kept: list[dict[str, Any]], *, with_joint: bool, strict: bool
+) -> Any:
+    """Rows that are kept, and those of these counts made anew, as each is done.
+
+    Beyond the first joint fit that is stopped none is tried.
+    """
     rows = {one["runs"]: one for one in kept}
-    for count in counts:
-        rows[count] = row(count, with_joint=with_joint)
+    for count in sorted(counts):
+        rows[count] = row(count, with_joint=with_joint, strict=strict)
+        with_joint &= STOPPED not in rows[count].get("joint", {})
         yield [rows[number] for number in sorted(rows)]
 
 
@@ -96,7 +103,7 @@ def joint_fit(count: int) -> dict[str, Any]:
             spent = _cpu_seconds(child.pid)
             child.kill()
             child.join()
-            return {"stopped_after_cpu_seconds": round(spent)}
+            return {STOPPED: round(spent)}
     told: dict[str, Any] = ours.recv()
     child.join()
     return told
@@ -131,10 +138,11 @@ def _warm(base: Any) -> None:
     sampled(cohort_of(few), base, SPECTRUM, Sampling(draws=10, tune=10, chains=2), silent)
 
 
-def two_stages(runs: Sequence[PilotRun]) -> tuple[dict[str, Any], dict[str, Any]]:
+def two_stages(runs: Sequence[PilotRun], *, strict: bool) -> dict[str, Any]:
     """Each cohort of up to ten runs by itself on two processes, then what they say together.
 
-    Twice: under the gate of `learn`, and with the cohorts that miss `GOOD_RHAT` fitted once more.
+    Under the gate of `learn`; where it is to be strict, cohorts that miss `GOOD_RHAT` are fitted
+    once more.
     """
     base = load_priors(BASE)
     parts = [Part(name, CohortFit(tuple(own), base), ATTEMPTS, GATE) for name, own in grouped(runs)]
@@ -142,6 +150,9 @@ def two_stages(runs: Sequence[PilotRun]) -> tuple[dict[str, Any], dict[str, Any]
     warm = [Item(f"warm {n}", None, (str(n),)) for n in range(WORKERS)]
     mapped(warmed, warm, task="Starting", progress=silent, engine=engine)
     first = _stage(parts, {}, base, engine)
+    told = {"two_stage": _costs(first, parts)}
+    if not strict:
+        return told
     again = [
         part._replace(attempts=LONGER, gate=STRICT)
         for part in parts
@@ -153,7 +164,7 @@ def two_stages(runs: Sequence[PilotRun]) -> tuple[dict[str, Any], dict[str, Any]
         / getattr(second.preset, entry).sd
         for entry in ENTRIES
     }
-    return _costs(first, parts), {
+    told["strict"] = {
         "fitted_again": len(again),
         "more_wall_seconds": round(second.wall_seconds, 1),
         "more_cpu_seconds": _costs(second, again)["cpu_seconds"],
@@ -161,6 +172,7 @@ def two_stages(runs: Sequence[PilotRun]) -> tuple[dict[str, Any], dict[str, Any]
         "cohorts_below_1_01": _costs(second, parts)["cohorts_below_1_01"],
         "learned_means_apart_in_sd": {entry: round(value, 3) for entry, value in apart.items()},
     }
+    return told
 
 
 class Stage(NamedTuple):
