@@ -76,7 +76,7 @@ def main() -> None:
 
         result = given.out / "table.json"
         kept = json.loads(result.read_text("utf-8"))["rows"] if result.exists() else []
-        how = {"with_joint": not given.no_joint, "strict": given.strict}
+        how = {"with_joint": not given.no_joint, "strict": given.strict, "keep": given.keep}
         for rows in with_rows(given.runs or list(LAYOUT), kept, **how):
             told = {"rows": rows}
             write(told, given)

@@ -15,7 +15,7 @@ from groups import made_groups
 from joint import BASE, ENTRIES, peak_mb
 
 from advisor.backtesting.cases import grouped
-from advisor.engine import Engine, Item, mapped
+from advisor.engine import Engine, Item, digest_of, mapped
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.past_study import PastStudy, past_study
@@ -59,20 +59,31 @@ class Part(NamedTuple):
     attempts: tuple[Sampling, ...]
     gate: tuple[float, float, float]
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Digests of data, priors, gate, and how it is sampled."""
+        how = [one.model_dump(mode="json") for one in self.attempts]
+        return (*self.fit.marks, digest_of(how, self.gate))
 
-def row(count: int, *, with_joint: bool, strict: bool) -> dict[str, Any]:
+
+def row(count: int, *, with_joint: bool, strict: bool, keep: Path | None) -> dict[str, Any]:
     """Both ways on so many runs."""
     told: dict[str, Any] = {"runs": count, "groups": LAYOUT[count][0]}
     if with_joint:
         told["joint"] = joint_fit(count)
-    told |= two_stages(_runs(count), strict=strict)
+    told |= two_stages(_runs(count), strict=strict, keep=keep)
     told["load_average"] = [round(value, 1) for value in os.getloadavg()]
     print(told, file=sys.stderr, flush=True)
     return told
 
 
 def with_rows(
-    counts: Sequence[int], kept: list[dict[str, Any]], *, with_joint: bool, strict: bool
+    counts: Sequence[int],
+    kept: list[dict[str, Any]],
+    *,
+    with_joint: bool,
+    strict: bool,
+    keep: Path | None,
 ) -> Any:
     """Rows that are kept, and those of these counts made anew, as each is done.
 
@@ -80,7 +91,7 @@ def with_rows(
     """
     rows = {one["runs"]: one for one in kept}
     for count in sorted(counts):
-        rows[count] = row(count, with_joint=with_joint, strict=strict)
+        rows[count] = row(count, with_joint=with_joint, strict=strict, keep=keep)
         with_joint &= STOPPED not in rows[count].get("joint", {})
         yield [rows[number] for number in sorted(rows)]
 
@@ -138,18 +149,18 @@ def _warm(base: Any) -> None:
     sampled(cohort_of(few), base, SPECTRUM, Sampling(draws=10, tune=10, chains=2), silent)
 
 
-def two_stages(runs: Sequence[PilotRun], *, strict: bool) -> dict[str, Any]:
+def two_stages(runs: Sequence[PilotRun], *, strict: bool, keep: Path | None) -> dict[str, Any]:
     """Each cohort of up to ten runs by itself on two processes, then what they say together.
 
     Under the gate of `learn`; where it is to be strict, cohorts that miss `GOOD_RHAT` are fitted
-    once more.
+    once more. Wall time is told where nothing was kept from an earlier command.
     """
     base = load_priors(BASE)
     parts = [Part(name, CohortFit(tuple(own), base), ATTEMPTS, GATE) for name, own in grouped(runs)]
     engine = Engine(WORKERS)
     warm = [Item(f"warm {n}", None, (str(n),)) for n in range(WORKERS)]
     mapped(warmed, warm, task="Starting", progress=silent, engine=engine)
-    first = _stage(parts, {}, base, engine)
+    first = _stage(parts, {}, base, engine, keep)
     told = {"two_stage": _costs(first, parts)}
     if not strict:
         return told
@@ -158,7 +169,7 @@ def two_stages(runs: Sequence[PilotRun], *, strict: bool) -> dict[str, Any]:
         for part in parts
         if part.name in first.told and not first.told[part.name]["rhat"] < GOOD_RHAT
     ]
-    second = _stage(again, first.told, base, engine)
+    second = _stage(again, first.told, base, engine, keep)
     apart = {
         entry: abs(getattr(first.preset, entry).mean - getattr(second.preset, entry).mean)
         / getattr(second.preset, entry).sd
@@ -166,7 +177,7 @@ def two_stages(runs: Sequence[PilotRun], *, strict: bool) -> dict[str, Any]:
     }
     told["strict"] = {
         "fitted_again": len(again),
-        "more_wall_seconds": round(second.wall_seconds, 1),
+        "more_wall_seconds": second.wall_seconds,
         "more_cpu_seconds": _costs(second, again)["cpu_seconds"],
         "largest_rhat": _costs(second, parts)["largest_rhat"],
         "cohorts_below_1_01": _costs(second, parts)["cohorts_below_1_01"],
@@ -181,24 +192,31 @@ class Stage(NamedTuple):
     told: dict[str, dict[str, Any]]
     preset: Priors
     left_out: list[str]
-    wall_seconds: float
+    wall_seconds: float | None
     learning_seconds: float
 
 
 def _stage(
-    parts: Sequence[Part], before: dict[str, dict[str, Any]], base: Priors, engine: Engine
+    parts: Sequence[Part],
+    before: dict[str, dict[str, Any]],
+    base: Priors,
+    engine: Engine,
+    keep: Path | None,
 ) -> Stage:
     """Fit cohorts, and learn from them in place of what was known of them before."""
     wall = time.perf_counter()
-    items = [Item(part.name, part, (part.name,)) for part in parts]
-    found = mapped(one_part, items, task="Fitting", progress=progress_of(True), engine=engine)
+    items = [Item(part.name, part, part.marks) for part in parts]
+    found = mapped(
+        one_part, items, task="Fitting", progress=progress_of(True), engine=engine, keep=keep
+    )
     told = before | {one.name: one.result for one in found.done if not one.has_failed}
     cpu = time.process_time()
     studies = [PastStudy.model_validate(one["study"]) for one in told.values()]
     preset = learn_from_studies(studies, base=base)
     learning = time.process_time() - cpu
     left_out = [one.text for one in found.failed]
-    return Stage(told, preset, left_out, time.perf_counter() - wall, learning)
+    taken = None if found.kept else round(time.perf_counter() - wall, 1)
+    return Stage(told, preset, left_out, taken, learning)
 
 
 def _costs(stage: Stage, parts: Sequence[Part]) -> dict[str, Any]:
@@ -208,7 +226,7 @@ def _costs(stage: Stage, parts: Sequence[Part]) -> dict[str, Any]:
     return {
         "cohorts": len(parts),
         "left_out": stage.left_out,
-        "wall_seconds": round(stage.wall_seconds, 1),
+        "wall_seconds": stage.wall_seconds,
         "cpu_seconds": round(spent, 1),
         "cpu_seconds_of_the_second_stage": round(stage.learning_seconds, 2),
         "peak_mb_of_a_process": max([peak_mb(), *(one["peak_mb"] for one in told)]),
