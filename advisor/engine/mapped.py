@@ -189,9 +189,10 @@ def _results(calls: Iterator[Call], backend: Backend) -> Generator[Found]:
     elif backend.streams:
         yield from _streamed(calls, backend)
     else:
-        parallel = Parallel(backend.jobs, backend=backend.backend, batch_size=1)
-        while wave := list(islice(calls, AHEAD * backend.jobs)):
-            yield from parallel(delayed(attempted)(call) for call in wave)
+        # Entered once: each call outside would start its workers anew, on Ray for seconds.
+        with Parallel(backend.jobs, backend=backend.backend, batch_size=1) as parallel:
+            while wave := list(islice(calls, AHEAD * backend.jobs)):
+                yield from parallel(delayed(attempted)(call) for call in wave)
 
 
 def _streamed(calls: Iterator[Call], backend: Backend) -> Generator[Found]:

@@ -11,7 +11,7 @@ import numpy as np
 from groups import CURVATURE, Group, made_groups
 
 from advisor.backtesting.scores import crps
-from advisor.engine import EngineSettings, Item
+from advisor.engine import EngineSettings, Item, digest_of
 from advisor.findings import history
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.meta_analysis import without_prior
@@ -68,10 +68,16 @@ def agreement(names: Sequence[str], where: EngineSettings) -> dict[str, Any]:
     """Both ways on the same groups, of cases such as ``one law, seed 0``."""
     from engine_flags import results
 
+    how = digest_of(
+        [
+            (*gate, *(one.model_dump(mode="json") for one in ways))
+            for gate, ways in (JOINT, OF_A_TASK)
+        ]
+    )
     items = []
     for name in names:
         world, _, seed = name.partition(", seed ")
-        items.append(Item(name, (world, int(seed)), (world, seed, f"{GROUPS}x{RUNS}")))
+        items.append(Item(name, (world, int(seed)), (world, seed, f"{GROUPS}x{RUNS}", how)))
     worlds = list(dict.fromkeys(item.payload[0] for item in items))
     cases = results(compared, items, "Comparing both ways", where)
     return {

@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="*", help='e.g. "one law, seed 0" [default: all]')
     parser.add_argument("--runs", type=int, nargs="*", help="rows of the table [default: all]")
     parser.add_argument("--no-joint", action="store_true", help="two stages only")
+    parser.add_argument("--strict", action="store_true", help="also the price of R-hat below 1.01")
     parser.add_argument("--ray", action="store_true", help="also Ray, on this machine")
     parser.add_argument("--seconds", type=float, default=60.0, help="that the writers write")
     parser.add_argument("--out", type=Path, default=HERE)
@@ -75,7 +76,8 @@ def main() -> None:
 
         result = given.out / "table.json"
         kept = json.loads(result.read_text("utf-8"))["rows"] if result.exists() else []
-        for rows in with_rows(given.runs or list(LAYOUT), kept, with_joint=not given.no_joint):
+        how = {"with_joint": not given.no_joint, "strict": given.strict, "keep": given.keep}
+        for rows in with_rows(given.runs or list(LAYOUT), kept, **how):
             told = {"rows": rows}
             write(told, given)
         return

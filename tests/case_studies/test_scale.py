@@ -91,15 +91,34 @@ def test_two_stages_forecast_what_a_joint_fit_does():
     for case in told["cases"]:
         assert case["joint"]["largest_rhat"] < 1.01
         assert len(case["forecasts"]) == 2 * told["groups"]
+    assert told["summary"].keys() == {"one law", "laws of their own", "two sizes"}
     for found in told["summary"].values():
         two = found["forecasts"]["two_stage"]
-        assert two["difference_in_sd"]["largest_size"] < 0.35
-        assert two["crps_less_that_of_joint"]["mean"] < 0.001
+        assert two["difference_in_sd"]["largest_size"] < 0.5
+        # Scored by new runs it is no worse than the joint fit.
+        assert two["crps_less_that_of_joint"]["mean"] < 0
         # Control: the prior alone is no such answer.
         entries = found["population"]["rate_learning_rate"]
         assert entries["two_stage"]["difference_in_sd"]["largest_size"] < 0.44
         assert entries["base"]["difference_in_sd"]["largest_size"] > 0.6
         assert entries["base"]["sd_over_joint_sd"] > 2
+
+
+def test_both_ways_are_linear_in_runs_and_small():
+    """The table of docs/scale.md: seconds of a processor, memory, R-hat."""
+    rows = {row["runs"]: row for row in result("table")["rows"]}
+    assert {8, 16, 32, 64} <= rows.keys()
+    few, many = rows[8], rows[max(rows)]
+    for way in ("joint", "two_stage"):
+        if way in many and "cpu_seconds" in many[way]:
+            assert many[way]["cpu_seconds"] / many["runs"] < few[way]["cpu_seconds"] / few["runs"]
+    for row in rows.values():
+        assert row["two_stage"]["peak_mb_of_a_process"] <= 2000
+        assert row["two_stage"]["left_out"] == []
+        assert row["two_stage"]["largest_rhat"] < 1.05
+        if "strict" in row:
+            assert row["strict"]["largest_rhat"] < 1.01
+            assert row["strict"]["cohorts_below_1_01"] == row["two_stage"]["cohorts"]
 
 
 SPENT_BY = """

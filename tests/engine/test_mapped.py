@@ -6,13 +6,17 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from joblib import register_parallel_backend
+from joblib._parallel_backends import ThreadingBackend
 from mapped_functions import counted, deadly, gated_third, nothing_json_holds, picky, third
 
 from advisor.engine import Engine, Item, Shard, engine_of, mapped, shard_of
 from advisor.engine import item as item_module
+from advisor.engine.backend import Backend
 from advisor.engine.outcome import LOST
 from advisor.errors import InputError
 
@@ -166,6 +170,23 @@ def test_shards_do_their_parts_side_by_side_and_a_last_call_gathers(tmp_path, ca
 def test_no_shard(text):
     with pytest.raises(InputError, match="3/8"):
         shard_of(text)
+
+
+def test_workers_of_an_engine_that_goes_in_waves_are_started_once(monkeypatch):
+    """Ray takes seconds to start its workers, and joblib ends them after each call."""
+    starts = []
+
+    class Waves(ThreadingBackend):
+        def configure(self, *args, **kwargs):
+            starts.append(1)
+            return super().configure(*args, **kwargs)
+
+    register_parallel_backend("waves", Waves)
+    opened = nullcontext(Backend("waves", 2, streams=False))
+    monkeypatch.setattr(sys.modules[mapped.__module__], "connected", lambda engine: opened)
+    found = mapped(third, items_of(range(9)), task="t", engine=engine_of("ray://local"))
+    assert [one.result for one in found.done] == [third(number) for number in range(9)]
+    assert len(starts) == 1
 
 
 def test_two_items_of_one_name_are_refused():
