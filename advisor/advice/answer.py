@@ -35,10 +35,9 @@ from advisor.advice.trade_offs import (
     best_piloted,
     trade_offs,
 )
-from advisor.advice.wording import SUPPORT
 from advisor.errors import CannotTellError, InputError
 from advisor.findings.design import informed_share
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward, peak
 from advisor.forecast.target import pilots_of
@@ -300,7 +299,7 @@ def explain(
         collapsed=sum(run.collapse_step is not None for run in meta.runs),
         pilots_cost=float(sum(run.completions for run in meta.runs)),
         longest_pilot=meta.longest,
-        cautions=tuple(cautions(posterior, forecaster)),
+        cautions=tuple(cautions(posterior, forecaster, last)),
         assumptions=(*question.assumptions, *untold),
         devices=question.request.devices,
         choices=question.lattice.axes,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from advisor.advice.candidates import RATE_REACH, largest_surviving_rate
 from advisor.findings.run_fit import misfit_caution
-from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.forecaster import SUPPORT, Forecaster
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import FIRST_LOOK
 from advisor.run.moved import NONE_MOVED
 
 
-def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
-    """Sentences that belong beside the answer."""
+def cautions(posterior: Posterior, forecaster: Forecaster, steps: int) -> list[str]:
+    """Sentences that belong beside the answer about a run of so many steps."""
     meta = posterior.meta
     out = []
     if not any(run.collapse_step is not None for run in meta.runs):
@@ -38,6 +38,13 @@ def cautions(posterior: Posterior, forecaster: Forecaster) -> list[str]:
             f"No pilot ran {forecaster.target.model} on {forecaster.target.task}: its stiffness, "
             f"start and tolerance are extrapolated from {posterior.sizes} model size"
             f"{'s' if posterior.sizes > 1 else ''}."
+        )
+    told = meta.priors.extrapolation
+    if told.groups and steps > SUPPORT * meta.longest:
+        out.append(
+            f"The run is {steps / meta.longest:.2g} times as long as the longest pilot: beyond "
+            f"{SUPPORT:g} times, the curve is moved by how far runs of {told.groups} other "
+            "worlds were ahead of theirs."
         )
     if FIRST_LOOK in meta.notes:
         out.insert(0, f"This is {FIRST_LOOK}.")

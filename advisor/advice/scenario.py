@@ -11,9 +11,8 @@ import numpy.typing as npt
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.reach import outside, piloted
 from advisor.advice.request import Request
-from advisor.advice.wording import SUPPORT
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability

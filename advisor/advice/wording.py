@@ -5,6 +5,7 @@ from __future__ import annotations
 from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import AXES
 from advisor.advice.cost import Cost
+from advisor.forecast.forecaster import SUPPORT
 from advisor.forecast.stability import Stability
 from advisor.model.compat import TRUSTED_K
 from advisor.run.settings import Settings
@@ -21,9 +22,6 @@ TOLD = 0.0005
 
 ROUNDING = 1e-9
 """Of per cents that are compared."""
-
-SUPPORT = 3.0
-"""Planned steps over the longest pilot beyond which survival is extrapolated, and said to be."""
 
 INFORMED = {
     "rate.learning_rate": "speed by learning rate",

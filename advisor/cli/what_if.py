@@ -73,7 +73,7 @@ def what_if(
 def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
     """Aligned columns, marked where no pilot ran, and below them what is not supported."""
     from advisor.advice.reach import KNOBS, range_text
-    from advisor.advice.wording import SUPPORT
+    from advisor.forecast.forecaster import SUPPORT
 
     outside = [{name for name in row["outside"].split(", ") if name} for row in rows]
     beyond = set().union(*outside)

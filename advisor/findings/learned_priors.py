@@ -125,6 +125,7 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
             **learned,
             "family_runs": learn_families([study.family_runs for study in studies], base),
             "stability_line": base.stability_line,
+            "extrapolation": base.extrapolation,
             "domain": _domain(studies, base),
         }
     )

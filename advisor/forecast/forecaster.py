@@ -29,6 +29,10 @@ SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
 
 
+SUPPORT = 3.0
+"""Steps of a run over those of the longest pilot beyond which it is extrapolated."""
+
+
 @dataclass(frozen=True)
 class Target:
     """What the full run will train.
@@ -294,7 +298,22 @@ class Forecaster:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
         polynomial = eq.clock_polynomial(clock_table(settings, int(times.max()))[times])
-        return self.laws_of(settings).reward(self.run_effect, polynomial)
+        level = self.laws_of(settings).reward(self.run_effect, polynomial)
+        return self._extrapolated(level, times)
+
+    def _extrapolated(self, level: FloatArray, times: IntArray) -> FloatArray:
+        """Levels as runs came to them that were longer than their pilots support.
+
+        A reward of right and wrong answers rises fastest in the middle, which no curve through
+        short pilots foretells: the more of its headroom a run has gained, the more it is ahead.
+        """
+        beyond = np.log(np.maximum(times / (SUPPORT * self.posterior.meta.longest), 1.0))
+        gain = self.posterior.meta.priors.extrapolation.gain
+        if not gain or not beyond.any():
+            return level
+        start, share = self.group.start[:, None], np.clip(level, 0.0, 1.0)
+        gained = np.clip((share - start) / (1 - start), 0.0, 1.0)
+        return np.asarray(eq.shifted_share(share, gain * beyond * gained))
 
     def logged_level(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward that rows at one-based steps log, scaled, shape (draws, rows).

@@ -78,6 +78,10 @@ def test_targets_are_completed_from_the_pilots(posterior):
 
 
 def test_longer_run_than_the_pilots_support_is_said(posterior, advice):
-    assert not any("times the longest pilot" in line for line in advice.cautions)
+    assert not any("as long as the longest pilot" in line for line in advice.cautions)
     long = advise(posterior, steps=1000, trials=60, weigh_pilots=False)
     assert "NOT SUPPORTED by these pilots" in long.text
+    times = (
+        f"{1000 / posterior.meta.longest:.2g} times as long as the longest pilot: beyond 3 times"
+    )
+    assert any(times in line for line in long.cautions)

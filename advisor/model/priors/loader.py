@@ -91,6 +91,26 @@ NO_LINE = StabilityLine(
 )
 
 
+class Extrapolation(_Entry):
+    """How runs went on beyond what pilots of their length show.
+
+    Attributes
+    ----------
+    gain : float
+        Log-odds of the reward per e-fold of steps beyond what the pilots support, for a run that
+        has gained all of its headroom; in proportion to that for others.
+    groups, runs : int
+        Distinct worlds or repositories, and distinct trained runs, behind it.
+    """
+
+    gain: Bounded
+    groups: int
+    runs: int
+
+
+AS_THE_CURVE = Extrapolation(gain=0, groups=0, runs=0, source="What the curve says, as it is.")
+
+
 class SpeedLaw(_Entry):
     """How the prior mean of the speed moves with where the pilots ran.
 
@@ -148,6 +168,7 @@ class _Preset(BaseModel):
     family_runs: FamilyPrior
     stability_line: StabilityLine = NO_LINE
     speed_law: SpeedLaw | None = None
+    extrapolation: Extrapolation = AS_THE_CURVE
     domain: Domain | None = None
 
     def at(self, reference: Reference) -> Self:

@@ -12,9 +12,8 @@ import numpy as np
 
 from advisor.advice.candidates import RATE_REACH
 from advisor.advice.reach import piloted
-from advisor.advice.wording import SUPPORT
 from advisor.diagnosis.collapse import LOST_SHARE
-from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.forecaster import SUPPORT, Forecaster
 from advisor.forecast.predictive import FINAL_POINTS, FINAL_SHARE, LEAST_CHANCE, MOST_CHANCE
 from advisor.forecast.stability import LOGITS, SPREADS, averaged, line_for
 from advisor.model import equations as eq
@@ -109,6 +108,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             "finalPoints": FINAL_POINTS,
             "chanceEnds": (LEAST_CHANCE, MOST_CHANCE),
             "supported": SUPPORT * meta.longest,
+            "extrapolation": meta.priors.extrapolation.gain,
         },
         "line": (
             None

@@ -20,7 +20,6 @@ from advisor.advice.recommendation import TITLES
 from advisor.advice.savings import saving
 from advisor.advice.wording import (
     NEARLY_ALL,
-    SUPPORT,
     evidence_text,
     explanation_text,
     gpu_time,
@@ -32,6 +31,7 @@ from advisor.advice.wording import (
 )
 from advisor.diagnosis import Diagnosis
 from advisor.diagnosis.text import card_lines, worst
+from advisor.forecast.forecaster import SUPPORT
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing.inline_svg import inline_svg
 from advisor.reporting.figures.figure import Missing, reason_of

@@ -160,7 +160,7 @@ const Forecast = (() => {
   }
 
   // Train reward of every draw at one time, as a share of floor to ceiling.
-  function scaledReward(model, run, polynomial, i) {
+  function scaledReward(model, run, polynomial, time, i) {
     const a = model.columns["rate.learning_rate"][i];
     const clock = polynomial[0] + a * (polynomial[1] + a * (polynomial[2] + a * polynomial[3]));
     let left;
@@ -171,7 +171,13 @@ const Forecast = (() => {
       left = spectrumDecay(model, clock, run.stiffness, run.damping, model.base.momentum ?? 0,
         run.dispersion, run.onset);
     }
-    return run.plateau + (run.start - run.plateau) * left;
+    const level = run.plateau + (run.start - run.plateau) * left;
+    const beyond = Math.log(Math.max(time / model.constants.supported, 1));
+    if (!beyond || !model.constants.extrapolation) return level;
+    const share = clip(level, [0, 1]);
+    const gained = clip((share - run.start) / (1 - run.start), [0, 1]);
+    const odds = Math.exp(model.constants.extrapolation * beyond * gained);
+    return (share * odds) / (1 - share + share * odds);
   }
 
   function outcome(model, scaled, i) {
@@ -280,10 +286,10 @@ const Forecast = (() => {
     const rewards = [], ends = [];
     let joint = 0, refresh = 0, tolerance = 0, calm = 0;
     all.forEach((run, i) => {
-      const scaled = scaledReward(model, run, last, i);
+      const scaled = scaledReward(model, run, last, steps, i);
       rewards.push(outcome(model, scaled, i));
       const tenth = final.map((time) =>
-        outcome(model, scaledReward(model, run, polynomials[stepsAsked.indexOf(time)], i), i));
+        outcome(model, scaledReward(model, run, polynomials[stepsAsked.indexOf(time)], time, i), i));
       ends.push(noisy(model, settings, tenth.reduce((a, b) => a + b, 0) / tenth.length, i));
       const contracts = run.left * model.columns.stiffnessRatio[i] < 1 ? 1 : 0;
       const survives = Math.exp(-run.hazard * exposure);
@@ -300,7 +306,7 @@ const Forecast = (() => {
     const stable = recalibrated(model, mean, settings);
     const curve = times.map((time) => {
       const polynomial = polynomials[stepsAsked.indexOf(time)];
-      const curve = all.map((run, i) => outcome(model, scaledReward(model, run, polynomial, i), i));
+      const curve = all.map((run, i) => outcome(model, scaledReward(model, run, polynomial, time, i), i));
       const found = summary(curve.map((value, i) => wandering(model, value, i)));
       const mean = curve.reduce((a, b) => a + b, 0) / curve.length;
       return { step: time, mean, low: quantile(found.sorted, tail), high: quantile(found.sorted, 1 - tail) };

@@ -1,0 +1,71 @@
+"""Beyond what pilots support a run is off its curve, by what longer runs came to elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import logit
+
+from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
+from advisor.forecast.predictive import final_reward
+from advisor.model.priors import load_priors
+from advisor.model.priors.loader import AS_THE_CURVE, Extrapolation
+from advisor.testing import Plan, made_up_posterior
+
+PLAN = Plan(3e-4)
+TIMES = (2.0, 3.0, 10.0)
+"""Lengths of a run over that of the longest pilot."""
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return made_up_posterior([Plan(1e-4), PLAN, Plan(1e-3)], draws=1000)
+
+
+def forecaster(posterior, gain):
+    told = Extrapolation(gain=gain, groups=1, runs=1, source="Made up for this test.")
+    priors = posterior.meta.priors.model_copy(update={"extrapolation": told})
+    meta = posterior.meta.model_copy(update={"priors": priors})
+    run = meta.runs[1]
+    return Forecaster(replace(posterior, meta=meta), Target(run.task, run.model, run.parameters))
+
+
+def levels(posterior, gain):
+    steps = [int(times * posterior.meta.longest) for times in TIMES]
+    return forecaster(posterior, gain).scaled_reward(PLAN.completed, steps)
+
+
+def test_log_odds_move_with_the_headroom_gained_and_only_beyond_support(posterior):
+    curve, moved = levels(posterior, 0.0), levels(posterior, 0.8)
+    assert np.array_equal(curve[:, :2], moved[:, :2])
+    start = forecaster(posterior, 0.0).group.start
+    gained = np.clip((curve[:, 2] - start) / (1 - start), 0, 1)
+    assert np.ptp(gained) > 0.1
+    shift = logit(moved[:, 2]) - logit(curve[:, 2])
+    assert shift == pytest.approx(0.8 * np.log(TIMES[2] / SUPPORT) * gained, rel=1e-6, abs=1e-9)
+
+
+def test_a_run_that_does_not_move_stays_where_it_is(posterior):
+    still = PLAN.completed.model_copy(update={"learning_rate": 1e-12})
+    steps = [int(TIMES[2] * posterior.meta.longest)]
+    curve, moved = (forecaster(posterior, gain).scaled_reward(still, steps) for gain in (0.0, 0.8))
+    assert moved == pytest.approx(curve, abs=1e-3)
+
+
+def test_end_of_a_long_run_is_corrected_and_that_of_a_short_one_is_not(posterior):
+    def end(gain, times):
+        steps = int(times * posterior.meta.longest)
+        return final_reward(forecaster(posterior, gain), PLAN.completed.planned_over(steps), steps)
+
+    assert np.array_equal(end(0.8, 2.5), end(0.0, 2.5))
+    assert np.median(end(0.8, 10)) > np.median(end(0.0, 10)) + 0.01
+
+
+def test_which_presets_correct_long_runs():
+    found = load_priors("small_models").extrapolation
+    assert found.gain > 0
+    assert found.groups >= 50
+    for name in ("full_finetuning", "lora", "theory", "uninformative"):
+        assert load_priors(name).extrapolation == AS_THE_CURVE
