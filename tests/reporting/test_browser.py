@@ -333,6 +333,26 @@ def test_without_a_browser_it_says_how_to_get_one(
     assert "apt-get install chromium" in capsys.readouterr().out
 
 
+def test_axe_is_found_in_the_wheel_that_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A made-up wheel: only its place counts, and nothing of it is imported."""
+    wheel = tmp_path / "axe_playwright_python"
+    wheel.mkdir()
+    (wheel / "__init__.py").write_text("raise ImportError('it needs a driver')")
+    (wheel / "axe.min.js").write_text("// axe of the wheel")
+    monkeypatch.delenv("AXE_JS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert check_pages.axe_source() == "// axe of the wheel"
+    named = tmp_path / "mine.js"
+    named.write_text("// mine")
+    monkeypatch.setenv("AXE_JS", str(named))
+    assert check_pages.axe_source() == "// mine"
+    monkeypatch.setenv("AXE_JS", str(tmp_path / "nothing.js"))
+    assert check_pages.axe_source() is None
+
+
 def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path) -> None:
     name = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
     pilots = [Pilot(1e-4, model=name, task=name)]

@@ -14,6 +14,7 @@ PAGE_COLOURS = {
     style.WASH: "wash",
     style.RISK: "risk",
     style.BLUE: "blue",
+    style.ALARM: "alarm",
 }
 """Colour of a drawing -> name of the page's own: these would glare or vanish in the dark."""
 

@@ -35,6 +35,9 @@ CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
 INK, MUTED, FAINT, WASH = "#1A1A1A", "#666666", "#C4C4C4", "#F0F0F0"
 """Text; secondary text and frames; what stays in the background; empty ground."""
 
+ALARM = "#B84F00"
+"""Vermillion dark enough for words: five to one against white, where the mark's has less than four."""
+
 RISK = "#F8DCC6"
 """Wash where a run would not stay stable; opaque, since over blue it would turn grey."""
 

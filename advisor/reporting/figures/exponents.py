@@ -82,7 +82,7 @@ class Exponent:
     @property
     def span(self) -> str:
         """Median and interval."""
-        return f"{self.median:.2f} [{self.lower:.2f}, {self.upper:.2f}]"
+        return f"{self.median:z.2f} [{self.lower:z.2f}, {self.upper:z.2f}]"
 
     @property
     def learned(self) -> str:
@@ -147,6 +147,9 @@ ROW = 0.44
 PRIOR_AT, THEORY_AT = 0.2, -0.24
 """Place of the prior's bar below, and of theory's mark above that of the posterior, in rows."""
 
+NAME_WIDTH = 0.25
+"""Share of the axes that a name of theory's takes."""
+
 SPAN_AT, LEARNED_AT = 14.0, 122.0
 """Columns of text beside the axes, in points from them."""
 
@@ -201,10 +204,12 @@ def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
     low, high = axes.get_xlim()
     for index, (at, name) in enumerate(row.theory):
         axes.plot([at] * 2, [place - 0.16, place + 0.3], color=style.VERMILLION, linewidth=1.2)
-        # Of two names the first ends at its mark and the second begins there.
-        is_late = (at - low) / (high - low) > 0.85 or index < len(row.theory) - 1
-        offset, side = ((2, 0), "right") if is_late else ((-2, 0), "left")
-        beside: dict[str, Any] = {"ha": side, "va": "center", "color": style.VERMILLION}
+        # Of two names the first ends at its mark and the second begins there; but none begins so
+        # near an edge that it would run over what stands beyond.
+        share = (at - low) / (high - low)
+        is_first = index < len(row.theory) - 1 and share > NAME_WIDTH
+        offset, side = ((2, 0), "right") if share > 0.85 or is_first else ((-2, 0), "left")
+        beside: dict[str, Any] = {"ha": side, "va": "center", "color": style.ALARM}
         style.write(axes, name, (at, place + THEORY_AT), offset, **beside)
     for x, text, color in (
         (SPAN_AT, row.span, style.INK),

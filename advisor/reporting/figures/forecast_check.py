@@ -344,7 +344,7 @@ def _draw_curve(axes: Axes, one: Checked) -> None:
     axes.axvline(one.last_seen, color=style.MUTED, linewidth=0.8, linestyle=":")
     if one.has_collapsed:
         corner: dict[str, Any] = {"xycoords": "axes fraction", "ha": "right"}
-        style.write(axes, "had collapsed", (0.97, 0.6), color=style.VERMILLION, **corner)
+        style.write(axes, "had collapsed", (0.97, 0.6), color=style.ALARM, **corner)
 
 
 def _name_curve(axes: Axes, one: Checked) -> None:

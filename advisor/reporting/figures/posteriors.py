@@ -56,7 +56,7 @@ class Ridge:
         """Median and interval, to the digits that the interval's width makes worth reading."""
         width = max(self.upper - self.lower, 1e-12)
         digits = max(0, 1 - math.floor(math.log10(width)))
-        return f"{self.median:.{digits}f} [{self.lower:.{digits}f}, {self.upper:.{digits}f}]"
+        return f"{self.median:z.{digits}f} [{self.lower:z.{digits}f}, {self.upper:z.{digits}f}]"
 
 
 @dataclass(frozen=True)

@@ -459,7 +459,7 @@ def _share(pilot: NextPilot, advice: Recommendation) -> str:
 
 
 def _step(step: float | None) -> str:
-    return "" if step is None else f"{step:.0f}"
+    return "–" if step is None else f"{step:.0f}"
 
 
 def _figure(one: Drawn | Missing) -> dict[str, str]:
