@@ -252,6 +252,32 @@ OVERFLOW = "[window.innerWidth, document.documentElement.scrollWidth]"
 
 RUN_AXE = "axe.run().then((r) => r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 160)).join(' | ')))"  # noqa: E501
 
+MOST_CUT = 2.0
+"""Pixels that the frame of a word, which is higher than its letters, may reach beyond a figure."""
+
+LEAST_WORDS, LEAST_CONTRAST = 9.0, 4.5
+"""Height in pixels from which words of a figure can be read, and the contrast that WCAG asks for;
+axe-core judges no words of a drawing."""
+
+DRAWN_WORDS = """(() => {
+  const parsed = (colour) => (colour.match(/[\\d.]+/g) || [0, 0, 0]).map(Number);
+  const light = (colour) => parsed(colour).slice(0, 3).map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, at) => sum + c * [0.2126, 0.7152, 0.0722][at], 0);
+  const found = [];
+  for (const text of document.querySelectorAll('svg text')) {
+    if (!text.checkVisibility() || !text.textContent.trim()) continue;
+    const style = getComputedStyle(text), place = text.getScreenCTM();
+    const ground = getComputedStyle(text.closest('.paper') || document.body).backgroundColor;
+    const box = text.getBoundingClientRect(), whole = text.ownerSVGElement.getBoundingClientRect();
+    const cut = Math.max(whole.left - box.left, box.right - whole.right, whole.top - box.top, box.bottom - whole.bottom);
+    const [dark, bright] = [light(style.fill), light(ground)].sort((a, b) => a - b);
+    found.push([text.textContent.trim().slice(0, 40), parseFloat(style.fontSize) * Math.hypot(place.a, place.b),
+      (bright + 0.05) / (dark + 0.05), cut]);
+  }
+  return found;
+})()"""  # noqa: E501
+
 FOCUS = """(() => {
   const one = document.activeElement;
   if (one === null || one === document.body) return null;
@@ -265,6 +291,19 @@ FOCUS = """(() => {
 })()"""  # noqa: E501
 
 REACHABLE = "[...document.querySelectorAll('a[href], button, input, summary, [tabindex=\"0\"]')].filter((e) => e.checkVisibility()).length"  # noqa: E501
+
+
+def unreadable(page: Page) -> list[str]:
+    """Complaints about words of figures that are too small, too pale or cut."""
+    found = []
+    for text, height, contrast, cut in page.js(DRAWN_WORDS):
+        if cut > MOST_CUT:
+            found.append(f"'{text}' reaches {cut:.1f} px beyond its figure")
+        if height < LEAST_WORDS:
+            found.append(f"'{text}' in a figure is {height:.1f} px high")
+        if contrast < LEAST_CONTRAST:
+            found.append(f"'{text}' in a figure has a contrast of {contrast:.1f}")
+    return found
 
 
 def tabbed(page: Page) -> tuple[list[dict[str, Any]], int]:
@@ -303,6 +342,7 @@ def complaints_of(page: Page, path: Path, shots: Path | None = None) -> list[str
         if axe is not None:
             page.js(f"{axe}; 0")
             found += [f"{at}: axe: {one}" for one in page.js(RUN_AXE)]
+        found += [f"{at}: {one}" for one in unreadable(page)]
         found += [f"{at}: console: {one}" for one in page.complaints]
         if shots is not None:
             shots.mkdir(parents=True, exist_ok=True)
