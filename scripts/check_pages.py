@@ -3,9 +3,11 @@
 ``python scripts/check_pages.py report.html ... [--shots FOLDER]``
 
 It needs Chromium (``apt-get install chromium``, or a browser named by ``CHROMIUM``) and nothing of
-Python's but the standard library. Where axe-core is found (``npm install axe-core``; ``AXE_JS``
-names its ``axe.min.js``), its rules are checked as well. Without Chromium nothing is checked, and
-the exit code is 0; a complaint is printed and makes it 1.
+Python's but the standard library. Where axe-core is found, its rules are checked as well: that of
+``pip install --no-deps axe-playwright-python``, which brings its script along, of ``npm install
+axe-core``, or an ``axe.min.js`` that ``AXE_JS`` names. Without Chromium nothing is checked, and the
+exit code is 0; a complaint is printed and makes it 1. ``scripts/make_pages.py`` makes a page of
+every kind.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import importlib.util
 import itertools
 import json
 import os
@@ -33,12 +36,16 @@ HEIGHT = 900
 PATIENCE = 60.0
 """Seconds for one answer of the browser."""
 
+AXE = "axe.min.js"
+"""File in which axe-core comes."""
+
 MOST_TABS = 400
 """Presses of Tab after which a page that has not come round is a trap."""
 
 HOW = (
     "Install Chromium (apt-get install chromium) or name a browser by CHROMIUM=/path; "
-    "npm install axe-core and AXE_JS=/path/to/axe.min.js add the rules of accessibility."
+    "pip install --no-deps axe-playwright-python, or AXE_JS=/path/to/axe.min.js, adds the rules of "
+    "accessibility."
 )
 
 FLAGS = (
@@ -84,9 +91,14 @@ def chromium_path() -> str | None:
 
 def axe_source() -> str | None:
     """Text of axe-core, or None where it is not found."""
-    named = os.environ.get("AXE_JS", "node_modules/axe-core/axe.min.js")
-    path = Path(named)
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    named = os.environ.get("AXE_JS")
+    places = [Path(named)] if named else [Path("node_modules", "axe-core", AXE)]
+    # The package is found, not imported: it would ask for a driver of browsers.
+    package = None if named else importlib.util.find_spec("axe_playwright_python")
+    if package is not None:
+        places += [Path(place, AXE) for place in package.submodule_search_locations or ()]
+    found = next((place for place in places if place.is_file()), None)
+    return None if found is None else found.read_text(encoding="utf-8")
 
 
 class Page:
@@ -238,7 +250,33 @@ def browser() -> Iterator[Page]:
 
 OVERFLOW = "[window.innerWidth, document.documentElement.scrollWidth]"
 
-AXE = "axe.run().then((r) => r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 160)).join(' | ')))"  # noqa: E501
+RUN_AXE = "axe.run().then((r) => r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 160)).join(' | ')))"  # noqa: E501
+
+MOST_CUT = 2.0
+"""Pixels that the frame of a word, which is higher than its letters, may reach beyond a figure."""
+
+LEAST_WORDS, LEAST_CONTRAST = 9.0, 4.5
+"""Height in pixels from which words of a figure can be read, and the contrast that WCAG asks for;
+axe-core judges no words of a drawing."""
+
+DRAWN_WORDS = """(() => {
+  const parsed = (colour) => (colour.match(/[\\d.]+/g) || [0, 0, 0]).map(Number);
+  const light = (colour) => parsed(colour).slice(0, 3).map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, at) => sum + c * [0.2126, 0.7152, 0.0722][at], 0);
+  const found = [];
+  for (const text of document.querySelectorAll('svg text')) {
+    if (!text.checkVisibility() || !text.textContent.trim()) continue;
+    const style = getComputedStyle(text), place = text.getScreenCTM();
+    const ground = getComputedStyle(text.closest('.paper') || document.body).backgroundColor;
+    const box = text.getBoundingClientRect(), whole = text.ownerSVGElement.getBoundingClientRect();
+    const cut = Math.max(whole.left - box.left, box.right - whole.right, whole.top - box.top, box.bottom - whole.bottom);
+    const [dark, bright] = [light(style.fill), light(ground)].sort((a, b) => a - b);
+    found.push([text.textContent.trim().slice(0, 40), parseFloat(style.fontSize) * Math.hypot(place.a, place.b),
+      (bright + 0.05) / (dark + 0.05), cut]);
+  }
+  return found;
+})()"""  # noqa: E501
 
 FOCUS = """(() => {
   const one = document.activeElement;
@@ -253,6 +291,19 @@ FOCUS = """(() => {
 })()"""  # noqa: E501
 
 REACHABLE = "[...document.querySelectorAll('a[href], button, input, summary, [tabindex=\"0\"]')].filter((e) => e.checkVisibility()).length"  # noqa: E501
+
+
+def unreadable(page: Page) -> list[str]:
+    """Complaints about words of figures that are too small, too pale or cut."""
+    found = []
+    for text, height, contrast, cut in page.js(DRAWN_WORDS):
+        if cut > MOST_CUT:
+            found.append(f"'{text}' reaches {cut:.1f} px beyond its figure")
+        if height < LEAST_WORDS:
+            found.append(f"'{text}' in a figure is {height:.1f} px high")
+        if contrast < LEAST_CONTRAST:
+            found.append(f"'{text}' in a figure has a contrast of {contrast:.1f}")
+    return found
 
 
 def tabbed(page: Page) -> tuple[list[dict[str, Any]], int]:
@@ -290,7 +341,8 @@ def complaints_of(page: Page, path: Path, shots: Path | None = None) -> list[str
             found.append(f"{at}: {needed} px wide")
         if axe is not None:
             page.js(f"{axe}; 0")
-            found += [f"{at}: axe: {one}" for one in page.js(AXE)]
+            found += [f"{at}: axe: {one}" for one in page.js(RUN_AXE)]
+        found += [f"{at}: {one}" for one in unreadable(page)]
         found += [f"{at}: console: {one}" for one in page.complaints]
         if shots is not None:
             shots.mkdir(parents=True, exist_ok=True)

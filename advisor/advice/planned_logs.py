@@ -57,7 +57,7 @@ def why_not(run: PilotRun) -> str:
 
 
 def match_logs(plan: PilotPlan, runs: Sequence[PilotRun]) -> PlannedLogs:
-    """Match logs to planned pilots: by the folder that they lie in, else by their settings."""
+    """Match logs to planned pilots: by their folder or their name, else by their settings."""
     said: list[str] = []
     planned: dict[str, PilotRun] = {}
     left = []
@@ -66,7 +66,7 @@ def match_logs(plan: PilotPlan, runs: Sequence[PilotRun]) -> PlannedLogs:
         if run.copy_of is not None:
             said.append(f"run '{run.id}' repeats '{run.copy_of}' and does not count")
             continue
-        pilot = next((one for one in plan.pilots if one.name in Path(run.path).parts), None)
+        pilot = next((one for one in plan.pilots if one.name in _names(run)), None)
         if pilot is None or pilot.name in planned:
             left.append(run)
             continue
@@ -97,6 +97,11 @@ def match_logs(plan: PilotPlan, runs: Sequence[PilotRun]) -> PlannedLogs:
     )
     said += [f"run '{r.id}' is left out of the fit: {why_not(r)}" for r in found.runs if why_not(r)]
     return PlannedLogs(found.planned, found.others, tuple(said))
+
+
+def _names(run: PilotRun) -> set[str]:
+    """Folders that a log lies in, and the name that a tracker has for the run."""
+    return {*Path(run.path).parts, run.id.rpartition(":")[2]}
 
 
 def price_of(plan: PilotPlan, settings: Settings, parameters: float, steps: float) -> float:

@@ -26,7 +26,7 @@ Seed = Annotated[int, Option(help="Seed of the sampler and of the search.", min=
 
 # Logs and what they leave unsaid -----------------------------------------------------------------
 
-# Text, for a path would lose the second slash of mlflow:http://HOST.
+# Text wherever logs are named: a path would lose the second slash of mlflow:http://HOST.
 Logs = Annotated[
     list[str],
     Argument(
@@ -35,7 +35,13 @@ Logs = Annotated[
         "mlflow:EXPERIMENT and trackio:PROJECT ask their own clients.",
     ),
 ]
-Log = Annotated[Path, Argument(help="Log of the run, or its folder; may not exist yet.")]
+Log = Annotated[
+    str,
+    Argument(
+        help="Log of the run, or its folder; may not exist yet. With --once also a tracker's run: "
+        "wandb:ENTITY/PROJECT/RUN."
+    ),
+]
 Sidecar = Annotated[
     Path | None, Option(help="pilots.toml or .csv with settings that the logs do not hold.")
 ]
@@ -137,8 +143,12 @@ PlanOut = Annotated[
 
 PlanFolder = Annotated[Path, Argument(help="Folder that advisor plan --out wrote.")]
 PilotLogs = Annotated[
-    list[Path] | None,
-    Option("--logs", help=r"Logs of the pilots, or their folder. Repeat. \[default: PLAN]"),
+    list[str] | None,
+    Option(
+        "--logs",
+        help="Logs of the pilots, their folder, or where a tracker has them: "
+        r"wandb:ENTITY/PROJECT. Repeat. \[default: PLAN]",
+    ),
 ]
 Follow = Annotated[bool, Option("--follow", help="Look again until the word is final.")]
 PilotsOut = Annotated[
@@ -190,8 +200,13 @@ FigureFormat = Annotated[
     str | None,
     Option("--format", help=r"png, svg or pdf \[default: as --out ends, else png]."),
 ]
-First = Annotated[Path, Argument(metavar="A", help="A study, or the log of a run.")]
-Second = Annotated[Path, Argument(metavar="B", help="Another of the same kind, or finished runs.")]
+First = Annotated[
+    str,
+    Argument(
+        metavar="A", help="A study, the log of a run, or a tracker's run: wandb:ENTITY/PROJECT/RUN."
+    ),
+]
+Second = Annotated[str, Argument(metavar="B", help="Another of the same kind, or finished runs.")]
 Everything = Annotated[bool, Option("--all", help="Also what does not differ.")]
 
 # Diagnosing, backtesting, watching ---------------------------------------------------------------
@@ -312,8 +327,11 @@ PresetFigure = Annotated[
     Path | None, Option(help="Draw 60 prior reward curves (.svg, .png or .pdf).")
 ]
 History = Annotated[
-    list[Path],
-    Argument(help="posterior.nc of past studies, folders of studies, or folders of finished runs."),
+    list[str],
+    Argument(
+        help="posterior.nc of past studies, folders of studies, or finished runs: folders, or "
+        "wandb:ENTITY/PROJECT, mlflow:EXPERIMENT, trackio:PROJECT."
+    ),
 ]
 LearnedName = Annotated[str | None, Option(help=r"Its name \[default: that of the file].")]
 BasePreset = Annotated[

@@ -45,7 +45,7 @@ class Told:
 
 
 def read(
-    sources: Sequence[Path],
+    sources: Sequence[str],
     base: str | None,
     beside: dict[str, Any],
     where: EngineSettings,
@@ -87,24 +87,30 @@ def read(
     return Told([*studies, *found.told], start, passed_over, found.waiting)
 
 
-def _sorted_out(sources: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Saved posteriors, of study folders those within, and folders or files of runs."""
+def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Saved posteriors, of study folders those within, and where runs are."""
+    from advisor.logs import is_source
     from advisor.study.study import is_study
 
-    files, folders = [], []
-    for source in sources:
+    files: list[Path] = []
+    folders: list[str] = []
+    for text in sources:
+        if is_source(text):
+            folders.append(text)
+            continue
+        source = Path(text)
         within = sorted(at.parent for at in source.rglob(POSTERIOR) if is_study(at.parent))
         if within:
             files += [folder / POSTERIOR for folder in within]
         elif source.is_dir() or (source.exists() and source.suffix != ".nc"):
-            folders.append(source)
+            folders.append(text)
         else:
             files.append(source)
     return files, folders
 
 
 def _cohorts(
-    folders: Sequence[Path], beside: dict[str, Any]
+    folders: Sequence[str], beside: dict[str, Any]
 ) -> tuple[list[tuple[str, list[PilotRun]]], list[str]]:
     """Finished runs by task and model; logs that cannot be read are named, not in the way."""
     from advisor.backtesting.cases import finished_runs, grouped

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from advisor.model.posterior import Posterior
     from advisor.run.pilot_run import PilotRun
 
+BETWEEN_ASKS = 60.0
+"""Seconds at least between two looks at a tracker's server: each asks for whole histories; ours."""
+
 LOOKS = 20
 """Parts of a planned pilot of which a new one must be seen before all are fitted again."""
 
@@ -56,7 +59,7 @@ def pilots(
     desk = Desk(
         folder=plan,
         plan=PilotPlan.load(plan),
-        logs=logs or [plan],
+        logs=logs or [str(plan)],
         beside=flags.stated(sidecar, settings, column),
         priors=priors,
         seed=seed,
@@ -80,7 +83,7 @@ class Desk:
 
     folder: Path
     plan: PilotPlan
-    logs: Sequence[Path]
+    logs: Sequence[str]
     beside: dict[str, Any]
     priors: str | None
     seed: int
@@ -109,19 +112,24 @@ class Desk:
     def followed(self, show: Callable[[Piloting], None], every: float) -> Piloting:
         """Look again and again, until the word is final."""
         from advisor.errors import InputError, NotConvergedError
+        from advisor.logs import is_source
         from advisor.monitoring.follow import signature_of
 
-        def signature(path: Path) -> object:
+        def signature(log: str) -> object:
+            if is_source(log):
+                return object()  # only the server knows: it may always have more
             try:
-                return signature_of(path)
+                return signature_of(Path(log))
             except OSError as error:  # not there yet, or not now
                 return error.errno
 
+        if any(is_source(log) for log in self.logs):
+            every = max(every, BETWEEN_ASKS)
         seen: object = None
         state: object = None
         said: set[str] = set()
         while True:
-            now = [signature(path) for path in self.logs]
+            now = [signature(log) for log in self.logs]
             if now != seen:
                 seen = now
                 try:

@@ -40,7 +40,8 @@ def watch(
 
     Ends when the planned steps are done; exits with 5 where something is wrong with the run. With
     --quiet it prints only what is not 'go on', with --json one object per update. With --pilots it
-    fits anew, with this run among them, where the pilots alone do not explain it.
+    fits anew, with this run among them, where the pilots alone do not explain it. A run that a
+    tracker has (wandb:ENTITY/PROJECT/RUN) is looked at with --once.
 
     [bold]Example[/]: advisor watch run/trainer_state.json --posterior study --target-reward 0.8
     """
@@ -48,6 +49,8 @@ def watch(
     from advisor.monitoring.reading import reader
     from advisor.monitoring.view import View
 
+    if not once:
+        _refuse_source(log)
     asked = {"target_reward": target_reward, "planned_steps": steps, "level": level}
     forecast = Forecast(posterior, pilots or [], gpus, asked)
     read = reader(**flags.stated(sidecar, settings, column))
@@ -55,7 +58,9 @@ def watch(
         if once:
             last: WatchReport | None = _once(forecast, read(log), log, view)
         else:
-            last = _follow(forecast, view, log, read, every=every, silent_after=60 * silent_after)
+            last = _follow(
+                forecast, view, Path(log), read, every=every, silent_after=60 * silent_after
+            )
     if last is not None and last.decision.is_alarm:
         raise typer.Exit(ALARM)
 
@@ -100,7 +105,21 @@ class Forecast:
         return watch_report(self._watch, run, gpus=self._gpus)
 
 
-def _once(forecast: Forecast, runs: list[PilotRun], log: Path, view: View) -> WatchReport:
+def _refuse_source(log: str) -> None:
+    """Raise an ``InputError`` where a log is no file that grows."""
+    from advisor.errors import InputError
+    from advisor.logs import is_source
+
+    if is_source(log):
+        raise InputError(
+            "a tracker does not tell when a run has grown, so that it cannot be followed",
+            path=log,
+            advice="Look at it with --once, again whenever you like, or name the log that the "
+            "trainer writes (of W&B wandb/run-*/run-*.wandb)",
+        )
+
+
+def _once(forecast: Forecast, runs: list[PilotRun], log: str, view: View) -> WatchReport:
     """Show one update of what a log holds now."""
     from advisor.errors import InputError
 

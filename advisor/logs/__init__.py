@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.logs.demo import demo_folder, demo_runs
 from advisor.logs.inspection import NO_LOG, as_json, explain, show
-from advisor.logs.read import Inspection, inspect, read_runs
+from advisor.logs.read import Inspection, inspect, is_source, read_runs
 from advisor.logs.readers import known_formats
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "demo_runs",
     "explain",
     "inspect",
+    "is_source",
     "known_formats",
     "read_runs",
     "show",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from advisor.errors import InputError, NoRewardError, SourceError
 from advisor.logfiles.columns import parse_columns
@@ -163,13 +163,13 @@ def _paths(paths: PathLike | Iterable[PathLike]) -> list[Path | str]:
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given or not all(os.fspath(path) for path in given):
         raise InputError("no path was given", advice="Give at least one pilot log or a folder")
-    # A folder may be called so.
-    return [
-        path
-        if isinstance(path, str) and SOURCE.fullmatch(path) and not os.path.exists(path)
-        else Path(path)
-        for path in given
-    ]
+    return [path if is_source(path) else Path(path) for path in given]
+
+
+def is_source(path: object) -> TypeGuard[str]:
+    """Whether a text names what a tracker's own client is asked for: a folder may be called so."""
+    is_named_so = isinstance(path, str) and SOURCE.fullmatch(path) is not None
+    return is_named_so and not os.path.exists(str(path))
 
 
 class LogSearch:

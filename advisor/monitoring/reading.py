@@ -16,14 +16,14 @@ def reader(
     sidecar: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None,
-) -> Callable[[Path], list[PilotRun]]:
-    """Make a function from a path to its runs.
+) -> Callable[[Path | str], list[PilotRun]]:
+    """Make a function from a path, or a tracker's run, to its runs.
 
     Where the learning rate in the log leaves that of the settings, the log counts: the run is no
     pilot whose sidecar might be wrong, and just this is what a watcher wants to see.
     """
 
-    def read(path: Path) -> list[PilotRun]:
+    def read(path: Path | str) -> list[PilotRun]:
         try:
             return read_runs(path, sidecar=sidecar, overrides=overrides, columns=columns)
         except RateContradictionError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import InputError
-from advisor.logs import inspect, known_formats
+from advisor.logs import inspect, is_source, known_formats
 from advisor.run.pilot_run import PilotRun
 from advisor.study.compared_lines import Comparison
 from advisor.study.compared_runs import compare_runs
@@ -33,7 +33,8 @@ def compare(
     ----------
     one, other : Study or path-like
         Studies, or folders of studies; logs, or folders of one run each; or a study and the log, or
-        folder of logs, of finished runs.
+        folder of logs, of finished runs. As text also ``wandb:ENTITY/PROJECT/RUN`` and what else
+        `advisor.read_runs` asks of a tracker's own client.
     sidecar, overrides, columns
         Of runs, as in `advisor.read_runs`.
 
@@ -54,7 +55,7 @@ def compare(
     """
     both = one, other
     for path in both:
-        if isinstance(path, str | Path) and not Path(path).exists():
+        if isinstance(path, str | Path) and not is_source(path) and not Path(path).exists():
             raise InputError("there is no such file or folder", path=path)
     names = _name(one), _name(other)
     are_studies = [_is_study(item) for item in both]
@@ -70,10 +71,10 @@ def compare(
 
         study, path = both if are_studies[0] else both[::-1]
         loaded = study if isinstance(study, Study) else Study.load(study)
-        finished = _runs(Path(_name(path)), sidecar, overrides, columns)
+        finished = _runs(_name(path), sidecar, overrides, columns)
         paths = _name(study), _name(path)
         return compare_outcomes(paths, loaded.posterior, loaded.recommendation, finished)
-    runs = [_only_run(Path(name), sidecar, overrides, columns) for name in names]
+    runs = [_only_run(name, sidecar, overrides, columns) for name in names]
     return compare_runs(names, runs[0], runs[1])
 
 
@@ -94,7 +95,7 @@ def _is_study(item: Study | str | Path) -> bool:
 
 
 def _runs(
-    path: Path,
+    path: str,
     sidecar: Path | None,
     overrides: Mapping[str, Any] | None,
     columns: Mapping[str, str] | None,
@@ -112,7 +113,7 @@ def _runs(
 
 
 def _only_run(
-    path: Path,
+    path: str,
     sidecar: Path | None,
     overrides: Mapping[str, Any] | None,
     columns: Mapping[str, str] | None,

@@ -15,6 +15,9 @@ from advisor.trainers.derived import Derived
 PREFIXES = ("train/", "train.", "metrics/", "metrics.", "data/", "logs/")
 """What W&B, TensorBoard and nested JSON put before the keys of a train row."""
 
+MOST_MEANINGS = 65536
+"""Keys of which a table remembers whether it understands them."""
+
 
 def _derive_nothing(source: Mapping[str, Any] | Table) -> Derived:
     return Derived()
@@ -89,7 +92,12 @@ class KeyTable:
 
     def understands(self, key: str) -> bool:
         """Whether the meaning of a key is known, used or not."""
-        return self.reads(key) or self._known.fullmatch(key) is not None
+        known = self._meanings.get(key)
+        if known is None:
+            known = self.reads(key) or self._known.fullmatch(key) is not None
+            if len(self._meanings) < MOST_MEANINGS:
+                self._meanings[key] = known
+        return known
 
     def restored(self, keys: Iterable[str]) -> dict[str, str]:
         """Keys that were written with "_" or "." for their slashes, by how they were written.
@@ -107,6 +115,11 @@ class KeyTable:
             if known is not None:
                 names[key] = known
         return names
+
+    @cached_property
+    def _meanings(self) -> dict[str, bool]:
+        """Answers of `understands`: the files of a project repeat their keys."""
+        return {}
 
     @cached_property
     def _mark(self) -> re.Pattern[str]:

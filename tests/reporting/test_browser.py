@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -333,6 +334,26 @@ def test_without_a_browser_it_says_how_to_get_one(
     assert "apt-get install chromium" in capsys.readouterr().out
 
 
+def test_axe_is_found_in_the_wheel_that_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A made-up wheel: only its place counts, and nothing of it is imported."""
+    wheel = tmp_path / "axe_playwright_python"
+    wheel.mkdir()
+    (wheel / "__init__.py").write_text("raise ImportError('it needs a driver')")
+    (wheel / "axe.min.js").write_text("// axe of the wheel")
+    monkeypatch.delenv("AXE_JS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert check_pages.axe_source() == "// axe of the wheel"
+    named = tmp_path / "mine.js"
+    named.write_text("// mine")
+    monkeypatch.setenv("AXE_JS", str(named))
+    assert check_pages.axe_source() == "// mine"
+    monkeypatch.setenv("AXE_JS", str(tmp_path / "nothing.js"))
+    assert check_pages.axe_source() is None
+
+
 def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path) -> None:
     name = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
     pilots = [Pilot(1e-4, model=name, task=name)]
@@ -345,28 +366,92 @@ def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path
         assert exact(browser, "what-reward") > 0
 
 
-WIDTHS_OF_FIGURES = """
-[...document.querySelectorAll('.paper')].map(
-  p => [p.scrollWidth - p.clientWidth, p.firstElementChild.getBoundingClientRect().width])
+FIGURES_SHOWN = """
+[...document.querySelectorAll('.paper')].map(p => [p.scrollWidth - p.clientWidth,
+  [...p.querySelectorAll('svg')].filter(s => s.checkVisibility())
+    .map(s => s.getAttribute('class'))])
 """
 
 
-def test_a_phone_shows_figures_whole_and_enlarges_the_one_that_is_tapped(page: Path) -> None:
+@pytest.mark.parametrize(("width", "drawing"), [(390, "narrow"), (760, "narrow"), (1000, "wide")])
+def test_a_phone_has_drawings_of_its_own(page: Path, width: int, drawing: str) -> None:
+    with chromium(width=width) as browser:
+        browser.open(page)
+        shown = browser.js(FIGURES_SHOWN)
+        assert len(shown) > 3
+        for hidden, drawings in shown:
+            assert hidden <= 1
+            assert drawings == [drawing]
+        assert browser.js("document.documentElement.scrollWidth") <= width
+        assert check_pages.unreadable(browser) == []
+
+
+def test_where_no_narrow_drawing_was_made_the_wide_one_is_shown(page: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    alone = re.sub(r'<svg class="narrow".*?</svg>', "", text, flags=re.DOTALL)
+    assert alone != text
+    (tmp_path / "wide.html").write_text(alone, encoding="utf-8")
+    with chromium(width=390) as phone:
+        phone.open(tmp_path / "wide.html")
+        assert {tuple(drawings) for _, drawings in phone.js(FIGURES_SHOWN)} == {("wide",)}
+        # Negative control of what the narrow ones are for.
+        assert any("px high" in one for one in check_pages.unreadable(phone))
+
+
+def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:
+    """Negative control: vermillion, as marks have it, is too pale for words."""
+    pale = page.read_text(encoding="utf-8").replace(
+        "--drawn-alarm: #b84f00", "--drawn-alarm: #d55e00"
+    )
+    (tmp_path / "pale.html").write_text(pale, encoding="utf-8")
+    with chromium() as browser:
+        browser.open(tmp_path / "pale.html")
+        assert {one.rpartition(" of ")[2] for one in check_pages.unreadable(browser)} == {"3.9"}
+
+
+def test_parts_of_the_start_are_those_of_the_answer(
+    browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
+) -> None:
+    """Of all draws, as hero and terminal have them; and which number decides is said here too."""
+    said = advise(posterior)
+    own = {"refresh": 0.812, "tolerance": 0.634, "fluctuation": 0.723}
+    split = said.stability.model_copy(update={"probability": 0.95, "by_model": 0.58, **own})
+    out = report(posterior, said.model_copy(update={"stability": split}), tmp_path / "split.html")
+    browser.open(out)
+    assert text_of(browser, "what-parts") == (
+        "the model alone says 58 %, and that decides: refresh 81 %, learning rate 63 %, "
+        "fluctuation 72 %"
+    )
+    browser.open(page)
+
+
+@pytest.mark.parametrize("kind", ["recommendation", "next_pilot"])
+def test_prices_stay_on_one_line_and_sliders_at_one_height(
+    kind: str, posterior: Posterior, advise: Build, tmp_path: Path
+) -> None:
+    out = report(posterior, advise(posterior, kind=kind), tmp_path / "report.html")
+    with chromium(width=1000) as browser:
+        browser.open(out)
+        lines = browser.js(
+            "[...document.querySelectorAll('.first .tiles strong')].map((one) => "
+            "one.getBoundingClientRect().height / parseFloat(getComputedStyle(one).lineHeight))"
+        )
+        assert max(lines) < 1.5
+        heights = browser.js(
+            "[...document.querySelectorAll('.slider')].map((one) => [one.offsetTop, "
+            "one.querySelector('[type=range]').getBoundingClientRect().top])"
+        )
+        rows = {top: {at for place, at in heights if place == top} for top, _ in heights}
+        assert all(max(row) - min(row) < 1 for row in rows.values())
+
+
+def test_a_phone_shows_settings_whole(page: Path) -> None:
     with chromium(width=390) as phone:
         phone.open(page)
-        seen = phone.js(WIDTHS_OF_FIGURES)
-        assert len(seen) > 3
-        assert all(hidden <= 1 and 330 < width <= 390 for hidden, width in seen)
-        assert phone.js("document.documentElement.scrollWidth") <= 390
-        phone.js("document.querySelector('.paper').focus()")
-        first, *others = phone.js(WIDTHS_OF_FIGURES)
-        assert first[1] >= 640 - 1
-        assert first[0] > 200
-        assert all(hidden <= 1 for hidden, _ in others)
-        assert phone.js("document.documentElement.scrollWidth") <= 390
-        assert phone.js("getComputedStyle(document.querySelector('.tap')).display") == "inline"
-
-
-def test_a_screen_needs_no_tap(browser: Any) -> None:
-    assert all(hidden <= 1 for hidden, _ in browser.js(WIDTHS_OF_FIGURES))
-    assert browser.js("getComputedStyle(document.querySelector('.tap')).display") == "none"
+        assert (
+            phone.js(
+                "(() => { const p = document.getElementById('paste');"
+                "return p.scrollWidth - p.clientWidth; })()"
+            )
+            <= 0
+        )

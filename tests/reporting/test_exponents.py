@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from advisor.findings.design import informed_share
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_exponents, exponents_info
+from advisor.reporting.drawing import style
 
 Build = Callable[..., Any]
 
@@ -43,6 +45,36 @@ def test_a_wider_posterior_learned_nothing(build: Build) -> None:
     row = rows(posterior)["hazard.size"]
     assert row.informed < 0
     assert row.learned == "0 %"
+
+
+def test_numbers_near_zero_have_no_sign(posterior: Posterior) -> None:
+    row = replace(rows(posterior)["curvature_exponent"], lower=-0.001, median=-0.0, upper=0.5)
+    assert row.span == "0.00 [0.00, 0.50]"
+
+
+def test_no_name_of_theory_runs_over_another_or_over_a_row(posterior: Posterior) -> None:
+    """Group size has invariance at zero, which is the left end of its axes."""
+    for is_narrow in (False, True):
+        figure = draw_exponents(exponents_info(posterior), is_narrow=is_narrow)
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            names = [text for text in axes.texts if text.get_color() == style.ALARM]
+            assert names or axes is figure.axes[-1]
+            boxes = [text.get_window_extent() for text in names]
+            others = [label.get_window_extent() for label in axes.get_yticklabels()]
+            for at, box in enumerate(boxes):
+                assert not any(box.overlaps(other) for other in boxes[at + 1 :])
+                assert not any(box.overlaps(other) for other in others)
+
+
+def test_on_a_phone_name_and_numbers_stand_above_the_bars(posterior: Posterior) -> None:
+    figure = draw_exponents(exponents_info(posterior), is_narrow=True)
+    assert figure.get_figwidth() == style.NARROW
+    for axes in figure.axes:
+        assert axes.get_yticklabels() == []
+    words = {text.get_text() for axes in figure.axes for text in axes.texts}
+    own = rows(posterior)["rate.group_size"]
+    assert {"group size", f"{own.span}, {own.learned} learned"} <= words
 
 
 def test_the_drawing_names_bars_theory_and_columns(posterior: Posterior) -> None:

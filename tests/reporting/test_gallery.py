@@ -14,6 +14,7 @@ from advisor.advice import Recommendation
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
 from advisor.reporting import FIGURES, plot
+from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import render
 
 from .conftest import Pilot
@@ -74,7 +75,11 @@ def test_hostile_names_are_drawn_without_a_warning(build: Build, advise: Build) 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for spec in FIGURES.values():
-            ET.fromstring(render(spec.draw(spec.info(posterior, advice)), "svg"))
+            info = spec.info(posterior, advice)
+            for is_narrow in (False, True):
+                figure = spec.draw(info, is_narrow=is_narrow)
+                assert (figure.get_figwidth() == style.NARROW) == is_narrow
+                ET.fromstring(render(figure, "svg"))
 
 
 @pytest.mark.parametrize("name", list(FIGURES))

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from processor_time import at_most
 
 from advisor.advice import Recommendation
@@ -15,6 +17,7 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_stability_map, stability_map_info
+from advisor.reporting.drawing import style
 from advisor.reporting.figures.stability_map import MAX_PANELS, _limit
 
 from .conftest import PILOTS, Pilot
@@ -238,6 +241,26 @@ def test_pilots_of_one_setting_are_counted_above_the_star(build: Build, advise: 
     )
     assert pilot.get_zorder() > star.get_zorder()
     assert pilot.get_markersize() < star.get_markersize()
+
+
+def test_a_star_is_seen_under_the_pilot_that_lies_on_it(build: Build, advise: Build) -> None:
+    """Most of what is blue of a star without a pilot is blue of one with a pilot as well."""
+
+    def blue(pilots: list[Pilot]) -> int:
+        posterior = build(pilots)
+        info = stability_map_info(posterior, advise(posterior, Pilot(1e-4)))
+        figure = draw_stability_map(info)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        (axes,) = [one for one in figure.axes if "advised" in one.get_title(loc="left")]
+        x, y = axes.transData.transform((info.advised.learning_rate, info.advised.interval))
+        pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3].astype(int)
+        near = pixels[int(y) - 22 : int(y) + 22, int(x) - 22 : int(x) + 22]
+        return int(np.sum(np.abs(near - np.array(to_rgb(style.BLUE)) * 255).sum(axis=2) < 12))
+
+    alone = blue([Pilot(1e-4, 8, 4), Pilot(3e-4)])
+    assert alone > 50
+    assert blue([Pilot(1e-4), Pilot(3e-4)]) > 0.7 * alone
 
 
 def test_epochs_are_those_advised_and_lower_intervals_stay_empty(

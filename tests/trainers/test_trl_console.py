@@ -18,6 +18,8 @@ from advisor.logfiles.logged import Logged
 from advisor.logs import read_runs
 from advisor.testing.reader_conformance import ReaderConformance
 from advisor.trainers.trl import console as trl_console
+from advisor.trainers.trl.arguments import PLANNED
+from advisor.trainers.trl.printed_settings import PrintedSettings
 
 
 def row(reward: float, **more: Any) -> str:
@@ -513,3 +515,29 @@ def test_a_log_that_ends_in_its_warm_up_does_not_tell_the_peak(tmp_path: Path) -
     assert run.hyperparameters.learning_rate == 2e-5
     with pytest.raises(InputError, match="peaks at 4e-06"):
         read_runs(path, overrides={"learning_rate": 1e-6})
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("Instantaneous batch size per device = 8", "per_device_train_batch_size"),
+        ("batch size has been adjusted to: 8", "per_device_train_batch_size"),
+        (
+            "Total train batch size (w. parallel, distributed & accumulation) = 8",
+            "total_train_batch_size",
+        ),
+        (r"\        /    Total batch size (2 x 2 x 2) = 8", "total_train_batch_size"),
+        ("Gradient Accumulation steps = 8", "gradient_accumulation_steps"),
+        ("Data Parallel GPUs = 8", "world_size"),
+        ("Total optimization steps = 8", PLANNED),
+        ("O^O/ Num Epochs = 1 | Total steps = 8", PLANNED),
+        ("Loading model: Qwen/Qwen2.5-0.5B", "model_name_or_path"),
+    ],
+)
+def test_no_line_that_tells_a_setting_is_passed_over_for_its_words(line: str, name: str) -> None:
+    """Lines are looked through by words first, by patterns only where one of the words stands."""
+    printed = PrintedSettings()
+    printed.feed(line)
+    assert printed.settings == {name: 8 if name != "model_name_or_path" else "Qwen/Qwen2.5-0.5B"}
+    printed.feed("Continuing training from global step 40")
+    assert printed.resumed_at == 40

@@ -14,11 +14,12 @@ PAGE_COLOURS = {
     style.WASH: "wash",
     style.RISK: "risk",
     style.BLUE: "blue",
+    style.ALARM: "alarm",
 }
 """Colour of a drawing -> name of the page's own: these would glare or vanish in the dark."""
 
 
-def inline_svg(drawing: bytes, name: str, text: str) -> str:
+def inline_svg(drawing: bytes, name: str, text: str, width: str = "wide") -> str:
     """Turn a drawing of matplotlib's into an element of a page.
 
     Parameters
@@ -29,6 +30,8 @@ def inline_svg(drawing: bytes, name: str, text: str) -> str:
         Of the figure: begins all identifiers, which are unique in a page only then.
     text : str
         What it shows, for those who do not see it.
+    width : {"wide", "narrow"}
+        Class of the element: the page shows the narrow one on a phone.
 
     Returns
     -------
@@ -55,5 +58,23 @@ def inline_svg(drawing: bytes, name: str, text: str) -> str:
             source,
             flags=re.IGNORECASE,
         )
+    source = re.sub("<[^>]*>", lambda tag: _shortened(tag[0]), source)
+    source = re.sub(r"\n\s*", "\n", source)
     label = escape(text)
-    return source.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()
+    return source.replace(
+        "<svg", f'<svg class="{width}" role="img" aria-label="{label}"', 1
+    ).strip()
+
+
+def _shortened(tag: str) -> str:
+    """Tag without the font, which is the page's rule, and with places to a hundredth of a point."""
+    tag = re.sub(r"font-family: [^;\"]*(; |(?=\"))", "", tag)
+    return re.sub(
+        r'\b(?:d|x|y|transform)="[^"]*"',
+        lambda places: re.sub(r"-?\d+\.\d{3,}(?=[\s\"),])", _rounded, places[0]),
+        tag,
+    )
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):z.2f}".rstrip("0").rstrip(".")

@@ -35,11 +35,21 @@ CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
 INK, MUTED, FAINT, WASH = "#1A1A1A", "#666666", "#C4C4C4", "#F0F0F0"
 """Text; secondary text and frames; what stays in the background; empty ground."""
 
+ALARM = "#B84F00"
+"""Vermillion dark enough for words: five to one on white, where that of marks has 3.9."""
+
 RISK = "#F8DCC6"
 """Wash where a run would not stay stable; opaque, since over blue it would turn grey."""
 
 TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5
 """Font sizes in points."""
+
+
+NARROW = 4.6
+"""Inches across a drawing for a phone: on 390 px its smallest words are 9.7 px high."""
+
+RIM = "rim-"
+"""Begins the identifier of a text with a rim, which ends in the rim's width in points."""
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -86,7 +96,8 @@ def write(
     """Write at an offset in points from a place; a rim in points keeps it legible on marks."""
     from matplotlib.patheffects import withStroke
 
-    rimmed = {"path_effects": [withStroke(linewidth=rim, foreground="white")]} if rim else {}
+    stroke = withStroke(linewidth=rim, foreground="white")
+    rimmed: dict[str, Any] = {"path_effects": [stroke], "gid": f"{RIM}{rim:g}"} if rim else {}
     given = {"fontsize": NOTE, "color": INK, "textcoords": "offset points", **rimmed, **look}
     return axes.annotate(plain(text), xy=at, xytext=offset, **given)
 

@@ -125,12 +125,13 @@ def _words(name: str) -> str:
 COLUMNS = 3
 
 
-def draw_convergence(info: Ranks) -> Figure:
+def draw_convergence(info: Ranks, *, is_narrow: bool = False) -> Figure:
     """Draw one panel per parameter, with ArviZ's rank plot."""
     count = len(info.worst)
-    columns = min(COLUMNS, count)
+    columns = 1 if is_narrow else min(COLUMNS, count)
     rows = -(-count // columns)
-    figure = style.new_figure(3.1 * columns + 0.3, 2.7 * rows + 0.2)
+    width = style.NARROW if is_narrow else 3.1 * columns + 0.3
+    figure = style.new_figure(width, 2.7 * rows + 0.2)
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels[count:]:
         axes.remove()

@@ -82,7 +82,7 @@ class Exponent:
     @property
     def span(self) -> str:
         """Median and interval."""
-        return f"{self.median:.2f} [{self.lower:.2f}, {self.upper:.2f}]"
+        return f"{self.median:z.2f} [{self.lower:z.2f}, {self.upper:z.2f}]"
 
     @property
     def learned(self) -> str:
@@ -141,22 +141,29 @@ def exponents_info(posterior: Posterior) -> Exponents:
     )
 
 
-ROW = 0.44
-"""Inches per exponent."""
+ROW, NARROW_ROW = 0.44, 0.62
+"""Inches per exponent; for a phone its name and numbers stand above the bars."""
+
+NAME_AT = -0.52
+"""Place of that name above the bars, in rows."""
 
 PRIOR_AT, THEORY_AT = 0.2, -0.24
 """Place of the prior's bar below, and of theory's mark above that of the posterior, in rows."""
+
+NAME_WIDTH = 0.25
+"""Share of the axes that a name of theory's takes."""
 
 SPAN_AT, LEARNED_AT = 14.0, 122.0
 """Columns of text beside the axes, in points from them."""
 
 
-def draw_exponents(info: Exponents) -> Figure:
+def draw_exponents(info: Exponents, *, is_narrow: bool = False) -> Figure:
     """Draw one panel per law: the posterior's interval in blue, the prior's below in grey."""
     from matplotlib.ticker import MaxNLocator
 
     counts = [len(rows) for _, rows in info.laws]
-    figure = style.new_figure(8.4, ROW * sum(counts) + 0.8 * len(counts))
+    width, row_height = (style.NARROW, NARROW_ROW) if is_narrow else (8.4, ROW)
+    figure = style.new_figure(width, row_height * sum(counts) + 0.8 * len(counts))
     # ArviZ's own forest has highest-density intervals in one version, and no second bar per row.
     panels = figure.subplots(len(counts), 1, height_ratios=counts, squeeze=False)[:, 0]
     for axes, (title, rows) in zip(panels, info.laws, strict=True):
@@ -164,15 +171,19 @@ def draw_exponents(info: Exponents) -> Figure:
         style.tidy(axes, title=title, x="exponent (no unit)" if is_last else "")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        axes.set_ylim(len(rows) - 0.5, -0.6)
-        axes.set_yticks(range(len(rows)), [row.label for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.75 if is_narrow else -0.6)
+        labels = [] if is_narrow else [row.label for row in rows]
+        axes.set_yticks(range(len(labels)), labels)
         _limit(axes, rows)
         axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
         axes.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
         for place, row in enumerate(rows):
             _draw_row(axes, row, place)
+            (_numbers_above if is_narrow else _numbers_beside)(axes, row, place)
         if is_first:
-            _head(axes, rows[0])
+            _name_bars(axes, rows[0])
+        if is_first and not is_narrow:
+            _head(axes)
     return figure
 
 
@@ -201,11 +212,19 @@ def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
     low, high = axes.get_xlim()
     for index, (at, name) in enumerate(row.theory):
         axes.plot([at] * 2, [place - 0.16, place + 0.3], color=style.VERMILLION, linewidth=1.2)
-        # Of two names the first ends at its mark and the second begins there.
-        is_late = (at - low) / (high - low) > 0.85 or index < len(row.theory) - 1
-        offset, side = ((2, 0), "right") if is_late else ((-2, 0), "left")
-        beside: dict[str, Any] = {"ha": side, "va": "center", "color": style.VERMILLION}
+        # Of two names the first ends at its mark and the second begins there, unless the first
+        # would run over what stands left of the axes and has room before the second.
+        share = (at - low) / (high - low)
+        later = [(mark - low) / (high - low) for mark, _ in row.theory[index + 1 :]]
+        has_room = all(mark - share > NAME_WIDTH for mark in later)
+        is_first = bool(later) and not (has_room and share < NAME_WIDTH)
+        offset, side = ((2, 0), "right") if share > 0.85 or is_first else ((-2, 0), "left")
+        beside: dict[str, Any] = {"ha": side, "va": "center", "color": style.ALARM}
         style.write(axes, name, (at, place + THEORY_AT), offset, **beside)
+
+
+def _numbers_beside(axes: Axes, row: Exponent, place: int) -> None:
+    """Numbers of an exponent in columns right of the axes."""
     for x, text, color in (
         (SPAN_AT, row.span, style.INK),
         (LEARNED_AT, row.learned, style.MUTED),
@@ -214,16 +233,28 @@ def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
         _beside(axes, text, place, x, **look)
 
 
+def _numbers_above(axes: Axes, row: Exponent, place: int) -> None:
+    """Name and numbers of an exponent in a line above its bars, which leaves these the width."""
+    across: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "va": "center"}
+    style.write(axes, row.label, (0, place + NAME_AT), fontsize=style.TICK, **across)
+    numbers = f"{row.span}, {row.learned} learned"
+    style.write(axes, numbers, (1, place + NAME_AT), ha="right", color=style.MUTED, **across)
+
+
 def _beside(axes: Axes, text: str, place: float, x: float, **look: Any) -> None:
     """Write right of the axes, at a row, ``x`` points from their edge."""
     right: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
     style.write(axes, text, (1, place), (x, 0), **right, **look)
 
 
-def _head(axes: Axes, row: Exponent) -> None:
-    """Name the columns of text, and the two bars of the first row."""
+def _head(axes: Axes) -> None:
+    """Name the columns of text."""
     for x, text in ((SPAN_AT, "posterior\nmedian [80 %]"), (LEARNED_AT, "learned\nfrom pilots")):
         _beside(axes, text, -0.52, x, va="bottom", color=style.MUTED)
+
+
+def _name_bars(axes: Axes, row: Exponent) -> None:
+    """Name the two bars of the first row."""
     for end, prior_end, side, gap in (
         (row.lower, row.prior_lower, "right", -5),
         (row.upper, row.prior_upper, "left", 5),
@@ -243,8 +274,8 @@ FIGURE = FigureKind(
     "exponents",
     "How the settings act",
     "Blue is the posterior with its central 80 % interval, thin grey below it the prior, "
-    "vermillion what the theory says. The last column is the share of the prior's variance "
-    "that the pilots removed.",
+    "vermillion what the theory says. Numbers: median and interval, and what was learned from the "
+    "pilots, the share of the prior's variance that they removed.",
     lambda posterior, _: exponents_info(posterior),
     draw_exponents,
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from advisor.reporting.drawing.rims import rimmed, without_rims
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,18 +43,26 @@ class FigureKind:
     info : callable
         Collects what is shown: ``info(posterior, recommendation)`` for the figures of a study.
     draw : callable
-        ``draw(info)`` returns a matplotlib Figure.
+        ``draw(info, is_narrow=False)`` returns a matplotlib Figure, narrow for a phone.
     """
 
     name: str
     title: str
     caption: str
     info: Callable[..., Info]
-    draw: Callable[[Any], Figure]
+    draw: Callable[..., Figure]
 
     def drawn(self, info: Info) -> Drawn:
         """Draw what was collected."""
-        return Drawn(self.name, self.title, self.caption, info.text, info.note, self.draw(info))
+        return Drawn(
+            self.name,
+            self.title,
+            self.caption,
+            info.text,
+            info.note,
+            self.draw(info),
+            lambda: self.draw(info, is_narrow=True),
+        )
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,8 @@ class Drawn:
     note : str
         What it leaves out, if anything.
     figure : matplotlib Figure
+    narrow : callable
+        Draws it again, for a phone.
     """
 
     name: str
@@ -74,6 +87,7 @@ class Drawn:
     text: str
     note: str
     figure: Figure
+    narrow: Callable[[], Figure]
     _rendered: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def rendered(self, kind: str) -> bytes:
@@ -121,8 +135,9 @@ def render(figure: Figure, kind: str, name: str = "figure") -> bytes:
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     # Text that is text can be searched, and read where the drawing is not seen.
     look = {"svg.hashsalt": name, "svg.fonttype": "none"}
-    with warnings.catch_warnings(), matplotlib.rc_context(look):
+    words = without_rims(figure) if kind == "svg" else contextlib.nullcontext()
+    with warnings.catch_warnings(), matplotlib.rc_context(look), words:
         # A model may be named in a script that the font lacks; a box in its place is no failure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=kind, dpi=PNG_DPI, metadata=undated)
-    return buffer.getvalue()
+    return rimmed(buffer.getvalue()) if kind == "svg" else buffer.getvalue()

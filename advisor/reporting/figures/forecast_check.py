@@ -260,25 +260,30 @@ LEAST_SPAN = 0.05
 """Share of the reward's range that an axis spans at least."""
 
 
-def draw_forecast_check(info: ForecastCheck) -> Figure:
-    """Draw forecast against outcome of all pilots, and beside it the curves of some."""
+def draw_forecast_check(info: ForecastCheck, *, is_narrow: bool = False) -> Figure:
+    """Draw forecast against outcome of all pilots, and the curves of some beside it or below."""
     drawn = info.drawn
-    rows = min(ROWS, len(drawn))
+    rows = len(drawn) if is_narrow else min(ROWS, len(drawn))
     columns = -(-len(drawn) // rows)
-    figure = style.new_figure(5.0 + 3.0 * columns, 5.4 if rows > 1 else 4.4)
-    grid = figure.add_gridspec(rows, 1 + columns, width_ratios=[1.55] + [1.0] * columns)
-    _draw_levels(figure.add_subplot(grid[:, 0]), info)
+    if is_narrow:
+        figure = style.new_figure(style.NARROW, 4.8 + 2.5 * rows)
+        grid = figure.add_gridspec(1 + rows, 1, height_ratios=[4.8] + [2.5] * rows)
+        places = [grid[1 + row, 0] for row in range(rows)]
+    else:
+        figure = style.new_figure(5.0 + 3.0 * columns, 5.4 if rows > 1 else 4.4)
+        grid = figure.add_gridspec(rows, 1 + columns, width_ratios=[1.55] + [1.0] * columns)
+        places = [grid[row, 1 + column] for row in range(rows) for column in range(columns)]
+    _draw_levels(figure.add_subplot(grid[0 if is_narrow else slice(None), 0]), info)
     limits = _limits(info)
     first: Axes | None = None
     for index, one in enumerate(drawn):
-        row, column = divmod(index, columns)
-        axes = figure.add_subplot(grid[row, 1 + column])
+        axes = figure.add_subplot(places[index])
         style.tidy(
             axes,
             title=shorten(one.run, 22),
             note=one.label,
             x="optimizer step" if index + columns >= len(drawn) else "",
-            y="train reward" if column == 0 else "",
+            y="train reward" if index % columns == 0 else "",
         )
         axes.title.set_fontsize(style.LABEL)
         axes.set_ylim(*limits)
@@ -344,7 +349,7 @@ def _draw_curve(axes: Axes, one: Checked) -> None:
     axes.axvline(one.last_seen, color=style.MUTED, linewidth=0.8, linestyle=":")
     if one.has_collapsed:
         corner: dict[str, Any] = {"xycoords": "axes fraction", "ha": "right"}
-        style.write(axes, "had collapsed", (0.97, 0.6), color=style.VERMILLION, **corner)
+        style.write(axes, "had collapsed", (0.97, 0.6), color=style.ALARM, **corner)
 
 
 def _name_curve(axes: Axes, one: Checked) -> None:

@@ -212,18 +212,19 @@ SAMPLES = 30
 """Points along each piece of a line that labels keep clear of."""
 
 
-def draw_frontier(info: Frontier) -> Figure:
+def draw_frontier(info: Frontier, *, is_narrow: bool = False) -> Figure:
     """Draw the frontier, the line of the best for its price, and every named configuration."""
-    figure = style.new_figure(8.4, 5.4)
+    figure = style.new_figure(style.NARROW if is_narrow else 8.4, 5.4)
     axes = figure.add_subplot()
     axes.set_xscale("log")
+    gap = "\n" if is_narrow else " "
     measure = "train reward" if info.measure == "reward" else info.measure
     style.tidy(
         axes,
         title="Reward against price",
         note="Line: the most reward for its price with P(stable) of at least "
-        f"{level_text(info.level)}. Hollow: below that.\nGrey, and an asterisk: a setting that no "
-        "pilot ran.",
+        f"{level_text(info.level)}.{gap}Hollow: below that.\n"
+        "Grey, and an asterisk: a setting that no pilot ran.",
         x=f"price of the run ({info.unit})",
         y=f"expected {measure} at the last step (range {info.floor:.3g} to {info.ceiling:.3g})",
     )

@@ -56,7 +56,7 @@ class Ridge:
         """Median and interval, to the digits that the interval's width makes worth reading."""
         width = max(self.upper - self.lower, 1e-12)
         digits = max(0, 1 - math.floor(math.log10(width)))
-        return f"{self.median:.{digits}f} [{self.lower:.{digits}f}, {self.upper:.{digits}f}]"
+        return f"{self.median:z.{digits}f} [{self.lower:z.{digits}f}, {self.upper:z.{digits}f}]"
 
 
 @dataclass(frozen=True)
@@ -153,16 +153,12 @@ PEAK, BAR = 0.55, 0.09
 """Height of a ridge above its base line and depth of its interval bar below, in rows."""
 
 
-def draw_posteriors(info: Posteriors) -> Figure:
+def draw_posteriors(info: Posteriors, *, is_narrow: bool = False) -> Figure:
     """Draw three panels: ridges of plateau and stiffness, and the curvature exponent."""
     from matplotlib.ticker import MaxNLocator
 
     rows = len(info.plateau)
-    figure = style.new_figure(10.2, max(3.0, 1.3 + 0.95 * rows))
-    # The exponent has one ridge: it takes the height of three at most.
-    grid = figure.add_gridspec(rows, 3, width_ratios=[1.15, 1.15, 1.0])
-    left, middle = (figure.add_subplot(grid[:, column]) for column in (0, 1))
-    right = figure.add_subplot(grid[: min(rows, 3), 2])
+    figure, (left, middle, right) = _panels(rows, is_narrow=is_narrow)
     middle.set_xscale("log")
     style.tidy(left, title="Plateau", note=info.reference, x="train reward (reward units)")
     style.tidy(middle, title="Stiffness", note=info.reference, x="stiffness k (per optimizer step)")
@@ -177,11 +173,25 @@ def draw_posteriors(info: Posteriors) -> Figure:
         _draw_ridges(axes, ridges)
         if axes is not middle:
             axes.xaxis.set_major_locator(MaxNLocator(5))
-    left.set_yticks(range(rows), [style.plain(r.label) for r in info.plateau], color=style.INK)
+    for axes in (left, middle) if is_narrow else (left,):
+        axes.set_yticks(range(rows), [style.plain(r.label) for r in info.plateau], color=style.INK)
     style.log_ticks(middle.xaxis, *middle.get_xlim())
     right.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
     _name_curves(right, info.curvature)
     return figure
+
+
+def _panels(rows: int, *, is_narrow: bool) -> tuple[Figure, list[Axes]]:
+    """Axes of plateau, stiffness and curvature: side by side, or one below the other."""
+    if is_narrow:
+        high = max(1.6, 1.0 + 0.95 * rows)
+        figure = style.new_figure(style.NARROW, 2 * high + 2.6)
+        return figure, list(figure.subplots(3, 1, height_ratios=[high, high, 2.2]))
+    figure = style.new_figure(10.2, max(3.0, 1.3 + 0.95 * rows))
+    # The exponent has one ridge: it takes the height of three at most.
+    grid = figure.add_gridspec(rows, 3, width_ratios=[1.15, 1.15, 1.0])
+    tall = (rows, rows, min(rows, 3))
+    return figure, [figure.add_subplot(grid[:end, at]) for at, end in enumerate(tall)]
 
 
 def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:

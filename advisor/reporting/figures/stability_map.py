@@ -340,16 +340,20 @@ CONTOURS = 7
 LEAST_SPAN = 0.02
 """Share of the range of rewards below which there is nothing to draw lines of."""
 
+STAR, STAR_ON_PILOT = 17.0, 26.0
+"""Points across the star; where a pilot lies on it, its tips reach beyond that pilot's rim."""
+
 DEEPEST = 0.36
 """Opacity of the fill at the highest reward: text in both colour schemes stays legible on it."""
 
 
-def draw_stability_map(info: StabilityMap) -> Figure:
+def draw_stability_map(info: StabilityMap, *, is_narrow: bool = False) -> Figure:
     """Draw one panel per group size, with common lines of equal reward."""
     count = len(info.group_size)
-    columns = 2 if count == 4 else count
+    columns = 1 if is_narrow else 2 if count == 4 else count
     rows = -(-count // columns)
     width = 8.6 if columns == 1 else (4.9 if columns < 3 else 3.6) * columns
+    width = style.NARROW if is_narrow else width
     figure = style.new_figure(width, (3.4 if columns > 1 else 4.0) * rows + 0.8)
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     levels = _reward_levels(info)
@@ -362,7 +366,7 @@ def draw_stability_map(info: StabilityMap) -> Figure:
             axes.set_ylabel("refresh interval K (optimizer steps)", fontsize=style.LABEL)
     for axes in grid.flat[count:]:
         axes.remove()
-    _draw_legend(figure, info, levels)
+    _draw_legend(figure, info, levels, 1 if is_narrow else 3 if count > 1 else 2)
     return figure
 
 
@@ -511,7 +515,7 @@ def _pilot_look(is_own: bool, has_collapsed: bool) -> dict[str, Any]:
 def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
     """The advised point, the next pilot, and the recipes or arrows towards them."""
     if info.advised.panel == panel:
-        _star(axes, info.advised, "*", 17)
+        _star(axes, info.advised, "*", STAR_ON_PILOT if _is_piloted(info) else STAR)
     if info.next_pilot is not None and info.next_pilot.panel == panel:
         _star(axes, info.next_pilot, "D", 8)
     here = [mark for mark in info.recipes if mark.panel == panel]
@@ -536,6 +540,15 @@ def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
                 row += 0.5
             name = f"{mark.name}\nlr {scientific(mark.learning_rate)}{_other_group(info, mark)}"
             _write(axes, arrow.format(name), (edge, 2**row), (-4 * sign, 0), side)
+
+
+def _is_piloted(info: StabilityMap) -> bool:
+    """Whether a pilot lies on the star."""
+    mark = info.advised
+    alike = np.isclose(info.pilot_rate, mark.learning_rate, rtol=0.01)
+    return bool(
+        np.any(alike & (info.pilot_interval == mark.interval) & (info.pilot_panel == mark.panel))
+    )
 
 
 def _rows_of_stars(info: StabilityMap, panel: int, edge: float) -> list[float]:
@@ -580,7 +593,7 @@ def _write(
     style.write(axes, text, at, offset, rim=2.8, ha=side, va="center", color=color, zorder=6)
 
 
-def _draw_legend(figure: Figure, info: StabilityMap, levels: FloatArray) -> None:
+def _draw_legend(figure: Figure, info: StabilityMap, levels: FloatArray, columns: int) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -610,7 +623,7 @@ def _draw_legend(figure: Figure, info: StabilityMap, levels: FloatArray) -> None
     legend = figure.legend(
         handles=entries,
         loc="outside lower center",
-        ncols=3 if len(info.group_size) > 1 else 2,
+        ncols=columns,
         frameon=False,
         fontsize=style.NOTE,
         labelcolor=style.INK,

@@ -221,13 +221,14 @@ def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
     )
 
 
-def draw_trajectories(info: Trajectories) -> Figure:
+def draw_trajectories(info: Trajectories, *, is_narrow: bool = False) -> Figure:
     """Draw the pilots, two panels to a row; an odd last panel takes the whole row."""
     panels = info.panels
-    columns = min(2, len(panels))
+    columns = 1 if is_narrow else min(2, len(panels))
     rows = -(-len(panels) // columns)
     is_crowded = any(len(panel.runs) > MAX_LABELS for panel in panels)
-    figure = style.new_figure(4.9 * columns + (1.4 if is_crowded else 0.4), 3.3 * rows + 0.2)
+    width = 4.9 * columns + (1.4 if is_crowded else 0.4)
+    figure = style.new_figure(style.NARROW if is_narrow else width, 3.3 * rows + 0.2)
     grid = figure.add_gridspec(rows, columns)
     scale = _rate_scale(info)
     for index, panel in enumerate(panels):

@@ -134,6 +134,9 @@ def _advised(advice: Recommendation) -> dict[str, Any]:
         "rewardHigh": advice.reward.high,
         "stable": advice.stability.probability,
         "least": advice.stability.least,
+        "refresh": advice.stability.refresh,
+        "tolerance": advice.stability.tolerance,
+        "fluctuation": advice.stability.fluctuation,
     }
 
 

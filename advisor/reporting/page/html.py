@@ -34,7 +34,7 @@ from advisor.diagnosis.text import card_lines, worst
 from advisor.forecast.forecaster import SUPPORT
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing.inline_svg import inline_svg
-from advisor.reporting.figures.figure import Missing, reason_of
+from advisor.reporting.figures.figure import Missing, reason_of, render
 from advisor.reporting.gallery import drawings_made
 from advisor.reporting.names import scientific
 from advisor.reporting.page.explorer import explorer_data
@@ -459,7 +459,7 @@ def _share(pilot: NextPilot, advice: Recommendation) -> str:
 
 
 def _step(step: float | None) -> str:
-    return "" if step is None else f"{step:.0f}"
+    return "–" if step is None else f"{step:.0f}"
 
 
 def _figure(one: Drawn | Missing) -> dict[str, str]:
@@ -470,11 +470,20 @@ def _figure(one: Drawn | Missing) -> dict[str, str]:
     try:
         data = one.rendered("svg")
         if len(data) <= MAX_SVG_BYTES:
-            return {**shown, "svg": inline_svg(data, one.name, one.text)}
+            wide = inline_svg(data, one.name, one.text)
+            return {**shown, "svg": "\n".join([wide, *_narrow(one)])}
         pixels = base64.b64encode(one.rendered("png")).decode("ascii")
     except Exception as error:  # whatever it is, it must not cost the page
         return {**shown, "missing": reason_of(error)}
     return {**shown, "source": f"data:image/png;base64,{pixels}"}
+
+
+def _narrow(one: Drawn) -> list[str]:
+    """The drawing for a phone; where it cannot be made, the wide one stands alone."""
+    made, _ = _tried(lambda: render(one.narrow(), "svg", one.name))
+    if made is None or len(made) > MAX_SVG_BYTES:
+        return []
+    return [inline_svg(made, f"{one.name}-narrow", one.text, "narrow")]
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:

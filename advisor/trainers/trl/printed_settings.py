@@ -31,6 +31,9 @@ HEADER_NAMES = {
     "total steps": PLANNED,
     "data parallel gpus": "world_size",
 }
+HEADER_WORDS = ("atch size", "ccumulation steps", "ptimization steps", "Total steps", "GPUs")
+"""One of these stands in whatever ``HEADER`` finds."""
+
 RESUMED = re.compile(r"Continuing training from global step (\d{1,9})")
 MODEL = re.compile(
     r"""(?<![\w.])(?<![Rr]eward )(?<![Rr]eference )(?<![Jj]udge )(?<![Tt]eacher )"""
@@ -81,12 +84,14 @@ class PrintedSettings:
         """Take one line, which holds no logged row."""
         if len(text) > LONGEST:
             return
-        for label, value in HEADER.findall(text):
-            self._header(label, int(value.replace(",", "")))
-        resumed = RESUMED.search(text)
+        # Most lines say none of this, and a word is found quicker than a pattern.
+        if any(word in text for word in HEADER_WORDS):
+            for label, value in HEADER.findall(text):
+                self._header(label, int(value.replace(",", "")))
+        resumed = RESUMED.search(text) if "Continuing training" in text else None
         if resumed is not None:
             self.resumed_at = int(resumed.group(1))
-        model = None if self._has_model else MODEL.search(text)
+        model = MODEL.search(text) if "odel" in text and not self._has_model else None
         if model is not None and model.group(1).partition("/")[0].lower() not in FOLDERS:
             self.settings["model_name_or_path"] = model.group(1)
             self._has_model = True

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from loopback import Loopback
 
 Values = dict[str, list[tuple[int, float]]]
 """Step and value of each metric, in the order in which they were logged."""
@@ -40,7 +41,7 @@ class Run:
 
 
 @dataclass
-class Mlflow:
+class Mlflow(Loopback):
     """What the server holds, and what it was asked."""
 
     runs: list[Run]
@@ -49,15 +50,17 @@ class Mlflow:
     denies: bool = False
     asked: list[str] = field(default_factory=list)
 
-    def __enter__(self) -> Mlflow:
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
+    def got(self, path: str) -> tuple[int, bytes]:
+        given = parse_qs(urlsplit(path).query)
+        return self.told(path, {key: values[0] for key, values in given.items()})
 
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+    def posted(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        return self.told(path, json.loads(body))
+
+    def told(self, path: str, given: dict[str, Any]) -> tuple[int, bytes]:
+        what = urlsplit(path).path.rpartition("/mlflow/")[2]
+        status, told = self.answer(what, given)
+        return status, json.dumps(told).encode()
 
     def answer(self, what: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         self.asked.append(what)
@@ -88,30 +91,3 @@ class Mlflow:
             ]
             return 200, {"metrics": values}
         return 404, {"error_code": "ENDPOINT_NOT_FOUND", "message": f"nobody recorded {what}"}
-
-
-def _handler(mlflow: Mlflow) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            given = parse_qs(urlsplit(self.path).query)
-            self.send({key: values[0] for key, values in given.items()})
-
-        def do_POST(self) -> None:
-            self.send(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-        def send(self, given: dict[str, Any]) -> None:
-            what = urlsplit(self.path).path.rpartition("/mlflow/")[2]
-            status, told = mlflow.answer(what, given)
-            body = json.dumps(told).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    return Handler

@@ -178,6 +178,23 @@ def test_strict_reading_names_what_it_passed_over(server, call):
     assert "eeee5555" in found.out
 
 
+# Other commands ----------------------------------------------------------------------------------
+
+
+def test_two_runs_of_a_project_are_compared(server, call):
+    places = "wandb:team/grpo/runs/aaaa1111", "wandb:team/grpo/bbbb2222"
+    found = call("compare", *places, **env(server))
+    assert found.code == 0, found.err
+    assert f"A: {places[0]}\nB: {places[1]}\n" in found.out
+    (rate,) = [line for line in found.out.splitlines() if "learning_rate" in line]
+    assert rate.split()[-2:] == ["2e-06", "4e-06"]
+
+
+def test_a_project_is_no_one_run(server, call):
+    said = refused(call("compare", "wandb:team/grpo", "wandb:team/grpo/bbbb2222", **env(server)))
+    assert "there are 3 runs" in said
+
+
 # Errors that a user can act on -------------------------------------------------------------------
 
 

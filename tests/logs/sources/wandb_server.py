@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
-import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from loopback import Loopback
 
 KEY = "local-" + "0" * 40
 """Shaped like the key of a server of one's own; nothing else takes it."""
@@ -64,7 +64,7 @@ class Run:
 
 
 @dataclass
-class Wandb:
+class Wandb(Loopback):
     """What the server holds, and what it was asked."""
 
     runs: list[Run]
@@ -78,15 +78,21 @@ class Wandb:
     per_page: int = 2
     """Runs of a page, whatever the client asks for: it has to follow the cursor."""
 
-    def __enter__(self) -> Wandb:
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
+    def got(self, path: str) -> tuple[int, bytes]:
+        return 200, self.parquet(path.strip("/").removesuffix(".parquet"))
 
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+    def posted(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        if path != "/graphql":  # the client's own telemetry
+            return 200, b"{}"
+        login = headers.get("Authorization", "").removeprefix("Basic ")
+        if base64.b64decode(login).decode() != f"api:{self.key}":
+            return 401, b'{"errors": [{"message": "user is not logged in"}]}'
+        query = json.loads(body)
+        given = query.get("variables") or {}
+        failed = [run for run in self.runs if run.id == given.get("run") and run.history_fails]
+        if failed:
+            return 200, json.dumps({"errors": [{"message": failed[0].history_fails}]}).encode()
+        return 200, json.dumps({"data": self.answer(query["query"], given)}).encode()
 
     def answer(self, query: str, given: dict[str, Any]) -> dict[str, Any]:
         name = query.partition("query ")[2].split("(")[0].split("{")[0].strip()
@@ -153,41 +159,3 @@ class Wandb:
         stream = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(run.rows[: run.exported]), stream)
         return stream.getvalue()
-
-
-def _handler(wandb: Wandb) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            self.send(200, wandb.parquet(self.path.strip("/").removesuffix(".parquet")))
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            if self.path != "/graphql":  # the client's own telemetry
-                self.send(200, b"{}")
-                return
-            told = self.headers.get("Authorization", "").removeprefix("Basic ")
-            if base64.b64decode(told).decode() != f"api:{wandb.key}":
-                self.send(401, b'{"errors": [{"message": "user is not logged in"}]}')
-                return
-            query = json.loads(body)
-            given = query.get("variables") or {}
-            failed = [r for r in wandb.runs if r.id == given.get("run") and r.history_fails]
-            if failed:
-                told = {"errors": [{"message": failed[0].history_fails}]}
-                self.send(200, json.dumps(told).encode())
-                return
-            self.send(200, json.dumps({"data": wandb.answer(query["query"], given)}).encode())
-
-        def send(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    return Handler

@@ -104,7 +104,9 @@
     byId("what-band").textContent = `80 % of runs: ${low.toFixed(places)} to ${high.toFixed(places)}`;
     byId("what-stable").textContent = against(stable, model.advised.level);
     byId("what-stable").dataset.exact = String(found.stable);
-    byId("what-parts").textContent = `refresh ${percent(found.refresh)}, learning rate ${percent(found.tolerance)}, fluctuation ${percent(found.fluctuation)}`;
+    const parts = own === null ? found : own, alone = against(least, model.advised.level);
+    const decides = alone === against(stable, model.advised.level) ? "" : `the model alone says ${alone}, and that decides: `;
+    byId("what-parts").textContent = `${decides}refresh ${percent(parts.refresh)}, learning rate ${percent(parts.tolerance)}, fluctuation ${percent(parts.fluctuation)}`;
     byId("what-cost").textContent = found.gpuHours === null ? `${whole(found.completions)} completions` : gpuTime(found.gpuHours);
     byId("what-completions").textContent = `${whole(found.completions)} completions, K = ${interval}`;
     byId("what-notes").textContent = notes.join(" ");
@@ -186,7 +188,7 @@
     x = scale(Math.log(lowest), Math.log(highest), BOX.left, end);
     y = scale(0, 1, foot, BOX.top);
     const stable = byId("what-risk");
-    frame(stable, "P(stable) by learning rate, the rest as chosen", "learning rate (grey: not piloted)", "P(stable)",
+    frame(stable, "P(stable) that decides, by learning rate", "learning rate (grey: not piloted)", "P(stable)",
       rateTicks(lowest, highest).map((one) => [Math.log(one), digits(one)]),
       [0, 0.25, 0.5, 0.75, 1].map((q) => [q, `${100 * q} %`]), x, y);
     const [from, to] = model.piloted.learning_rate.map((one) => x(Math.log(Math.min(highest, Math.max(lowest, one)))));
