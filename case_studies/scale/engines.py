@@ -21,6 +21,7 @@ from advisor.backtesting.cases import make_cases
 from advisor.backtesting.curves import CURVES
 from advisor.backtesting.scores import crps
 from advisor.engine import Engine, Item, engine_of, mapped
+from advisor.errors import AdvisorError
 from advisor.forecast.single_run import curve_fit
 
 HERE = Path(__file__).resolve().parent
@@ -55,8 +56,10 @@ def scored(number: int) -> list[float]:
     return told
 
 
-def engines(count: int, *, with_ray: bool) -> dict[str, Any]:
-    """Every engine on the same cohorts."""
+def engines(
+    count: int, *, with_ray: bool, tell: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Every engine on the same cohorts; what is known so far is told after each."""
     from clusters import cluster
 
     told: dict[str, Any] = {"cohorts": count, "workers": WORKERS, "engines": {}}
@@ -80,6 +83,11 @@ def engines(count: int, *, with_ray: bool) -> dict[str, Any]:
             "lost": sum(one is None for one in found),
         }
         print(name, told["engines"][name], file=sys.stderr, flush=True)
+        bare = told["engines"]["bare pool of processes"]
+        for kind in ("wall", "cpu"):
+            of_bare = told["engines"][name][f"{kind}_seconds"] / bare[f"{kind}_seconds"]
+            told["engines"][name][f"{kind}_over_bare_pool"] = round(of_bare, 3)
+        tell(told)
 
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
         ask("bare pool of processes", lambda numbers: list(pool.map(scored, numbers)))
@@ -97,32 +105,27 @@ def engines(count: int, *, with_ray: bool) -> dict[str, Any]:
         ask("dask, a worker killed", work)
         told["worker_was_killed"] = own.workers[0].poll() == -9
     if with_ray:
-        told["ray_ended"] = in_time(
+        told["ray_failed"] = why_not_in_time(
             lambda: ask("ray", lambda numbers: on(engine_of("ray://local"), numbers))
         )
-    bare = told["engines"]["bare pool of processes"]
-    for found in told["engines"].values():
-        for kind in ("wall", "cpu"):
-            of_bare = found[f"{kind}_seconds"] / bare[f"{kind}_seconds"]
-            found[f"{kind}_over_bare_pool"] = round(of_bare, 3)
     return told
 
 
-def in_time(work: Callable[[], None]) -> bool:
-    """Whether it ended before the limit; else it is given up."""
+def why_not_in_time(work: Callable[[], None]) -> str | None:
+    """Why it did not end before the limit, at which it is given up; None where it did."""
 
     def stop(*_: object) -> None:
-        raise TimeoutError
+        raise TimeoutError(f"not done after {RAY_LIMIT_SECONDS} s")
 
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(RAY_LIMIT_SECONDS)
     try:
         work()
-    except TimeoutError:
-        return False
+    except (TimeoutError, AdvisorError) as error:  # on a busy machine Ray may not even start
+        return str(error)
     finally:
         signal.alarm(0)
-    return True
+    return None
 
 
 def processor_seconds() -> float:

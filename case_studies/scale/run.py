@@ -64,7 +64,7 @@ def main() -> None:
     elif given.what == "engines":
         from engines import engines
 
-        told = engines(given.cohorts, with_ray=given.ray)
+        told = engines(given.cohorts, with_ray=given.ray, tell=lambda told: write(told, given))
     elif given.what == "joint":
         from groups import WORLDS
         from joint import agreement
