@@ -129,7 +129,8 @@ def summary(known: Forecasts) -> dict[str, Any]:
         for who, own in (("piloted", known.is_piloted), ("others", ~known.is_piloted)):
             for low, high in pairwise(BINS):
                 part = method.where(own & (known.times > low) & (known.times <= high))
-                told.setdefault(name, {})[f"{who}, {low:g} to {high:g} times"] = _scores(part)
+                if part.came.size:
+                    told.setdefault(name, {})[f"{who}, {low:g} to {high:g} times"] = _scores(part)
     return told
 
 

@@ -40,11 +40,15 @@ def cautions(posterior: Posterior, forecaster: Forecaster, steps: int) -> list[s
             f"{'s' if posterior.sizes > 1 else ''}."
         )
     told = meta.priors.extrapolation
-    if told.groups and steps > SUPPORT * meta.longest:
+    if steps > SUPPORT * meta.longest:
+        beyond = (
+            f"the curve is moved by how far runs of {told.groups} other worlds were ahead of theirs"
+            if told.groups
+            else "the interval of the reward is too narrow: of public runs, half lay in 80 %"
+        )
         out.append(
-            f"The run is {steps / meta.longest:.2g} times as long as the longest pilot: beyond "
-            f"{SUPPORT:g} times, the curve is moved by how far runs of {told.groups} other "
-            "worlds were ahead of theirs."
+            f"The run is {steps / meta.longest:.2g} times as long as the longest pilot. Beyond "
+            f"{SUPPORT:g} times, {beyond}."
         )
     if FIRST_LOOK in meta.notes:
         out.insert(0, f"This is {FIRST_LOOK}.")

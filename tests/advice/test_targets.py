@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from decisions import STEPS
 
 from advisor.advice import Request, advise
+from advisor.advice.cautions import cautions
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target
+from advisor.model.priors import load_priors
 from advisor.testing import (
     PLANS,
     made_up_posterior,
@@ -81,7 +85,15 @@ def test_longer_run_than_the_pilots_support_is_said(posterior, advice):
     assert not any("as long as the longest pilot" in line for line in advice.cautions)
     long = advise(posterior, steps=1000, trials=60, weigh_pilots=False)
     assert "NOT SUPPORTED by these pilots" in long.text
-    times = (
-        f"{1000 / posterior.meta.longest:.2g} times as long as the longest pilot: beyond 3 times"
-    )
-    assert any(times in line for line in long.cautions)
+    times = f"{1000 / posterior.meta.longest:.2g} times as long as the longest pilot"
+    assert any(f"{times}. Beyond 3 times, the curve is moved" in line for line in long.cautions)
+
+
+def test_presets_that_correct_nothing_say_that_long_intervals_are_too_narrow(posterior):
+    priors = load_priors("lora").model_copy(update={"speed_law": None})
+    other = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
+    forecaster = Forecaster(other, Target("sort", "tiny-m", 4e5))
+    longest = posterior.meta.longest
+    said = [cautions(other, forecaster, int(times * longest)) for times in (2.5, 8)]
+    told = [any("the interval of the reward is too narrow" in line for line in one) for one in said]
+    assert told == [False, True]
