@@ -224,11 +224,8 @@ def _steps_until(posterior: Posterior, index: int, settings: Settings, left: flo
     pilot = Forecaster.of_pilot(posterior, index)
     steady = settings.model_copy(update={"schedule": "constant", "warmup_steps": 0})
     steps = np.unique(np.geomspace(1, FARTHEST, 200).astype(int))
-    reward = (pilot.reward(steady, steps) - posterior.meta.floor) / (
-        posterior.meta.ceiling - posterior.meta.floor
-    )
     run = pilot.run(steady)
-    gain = (reward - run.start[:, None]) / (run.plateau - run.start)[:, None]
+    gain = (pilot.curve(steady, steps) - run.start[:, None]) / (run.plateau - run.start)[:, None]
     arrived = gain >= 1 - left
     return np.where(arrived.any(axis=1), steps[arrived.argmax(axis=1)], np.inf)
 

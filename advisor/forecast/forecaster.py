@@ -297,9 +297,13 @@ class Forecaster:
     def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
+        return self._extrapolated(self.curve(settings, times), times)
+
+    def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
+        """What the laws alone say of :meth:`scaled_reward`, however long a run is."""
+        times = np.atleast_1d(np.asarray(steps, dtype=int))
         polynomial = eq.clock_polynomial(clock_table(settings, int(times.max()))[times])
-        level = self.laws_of(settings).reward(self.run_effect, polynomial)
-        return self._extrapolated(level, times)
+        return self.laws_of(settings).reward(self.run_effect, polynomial)
 
     def _extrapolated(self, level: FloatArray, times: IntArray) -> FloatArray:
         """Levels as runs came to them that were longer than their pilots support.

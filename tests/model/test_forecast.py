@@ -10,6 +10,7 @@ import pytest
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import peak
 from advisor.model import equations as eq
+from advisor.model.priors.loader import AS_THE_CURVE
 from advisor.testing import (
     PLANS,
     Plan,
@@ -45,10 +46,17 @@ LEVELS = {"headroom_logit": 0.7, "log_slope": -3.5, "start_logit": -1.2}
 SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
 
 
+def by_law(*given, **moved):
+    """Posterior whose preset corrects no long run: the simulator knows the laws alone."""
+    made = made_up_posterior(*given, **moved)
+    priors = made.meta.priors.model_copy(update={"extrapolation": AS_THE_CURVE})
+    return replace(made, meta=made.meta.model_copy(update={"priors": priors}))
+
+
 @pytest.fixture(scope="module")
 def certain():
     """Posterior of one point, without seed noise."""
-    return made_up_posterior(width=0.0, moved={**STILL, **MINE, **LEVELS})
+    return by_law(width=0.0, moved={**STILL, **MINE, **LEVELS})
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +73,7 @@ def truth(certain):
 
 @pytest.fixture(scope="module")
 def posterior():
-    return made_up_posterior()
+    return by_law()
 
 
 LARGER = {"model": "tiny-m", "parameters": 4e5}
@@ -163,7 +171,7 @@ def test_hopeless_configuration_dies_at_the_most_hazard_and_no_sooner(certain):
 
 def lucky(**moved):
     """Runs of a posterior without any spread but that which is named."""
-    posterior = made_up_posterior(width=0.0, moved={**STILL, **LEVELS, **moved}, draws=2000)
+    posterior = by_law(width=0.0, moved={**STILL, **LEVELS, **moved}, draws=2000)
     forecaster = Forecaster(posterior, SMALL, draws=4000)
     return forecaster.group, forecaster.run(Plan().completed)
 
@@ -218,7 +226,7 @@ def test_draws_are_thinned_evenly(posterior):
 
 
 def test_stiffness_ratio_is_drawn_from_its_prior(posterior):
-    ratio = Forecaster(made_up_posterior(draws=5000), SMALL, draws=10_000).log_stiffness_ratio
+    ratio = Forecaster(by_law(draws=5000), SMALL, draws=10_000).log_stiffness_ratio
     assert np.all(ratio >= 0)
     scale = posterior.meta.priors.log_stiffness_ratio.sd
     assert np.sqrt(np.mean(ratio**2)) == pytest.approx(scale, rel=0.05)
@@ -274,7 +282,7 @@ def test_without_evaluations_the_outcome_is_the_train_reward(posterior):
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 3.0)])
 def test_held_out_reward_follows_from_a_start_and_with_odds_of_its_own(truth, bounds):
     levels = {**STILL, **MINE, **LEVELS, "eval_start_logit": -2.0, "log_eval_gain": np.log(0.6)}
-    posterior = evaluated(made_up_posterior(width=0.0, moved=levels), bounds=bounds)
+    posterior = evaluated(by_law(width=0.0, moved=levels), bounds=bounds)
     forecaster = Forecaster(posterior, SMALL)
     trained = truth.reward(Plan(), STEPS)
     risen = (trained - trained[0]) / (1 - trained[0])
@@ -289,7 +297,7 @@ def test_held_out_reward_follows_from_a_start_and_with_odds_of_its_own(truth, bo
 
 def test_held_out_reward_stays_within_its_bounds():
     levels = {**STILL, **MINE, **LEVELS, "eval_start_logit": 0.0, "log_eval_gain": 3.0}
-    forecaster = Forecaster(evaluated(made_up_posterior(width=0.0, moved=levels)), SMALL)
+    forecaster = Forecaster(evaluated(by_law(width=0.0, moved=levels)), SMALL)
     found = forecaster.outcome(Plan().completed, STEPS)
     assert found.min() == pytest.approx(0.5)
     assert 0.9 < found.max() < 1.0
@@ -309,7 +317,7 @@ def test_peak_is_the_end_of_a_curve_that_does_not_wander(certain):
 def test_peak_is_that_of_simulated_runs_round_the_curve(measured):
     levels = {**STILL, **MINE, **LEVELS, "log_misfit": -2.5, "log_eval_gain": 0.0}
     levels["eval_start_logit"] = LEVELS["start_logit"]
-    posterior = made_up_posterior(width=0.0, moved=levels, draws=2000)
+    posterior = by_law(width=0.0, moved=levels, draws=2000)
     if measured:
         posterior = evaluated(posterior, bounds=(0.0, 2.0))
     forecaster = Forecaster(posterior, SMALL, draws=4000)
@@ -358,7 +366,7 @@ def test_piloted_pair_starts_and_saturates_where_it_did(posterior):
 
 
 def test_new_model_starts_like_the_piloted_models_of_its_task():
-    posterior = made_up_posterior(TASKS, width=0.05, draws=1000)
+    posterior = by_law(TASKS, width=0.05, draws=1000)
     # Task "mod" starts elsewhere: a new model must not hear of it.
     groups = posterior.meta.groups
     draws = dict(posterior.draws)
