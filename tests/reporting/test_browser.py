@@ -295,7 +295,11 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+QUICK, *SLOW = KINDS
+"""Each kind starts a browser three times, which takes ten seconds."""
+
+
+@pytest.mark.parametrize("kind", [QUICK, *(pytest.param(k, marks=pytest.mark.long) for k in SLOW)])
 def test_nothing_is_to_be_complained_of(
     kind: str, posterior: Posterior, build: Build, advise: Build, tmp_path: Path
 ) -> None:
@@ -425,7 +429,9 @@ def test_parts_of_the_start_are_those_of_the_answer(
     browser.open(page)
 
 
-@pytest.mark.parametrize("kind", ["recommendation", "next_pilot"])
+@pytest.mark.parametrize(
+    "kind", ["recommendation", pytest.param("next_pilot", marks=pytest.mark.long)]
+)
 def test_prices_stay_on_one_line_and_sliders_at_one_height(
     kind: str, posterior: Posterior, advise: Build, tmp_path: Path
 ) -> None:
