@@ -147,6 +147,7 @@ def test_beyond_the_pilots_numbers_are_grey_and_say_so(browser: Any) -> None:
     assert not is_grey(browser)
 
 
+@pytest.mark.long
 def test_a_level_that_is_missed_is_not_said_to_be_met(
     browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_level_that_is_missed_is_not_said_to_be_met(
     browser.open(page)
 
 
+@pytest.mark.long
 def test_size_exponents_are_learned_where_two_sizes_ran(
     browser: Any, page: Path, build: Build, advise: Build, tmp_path: Path
 ) -> None:
@@ -413,6 +415,7 @@ def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:
         assert {one.rpartition(" of ")[2] for one in check_pages.unreadable(browser)} == {"3.9"}
 
 
+@pytest.mark.long
 def test_parts_of_the_start_are_those_of_the_answer(
     browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
 ) -> None:
