@@ -5,10 +5,14 @@ Shared by the studies that make such forecasts in trained worlds and of public r
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from manifest import manifest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
@@ -132,6 +136,15 @@ def summary(known: Forecasts) -> dict[str, Any]:
                 if part.came.size:
                     told.setdefault(name, {})[f"{who}, {low:g} to {high:g} times"] = _scores(part)
     return told
+
+
+def tell(script: Path, told: dict[str, Any], out: Path | None, inputs: Sequence[Path] = ()) -> None:
+    """Print what a study found, with what made it, and keep it where a file is named."""
+    made = manifest(script, seeds=1, checks={}, inputs=inputs)
+    text = json.dumps({**told, "manifest": made}, indent=1)
+    if out is not None:
+        out.write_text(text + "\n", encoding="utf-8")
+    print(text)
 
 
 def _scores(own: Forecasts) -> dict[str, Any]:

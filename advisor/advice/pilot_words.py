@@ -196,10 +196,9 @@ def _weighed(action: Action, gain: float, loss: float) -> str:
         "extend": f"another {action.steps - action.begun} steps",
         "new": f"its {action.steps} steps",
     }[action.kind]
-    raised = f"{round(100 * gain, 1) + 0.0:.1f} %"  # no -0.0
     return (
-        f"{what} are expected to raise the full run's reward by {raised} of its range, "
-        f"and cost {action.price:.1%} of its price, which as training are worth {100 * loss:.1f} %"
+        f"{what} are expected to raise the full run's reward by {100 * gain:z.1f} % of its range, "
+        f"and cost {action.price:.1%} of its price, which as training are worth {100 * loss:z.1f} %"
     )
 
 
@@ -231,8 +230,9 @@ def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) 
         steps = worth.left(kept)
         return (
             f"{', '.join(f'{one.kind} {one.name}' for one in kept)}. Expected to raise the full "
-            f"run's reward by {100 * gain:.1f} % of its range, for {sum(a.price for a in kept):.1%}"
-            f" of its price, which as training are worth {100 * loss:.1f} %. {cost}; "
+            f"run's reward by {100 * gain:z.1f} % of its range, for "
+            f"{sum(a.price for a in kept):.1%} of its price, which as training are worth "
+            f"{100 * loss:z.1f} %. {cost}; "
             f"{steps} of {bench.plan.steps} steps would be left for it."
         )
     left = f"{cost}; the same money leaves {worth.left()} of {bench.plan.steps} steps."
@@ -246,6 +246,6 @@ def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) 
     slight = f": a margin of up to {IDLE:.1%} is none" if gain > loss else ""
     return (
         f"no action is worth its price. The best, {best.kind} {best.name}, would raise the reward "
-        f"by {100 * gain:.1f} % of its range and cost {best.price:.1%} of the run's price, which "
-        f"as training are worth {100 * loss:.1f} %{slight}. {left}"
+        f"by {100 * gain:z.1f} % of its range and cost {best.price:.1%} of the run's price, which "
+        f"as training are worth {100 * loss:z.1f} %{slight}. {left}"
     )

@@ -28,7 +28,6 @@ RESIDUAL = 2
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
 
-
 SUPPORT = 3.0
 """Steps of a run over those of the longest pilot beyond which it is extrapolated."""
 

@@ -11,7 +11,6 @@ was learned on the worlds of other tasks. That of all of them is what the preset
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from pathlib import Path
@@ -21,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from extrapolating import LEVELS, Forecasts, summary  # noqa: E402
+from extrapolating import LEVELS, Forecasts, summary, tell  # noqa: E402
 from run import (  # noqa: E402
     Item,
     Purse,
@@ -31,7 +30,6 @@ from run import (  # noqa: E402
     fit_runs,
     ladder,
     launched,
-    manifest,
     on_engine,
     read_all,
     results,
@@ -104,11 +102,7 @@ def main() -> None:
     ]
     found = results(study, items, "Extrapolating", on_engine(given))
     told = summary(Forecasts.of([record for part in found for record in part]))
-    told["manifest"] = manifest(Path(__file__), seeds=1, checks={}, inputs=given.tables)
-    text = json.dumps(told, indent=1)
-    if given.out is not None:
-        given.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
+    tell(Path(__file__), told, given.out, given.tables)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ Presets were learned from these runs.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from collections.abc import Sequence
@@ -23,9 +22,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
-from extrapolating import LEVELS, Forecasts, summary  # noqa: E402
-from manifest import manifest  # noqa: E402
-from run import Run, by_cohort, digest_of, first_part, load, presets, run_digest  # noqa: E402
+from extrapolating import LEVELS, Forecasts, summary, tell  # noqa: E402
+from run import Run, by_cohort, first_part, load, marks_of, presets  # noqa: E402
 
 from advisor.engine import Item  # noqa: E402
 from advisor.forecast.fit import fitted_or_none  # noqa: E402
@@ -87,16 +85,11 @@ def main() -> None:
     for name, cohort in by_cohort(runs).items():
         is_lora = cohort[0].pilot.hyperparameters.adapter == "lora"
         taken, priors = cohort[:MOST_RUNS], of[cohort[0].repository, is_lora]
-        marks = digest_of([run_digest(run.pilot) for run in taken], given.seen, priors.name)
-        items.append(Item(name, (taken, given.seen, priors), (marks,)))
+        items.append(Item(name, (taken, given.seen, priors), marks_of(taken, given.seen, priors)))
     found = results(study, items, "Extrapolating", on_engine(given))
     told = summary(Forecasts.of([record for part in found for record in part]))
     told |= {"cohorts": len(items), "without a fit": sum(not part for part in found)}
-    told["manifest"] = manifest(Path(__file__), seeds=1, checks={})
-    text = json.dumps(told, indent=1)
-    if given.out is not None:
-        given.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
+    tell(Path(__file__), told, given.out)
 
 
 if __name__ == "__main__":

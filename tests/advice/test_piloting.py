@@ -8,11 +8,12 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from decisions import with_draws
+from made_plan import made_plan
 
 import advisor
 from advisor.advice import pilot_words
 from advisor.advice.information import information_gain, shown, utilities
-from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot
+from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.advice.pilot_worth import worthwhile
 from advisor.advice.planned_logs import match_logs, price_of
 from advisor.errors import InputError
@@ -33,36 +34,7 @@ KNOWN = {
 
 def planned(rates=RATES, length=LENGTH, steps=STEPS, **changes):
     """A plan for the made-up models."""
-    whole = Plan(3e-4).completed
-    pilots = [
-        PlannedPilot(
-            name=f"pilot-{number}",
-            model="tiny-s",
-            parameters=1e5,
-            settings=Plan(rate, steps=length).completed,
-            steps=length,
-            price=length / steps,
-            stable=0.9,
-        )
-        for number, rate in enumerate(rates, start=1)
-    ]
-    given = {
-        "kind": "pilots",
-        "pilots": tuple(pilots),
-        "designs": (),
-        "run_gain": 0.4,
-        "settings": whole.planned_over(steps),
-        "steps": steps,
-        "share": 0.25,
-        "model": "tiny-s",
-        "parameters": 1e5,
-        "task": "sort",
-        "start_reward": None,
-        "trainer": "trl",
-        "devices": 1,
-        "priors": "small_models",
-    }
-    return PilotPlan(**{**given, **changes})
+    return made_plan(rates, length, steps, **changes)
 
 
 def logged(number, plan, seen=None, folder=None, **updates):

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_plan import made_plan
 from undrawn import draw_nothing
 
 import advisor
 import advisor.reporting
 from advisor.advice import piloting
-from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot
+from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.advice.pilot_words import Piloting
 from advisor.cli import pilots as command
 from advisor.cli.app import main
@@ -31,35 +32,8 @@ KNOWN = {
 def folder(tmp_path):
     """A plan for TRL, as advisor plan writes it."""
     at = tmp_path / "pilots"
-    made = [
-        PlannedPilot(
-            name=f"pilot-{number}",
-            model="tiny-s",
-            parameters=1e5,
-            settings=Plan(rate).completed,
-            steps=LENGTH,
-            price=LENGTH / STEPS,
-            stable=0.9,
-        )
-        for number, rate in enumerate(RATES, start=1)
-    ]
-    plan = PilotPlan(
-        kind="pilots",
-        pilots=tuple(made),
-        designs=(),
-        run_gain=0.4,
-        settings=Plan(3e-4).completed.planned_over(STEPS),
-        steps=STEPS,
-        share=0.25,
-        model="tiny-s",
-        parameters=1e5,
-        task="sort",
-        start_reward=None,
-        trainer="trl",
-        devices=1,
-        priors="small_models",
-    )
-    for pilot in made:
+    plan = made_plan(RATES, LENGTH, STEPS)
+    for pilot in plan.pilots:
         (at / pilot.name).mkdir(parents=True)
         (at / pilot.name / "trl_config.yaml").write_text("learning_rate: 1\n")
     (at / PLAN).write_text(plan.model_dump_json())

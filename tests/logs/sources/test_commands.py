@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_plan import made_plan
 
 import advisor
-from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot
+from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.cli import history, pilots
 from advisor.cli.app import main
 from advisor.errors import InputError
@@ -61,36 +62,9 @@ def log(folder: Path, number: int, rate: float, rows: int) -> None:
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
     """A plan of two pilots, whose folders are empty."""
-    made = [
-        PlannedPilot(
-            name=f"pilot-{number}",
-            model="tiny-s",
-            parameters=1e5,
-            settings=Plan(rate).completed,
-            steps=ROWS,
-            price=0.04,
-            stable=0.9,
-        )
-        for number, rate in enumerate(RATES, start=1)
-    ]
     folder = tmp_path / "plan"
     folder.mkdir()
-    told = PilotPlan(
-        kind="pilots",
-        pilots=tuple(made),
-        designs=(),
-        run_gain=0.4,
-        settings=Plan(3e-4).completed.planned_over(1000),
-        steps=1000,
-        share=0.25,
-        model="tiny-s",
-        parameters=1e5,
-        task="sort",
-        start_reward=None,
-        trainer=None,
-        devices=1,
-        priors="small_models",
-    )
+    told = made_plan(RATES, ROWS, trainer=None)
     (folder / PLAN).write_text(told.model_dump_json())
     return folder
 
