@@ -241,6 +241,12 @@ def test_pilots_of_one_setting_are_counted_above_the_star(build: Build, advise: 
     )
     assert pilot.get_zorder() > star.get_zorder()
     assert pilot.get_markersize() < star.get_markersize()
+    # Their count stands clear of the star's tip.
+    (count,) = [text for text in axes.texts if text.get_text() == "3 pilots"]
+    axes.figure.draw_without_rendering()
+    tip = star.get_transform().transform(star.get_xydata())[0, 1]
+    tip += star.get_markersize() / 2 * axes.figure.dpi / 72
+    assert count.get_window_extent().y0 >= tip - 1
 
 
 def test_a_star_is_seen_under_the_pilot_that_lies_on_it(build: Build, advise: Build) -> None:

@@ -500,8 +500,11 @@ def _draw_pilots(axes: Axes, info: StabilityMap, panel: int) -> None:
             **_pilot_look(is_own, has_collapsed),
         )
         if count > 1:
-            below = -11 if has_collapsed else 10
-            _write(axes, f"{count} pilots", (rate, interval), (0, below), "center")
+            away = (
+                10.0 if not _is_at(info.advised, panel, rate, interval) else STAR_ON_PILOT / 2 + 6
+            )
+            offset = (0.0, -away - 1 if has_collapsed else away)
+            _write(axes, f"{count} pilots", (rate, interval), offset, "center")
 
 
 def _pilot_look(is_own: bool, has_collapsed: bool) -> dict[str, Any]:
@@ -544,11 +547,14 @@ def _draw_marks(axes: Axes, info: StabilityMap, panel: int) -> None:
 
 def _is_piloted(info: StabilityMap) -> bool:
     """Whether a pilot lies on the star."""
-    mark = info.advised
-    alike = np.isclose(info.pilot_rate, mark.learning_rate, rtol=0.01)
-    return bool(
-        np.any(alike & (info.pilot_interval == mark.interval) & (info.pilot_panel == mark.panel))
-    )
+    places = zip(info.pilot_panel, info.pilot_rate, info.pilot_interval, strict=True)
+    return any(_is_at(info.advised, *place) for place in places)
+
+
+def _is_at(mark: Mark, panel: int, rate: float, interval: float) -> bool:
+    """Whether a pilot has the place of a mark."""
+    is_near = bool(np.isclose(rate, mark.learning_rate, rtol=0.01))
+    return is_near and mark.panel == panel and mark.interval == interval
 
 
 def _rows_of_stars(info: StabilityMap, panel: int, edge: float) -> list[float]:
