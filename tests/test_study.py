@@ -23,7 +23,7 @@ from advisor.diagnosis import diagnose
 from advisor.errors import InputError, KeptElsewhereError, StudyError
 from advisor.model.posterior import SCHEMA, Posterior
 from advisor.run import saving
-from advisor.run.pilot_run import PilotRun
+from advisor.run.pilot_run import UNNAMED_MODEL, UNNAMED_TASK, PilotRun
 from advisor.run.saving import replacing
 from advisor.study import study as study_module
 from advisor.study.study import (
@@ -327,6 +327,27 @@ def test_what_is_not_advised_is_marked(framework):
     for said in (infeasible, contact):
         text = export(said, framework)
         assert f"# NOT a recommendation ({said.kind})" in text
+
+
+def test_what_is_written_of_a_next_pilot_is_that_pilot(posterior, advice):
+    """The settings that an answer would not run in full must not be what a launch runs."""
+    pilot = next_pilot(posterior, advice, steps=30)
+    settings = pilot.settings.model_copy(update={"learning_rate": 1.23e-4})
+    pilot = pilot.model_copy(update={"settings": settings})
+    contact = advice.model_copy(update={"kind": "next_pilot", "next_pilot": pilot})
+    text = export(contact, "trl")
+    config = yaml.safe_load(text)
+    assert (config["max_steps"], config["learning_rate"]) == (30, 1.23e-4)
+    assert "# A pilot of 30 steps, not the full run." in text
+    assert "NOT a recommendation" not in text
+
+
+def test_no_name_is_written_for_a_model_that_has_none(advice):
+    target = replace(advice.target, model=UNNAMED_MODEL, task=UNNAMED_TASK)
+    text = export(advice.model_copy(update={"target": target}), "trl")
+    assert "--model_name_or_path MODEL " in text
+    assert "for the piloted model, from pilots" in text
+    assert "--model_name_or_path MODEL " not in export(advice, "trl")
 
 
 def test_trainer_that_cannot_run_it_is_left_out(tmp_path, no_drawing, posterior, advice):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from advisor.advice.answer_fields import NextPilot
 from advisor.advice.recommendation import Recommendation
 from advisor.errors import InputError
+from advisor.run.pilot_run import UNNAMED_MODEL
+from advisor.run.settings import Settings
 from advisor.trainers.export import export_config
 from advisor.trainers.registry import exports, find_trainer
 
@@ -11,7 +14,7 @@ from advisor.trainers.registry import exports, find_trainer
 def export(
     recommendation: Recommendation, trainer: str | None = None, devices: int | None = None
 ) -> str:
-    """Text of a trainer's configuration that runs what was advised.
+    """Text of a trainer's configuration that runs what was advised: the run, or the next pilot.
 
     Parameters
     ----------
@@ -35,24 +38,46 @@ def export(
     A decaying schedule keeps the length of the budget: cut short, it would be another schedule. A
     run with a goal is then stopped by hand where the goal is reached.
     """
-    settings, origin = recommendation.settings, recommendation.provenance
-    steps = recommendation.steps
+    if recommendation.kind == "next_pilot" and recommendation.next_pilot is not None:
+        return export_pilot(recommendation, recommendation.next_pilot, trainer, devices)
+    settings, steps = recommendation.settings, recommendation.steps
     if settings.schedule not in (None, "constant"):
         steps = settings.planned_steps or steps
-    note = [
-        f"Advised by grpo-advisor {origin.package} for {recommendation.target.model} on "
-        f"{recommendation.target.task}, from pilots {origin.data_sha256[:8]} under priors "
-        f"'{recommendation.priors}', seed {recommendation.seed}."
-    ]
-    if recommendation.kind != "recommendation":
-        note.insert(0, f"NOT a recommendation ({recommendation.kind}): see recommendation.json.")
+    if recommendation.kind == "recommendation":
+        return _written(recommendation, settings, steps, trainer, devices)
+    mark = f"NOT a recommendation ({recommendation.kind}): see recommendation.json.\n"
+    return _written(recommendation, settings, steps, trainer, devices, mark)
+
+
+def export_pilot(
+    recommendation: Recommendation,
+    pilot: NextPilot,
+    trainer: str | None = None,
+    devices: int | None = None,
+) -> str:
+    """Text of a trainer's configuration that runs a next pilot; parameters as for `export`."""
+    mark = f"A pilot of {pilot.steps} steps, not the full run. {pilot.reason}\n"
+    return _written(recommendation, pilot.settings, pilot.steps, trainer, devices, mark)
+
+
+def _written(
+    recommendation: Recommendation,
+    settings: Settings,
+    steps: int,
+    trainer: str | None,
+    devices: int | None,
+    mark: str = "",
+) -> str:
+    origin, target = recommendation.provenance, recommendation.target
     return export_config(
         settings,
         steps,
         trainer or _own(recommendation),
         devices=devices or recommendation.devices,
-        model=recommendation.target.model,
-        note="\n".join(note),
+        model=None if target.model == UNNAMED_MODEL else target.model,
+        note=f"{mark}Advised by grpo-advisor {origin.package} for {target.subject}, from pilots "
+        f"{origin.data_sha256[:8]} under priors '{recommendation.priors}', "
+        f"seed {recommendation.seed}.",
     )
 
 

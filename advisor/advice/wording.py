@@ -253,7 +253,7 @@ def _context(advice: AnswerFields) -> str:
     minibatches = _count(settings.minibatches_per_refresh, "mini-batch", "es")
     epochs = _count(settings.epochs_per_refresh, "epoch", "s")
     return (
-        f"For {advice.target.model} on {advice.target.task}, to {_aim(advice)}: learning rate "
+        f"For {advice.target.subject}, to {_aim(advice)}: learning rate "
         f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
         f"{settings.refresh_interval} ({minibatches} x {epochs}), "
         f"{_prompts(settings)} per step, {_count(advice.steps, 'step', 's')}."

@@ -13,7 +13,7 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.forecast.predictive import final_rows
 from advisor.run.needs import needs
-from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.run.pilot_run import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun
 from advisor.theory.arrays import FloatArray
 
 COHORT = 10
@@ -232,5 +232,7 @@ def _folder_and_task(run: PilotRun) -> Hashable:
 
 def _name(runs: Sequence[PilotRun]) -> str:
     models = {run.model for run in runs}
-    model = runs[0].model or "model"
-    return f"{runs[0].task or 'task'} / {model if len(models) == 1 else f'{len(models)} models'}"
+    model = runs[0].model or UNNAMED_MODEL
+    return (
+        f"{runs[0].task or UNNAMED_TASK} / {model if len(models) == 1 else f'{len(models)} models'}"
+    )

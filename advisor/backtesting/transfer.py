@@ -39,7 +39,7 @@ from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
 from advisor.run.digest import run_digest
-from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.run.pilot_run import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun
 from advisor.run.progress import Progress, progress_of
 from advisor.theory.arrays import FloatArray
 
@@ -224,7 +224,9 @@ def _forecasts(
     for number, run in enumerate(plan.held_out):
         case = cut(run, share)
         question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
-        target = Target(run.task or "task", run.model or "model", float(run.parameters or 0))
+        target = Target(
+            run.task or UNNAMED_TASK, run.model or UNNAMED_MODEL, float(run.parameters or 0)
+        )
         settings = run.hyperparameters.completed()
         draws = {
             ADVISOR: new_run_reward(posterior, target, settings, case.steps, seed=number),

@@ -246,9 +246,11 @@ def print_answer(study: Study, *, details: bool) -> None:
 
     from advisor.advice.assumed import SAID, weightiest
     from advisor.advice.recommendation import TITLES
+    from advisor.advice.trainer_config import missing_configs
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings.text import describe
+    from advisor.trainers.registry import find_trainer
 
     console, advice = HarmlessConsole(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")
@@ -282,3 +284,9 @@ def print_answer(study: Study, *, details: bool) -> None:
     console.print(
         Text(f"\nStudy in {study.path}/: {', '.join(sorted(top))}, and figures/"), soft_wrap=True
     )
+    own = find_trainer(advice.trainer)
+    if own is not None and own.export is not None:
+        why = missing_configs(advice).get(own.export.name)
+        if why is not None:
+            told = f"No {own.export.file_name}, for {own.name} cannot be told all of it: {why}"
+            console.print(Text(told), soft_wrap=True)

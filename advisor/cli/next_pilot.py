@@ -22,9 +22,9 @@ def next_pilot(
     [bold]Examples[/]: advisor next-pilot study --steps 60
     / advisor next-pilot study --to trl > pilot.yaml
     """
+    from advisor.advice.trainer_config import export_pilot
     from advisor.advice.wording import in_trainer_names, pilot_reason
     from advisor.cli.terminal import load
-    from advisor.trainers.export import export_config
 
     loaded = load(study, quiet=quiet)
     advice, pilot = loaded.recommendation, loaded.next_pilot(steps=steps, seed=seed)
@@ -32,17 +32,7 @@ def next_pilot(
         echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
         return
     if to is not None:
-        echo(
-            export_config(
-                pilot.settings,
-                pilot.steps,
-                to,
-                devices=advice.devices,
-                model=advice.target.model,
-                note=f"A pilot of {pilot.steps} steps. {pilot.reason}",
-            ),
-            nl=False,
-        )
+        echo(export_pilot(advice, pilot, to), nl=False)
         return
     echo(
         f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "

@@ -15,6 +15,7 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Covariates, clock_table, planned_factors
 from advisor.model.parameters import LAWS, POPULATION
 from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import UNNAMED_MODEL, UNNAMED_TASK
 from advisor.run.settings import Settings
 from advisor.theory import stiffness_limit
 from advisor.theory.arrays import FloatArray, IntArray
@@ -50,6 +51,12 @@ class Target:
     model: str
     parameters: float
     start_reward: float | None = None
+
+    @property
+    def subject(self) -> str:
+        """Model and task in words; what the logs do not name is not given a name."""
+        model = "the piloted model" if self.model == UNNAMED_MODEL else self.model
+        return model if self.task == UNNAMED_TASK else f"{model} on {self.task}"
 
 
 class Forecaster:

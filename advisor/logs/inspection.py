@@ -16,11 +16,11 @@ from advisor.logfiles import limits
 from advisor.logfiles.configs.find import BESIDE_SEVERAL
 from advisor.logfiles.find import Unread
 from advisor.logs.read import SIDECAR, SOURCE, Inspection
-from advisor.run.needs import WHY, needs, questions
+from advisor.run.needs import WHY, may_be_lora, needs, questions
 from advisor.run.pilot_run import PilotRun
 from advisor.run.shown import counted
 from advisor.theory.arrays import FloatArray
-from advisor.trainers.asking import asked_of
+from advisor.trainers.asking import asked_of, words_of
 
 MOST_ROWS = 30
 """Runs from which on those that are alike share a row."""
@@ -202,7 +202,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         console.print(Text("Say as well, or it is assumed:" if is_ready else "To fit the others:"))
         for sentence in asked.sentences:
             console.print(Text(f"  {sentence}."), soft_wrap=True)
-        lines = [*asked.block, *_bounds_assumed(own)]
+        lines = [*asked.block, *_adapter_assumed(own), *_bounds_assumed(own)]
         # Beside what a tracker's client hands out lies no file.
         is_asked = all(SOURCE.match(run.path) for run in own)
         where = "and name it with --sidecar" if is_asked else "beside the logs"
@@ -222,6 +222,21 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
             ),
             soft_wrap=True,
         )
+
+
+def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
+    """Lines for an adapter that nobody told of, and for its rank: a config needs it."""
+    lines: list[str] = []
+    asked = [run for run in runs if may_be_lora(run)]
+    if any("adapter" not in questions(run) for run in asked):
+        lines.append('  # adapter = ...  # "lora" or "full", of a model above 1e9 parameters')
+    ranked = [run for run in runs if run.hyperparameters.adapter == "lora"] + asked
+    unknown = [run for run in ranked if run.hyperparameters.adapter_rank is None]
+    if unknown:
+        name = words_of(unknown[0], "adapter_rank")
+        told = "of a LoRA adapter: the config to launch needs it" + (f"; {name}" if name else "")
+        lines.append(f"  # adapter_rank = ...  # {told}")
+    return lines
 
 
 def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:

@@ -20,7 +20,8 @@ from advisor.logs.rows.assemble import assemble
 from advisor.logs.settings.merge import merge_run
 from advisor.logs.settings.sidecar_index import SidecarIndex
 from advisor.logs.settings.stated_settings import check_settings, stated_settings
-from advisor.logs.trackers import wandb_store
+from advisor.logs.trackers import wandb_csv, wandb_store
+from advisor.logs.trackers.wandb_runs_table import is_runs_table
 from advisor.run.copies import mark_copies
 from advisor.run.evaluated import evaluations_as_rewards
 from advisor.run.moved import none_moved
@@ -269,6 +270,13 @@ class LogSearch:
                 self.unread.append(Unread(candidate.path, why_no_log(candidate)))
             else:
                 groups.setdefault((reader, _group(reader, candidate)), []).append(candidate)
+        # A table of runs tells the settings of those in the chart beside it, and is no log.
+        charts = {folder for reader, folder in groups if reader is wandb_csv.READER}
+        for file in files if charts else ():
+            if file.path.parent in charts and is_runs_table(file.log):
+                groups = {key: logs for key, logs in groups.items() if file not in logs}
+                self.unread = [item for item in self.unread if item.path != file.path]
+                self.unread.append(Unread(file.path, SIDECAR))
         return groups
 
     def _read(

@@ -18,7 +18,7 @@ from advisor.errors import FlatRewardError, InputError
 from advisor.run.copies import mark_copies
 from advisor.run.moved import NONE_MOVED, none_moved
 from advisor.run.needs import WHY, needs, questions
-from advisor.run.pilot_run import PilotRun
+from advisor.run.pilot_run import UNNAMED_MODEL, UNNAMED_TASK, PilotRun
 from advisor.run.settings import Settings
 from advisor.theory import cumulative_clock, policy_steps, schedule_factors
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
@@ -379,10 +379,10 @@ def _named(run: PilotRun, notes: _Notes) -> PilotRun:
         )
     model, task = run.model, run.task
     if model is None:
-        model = "model"
+        model = UNNAMED_MODEL
         assumed.append("model = 'model' assumed (no name given; runs without a name pool together)")
     if task is None:
-        task = "task"
+        task = UNNAMED_TASK
         assumed.append("task = 'task' assumed (no name given; runs without a name pool together)")
     lost = int(np.sum(~np.isfinite(run.reward)))
     if lost:

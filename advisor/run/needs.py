@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from advisor.run.pilot_run import PilotRun
 from advisor.run.settings import REQUIRED
 
@@ -12,8 +14,8 @@ WHY = {
     "each takes is not known",
     "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
     "is not known",
-    "adapter": "the learning rate is one of LoRA for a model of this size, and the log tells of no "
-    "adapter",
+    "adapter": "the learning rate is one of LoRA for a model of more than 1e9 parameters, and the "
+    "log tells of no adapter",
     "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
 }
 """Setting -> what is wrong without it."""
@@ -63,11 +65,17 @@ def questions(run: PilotRun) -> list[str]:
     A large model at a rate of LoRA whose log tells of no adapter: it counts as fully fine-tuned,
     and the answer says so.
     """
-    known, found = run.hyperparameters, needs(run)
-    is_fast = (run.parameters or 0) > LARGE and (known.learning_rate or 0) > FAST
-    if known.adapter is None and is_fast and not run.is_eval_only:
+    found = needs(run)
+    if may_be_lora(run) and (run.parameters or 0) > LARGE:
         found.append("adapter")
     return found
+
+
+def may_be_lora(run: PilotRun) -> bool:
+    """Whether a log tells of no adapter at a rate of LoRA: it has one, or is no large model."""
+    known = run.hyperparameters
+    is_fast = (known.learning_rate or 0) > FAST and (run.parameters or math.inf) > LARGE
+    return known.adapter is None and is_fast and not run.is_eval_only
 
 
 def advice_for(name: str) -> str:

@@ -14,6 +14,9 @@ from advisor.theory.arrays import BoolArray, FloatArray
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
 
+UNNAMED_MODEL, UNNAMED_TASK = "model", "task"
+"""What runs are grouped under whose logs name none."""
+
 SERIES = (
     "reward",
     "reward_std_within_group",

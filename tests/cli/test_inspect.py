@@ -245,6 +245,26 @@ def test_what_is_asked_for_is_not_called_assumed_nor_what_is_read_missing(tmp_pa
     assert "step_time_seconds" not in missing
 
 
+def test_an_adapter_nobody_told_of_is_asked_for_before_the_size_is_known(tmp_path):
+    """Its rank too, which no config can do without."""
+    _write(tmp_path / "a.jsonl", [0.01 * n for n in range(40)], learning_rate=1e-4)
+    asked = '# adapter = ...  # "lora" or "full", of a model above 1e9 parameters'
+    rank = "# adapter_rank = ...  # of a LoRA adapter"
+    said = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert asked in said
+    assert rank in said
+    sidecar = tmp_path / "pilots.toml"
+    sidecar.write_text('[defaults]\nparameters = 7e9\nadapter = "lora"\n')
+    said = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert asked not in said
+    assert rank in said
+    sidecar.write_text("[defaults]\nparameters = 1e5\n")
+    said = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "group_size" in said
+    assert "adapter = " not in said
+    assert "adapter_rank" not in said
+
+
 def test_what_lies_there_and_was_not_applied_is_said_where_it_is_asked_for(tmp_path):
     """A config of several logs is the likeliest answer; a sidecar that was read is no stray."""
     for name in "ab":

@@ -171,7 +171,7 @@ def report_html(
         title=TITLES[recommendation.kind],
         whose=_whose(recommendation),
         kind=recommendation.kind,
-        subject=f"{target.model} on {target.task}, {recommendation.steps:,} optimizer steps",
+        subject=f"{target.subject}, {recommendation.steps:,} optimizer steps",
         style=Markup(_asset("report.css")),
         script=Markup(script),
         script_hash=_hash(script),

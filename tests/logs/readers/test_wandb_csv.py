@@ -15,6 +15,7 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import on_disk
 from advisor.logfiles.logged import Logged
 from advisor.logs import read_runs
+from advisor.logs.read import SIDECAR, inspect
 from advisor.logs.trackers.wandb_csv import READER
 from advisor.testing.reader_conformance import ReaderConformance
 
@@ -275,3 +276,9 @@ def test_the_table_of_runs_beside_a_chart_holds_their_settings(tmp_path):
     assert (settings.group_size, settings.learning_rate) == (16, 3e-6)
     assert runs["low"].hyperparameters.kl_coefficient == 0.04
     assert runs["low"].model == "Qwen/Qwen2.5-3B"
+    # It was read; alone it is no log.
+    (told,) = [item for item in inspect(tmp_path).unread if item.path.name == "wandb_runs.csv"]
+    assert told.reason == SIDECAR
+    (tmp_path / "wandb_export_reward.csv").unlink()
+    (told,) = inspect(tmp_path).unread
+    assert told.reason not in (SIDECAR, "")
