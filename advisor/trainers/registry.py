@@ -130,7 +130,7 @@ def paste_line(settings: Settings, framework: str) -> str:
     """Settings as one line to paste, in a trainer's names where it defines a line, else in ours."""
     trainer = find_trainer(framework)
     if trainer is None or trainer.paste is None:
-        return ", ".join(f"{name}={getattr(settings, name)!r}" for name in PASTED)
+        return ", ".join(f"{name}={getattr(settings, name):.12g}" for name in PASTED)
     return trainer.paste(settings)
 
 
