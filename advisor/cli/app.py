@@ -198,7 +198,8 @@ def _stopped_in_order() -> Iterator[list[int]]:
     def again(unraisable: sys.UnraisableHookArgs) -> None:
         """A signal that came within a destructor stops nothing: it is sent once more."""
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-            hook(unraisable)
+            if not came:  # what was stopped while it was made may fail to be unmade
+                hook(unraisable)
             return
         number = came[-1] if came else signal.SIGINT
         once_more = threading.Timer(0.01, os.kill, (os.getpid(), number))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pty
@@ -26,6 +27,7 @@ import advisor.study.record
 import advisor.study.store
 import advisor.study.study
 from advisor.cli.app import STOPPED, app, main
+from advisor.errors import InputError
 from advisor.logs import demo_folder
 
 LOG = str(demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json")
@@ -197,6 +199,33 @@ def test_request_to_end_ends_a_command_wherever_it_comes(monkeypatch, capsys, wh
     said = capsys.readouterr().err
     assert stopped.value.code == 128 + signal.SIGTERM
     assert said == "Stopped: what was being written is as it was before.\n"
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, is_stopped):
+    """Its destructor meets what was never set; without a stop that is told as ever."""
+    told = []
+
+    class HalfMade:
+        def __init__(self) -> None:
+            if is_stopped:
+                os.kill(os.getpid(), signal.SIGTERM)
+                sum(range(100_000))  # the handler runs between two steps of Python
+
+        def __del__(self) -> None:
+            self.never_set  # noqa: B018
+
+    def inspected(*given, **also):
+        HalfMade()
+        raise InputError("made")
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: told.append(one.exc_type))
+    monkeypatch.setattr(advisor.logs, "inspect", inspected)
+    with pytest.raises(SystemExit) as stopped:
+        main(["inspect", LOG])
+    gc.collect()
+    assert stopped.value.code == (128 + signal.SIGTERM if is_stopped else InputError.exit_code)
+    assert told == ([] if is_stopped else [AttributeError])
 
 
 def test_exit_codes_are_those_that_the_code_knows():
