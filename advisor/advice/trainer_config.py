@@ -43,9 +43,9 @@ def export(
     settings, steps = recommendation.settings, recommendation.steps
     if settings.schedule not in (None, "constant"):
         steps = settings.planned_steps or steps
-    if recommendation.kind == "recommendation":
-        return _written(recommendation, settings, steps, trainer, devices)
-    mark = f"NOT a recommendation ({recommendation.kind}): see recommendation.json.\n"
+    mark = ""
+    if recommendation.kind != "recommendation":
+        mark = f"NOT a recommendation ({recommendation.kind}): see recommendation.json.\n"
     return _written(recommendation, settings, steps, trainer, devices, mark)
 
 
@@ -66,8 +66,9 @@ def _written(
     steps: int,
     trainer: str | None,
     devices: int | None,
-    mark: str = "",
+    mark: str,
 ) -> str:
+    """Config of a run or a pilot, with where it comes from after its mark."""
     origin, target = recommendation.provenance, recommendation.target
     return export_config(
         settings,

@@ -232,7 +232,5 @@ def _folder_and_task(run: PilotRun) -> Hashable:
 
 def _name(runs: Sequence[PilotRun]) -> str:
     models = {run.model for run in runs}
-    model = runs[0].model or UNNAMED_MODEL
-    return (
-        f"{runs[0].task or UNNAMED_TASK} / {model if len(models) == 1 else f'{len(models)} models'}"
-    )
+    task, model = runs[0].task or UNNAMED_TASK, runs[0].model or UNNAMED_MODEL
+    return f"{task} / {model if len(models) == 1 else f'{len(models)} models'}"

@@ -228,7 +228,7 @@ def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
     """Lines for an adapter that nobody told of, and for its rank: a config needs it."""
     lines: list[str] = []
     asked = [run for run in runs if may_be_lora(run)]
-    if any("adapter" not in questions(run) for run in asked):
+    if any(run.parameters is None for run in asked):
         lines.append('  # adapter = ...  # "lora" or "full", of a model above 1e9 parameters')
     ranked = [run for run in runs if run.hyperparameters.adapter == "lora"] + asked
     unknown = [run for run in ranked if run.hyperparameters.adapter_rank is None]

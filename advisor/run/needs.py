@@ -66,7 +66,7 @@ def questions(run: PilotRun) -> list[str]:
     and the answer says so.
     """
     found = needs(run)
-    if may_be_lora(run) and (run.parameters or 0) > LARGE:
+    if run.parameters is not None and may_be_lora(run):
         found.append("adapter")
     return found
 

@@ -500,9 +500,8 @@ def _draw_pilots(axes: Axes, info: StabilityMap, panel: int) -> None:
             **_pilot_look(is_own, has_collapsed),
         )
         if count > 1:
-            away = (
-                10.0 if not _is_at(info.advised, panel, rate, interval) else STAR_ON_PILOT / 2 + 6
-            )
+            is_on_star = _is_at(info.advised, panel, rate, interval)
+            away = STAR_ON_PILOT / 2 + 6 if is_on_star else 10.0
             offset = (0.0, -away - 1 if has_collapsed else away)
             _write(axes, f"{count} pilots", (rate, interval), offset, "center")
 
