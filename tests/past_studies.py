@@ -52,8 +52,8 @@ def past(
     """Posterior of a study whose data said ``said``: estimate and standard error by entry.
 
     Draws are those of the normal prior times a normal likelihood, with exact moments; entries that
-    are not named keep random draws of their prior. The effective draws that the study states are
-    those of its worst parameter, as after a real fit; these draws are independent.
+    are not named have those of their prior. The effective draws that the study states are those of
+    its worst parameter, as after a real fit; these draws are independent.
     """
     priors = priors or load_priors("small_models")
     rng = np.random.default_rng(int(hashlib.sha256(label.encode()).hexdigest()[:8], 16))
@@ -67,11 +67,11 @@ def past(
         count = len(tasks) if entry in TASK_LEVELS else len(groups)
         shape = () if entry not in TASK_LEVELS + GROUP_LEVELS else (count,)
         noise = rng.standard_normal((CHAINS, DRAWS, *shape))
+        noise = (noise - noise.mean(axis=(0, 1))) / noise.std(axis=(0, 1))
         if said is None or entry not in said:
             draws[name] = prior.mean + prior.sd * noise
             continue
         value, error = (np.broadcast_to(np.asarray(part, float), shape) for part in said[entry])
-        noise = (noise - noise.mean(axis=(0, 1))) / noise.std(axis=(0, 1))
         precision = 1 / prior.sd**2 + 1 / error**2
         mean = (prior.mean / prior.sd**2 + value / error**2) / precision
         draws[name] = mean + noise / np.sqrt(precision)

@@ -66,7 +66,7 @@ class Estimates:
 
 
 def without_prior(
-    mean: FloatArray, variance: FloatArray, prior: NormalPrior, effective_draws: float
+    mean: FloatArray, variance: FloatArray, prior: NormalPrior, effective_draws: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """What the data alone said: estimates and standard errors.
 
@@ -76,8 +76,8 @@ def without_prior(
         Of the draws.
     prior : NormalPrior
         Under which they were drawn.
-    effective_draws : float
-        The smallest of the fit: how far a variance of its draws can be trusted.
+    effective_draws : ndarray of shape (units,) or float
+        Of the squared distances from the mean: how far each variance can be trusted.
 
     Returns
     -------

@@ -13,11 +13,13 @@ from pydantic import BaseModel, ConfigDict
 from advisor.engine import digest_of
 from advisor.findings.learned_families import runs_of_families
 from advisor.findings.meta_analysis import without_prior
+from advisor.model.compat import convergence
 from advisor.model.parameters import POPULATION
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
 from advisor.model.priors.table import prior_entries
+from advisor.theory.arrays import FloatArray
 
 
 class PastRun(BaseModel):
@@ -82,14 +84,7 @@ def past_study(posterior: Posterior) -> PastStudy:
         parameter = names.get(entry, entry)
         if not isinstance(prior, NormalPrior) or parameter not in posterior.draws:
             continue
-        draws = posterior.as_in_priors(parameter)
-        draws = draws.reshape(len(draws), -1)
-        value, error = without_prior(
-            draws.mean(axis=0),
-            draws.var(axis=0),
-            getattr(meta.placed_priors, entry),
-            posterior.convergence.ess,
-        )
+        value, error = data_alone(posterior, parameter, getattr(meta.placed_priors, entry))
         said[entry] = _finite(value), _finite(error)
     return PastStudy(
         data=meta.provenance.data_sha256,
@@ -110,6 +105,34 @@ def past_study(posterior: Posterior) -> PastStudy:
         said=said,
         family_runs=runs_of_families(posterior),
     )
+
+
+def data_alone(
+    posterior: Posterior, parameter: str, prior: NormalPrior
+) -> tuple[FloatArray, FloatArray]:
+    """Estimates and standard errors of a parameter with its prior divided out.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    parameter : str
+        Name of its draws.
+    prior : NormalPrior
+        Under which they were drawn.
+
+    Returns
+    -------
+    value, error : ndarray of shape (units,)
+        As of :func:`advisor.findings.meta_analysis.without_prior`.
+    """
+    draws = posterior.as_in_priors(parameter)
+    draws = draws.reshape(*posterior.draws[parameter].shape[:2], -1)
+    mean = draws.mean(axis=(0, 1))
+    squares = (draws - mean) ** 2
+    # Each variance by its own draws: the worst parameter of a fit mixes ten times as slowly as one
+    # that the data say little about, and would silence it.
+    effective_draws = convergence({parameter: squares})[parameter][1]
+    return without_prior(mean, squares.mean(axis=(0, 1)), prior, effective_draws)
 
 
 def preset_digest(priors: Priors) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,30 @@ def test_a_summary_as_json_teaches_what_the_posterior_does_to_the_last_digit():
     posteriors.append(past("d", groups=(("sort", "s"), ("sort", "m"), ("mod", "s"))))
     read = [PastStudy.model_validate_json(past_study(p).model_dump_json()) for p in posteriors]
     assert learn_from_studies(read, base=BASE) == learn_priors(posteriors)
+
+
+def with_squares_that_wander(posterior, name):
+    """The same in which the variance of one parameter moves slowly: few draws behind it."""
+    chains, draws = posterior.draws[name].shape
+    slow = 1 + 0.9 * np.sin(np.linspace(0, 2 * np.pi * chains, chains * draws))
+    values = posterior.draws[name]
+    noise = (values - values.mean()) * slow.reshape(chains, draws) ** 0.5
+    noise *= values.std() / noise.std()
+    return replace(posterior, draws={**posterior.draws, name: values.mean() + noise})
+
+
+def test_an_estimate_is_weighed_by_its_own_draws_and_not_by_the_worst_of_the_fit():
+    prior = BASE.rate_group_size
+    weak = {"rate_group_size": (prior.mean + prior.sd, 2 * prior.sd)}  # 0.2 of the variance gone
+    posterior = past("weak", weak, ess=100.0)
+    (value,), (error,) = past_study(posterior).said["rate_group_size"]
+    assert value == pytest.approx(prior.mean + prior.sd)
+    assert error == pytest.approx(2 * prior.sd)
+    slow = with_squares_that_wander(posterior, "rate.group_size")
+    assert slow.draws["rate.group_size"].std() == pytest.approx(
+        posterior.draws["rate.group_size"].std()
+    )
+    assert past_study(slow).said["rate_group_size"] == ((None,), (None,))
 
 
 def test_a_summary_is_small():
