@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cohorts import RUNS, STRANGERS, TEAM, Population, made_cohort
+from joblib.externals.loky import get_reusable_executor
 
 from advisor.engine import EngineSettings
 from advisor.findings.history import read_history
@@ -34,7 +36,8 @@ def history(
     presets, unseen = {BASE: base}, list[PastStudy]()
     for name, population, count in (("team", TEAM, cohorts), ("strangers", STRANGERS, strangers)):
         made = [(f"{name} {number}", made_cohort(number, population)) for number in range(count)]
-        found = read_history(made, base, progress=progress_of(True), on=where)
+        with workers_measured() as cost:
+            found = read_history(made, base, progress=progress_of(True), on=where)
         known = found.told
         if name == "team":
             known, unseen = known[:-held_out], known[-held_out:]
@@ -44,6 +47,7 @@ def history(
             "fitted": len(found.told),
             "learned_from": len(known),
             "left_out": list(found.left_out),
+            "fitting": cost,
             "learned": recovered(presets[name], base, population),
         }
         if name == "team":
@@ -51,6 +55,20 @@ def history(
     told["seconds_per_cohort"] = costs(keep)
     told["held_out"] = scores(presets, unseen)
     return told
+
+
+@contextmanager
+def workers_measured() -> Iterator[dict[str, float]]:
+    """Seconds of a clock and of a processor, and the largest process, of what workers here do."""
+    told: dict[str, float] = {}
+    before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    yield told
+    told["wall_seconds"] = round(time.perf_counter() - wall, 1)
+    get_reusable_executor().shutdown(wait=True)  # the kernel tells of processes that have ended
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = spent.ru_utime + spent.ru_stime - before.ru_utime - before.ru_stime
+    told["cpu_seconds_of_workers"] = round(cpu, 1)
+    told["peak_mb_of_a_worker"] = round(spent.ru_maxrss / 1024)
 
 
 def recovered(preset: Priors, base: Priors, population: Population) -> dict[str, Any]:
@@ -97,6 +115,8 @@ def costs(keep: Path) -> dict[str, float]:
     seconds = np.array([line["seconds"] for line in lines if line["kind"] is None])
     return {
         "n": int(seconds.size),
+        "mean_of_first_hundred": round(float(seconds[:100].mean()), 2),
+        "mean_of_last_hundred": round(float(seconds[-100:].mean()), 2),
         "mean": round(float(seconds.mean()), 2),
         "median": round(float(np.median(seconds)), 2),
         "largest": round(float(seconds.max()), 2),
