@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -34,12 +36,16 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 WORKERS = 2
 SEEN = 0.25
 CURVE = "exponential"
+BARE = "bare pool of processes"
 WARM = 1_000_000
 """Number of the first of the cohorts by which workers are started before time is taken."""
 
 
 RAY_LIMIT_SECONDS = 900
 """After which Ray is stopped, which is said: what it holds together may never end."""
+
+Work = Callable[[Iterable[int]], list[Any]]
+"""From numbers of cohorts to what they score."""
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -57,58 +63,75 @@ def scored(number: int) -> list[float]:
 
 
 def engines(
-    count: int, *, with_ray: bool, tell: Callable[[dict[str, Any]], None]
+    count: int, rounds: int, *, with_ray: bool, tell: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Every engine on the same cohorts; what is known so far is told after each."""
+    """Every engine on the same cohorts, in turns; what is known so far is told after each."""
     from clusters import cluster
 
-    told: dict[str, Any] = {"cohorts": count, "workers": WORKERS, "engines": {}}
+    told: dict[str, Any] = {"cohorts": count, "workers": WORKERS, "rounds": rounds, "engines": {}}
     expected: list[Any] = []
 
-    def ask(name: str, work: Callable[[Iterable[int]], list[Any]]) -> None:
-        before = time.perf_counter()
-        work(range(WARM, WARM + 2 * WORKERS))
-        start = time.perf_counter() - before
-        before, cpu = time.perf_counter(), processor_seconds()
-        found = work(range(count))
-        wall, cpu = time.perf_counter() - before, processor_seconds() - cpu
+    def ask(name: str, work: Work, *, is_own: bool = True) -> None:
+        found, spent = timed(work, count)
         if not expected:
             expected.extend(found)
-        told["engines"][name] = {
-            "wall_seconds": round(wall, 1),
-            "cpu_seconds": round(cpu, 1),
-            "load_average": round(os.getloadavg()[0], 1),
-            "seconds_to_start": round(start, 1),
-            "equal": found == expected,
-            "lost": sum(one is None for one in found),
-        }
-        print(name, told["engines"][name], file=sys.stderr, flush=True)
-        bare = told["engines"]["bare pool of processes"]
+        if not is_own:  # not all of its processes can be asked in the end
+            del spent["cpu_seconds"]
+        one = told["engines"].setdefault(name, {"equal": True, "lost": 0})
+        one["equal"] &= found == expected
+        one["lost"] += sum(each is None for each in found)
+        for what, value in spent.items():
+            one.setdefault(what, []).append(value)
+        bare = told["engines"][BARE]
         for kind in ("wall", "cpu"):
-            of_bare = told["engines"][name][f"{kind}_seconds"] / bare[f"{kind}_seconds"]
-            told["engines"][name][f"{kind}_over_bare_pool"] = round(of_bare, 3)
+            if f"{kind}_seconds" in spent:
+                one[f"{kind}_over_bare_pool"] = over(
+                    one[f"{kind}_seconds"], bare[f"{kind}_seconds"]
+                )
+        print(name, one, file=sys.stderr, flush=True)
         tell(told)
 
-    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        ask("bare pool of processes", lambda numbers: list(pool.map(scored, numbers)))
-    ask("processes", lambda numbers: on(Engine(WORKERS), numbers))
+    for _ in range(rounds):
+        with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+            ask(BARE, partial(in_pool, pool))
+        ask("processes", lambda numbers: on(Engine(WORKERS), numbers))
+        with cluster(WORKERS) as own:
+            ask("dask", partial(on, engine_of(f"dask://{own.address}")))
+        if with_ray:
+            told["ray_failed"] = why_not_in_time(
+                lambda: ask("ray", partial(on, engine_of("ray://local")), is_own=False)
+            )
     with cluster(WORKERS) as own:
-        ask("dask", lambda numbers: on(engine_of(f"dask://{own.address}"), numbers))
-    with cluster(WORKERS) as own:
-        third = told["engines"]["dask"]["wall_seconds"] / 3
+        third = min(told["engines"]["dask"]["wall_seconds"]) / 3
 
         def work(numbers: Iterable[int]) -> list[Any]:
             if 0 in numbers:  # not while it warms up
                 threading.Timer(third, own.workers[0].kill).start()
             return on(engine_of(f"dask://{own.address}"), numbers)
 
-        ask("dask, a worker killed", work)
+        ask("dask, a worker killed", work, is_own=False)
         told["worker_was_killed"] = own.workers[0].poll() == -9
-    if with_ray:
-        told["ray_failed"] = why_not_in_time(
-            lambda: ask("ray", lambda numbers: on(engine_of("ray://local"), numbers))
-        )
     return told
+
+
+def timed(work: Work, count: int) -> tuple[list[Any], dict[str, float]]:
+    """Results of all cohorts, and what they took after workers had been started and warm."""
+    before = time.perf_counter()
+    work(range(WARM, WARM + 2 * WORKERS))
+    start = time.perf_counter() - before
+    before, cpu = time.perf_counter(), processor_seconds()
+    found = work(range(count))
+    return found, {
+        "wall_seconds": round(time.perf_counter() - before, 1),
+        "cpu_seconds": round(processor_seconds() - cpu, 1),
+        "load_average": round(os.getloadavg()[0], 1),
+        "seconds_to_start": round(start, 1),
+    }
+
+
+def over(seconds: list[float], bare: list[float]) -> float:
+    """Median over rounds of what an engine took over what the bare pool took in the same round."""
+    return round(median(one / of for one, of in zip(seconds, bare, strict=False)), 3)
 
 
 def why_not_in_time(work: Callable[[], None]) -> str | None:
@@ -144,6 +167,11 @@ def processor_seconds() -> float:
     while more := {child for child, parent in parents.items() if parent in own} - own:
         own |= more
     return sum(spent[one] for one in own)
+
+
+def in_pool(pool: ProcessPoolExecutor, numbers: Iterable[int]) -> list[Any]:
+    """Results of a bare pool, which keeps no lines."""
+    return list(pool.map(scored, numbers))
 
 
 def items_of(numbers: Iterable[int]) -> list[Item]:

@@ -45,6 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=("history", "engines", "joint", "table", "store"))
     parser.add_argument("--cohorts", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=3, help="of all engines, in turns")
     parser.add_argument("--strangers", type=int, default=16)
     parser.add_argument("--held-out", type=int, default=14, help="of the team's cohorts")
     parser.add_argument("--cases", nargs="*", help='e.g. "one law, seed 0" [default: all]')
@@ -64,7 +65,12 @@ def main() -> None:
     elif given.what == "engines":
         from engines import engines
 
-        told = engines(given.cohorts, with_ray=given.ray, tell=lambda told: write(told, given))
+        told = engines(
+            given.cohorts,
+            given.rounds,
+            with_ray=given.ray,
+            tell=lambda told: write(told, given),
+        )
     elif given.what == "joint":
         from groups import WORLDS
         from joint import agreement
