@@ -19,7 +19,7 @@ def find_in_console(
     if log.suffix not in SUFFIXES:
         return False
     try:
-        is_wide = log.head(2).startswith(UTF16_MARKS)
+        is_wide = log.magic(2).startswith(UTF16_MARKS)
         head = log.head()
         if head.startswith(LFS_MARK) or (not is_wide and b"\0" in without_holes(head)):
             return False

@@ -26,7 +26,7 @@ def holds_table(log: LogFile, definition: re.Pattern[bytes]) -> bool:
     if log.suffix not in SUFFIXES:
         return False
     try:
-        if not log.head(16).startswith(MAGIC):
+        if not log.magic(16).startswith(MAGIC):
             return False
         if definition.search(_start(log)):
             return True
@@ -82,7 +82,7 @@ def _start(log: LogFile) -> bytes:
 def _write_ahead(log: LogFile) -> LogFile | None:
     """File of rows that are not merged into a database yet."""
     beside = log.at(log.path.parent / f"{log.path.name}-wal")
-    return beside if beside is not None and beside.head(1) else None
+    return beside if beside is not None and beside.magic(1) else None
 
 
 def _copy(log: LogFile, path: Path) -> None:

@@ -63,7 +63,7 @@ class LogFile:
     packed_size: int
     is_gzip: bool = False
     member_of: Archive | None = None
-    _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
+    _heads: dict[tuple[int, int], bytes] = field(default_factory=dict, compare=False, repr=False)
     holes: list[int] = field(default_factory=list, compare=False, repr=False)
 
     @property
@@ -116,15 +116,24 @@ class LogFile:
 
     def head(self, size: int = limits.HEAD_BYTES) -> bytes:
         """First bytes, unpacked; those behind the hole where the file begins with a long one."""
-        if size not in self._heads:
+        return self._first(size, limits.SEARCHED_BYTES)
+
+    def magic(self, size: int) -> bytes:
+        """First few bytes as they stand, unpacked: by them a format is told."""
+        return self._first(size, 0)
+
+    def _first(self, size: int, longest_hole: int) -> bytes:
+        if (size, longest_hole) not in self._heads:
             with self.open() as stream:
-                head = stream.read(size)
-                left = limits.SEARCHED_BYTES
+                head, left = stream.read(size), longest_hole
                 while len(head) == size and not head.strip(b"\0") and left > 0:
                     left -= size
-                    head = stream.read(size) or head
-                self._heads[size] = head
-        return self._heads[size]
+                    further = stream.read(size)
+                    if not further:
+                        break
+                    head = further
+                self._heads[size, longest_hole] = head
+        return self._heads[size, longest_hole]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -199,7 +208,7 @@ class LogFile:
             As `text`, but for the size: memory is bounded by the longest line.
         """
         check_text(self.head(), self.path)
-        encoding = "utf-16" if self.head(2).startswith(UTF16_MARKS) else "utf-8-sig"
+        encoding = "utf-16" if self.magic(2).startswith(UTF16_MARKS) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
         number, rest, is_cut = 1, "", False
         self.holes.clear()
@@ -268,7 +277,7 @@ def on_disk(path: Path) -> LogFile:
 
 def is_archive(log: LogFile) -> bool:
     """Whether a file is a zip archive that may hold logs."""
-    return log.suffix == ".zip" and not log.is_packed and log.head(4) == b"PK\x03\x04"
+    return log.suffix == ".zip" and not log.is_packed and log.magic(4) == b"PK\x03\x04"
 
 
 def open_archive(log: LogFile) -> list[LogFile]:

@@ -40,7 +40,7 @@ def open_stream(log: LogFile, limit: int = limits.MOST_PARQUET_BYTES_HELD) -> Bi
     """Seekable stream of a file, of the one on disk where it lies there as it is."""
     if log.is_packed:
         return io.BytesIO(log.read(limit))
-    log.head(4)  # a missing or unreadable file is a typed error here
+    log.magic(4)  # a missing or unreadable file is a typed error here
     return log.opener()
 
 

@@ -2,7 +2,7 @@ r"""What every log reader must do, as tests that a reader of one's own can inher
 
 A reader lives in one module and its tests in one class::
 
-    from advisor.runs.conformance import ReaderConformance
+    from advisor.testing.reader_conformance import ReaderConformance
     from my_package import my_reader
 
     class TestMyReader(ReaderConformance):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 
 from advisor.errors import InputError
+from advisor.logfiles import limits
+from advisor.logfiles.log_file import LogFile, on_disk
 from advisor.logs import read_runs
+from advisor.logs.readers import readers
 
 TABLE = "step,reward\n1,0.1\n2,0.2\n3,0.3\n"
 GOOD = {"log_history": [{"step": 1, "reward": 0.5}]}
@@ -184,3 +188,27 @@ def test_cut_files_are_read_or_refused(write, make_rows, make_state, kind):
     assert results >= 1
     if kind in ("rows.jsonl", "rows.csv"):
         assert results > 30  # a log that is being written can be read
+
+
+@pytest.mark.parametrize("size", [64, 70_000])
+def test_a_file_of_holes_is_read_once_and_not_byte_by_byte(tmp_path, size):
+    path = tmp_path / "blob"
+    path.write_bytes(b"\0" * size)
+    reads = []
+
+    class Counted(io.FileIO):
+        def read(self, count=-1):
+            reads.append(count)
+            return super().read(count)
+
+    log = LogFile(path, lambda: Counted(path), size)
+    for reader in readers():
+        assert not reader.claims(log)
+    assert len(reads) < 20  # four openings at most, whose ends are sought
+
+
+def test_what_stands_behind_a_long_hole_is_the_head_and_what_stands_first_is_the_magic(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_bytes(b"\0" * 2 * limits.HEAD_BYTES + b"step 1 reward 0.5\n")
+    assert on_disk(path).head() == b"step 1 reward 0.5\n"
+    assert on_disk(path).magic(2) == b"\0\0"

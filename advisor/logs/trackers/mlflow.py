@@ -155,7 +155,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     for log in sorted(logs, key=lambda log: log.path):
         below = log.path.parent.relative_to(folder / FOLDER)
         key = "/".join((*below.parts, log.name))
-        if points.wants(key) and log.head(1):
+        if points.wants(key) and log.magic(1):
             _fill(points, key, log, notes)
     if not len(points):
         raise _no_run(folder)
