@@ -160,11 +160,14 @@ def spellings(key: str) -> tuple[str, ...]:
 MOST_PLACES = 7
 """Underscores of a key at which slashes may have stood."""
 
+MOST_CHARACTERS = 300
+"""Of a key that may name a metric: what is longer is text, of which a hundred copies would be made."""
+
 
 @lru_cache(maxsize=65536)
 def _with_slashes(key: str) -> tuple[str, ...]:
     """What a plain key may have been before slashes became "." or "_", fewest slashes first."""
-    if "/" in key:
+    if "/" in key or len(key) > MOST_CHARACTERS:
         return ()
     found = [key.replace(".", "/")] if "." in key else []
     places = [at for at, letter in enumerate(key) if letter == "_"][:MOST_PLACES]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,22 @@ def test_keys_whose_slashes_an_export_replaced_are_the_trainers(table: Any) -> N
     assert run.eval_step.tolist() == [10, 20, 30, 40, 50, 60]
     assert {"entropy", "gradient_norm", "completion_length"} <= set(run.series)
     assert any("'critic_score_mean' as 'critic/score/mean'" in line for line in run.assumptions)
+
+
+def test_a_key_that_is_a_whole_text_is_not_spelled_out_a_hundred_times(table: Any) -> None:
+    def peak_of(text: str) -> int:
+        path = table([{"step": n, "reward": r, text: 1.0} for n, r in enumerate(REWARD, start=1)])
+        tracemalloc.start()
+        try:
+            (run,) = read_runs(path)
+            np.testing.assert_array_equal(run.reward, REWARD)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak_of("loss")  # what is compiled and cached once is not the key's
+    text = "global_step " * 10_000
+    assert peak_of(text) < 40 * len(text)
 
 
 def test_one_underscored_key_makes_no_trainer(table: Any) -> None:
