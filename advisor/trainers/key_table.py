@@ -161,7 +161,7 @@ MOST_PLACES = 7
 """Underscores of a key at which slashes may have stood."""
 
 MOST_CHARACTERS = 300
-"""Of a key that may name a metric: what is longer is text, of which a hundred copies would be made."""
+"""Of a key that may name a metric; of a longer one, a text, a hundred copies would be made."""
 
 
 @lru_cache(maxsize=65536)
