@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from cohorts import RUNS, STRANGERS, TEAM, Population, made_cohort
+from held_out import forecasts
 from joblib.externals.loky import get_reusable_executor
 
 from advisor.engine import EngineSettings
@@ -54,6 +55,7 @@ def history(
             told["population_step"] = population_step(known, base)
     told["seconds_per_cohort"] = costs(keep)
     told["held_out"] = scores(presets, unseen)
+    told["forecasts"] = forecasts(presets, range(cohorts - held_out, cohorts), where)
     return told
 
 
