@@ -37,7 +37,7 @@ def history(
     presets, unseen = {BASE: base}, list[PastStudy]()
     for name, population, count in (("team", TEAM, cohorts), ("strangers", STRANGERS, strangers)):
         made = [(f"{name} {number}", made_cohort(number, population)) for number in range(count)]
-        with workers_measured() as cost:
+        with measured(keep / f"cost of {name}.json") as cost:
             found = read_history(made, base, progress=progress_of(True), on=where)
         known = found.told
         if name == "team":
@@ -60,17 +60,31 @@ def history(
 
 
 @contextmanager
-def workers_measured() -> Iterator[dict[str, float]]:
-    """Seconds of a clock and of a processor, and the largest process, of what workers here do."""
+def measured(kept: Path) -> Iterator[dict[str, float]]:
+    """Seconds of a clock and of a processor, and the largest process, here and in workers of here.
+
+    With what the calls before spent that this one goes on from.
+    """
     told: dict[str, float] = {}
-    before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, wall = _usage(), time.perf_counter()
     yield told
     told["wall_seconds"] = round(time.perf_counter() - wall, 1)
     get_reusable_executor().shutdown(wait=True)  # the kernel tells of processes that have ended
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = spent.ru_utime + spent.ru_stime - before.ru_utime - before.ru_stime
-    told["cpu_seconds_of_workers"] = round(cpu, 1)
-    told["peak_mb_of_a_worker"] = round(spent.ru_maxrss / 1024)
+    spent = _usage()
+    cpu = sum(one.ru_utime + one.ru_stime for one in spent)
+    cpu -= sum(one.ru_utime + one.ru_stime for one in before)
+    told["cpu_seconds"] = round(cpu, 1)
+    told["peak_mb_of_a_process"] = round(max(one.ru_maxrss for one in spent) / 1024)
+    if kept.exists():
+        earlier = json.loads(kept.read_text("utf-8"))
+        for what, value in earlier.items():
+            both = (told[what], value)
+            told[what] = max(both) if what.startswith("peak") else round(sum(both), 1)
+    kept.write_text(json.dumps(told), encoding="utf-8")
+
+
+def _usage() -> tuple[resource.struct_rusage, ...]:
+    return tuple(map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
 def recovered(preset: Priors, base: Priors, population: Population) -> dict[str, Any]:
