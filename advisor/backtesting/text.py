@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.backtesting.result import Backtest
+from advisor.run.shown import counted
 
 
 def show(found: Backtest, console: Console) -> None:
@@ -34,7 +35,7 @@ def show(found: Backtest, console: Console) -> None:
     for line in found.broken:
         console.print(Text(f"No forecast of {line}"))
     if found.waiting:
-        console.print(Text(f"{found.waiting} cohorts are left to other shards."))
+        console.print(Text(f"Left to other shards: {counted(found.waiting, 'cohort')}."))
     for why, names in _by_reason(found.uncurved).items():
         which = names[0] if len(names) == 1 else f"{len(names)} cohorts, for example {names[0]}"
         console.print(Text(f"Forecast from runs like them, without a pooled curve: {which}; {why}"))

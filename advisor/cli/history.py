@@ -59,6 +59,7 @@ def read(
         A posterior cannot be read, nothing says anything, or what was fitted under different
         presets needs a base to be named.
     """
+    from advisor.backtesting.cases import grouped
     from advisor.errors import InputError
     from advisor.findings.history import read_history, read_posteriors
     from advisor.findings.learned_priors import refuse_different_presets
@@ -74,10 +75,11 @@ def read(
     if not folders:
         assert start is not None
         return Told(studies, start, [], 0)
-    cohorts, passed_over = _cohorts(folders, beside)
-    start = start or _preset_of([run for _, runs in cohorts for run in runs])
-    found = read_history(cohorts, start, progress=progress, on=where)
-    passed_over += found.left_out
+    finished, passed_over = _finished(folders, beside)
+    start = start or _preset_of(finished)
+    fresh, known = _unknown_to(start, finished)
+    found = read_history(grouped(fresh), start, progress=progress, on=where)
+    passed_over += [*known, *found.left_out]
     if not studies and not found.told and not found.waiting:
         raise InputError(
             f"nothing there says anything ({len(passed_over)} passed over; for example "
@@ -109,11 +111,9 @@ def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
     return files, folders
 
 
-def _cohorts(
-    folders: Sequence[str], beside: dict[str, Any]
-) -> tuple[list[tuple[str, list[PilotRun]]], list[str]]:
-    """Finished runs by task and model; logs that cannot be read are named, not in the way."""
-    from advisor.backtesting.cases import finished_runs, grouped
+def _finished(folders: Sequence[str], beside: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
+    """Finished runs; logs that cannot be read are named, not in the way."""
+    from advisor.backtesting.cases import finished_runs
     from advisor.logs import NO_LOG, inspect
     from advisor.run.shown import counted
 
@@ -125,7 +125,22 @@ def _cohorts(
         files = counted(len(others), "file")
         unread.append(f"{files} that {held} no run, for example {others[0]}")
     finished, left_out = finished_runs(found.runs)
-    return grouped(finished), [*unread, *left_out]
+    return finished, [*unread, *left_out]
+
+
+def _unknown_to(base: Priors, runs: Sequence[PilotRun]) -> tuple[list[PilotRun], list[str]]:
+    """Runs that a preset has not learned from, and why the others are passed over."""
+    from advisor.run.fingerprint import fingerprint
+
+    known = [fingerprint(run) in base.learned_from for run in runs]
+    return (
+        [run for run, is_known in zip(runs, known, strict=True) if not is_known],
+        [
+            f"{run.id}: the base '{base.name}' has learned from it, and it would count twice"
+            for run, is_known in zip(runs, known, strict=True)
+            if is_known
+        ],
+    )
 
 
 def _preset_of(runs: Sequence[PilotRun]) -> Priors:

@@ -92,17 +92,22 @@ def learn(
     """
     from advisor.cli.history import read
     from advisor.cli.terminal import Reporter, noted, output
+    from advisor.findings.learned_priors import check_name
     from advisor.model.priors.text import show_learned
     from advisor.model.priors.writing import check_preset_file, write_preset
+    from advisor.run.shown import counted
 
     check_preset_file(out)
+    called = out.stem if name is None else name
+    check_name(called)  # before an hour of fits
     where = flags.on(engine, jobs, keep, shard)
     with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
         found = read(sources, base, flags.stated(sidecar, settings, column), where, progress)
         if found.waiting:
-            echo(f"{found.waiting} cohorts are left to other shards: no preset yet.")
+            left = counted(found.waiting, "cohort")
+            echo(f"Left to other shards: {left}. No preset yet.")
             return
-        learned = found.learned(out.stem if name is None else name)
+        learned = found.learned(called)
     if not quiet:
         for line in found.passed_over:
             echo(f"Note: passed over {line}.", err=True)

@@ -227,15 +227,26 @@ def _nothing_to_learn_from() -> InputError:
     return InputError("there is no posterior to learn from", advice="Give at least one")
 
 
-def _check(studies: Sequence[PastStudy], name: str) -> None:
-    if not studies:
-        raise _nothing_to_learn_from()
+def check_name(name: str) -> None:
+    """Stop where a new preset cannot be called so.
+
+    Raises
+    ------
+    InputError
+        The name is empty, or that of a preset that comes with the package.
+    """
     if not name.strip() or name in preset_names():
         raise InputError(
             f"'{name}' is no name for a new preset",
             argument="name",
             advice="Choose a name of its own",
         )
+
+
+def _check(studies: Sequence[PastStudy], name: str) -> None:
+    if not studies:
+        raise _nothing_to_learn_from()
+    check_name(name)
     seen: dict[str, int] = {}
     for number, study in enumerate(studies, 1):
         data = study.data

@@ -18,7 +18,10 @@ from advisor.findings import history
 from advisor.findings.history import History, read_history, read_posteriors
 from advisor.findings.learned_priors import learn_from_studies, learn_priors
 from advisor.findings.past_study import PastStudy, past_study
+from advisor.logs import inspect
 from advisor.model.priors import load_priors
+from advisor.model.priors.writing import write_preset
+from advisor.run.fingerprint import fingerprint
 from advisor.testing import Plan, simulate_runs
 
 BASE = load_priors("small_models")
@@ -214,15 +217,20 @@ def folder(tmp_path, monkeypatch):
     return at
 
 
+SETTINGS = {
+    "learning_rate": 3e-4,
+    "group_size": 8,
+    "prompts_per_step": 16,
+    "task": "sort",
+    "model": "tiny-s",
+    "parameters": 1e5,
+    "minibatches_per_refresh": 1,
+    "epochs_per_refresh": 1,
+}
+
+
 def learn(folder, tmp_path, capsys, *words, code=0):
-    settings = ["learning_rate=3e-4", "group_size=8", "prompts_per_step=16", "task=sort"]
-    settings += [
-        "model=tiny-s",
-        "parameters=1e5",
-        "minibatches_per_refresh=1",
-        "epochs_per_refresh=1",
-    ]
-    given = [word for setting in settings for word in ("--set", setting)]
+    given = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
     out = str(tmp_path / "team.toml")
     with pytest.raises(SystemExit) as stopped:
         main(["priors", "learn", str(folder), "--out", out, *given, *words])
@@ -241,9 +249,50 @@ def test_broken_runs_of_a_history_are_named_and_passed_over(folder, tmp_path, ca
     assert learned.rate_group_size.sd < BASE.rate_group_size.sd
 
 
+def never(task):
+    raise AssertionError("nothing was to be fitted")
+
+
+def base_that_knows(runs, at):
+    marks = tuple(fingerprint(run) for run in runs)
+    write_preset(at, BASE.model_copy(update={"name": "old", "learned_from": marks}))
+    return "--base", str(at)
+
+
+def test_runs_that_the_base_has_learned_from_are_passed_over(folder, tmp_path, capsys, monkeypatch):
+    fitted = tmp_path / "fitted"  # a function travels by copy
+
+    def fit(task):
+        fitted.write_text(" ".join(sorted(run.id for run in task.runs)))
+        return past_study(past("x", TEAM)).model_dump(mode="json")
+
+    monkeypatch.setattr(history, "fitted", fit)
+    runs = inspect(folder, overrides=SETTINGS).runs
+    words = base_that_knows(runs[:2], tmp_path / "old.toml")
+    said = learn(folder, tmp_path, capsys, "--jobs", "1", *words)
+    assert fitted.read_text().split() == sorted(run.id for run in runs[2:])
+    for run in runs[:2]:
+        assert f"passed over {run.id}: the base 'old' has learned from it" in said.err
+
+
+def test_nothing_is_fitted_where_the_base_has_learned_from_every_run(
+    folder, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(history, "fitted", never)
+    words = base_that_knows(inspect(folder, overrides=SETTINGS).runs, tmp_path / "old.toml")
+    said = learn(folder, tmp_path, capsys, "--jobs", "1", *words, code=2)
+    assert "nothing there says anything (7 passed over" in said.err
+
+
+def test_a_name_that_is_taken_is_refused_before_any_fit(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(history, "fitted", never)
+    said = learn(folder, tmp_path, capsys, "--jobs", "1", "--name", "lora", code=2)
+    assert "'lora' is no name for a new preset" in said.err
+
+
 def test_a_shard_learns_nothing_yet(folder, tmp_path, capsys):
     said = learn(folder, tmp_path, capsys, "--shard", "2/2", "--keep", str(tmp_path / "keep"))
-    assert "1 cohorts are left to other shards: no preset yet." in said.out
+    assert "Left to other shards: 1 cohort. No preset yet." in said.out
     assert not (tmp_path / "team.toml").exists()
 
 
