@@ -79,7 +79,7 @@ def read(
     start = start or _preset_of(finished)
     fresh, known = _unknown_to(start, finished)
     found = read_history(grouped(fresh), start, progress=progress, on=where)
-    passed_over += [*known, *found.left_out]
+    passed_over = [*known, *passed_over, *found.left_out]
     if not studies and not found.told and not found.waiting:
         raise InputError(
             f"nothing there says anything ({len(passed_over)} passed over; for example "

@@ -282,6 +282,7 @@ def test_nothing_is_fitted_where_the_base_has_learned_from_every_run(
     words = base_that_knows(inspect(folder, overrides=SETTINGS).runs, tmp_path / "old.toml")
     said = learn(folder, tmp_path, capsys, "--jobs", "1", *words, code=2)
     assert "nothing there says anything (7 passed over" in said.err
+    assert "the base 'old' has learned from it" in said.err
 
 
 def test_a_name_that_is_taken_is_refused_before_any_fit(folder, tmp_path, capsys, monkeypatch):
