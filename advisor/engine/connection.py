@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from advisor.engine import dask_cluster, ray_cluster
@@ -9,8 +10,14 @@ from advisor.engine.backend import Backend
 from advisor.engine.engine import Engine
 
 
-def connected(engine: Engine) -> AbstractContextManager[Backend]:
+def connected(engine: Engine, tell: Callable[[str], object]) -> AbstractContextManager[Backend]:
     """Backend of an engine, for as long as it is needed.
+
+    Parameters
+    ----------
+    engine : Engine
+    tell : callable
+        Takes what is waited for.
 
     Raises
     ------
@@ -19,7 +26,7 @@ def connected(engine: Engine) -> AbstractContextManager[Backend]:
         package.
     """
     if engine.scheme == "dask":
-        return dask_cluster.opened(engine.address)
+        return dask_cluster.opened(engine.address, tell)
     if engine.scheme == "ray":
         return ray_cluster.opened(engine.address)
     return nullcontext(Backend("loky", engine.jobs, streams=True))

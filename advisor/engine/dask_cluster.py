@@ -13,14 +13,24 @@ from advisor.engine.outcome import LOST, Outcome
 from advisor.errors import InputError
 
 TIMEOUT_SECONDS = 10
+WORKER_SECONDS = 3600
+"""Until the first worker is there: that of a batch system stands in a queue."""
+
 LEAST_SENT = 32
 """Workers for which items are sent ahead, however few there are: a cluster that grows on demand
 grows by what waits."""
 
 
 @contextmanager
-def opened(address: str) -> Iterator[Backend]:
+def opened(address: str, tell: Callable[[str], object]) -> Iterator[Backend]:
     """Connect to a scheduler, and disconnect in the end.
+
+    Parameters
+    ----------
+    address : str
+        Host and port.
+    tell : callable
+        Takes what is waited for.
 
     Raises
     ------
@@ -44,17 +54,31 @@ def opened(address: str) -> Iterator[Backend]:
             advice="Start one with: dask scheduler",
         ) from error
     try:
+        if not client.nthreads():
+            tell(f"{address} has none yet and was asked for one")
+            wait_for_a_worker(client, address)
         refuse_other_versions(client)
         yield Backend(_backend_class()(client=client), -1, streams=True)
     finally:
         client.close()
 
 
+def wait_for_a_worker(client: Any, address: str) -> None:
+    """Ask for a worker and wait for it: a cluster that grows on demand grows by what waits."""
+    try:
+        client.submit(int, pure=False).result(timeout=WORKER_SECONDS)
+    except TimeoutError as error:
+        raise InputError(
+            f"no worker came to the Dask cluster at {address} in {WORKER_SECONDS:,} seconds",
+            argument="engine",
+            advice=f"Start one with: dask worker tcp://{address}",
+        ) from error
+
+
 def refuse_other_versions(client: Any) -> None:
     """Refuse workers with another version of the package, or without it, by their addresses.
 
-    A cluster that grows on demand may have no worker yet; those that come later refuse items
-    themselves.
+    Those that come later refuse items themselves.
     """
     # A function of the standard library: it exists on a worker whatever is installed there.
     said = client.run(version, "grpo-advisor", on_error="return")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict
@@ -34,6 +35,9 @@ AHEAD = 2
 
 TRIES = 2
 """Times that an item is tried alone after its process died."""
+
+WAITING = "Waiting for a worker"
+"""Stage before the first of a cluster is there."""
 
 Found = tuple[int, Outcome | Refusal]
 
@@ -143,7 +147,7 @@ def mapped(
     calls = (Call(at, items[at].name, VERSION, packed(function, items[at].payload)) for at in todo)
     with (
         Keeper(keep, shard) as keeper,
-        connected(engine) as backend,
+        connected(engine, partial(progress, WAITING, None)) as backend,
         closing(_results(calls, backend)) as found,
     ):
         for number in range(1, total + 1):

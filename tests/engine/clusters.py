@@ -47,7 +47,8 @@ class Cluster:
         while True:
             try:
                 with Client(f"tcp://{self.address}", timeout=2, set_as_default=False) as client:
-                    client.wait_for_workers(count, timeout=TIMEOUT_SECONDS)
+                    if count:
+                        client.wait_for_workers(count, timeout=TIMEOUT_SECONDS)
                     return
             except OSError:
                 if time.monotonic() > until:
@@ -78,7 +79,7 @@ def cluster(workers: int) -> Iterator[Cluster]:
     try:
         for _ in range(workers):
             own.add_worker()
-        own.wait_for(max(workers, 0))
+        own.wait_for(workers)
         yield own
     finally:
         own.stop()

@@ -183,7 +183,7 @@ def test_workers_of_an_engine_that_goes_in_waves_are_started_once(monkeypatch):
 
     register_parallel_backend("waves", Waves)
     opened = nullcontext(Backend("waves", 2, streams=False))
-    monkeypatch.setattr(sys.modules[mapped.__module__], "connected", lambda engine: opened)
+    monkeypatch.setattr(sys.modules[mapped.__module__], "connected", lambda *_: opened)
     found = mapped(third, items_of(range(9)), task="t", engine=engine_of("ray://local"))
     assert [one.result for one in found.done] == [third(number) for number in range(9)]
     assert len(starts) == 1
