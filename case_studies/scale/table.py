@@ -91,9 +91,15 @@ def with_rows(
     """
     rows = {one["runs"]: one for one in kept}
     for count in sorted(counts):
-        rows[count] = row(count, with_joint=with_joint, strict=strict, keep=keep)
+        made = row(count, with_joint=with_joint, strict=strict, keep=keep)
+        rows[count] = made if with_joint else {**_joint_of(rows.get(count, {})), **made}
         with_joint &= STOPPED not in rows[count].get("joint", {})
         yield [rows[number] for number in sorted(rows)]
+
+
+def _joint_of(known: dict[str, Any]) -> dict[str, Any]:
+    """What a joint fit took before, which does not turn on what the second stage does."""
+    return {name: known[name] for name in ("runs", "groups", "joint") if name in known}
 
 
 def _runs(count: int) -> list[PilotRun]:
