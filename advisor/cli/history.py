@@ -62,7 +62,7 @@ def read(
     from advisor.backtesting.cases import grouped
     from advisor.errors import InputError
     from advisor.findings.history import read_history, read_posteriors
-    from advisor.findings.learned_priors import refuse_different_presets
+    from advisor.findings.learned_priors import check_studies, refuse_different_presets
     from advisor.model.posterior import Posterior
     from advisor.model.priors import load_priors
 
@@ -72,14 +72,16 @@ def read(
     if start is None and studies:
         refuse_different_presets(studies)
         start = Posterior.load(files[0]).meta.priors
+    if start is not None:
+        check_studies(studies, start, [str(file) for file in files])
     if not folders:
         assert start is not None
         return Told(studies, start, [], 0)
     finished, passed_over = _finished(folders, beside)
     start = start or _preset_of(finished)
-    fresh, known = _unknown_to(start, finished)
+    fresh, known = _each_once(finished, start, studies)
     found = read_history(grouped(fresh), start, progress=progress, on=where)
-    passed_over = [*known, *passed_over, *found.left_out]
+    passed_over = [*known, *passed_over, *found.left_out, *found.repeated]
     if not studies and not found.told and not found.waiting:
         raise InputError(
             f"nothing there says anything ({len(passed_over)} passed over; for example "
@@ -128,19 +130,25 @@ def _finished(folders: Sequence[str], beside: dict[str, Any]) -> tuple[list[Pilo
     return finished, [*unread, *left_out]
 
 
-def _unknown_to(base: Priors, runs: Sequence[PilotRun]) -> tuple[list[PilotRun], list[str]]:
-    """Runs that a preset has not learned from, and why the others are passed over."""
+def _each_once(
+    runs: Sequence[PilotRun], base: Priors, studies: Sequence[PastStudy]
+) -> tuple[list[PilotRun], list[str]]:
+    """Runs that nothing else has learned from, and why the others are passed over."""
     from advisor.run.fingerprint import fingerprint
 
-    known = [fingerprint(run) in base.learned_from for run in runs]
-    return (
-        [run for run, is_known in zip(runs, known, strict=True) if not is_known],
-        [
-            f"{run.id}: the base '{base.name}' has learned from it, and it would count twice"
-            for run, is_known in zip(runs, known, strict=True)
-            if is_known
-        ],
-    )
+    owner = dict.fromkeys(base.learned_from, f"the base '{base.name}' has learned from it")
+    for study in studies:
+        for past in study.runs:
+            owner.setdefault(past.fingerprint, "a posterior that is given too was fitted to it")
+    fresh, known = [], []
+    for run in runs:
+        mark = fingerprint(run)
+        if mark and mark in owner:
+            known.append(f"{run.id}: {owner[mark]}, and it would count twice")
+            continue
+        owner[mark] = f"it begins as {run.id} does"
+        fresh.append(run)
+    return fresh, known
 
 
 def _preset_of(runs: Sequence[PilotRun]) -> Priors:

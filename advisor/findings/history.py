@@ -37,7 +37,7 @@ ten runs)."""
 RHAT, ESS, DIVERGENT = 1.05, 100.0, 0.02
 """Gate of the first stage: moments of draws are wanted, not their tails."""
 
-NOT_SAMPLED = {"stability_line", "speed_law", "extrapolation", "domain"}
+NOT_SAMPLED = {"stability_line", "extrapolation", "domain"}
 """Entries of a preset on which no draw turns: fits are kept across their changes."""
 
 Cohorts = Sequence[tuple[str, Sequence[PilotRun]]]
@@ -51,11 +51,11 @@ class CohortFit(NamedTuple):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Digests of data, priors, and how it is sampled."""
+        """Digests of data, priors, how it is sampled and which draws are taken."""
         return (
             digest_of([run_digest(run) for run in self.runs]),
             digest_of(self.preset.model_dump(mode="json", exclude=NOT_SAMPLED)),
-            digest_of([one.model_dump(mode="json") for one in ATTEMPTS]),
+            digest_of([one.model_dump(mode="json") for one in ATTEMPTS], RHAT, ESS, DIVERGENT),
         )
 
 
@@ -80,15 +80,26 @@ class History:
     @property
     def told(self) -> list[PastStudy]:
         """Studies that say something, each data and each run once: copies count as one."""
-        own, marks = [], set[str]()
+        return self._told_and_repeated()[0]
+
+    @property
+    def repeated(self) -> list[str]:
+        """What is said of studies that are not among those told: an earlier one has their runs."""
+        return [
+            f"a cohort of {len(study.runs)} ({study.runs[0].id} and others): an earlier one holds "
+            "a run of it, which would count twice"
+            for study in self._told_and_repeated()[1]
+        ]
+
+    def _told_and_repeated(self) -> tuple[list[PastStudy], list[PastStudy]]:
+        own, repeated, marks = list[PastStudy](), list[PastStudy](), set[str]()
         for study in self.studies:
             if study is None:
                 continue
             known = {study.data, *(run.fingerprint for run in study.runs if run.fingerprint)}
-            if not known & marks:
-                own.append(study)
-                marks |= known
-        return own
+            (repeated if known & marks else own).append(study)
+            marks |= known
+        return own, repeated
 
     def learned(self, base: Priors, name: str) -> Priors:
         """Preset for the next study.

@@ -97,11 +97,13 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
     InputError
         As for :func:`learn_priors`.
     """
-    _check(studies, name)
-    _check_base(studies, base)
+    if not studies:
+        raise _nothing_to_learn_from()
+    check_name(name)
+    check_studies(studies, base)
     learned = {}
     for entry, prior in prior_entries(base).items():
-        found = _estimates(studies, entry)
+        found = _estimates(studies, entry, base)
         if found is None or not isinstance(prior, NormalPrior):
             kept = f"{_sentence(prior.source)} Kept from {base.name}: no posterior narrowed it."
             learned[entry] = {**prior.model_dump(), "source": kept}
@@ -125,6 +127,7 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
             **learned,
             "family_runs": learn_families([study.family_runs for study in studies], base),
             "stability_line": base.stability_line,
+            "speed_law": base.speed_law,
             "extrapolation": base.extrapolation,
             "domain": _domain(studies, base),
         }
@@ -191,15 +194,19 @@ def _base(posteriors: Sequence[Posterior], base: Priors | str | None) -> Priors:
     return load_priors(base) if isinstance(base, str) else base
 
 
-def _estimates(studies: Sequence[PastStudy], entry: str) -> Estimates | None:
-    """Estimates of one entry, or None where no posterior says anything about it."""
+def _estimates(studies: Sequence[PastStudy], entry: str, base: Priors) -> Estimates | None:
+    """Estimates of one entry, or None where no posterior says anything about it.
+
+    They are moved to where the base speaks of the entry, by the law with which it moves.
+    """
     values, errors, units, sources = [], [], [], []
     for index, study in enumerate(studies):
         value, error = study.said.get(entry, ((), ()))
+        placed = getattr(base.at(study.reference), entry)
         for unit, (one, its_error) in enumerate(zip(value, error, strict=True)):
             if one is None or its_error is None:
                 continue
-            values.append(one)
+            values.append(one + getattr(base, entry).mean - placed.mean)
             errors.append(its_error)
             units.append(_unit(study, entry, unit, index))
             sources.append(index)
@@ -243,27 +250,45 @@ def check_name(name: str) -> None:
         )
 
 
-def _check(studies: Sequence[PastStudy], name: str) -> None:
-    if not studies:
-        raise _nothing_to_learn_from()
-    check_name(name)
-    seen: dict[str, int] = {}
-    for number, study in enumerate(studies, 1):
+def check_studies(
+    studies: Sequence[PastStudy], base: Priors, names: Sequence[str] | None = None
+) -> None:
+    """Stop where something would count twice.
+
+    Parameters
+    ----------
+    studies : sequence of PastStudy
+    base : Priors
+    names : sequence of str, optional
+        Of the studies [default: by number].
+
+    Raises
+    ------
+    InputError
+        Two are of the same data or share a run, or the base has learned from one of them.
+    """
+    called = names or [f"posterior {number}" for number in range(1, len(studies) + 1)]
+    _check_each_other(studies, called)
+    _check_base(studies, base, called)
+
+
+def _check_each_other(studies: Sequence[PastStudy], called: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for name, study in zip(called, studies, strict=True):
         data = study.data
         if data in seen:
             raise InputError(
-                f"posteriors {seen[data]} and {number} of those given were fitted to the same data "
-                f"({data[:HASH]}), which would count twice",
+                f"{seen[data]} and {name} were fitted to the same data ({data[:HASH]}), which "
+                "would count twice",
                 advice="Give each once",
             )
-        seen[data] = number
-    owner: dict[str, int] = {}
-    for number, study in enumerate(studies, 1):
+        seen[data] = name
+    owner: dict[str, str] = {}
+    for name, study in zip(called, studies, strict=True):
         for run, mark in _marks(study).items():
-            if owner.setdefault(mark, number) != number:
+            if owner.setdefault(mark, name) != name:
                 raise InputError(
-                    f"run '{run}' is in posteriors {owner[mark]} and {number} of those given, "
-                    "and would count twice",
+                    f"run '{run}' is in {owner[mark]} and in {name}, and would count twice",
                     advice="Give only the posterior that was fitted to more runs",
                 )
 
@@ -273,13 +298,13 @@ def _marks(study: PastStudy) -> dict[str, str]:
     return {run.id: run.fingerprint for run in study.runs if run.fingerprint}
 
 
-def _check_base(studies: Sequence[PastStudy], base: Priors) -> None:
-    for number, study in enumerate(studies, 1):
+def _check_base(studies: Sequence[PastStudy], base: Priors, called: Sequence[str]) -> None:
+    for name, study in zip(called, studies, strict=True):
         for run, mark in _marks(study).items():
             if mark in base.learned_from:
                 raise InputError(
-                    f"the base '{base.name}' has already learned from run '{run}' of posterior "
-                    f"{number}, which would count twice",
+                    f"the base '{base.name}' has already learned from run '{run}' of {name}, "
+                    "which would count twice",
                     argument="base",
                     advice="Leave it out, or start from a base that has not seen it",
                 )

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from advisor.engine import digest_of
 from advisor.findings.learned_families import runs_of_families
 from advisor.findings.meta_analysis import without_prior
+from advisor.model.cohort import Reference
 from advisor.model.compat import convergence
 from advisor.model.parameters import POPULATION
 from advisor.model.posterior import Posterior
@@ -47,6 +48,8 @@ class PastStudy(BaseModel):
     groups : tuple of (str, str)
         Task and model.
     runs : tuple of PastRun
+    reference : Reference
+        At which the levels stand.
     said : dict of str to (values, errors)
         By entry of the preset: estimate and standard error of the study, or of each of its tasks or
         groups; None where the posterior is as wide as its prior.
@@ -62,6 +65,7 @@ class PastStudy(BaseModel):
     tasks: tuple[str, ...]
     groups: tuple[tuple[str, str], ...]
     runs: tuple[PastRun, ...]
+    reference: Reference
     said: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]]
     family_runs: dict[str, float] = {}
 
@@ -102,6 +106,7 @@ def past_study(posterior: Posterior) -> PastStudy:
             )
             for run in meta.runs
         ),
+        reference=meta.reference,
         said=said,
         family_runs=runs_of_families(posterior),
     )

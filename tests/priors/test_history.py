@@ -15,11 +15,12 @@ from advisor.cli.app import main
 from advisor.engine import Engine
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings import history
-from advisor.findings.history import History, read_history, read_posteriors
+from advisor.findings.history import CohortFit, History, read_history, read_posteriors
 from advisor.findings.learned_priors import learn_from_studies, learn_priors
 from advisor.findings.past_study import PastStudy, past_study
 from advisor.logs import inspect
 from advisor.model.priors import load_priors
+from advisor.model.priors.loader import AS_THE_CURVE
 from advisor.model.priors.writing import write_preset
 from advisor.run.fingerprint import fingerprint
 from advisor.testing import Plan, simulate_runs
@@ -177,9 +178,34 @@ def test_another_preset_is_another_fit(cohorts, tmp_path):
     assert len((tmp_path / "items.jsonl").read_text().splitlines()) == 2 * len(lines)
 
 
-def test_a_copy_of_a_cohort_counts_once():
+@pytest.mark.parametrize("entry", ["learning_rate", "parameters", "at_learning_rate"])
+def test_another_law_of_the_speed_is_another_fit(cohorts, tmp_path, entry):
+    read_history(cohorts, BASE, on={"keep": tmp_path})
+    count = len((tmp_path / "items.jsonl").read_text().splitlines())
+    law = BASE.speed_law.model_copy(update={entry: 2 * getattr(BASE.speed_law, entry)})
+    read_history(cohorts, BASE.model_copy(update={"speed_law": law}), on={"keep": tmp_path})
+    assert len((tmp_path / "items.jsonl").read_text().splitlines()) == 2 * count
+
+
+@pytest.mark.parametrize("name", ["RHAT", "ESS", "DIVERGENT"])
+def test_another_gate_is_another_fit(cohorts, monkeypatch, name):
+    before = CohortFit(tuple(cohorts[0][1]), BASE).marks
+    monkeypatch.setattr(history, name, 2 * getattr(history, name))
+    assert CohortFit(tuple(cohorts[0][1]), BASE).marks != before
+
+
+def test_what_no_draw_turns_on_is_no_other_fit(cohorts):
+    before = CohortFit(tuple(cohorts[0][1]), BASE).marks
+    other = BASE.model_copy(update={"domain": None, "extrapolation": AS_THE_CURVE})
+    assert CohortFit(tuple(cohorts[0][1]), other).marks == before
+
+
+def test_a_copy_of_a_cohort_counts_once_and_that_is_said():
     one, other = team_of(2)
-    assert History((one, None, one, other), (), 0).told == [one, other]
+    found = History((one, None, one, other), (), 0)
+    assert found.told == [one, other]
+    (said,) = found.repeated
+    assert said.startswith(f"a cohort of 3 ({one.runs[0].id} and others): an earlier one holds")
 
 
 @pytest.mark.slow
@@ -283,6 +309,46 @@ def test_nothing_is_fitted_where_the_base_has_learned_from_every_run(
     said = learn(folder, tmp_path, capsys, "--jobs", "1", *words, code=2)
     assert "nothing there says anything (7 passed over" in said.err
     assert "the base 'old' has learned from it" in said.err
+
+
+def test_posteriors_that_count_twice_are_refused_by_file_before_any_fit(
+    folder, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(history, "fitted", never)
+    files = [str(tmp_path / f"{name}.nc") for name in "ab"]
+    for file in files:
+        past("same", TEAM).save(file)
+    said = learn(folder, tmp_path, capsys, "--jobs", "1", *files, code=2)
+    assert f"{files[0]} and {files[1]} were fitted to the same data" in said.err
+
+
+def test_runs_that_a_posterior_was_fitted_to_and_runs_that_begin_alike_are_passed_over(
+    folder, tmp_path, capsys, monkeypatch
+):
+    runs = inspect(folder, overrides=SETTINGS).runs
+    posterior = past("beside", TEAM)
+    own = posterior.meta.runs
+    marked = own[0].model_copy(update={"fingerprint": fingerprint(runs[0])})
+    posterior = replace(
+        posterior, meta=posterior.meta.model_copy(update={"runs": (marked, *own[1:])})
+    )
+    file = str(tmp_path / "beside.nc")
+    posterior.save(file)
+    forked = (folder / f"{runs[1].id}.jsonl").read_text().splitlines()
+    forked = forked[:30] + forked[:-31:-1]  # goes on otherwise
+    rows = [json.loads(row) | {"step": step} for step, row in enumerate(forked, 1)]
+    (folder / "zz_fork.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fitted = tmp_path / "fitted"
+
+    def fit(task):
+        fitted.write_text(" ".join(sorted(run.id for run in task.runs)))
+        return past_study(past("x", TEAM)).model_dump(mode="json")
+
+    monkeypatch.setattr(history, "fitted", fit)
+    said = learn(folder, tmp_path, capsys, "--jobs", "1", file)
+    assert f"passed over {runs[0].id}: a posterior that is given too was fitted to it" in said.err
+    assert f"passed over zz_fork: it begins as {runs[1].id} does" in said.err
+    assert len(fitted.read_text().split()) == len(runs) - 1
 
 
 def test_a_name_that_is_taken_is_refused_before_any_fit(folder, tmp_path, capsys, monkeypatch):

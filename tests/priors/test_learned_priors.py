@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from past_studies import hash_of, parameters, past, same_data
+from past_studies import REFERENCE, hash_of, parameters, past, same_data
 
 from advisor.errors import InputError
 from advisor.findings.learned_priors import learn_priors
@@ -90,6 +90,22 @@ def test_the_spread_between_studies_is_recovered(truth):
     assert found.sd == pytest.approx(thetas.std(), rel=0.15)
 
 
+def test_the_law_of_the_speed_is_handed_on_and_estimates_are_moved_along_it():
+    law = BASE.speed_law
+    here = BASE.at(REFERENCE).log_slope
+    assert abs(here.mean - BASE.log_slope.mean) > 0.2
+    agrees = learn_priors([past(f"law-{i}", {"log_slope": (here.mean, 0.05)}) for i in range(4)])
+    assert agrees.speed_law == law
+    assert agrees.log_slope.mean == pytest.approx(BASE.log_slope.mean, abs=0.01)
+    untouched = learn_priors([past("other", {"rate_group_size": (0.5, 0.04)})])
+    assert untouched.at(REFERENCE).log_slope.mean == here.mean
+    # Control: without a law the levels stand where they were measured.
+    flat = BASE.model_copy(update={"speed_law": None})
+    studies = [past(f"flat-{i}", {"log_slope": (here.mean, 0.05)}) for i in range(4)]
+    found = learn_priors(studies, base=flat).log_slope
+    assert abs(found.mean - here.mean) < abs(found.mean - BASE.log_slope.mean)
+
+
 def test_one_study_at_most_halves_a_sd():
     found = learn_priors([past("one", {"rate_group_size": (BASE.rate_group_size.mean, 1e-4)})])
     assert found.rate_group_size.sd / BASE.rate_group_size.sd == pytest.approx(0.5, abs=0.01)
@@ -110,12 +126,13 @@ def test_the_preset_of_a_past_fit_does_not_matter():
 def test_tasks_are_pooled_over_posteriors():
     tasks = [[("a", "m"), ("b", "m")], [("c", "m")], [("d", "m"), ("e", "m"), ("f", "m")]]
     slopes = [[-6.0, -5.0], [-5.5], [-6.5, -5.2, -5.8]]
-    found = learn_priors(
+    learned = learn_priors(
         [
             past(f"tasks-{i}", {"log_slope": (level, 0.05)}, groups=groups)
             for i, (groups, level) in enumerate(zip(tasks, slopes, strict=True))
         ]
-    ).log_slope
+    )
+    found = learned.at(REFERENCE).log_slope
     everything = np.concatenate(slopes)
     assert "pooled over 6 tasks" in found.source
     assert abs(found.mean - everything.mean()) < 0.3 < abs(BASE.log_slope.mean - everything.mean())
@@ -218,7 +235,7 @@ def test_nothing_to_learn_from_is_refused():
 
 def test_the_same_data_twice_are_refused():
     first, second, third = past("one"), past("two"), past("three")
-    with pytest.raises(InputError, match=r"posteriors 1 and 3 .* the same data") as no:
+    with pytest.raises(InputError, match=r"posterior 1 and posterior 3 .* the same data") as no:
         learn_priors([first, second, same_data(third, first)])
     assert hash_of("one")[:8] in str(no.value)
     learn_priors([first, second, third])
@@ -227,7 +244,7 @@ def test_the_same_data_twice_are_refused():
 def test_a_run_in_two_posteriors_is_refused():
     first, second = past("one"), past("two")
     overlapping = marked(second, 1, first.meta.runs[2].fingerprint)
-    with pytest.raises(InputError, match="run 'two-1' is in posteriors 1 and 2"):
+    with pytest.raises(InputError, match="run 'two-1' is in posterior 1 and in posterior 2"):
         learn_priors([first, overlapping])
 
 
