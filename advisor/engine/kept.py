@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Collection
@@ -10,7 +11,7 @@ from typing import IO
 
 from advisor.engine.outcome import Outcome
 from advisor.engine.shard import Shard
-from advisor.errors import unwritable
+from advisor.errors import InputError, unwritable
 
 STEM = "items"
 
@@ -31,7 +32,7 @@ def read_kept(folder: Path, hashes: Collection[str]) -> dict[str, Outcome]:
     """
     found: dict[str, Outcome] = {}
     for path in sorted(folder.glob(f"{STEM}*.jsonl")):
-        with path.open(encoding="utf-8", errors="replace") as lines:
+        with _opened(path) as lines:
             for line in lines:
                 try:
                     told = json.loads(line)
@@ -42,6 +43,18 @@ def read_kept(folder: Path, hashes: Collection[str]) -> dict[str, Outcome]:
                 if mark in hashes and outcome.is_final:
                     found[mark] = outcome
     return found
+
+
+def _opened(path: Path) -> IO[str]:
+    try:
+        return path.open(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(
+            f"what is kept cannot be read ({error.strerror or error})",
+            path=path,
+            argument="keep",
+            advice="Check its permissions, or give another folder",
+        ) from error
 
 
 class Keeper:
@@ -61,16 +74,16 @@ class Keeper:
     """
 
     def __init__(self, folder: Path | None, shard: Shard | None) -> None:
-        self._stream: IO[bytes] | None = None
+        self._stream: io.RawIOBase | None = None
         if folder is None:
             return
-        path = folder / f"{STEM}{shard.suffix if shard else ''}.jsonl"
+        self._path = folder / f"{STEM}{shard.suffix if shard else ''}.jsonl"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._stream = path.open("a+b")
-            self._end_line(path)
+            self._stream = self._path.open("a+b", buffering=0)
+            self._end_line(self._path)
         except OSError as error:
-            raise unwritable("what is done", error, path, "keep") from error
+            raise unwritable("what is done", error, self._path, "keep") from error
 
     def __enter__(self) -> Keeper:
         return self
@@ -80,13 +93,23 @@ class Keeper:
             self._stream.close()
 
     def keep(self, content_hash: str, outcome: Outcome) -> None:
-        """Write one line; it is on the disk when this returns."""
+        """Write one line; it is on the disk when this returns.
+
+        Raises
+        ------
+        InputError
+            The disk is full, or not there any more. A line that breaks off is passed over later.
+        """
         if self._stream is None:
             return
         line = json.dumps({"hash": content_hash, **vars(outcome)}, separators=(",", ":"))
-        self._stream.write(line.encode() + b"\n")
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+        left = memoryview(line.encode() + b"\n")
+        try:
+            while left:  # what a full disk takes of it is less than all, and no error yet
+                left = left[self._stream.write(left) :]
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise unwritable("what is done", error, self._path, "keep") from error
 
     def _end_line(self, path: Path) -> None:
         """End a line in which an earlier writer was killed."""

@@ -26,6 +26,9 @@ PATIENCE_SECONDS = 60.0
 OPENING_SECONDS = 3.0
 """The same for opening a store: who named a wrong host shall not wait for a minute."""
 
+CONNECT_SECONDS = 3
+"""For one connection: libpq would wait for two minutes for a host that drops what it is sent."""
+
 PAUSE_SECONDS = 0.5
 
 RETRIED = ("08", "57", "40", "55")
@@ -162,7 +165,9 @@ def open_store(url: str) -> Iterator[Store]:
         from advisor.study.store_schema import migrate
 
         # Connections of a client that does nothing are connections that fifty others lack.
-        engine = create_engine(_with_driver(url), poolclass=NullPool)
+        engine = create_engine(
+            _with_driver(url), poolclass=NullPool, connect_args=_connect_arguments(url)
+        )
     except ImportError as error:
         raise InputError(
             f"the driver of the store is not installed ({error})",
@@ -176,6 +181,12 @@ def open_store(url: str) -> Iterator[Store]:
         yield Store(engine, url)
     finally:
         engine.dispose()
+
+
+def _connect_arguments(url: str) -> dict[str, Any]:
+    """A host that drops what it is sent is not waited for as long as its driver would."""
+    is_server = url.startswith("postgresql")
+    return {"connect_timeout": CONNECT_SECONDS} if is_server else {}
 
 
 def _with_driver(url: str) -> str:

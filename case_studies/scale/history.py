@@ -49,11 +49,11 @@ def history(
             "learned_from": len(known),
             "left_out": list(found.left_out),
             "fitting": cost,
-            "learned": recovered(presets[name], base, population),
+            "learned": recovered(presets[name], base, population, known),
         }
         if name == "team":
             told["population_step"] = population_step(known, base)
-    told["seconds_per_cohort"] = costs(keep)
+    told["seconds_per_cohort"] = costs(keep, {"team": cohorts, "strangers": strangers})
     told["held_out"] = scores(presets, unseen)
     told["forecasts"] = forecasts(presets, range(cohorts - held_out, cohorts), where)
     return told
@@ -67,8 +67,16 @@ def measured(kept: Path) -> Iterator[dict[str, float]]:
     """
     told: dict[str, float] = {}
     before, wall = _usage(), time.perf_counter()
-    yield told
-    told["wall_seconds"] = round(time.perf_counter() - wall, 1)
+    try:
+        yield told
+    finally:
+        _count(told, before, time.perf_counter() - wall, kept)
+
+
+def _count(
+    told: dict[str, float], before: Sequence[resource.struct_rusage], wall: float, kept: Path
+) -> None:
+    told["wall_seconds"] = round(wall, 1)
     get_reusable_executor().shutdown(wait=True)  # the kernel tells of processes that have ended
     spent = _usage()
     cpu = sum(one.ru_utime + one.ru_stime for one in spent)
@@ -87,16 +95,30 @@ def _usage() -> tuple[resource.struct_rusage, ...]:
     return tuple(map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
-def recovered(preset: Priors, base: Priors, population: Population) -> dict[str, Any]:
-    """What was learned beside what it was made from, by entry."""
+def recovered(
+    preset: Priors, base: Priors, population: Population, known: Sequence[PastStudy]
+) -> dict[str, Any]:
+    """What was learned beside what it was made from, by entry.
+
+    Cohorts are made at their own reference; presets speak of where their law of the speed stands.
+    """
     return {
         entry: {
-            "made_from": [mean, spread],
+            "made_from": _as_the_preset_speaks(entry, mean, spread, base, known),
             "learned": [getattr(preset, entry).mean, getattr(preset, entry).sd],
             "base": [getattr(base, entry).mean, getattr(base, entry).sd],
         }
         for entry, (mean, spread) in population._asdict().items()
     }
+
+
+def _as_the_preset_speaks(
+    entry: str, mean: float, spread: float, base: Priors, known: Sequence[PastStudy]
+) -> list[float]:
+    """Mean and spread over tasks, moved from each cohort's reference to where the law stands."""
+    own = getattr(base, entry).mean
+    shifts = np.array([getattr(base.at(one.reference), entry).mean - own for one in known])
+    return [round(float(mean - shifts.mean()), 3), round(float(np.hypot(spread, shifts.std())), 3)]
 
 
 def population_step(studies: list[PastStudy], base: Priors) -> dict[str, Any]:
@@ -125,10 +147,12 @@ def renamed(study: PastStudy, number: int) -> PastStudy:
     )
 
 
-def costs(keep: Path) -> dict[str, float]:
-    """Wall seconds of a cohort, from the kept lines."""
+def costs(keep: Path, counts: dict[str, int]) -> dict[str, float]:
+    """Wall seconds of a cohort, from the kept lines: of one that was done again the last."""
     lines = [json.loads(line) for line in (keep / "items.jsonl").read_text("utf-8").splitlines()]
-    seconds = np.array([line["seconds"] for line in lines if line["kind"] is None])
+    done = {line["name"]: line["seconds"] for line in lines if line["kind"] is None}
+    names = [f"{team} {number}" for team, count in counts.items() for number in range(count)]
+    seconds = np.array([done[name] for name in names if name in done])
     return {
         "n": int(seconds.size),
         "mean_of_first_hundred": round(float(seconds[:100].mean()), 2),
@@ -154,7 +178,7 @@ def scores(presets: dict[str, Priors], held_out: Sequence[PastStudy]) -> dict[st
                 (value,), (error,) = study.said[entry]
                 if value is None or error is None:
                     continue
-                prior = getattr(preset, entry)
+                prior = getattr(preset.at(study.reference), entry)
                 spread = float(np.hypot(prior.sd, error))
                 miss = (value - prior.mean) / spread
                 found[name].append(-0.5 * (miss**2 + np.log(2 * np.pi * spread**2)))

@@ -172,7 +172,7 @@ def _population(
     for entry, name in ENTRIES.items():
         draws = joint.as_in_priors(name)
         draws = draws.reshape(len(draws), -1).mean(axis=1)
-        prior = getattr(base, entry)
+        prior = getattr(base.at(joint.meta.reference), entry)
         said = [pair for study in studies for pair in zip(*study.said[entry], strict=True)]
         weak = [
             pair

@@ -43,7 +43,7 @@ def store(seconds: float) -> dict[str, Any]:
                 url,
                 str(folder / "record.json"),
                 names,
-                str(seconds),
+                str(folder / "stop"),
                 str(folder / f"{number}"),
             ]
             writers.append(
@@ -52,12 +52,18 @@ def store(seconds: float) -> dict[str, Any]:
                     env=os.environ | {"PYTHONPATH": str(HERE.parents[1])},
                 )
             )
-        wait_for_all(url)
-        time.sleep(seconds / 3)
-        server.stop()
-        time.sleep(AWAY_SECONDS)
-        server.start()
-        codes = [one.wait() for one in writers]
+        try:
+            wait_for_all(url)
+            time.sleep(seconds / 3)
+            server.stop()
+            time.sleep(AWAY_SECONDS)
+            server.start()
+            time.sleep(seconds * 2 / 3)
+            (folder / "stop").touch()
+            codes = [one.wait(START_SECONDS) for one in writers]
+        finally:
+            for one in writers:
+                one.kill()
         said = [one for n in range(PROCESSES) for one in (folder / f"{n}").read_text().split()]
         started = time.perf_counter()
         with open_store(url) as opened:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -223,6 +224,44 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be written") as refused:
         mapped(third, items_of([1]), task="t", keep=tmp_path / "file")
     assert refused.value.argument == "keep"
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from mapped_functions import third
+from advisor.engine import Item, mapped
+from advisor.errors import InputError
+resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
+items = [Item(f"item {n}", n, (str(n),)) for n in range(50)]
+try:
+    mapped(third, items, task="t", keep=Path(sys.argv[1]))
+except InputError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_fills_up_is_one_sentence_and_what_is_kept_stays(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+    )
+    assert "items.jsonl" in ended.stdout
+    assert "what is done cannot be written (File too large)" in ended.stdout
+    assert ended.stderr == ""
+    found = mapped(third, items_of(range(50)), task="t", keep=tmp_path)
+    assert 0 < found.kept < 50
+    assert len(found.done) == 50
+
+
+def test_what_is_kept_and_cannot_be_read_is_refused(tmp_path):
+    (tmp_path / "items.jsonl").mkdir()
+    with pytest.raises(InputError, match="what is kept cannot be read"):
+        mapped(third, items_of([1]), task="t", keep=tmp_path)
 
 
 def test_lines_are_what_the_page_says(tmp_path):
