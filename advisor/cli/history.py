@@ -37,6 +37,13 @@ class Told:
     passed_over: list[str]
     waiting: int
 
+    @property
+    def is_learned_again(self) -> bool:
+        """Whether the base was itself learned from past studies."""
+        from advisor.model.priors import preset_names
+
+        return bool(self.base.learned_from) and self.base.name not in preset_names()
+
     def learned(self, name: str) -> Priors:
         """Preset for the next study."""
         from advisor.findings.learned_priors import learn_from_studies

@@ -111,6 +111,13 @@ def learn(
     if not quiet:
         for line in found.passed_over:
             echo(f"Note: passed over {line}.", err=True)
+        if found.is_learned_again:
+            echo(
+                f"Note: the base '{found.base.name}' was learned itself. Learning on top of it "
+                "takes how studies differ for doubt about their mean, and ends too sure. Give all "
+                "studies at once, with --base the preset that the first of them started from.",
+                err=True,
+            )
     write_preset(out, learned)
     if as_json:
         echo(learned.model_dump_json(indent=2))

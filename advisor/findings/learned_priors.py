@@ -65,10 +65,13 @@ def learn_priors(
 
     Notes
     -----
-    A random-effects meta-analysis, see :mod:`advisor.findings.meta_analysis`. Levels such as
-    ``log_slope`` are those at each study's own reference configuration (the geometric mean of its
-    pilots), which is how a new study will read them; those of plateau loss and collapse are at
-    their anchors (:func:`advisor.model.equations.at_reference`).
+    A random-effects meta-analysis, see :mod:`advisor.findings.meta_analysis`. Levels of plateau
+    loss and collapse are at their anchors (:func:`advisor.model.equations.at_reference`); others
+    such as ``log_slope`` are at each study's own reference configuration (the geometric mean of its
+    pilots), moved to where the base's law of the speed stands, which is how a new study reads them.
+
+    A learned preset is no base for the next: how studies differ would be taken for doubt about
+    their mean, and what is learned would be too sure.
     """
     if not posteriors:
         raise _nothing_to_learn_from()

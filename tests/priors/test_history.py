@@ -271,6 +271,7 @@ def test_broken_runs_of_a_history_are_named_and_passed_over(folder, tmp_path, ca
     assert "passed over" in said.err
     assert "broken.jsonl" in said.err
     assert "short" in said.err
+    assert "was learned itself" not in said.err
     learned = load_priors(tmp_path / "team.toml")
     assert learned.rate_group_size.sd < BASE.rate_group_size.sd
 
@@ -299,6 +300,7 @@ def test_runs_that_the_base_has_learned_from_are_passed_over(folder, tmp_path, c
     assert fitted.read_text().split() == sorted(run.id for run in runs[2:])
     for run in runs[:2]:
         assert f"passed over {run.id}: the base 'old' has learned from it" in said.err
+    assert "Note: the base 'old' was learned itself." in said.err
 
 
 def test_nothing_is_fitted_where_the_base_has_learned_from_every_run(

@@ -154,3 +154,23 @@ def test_the_scale_of_the_entry_does_not_matter():
     small = NormalPrior(mean=0.01, sd=0.02, source="made up for tests")
     scaled = new_study(said([0.02, 0.04, 0.03], [0.003, 0.005, 0.01]), small, STUDY_SHARE)
     np.testing.assert_allclose(np.array(found) / 100, scaled, rtol=1e-9)
+
+
+def test_a_learned_entry_is_no_base_for_the_next_and_all_at_once_is_calibrated():
+    """The numbers that docs/scale.md tells: a cohort a month, for a year."""
+    rng, spread, error, months = np.random.default_rng(0), 0.3, 0.05, 12
+    base = NormalPrior(mean=0.0, sd=0.8, source="made up for tests")
+    held = {"chained": [], "at once": []}
+    for _ in range(200):
+        mean = 0.5 * rng.standard_normal()
+        values = mean + np.hypot(spread, error) * rng.standard_normal(months)
+        entry = base
+        for value in values:
+            center, sd, _ = new_study(said([value], error), entry, STUDY_SHARE)
+            entry = base.model_copy(update={"mean": center, "sd": sd})
+        new = mean + spread * rng.standard_normal(200)
+        at_once = new_study(said(values, error), base, STUDY_SHARE)[:2]
+        for way, (center, sd) in (("chained", (entry.mean, entry.sd)), ("at once", at_once)):
+            held[way].append(np.mean(np.abs(new - center) < 1.2816 * sd))
+    assert np.mean(held["chained"]) == pytest.approx(0.30, abs=0.03)
+    assert np.mean(held["at once"]) == pytest.approx(0.79, abs=0.03)
