@@ -43,7 +43,7 @@ def opened(address: str) -> Iterator[Backend]:
         ) from error
     try:
         register_ray()
-        yield Backend("ray", max(2, int(ray.cluster_resources()["CPU"])), streams=False)
+        yield Backend("ray", max(2, int(ray.cluster_resources().get("CPU", 0))), streams=False)
     finally:
         ray.shutdown()
 

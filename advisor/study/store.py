@@ -34,6 +34,9 @@ PAUSE_SECONDS = 0.5
 RETRIED = ("08", "57", "40", "55")
 """Classes of SQLSTATE that pass: connection, operator (restart), serialisation, lock."""
 
+AWAY = ("OperationalError", "InterfaceError", "ConnectionTimeout")
+"""Errors of drivers without a SQLSTATE that say that the server is not there."""
+
 Result = TypeVar("Result")
 
 
@@ -218,7 +221,7 @@ def _is_away(error: Any) -> bool:
     if state is not None:
         return str(state)[:2] in RETRIED
     kind = type(error.orig).__name__
-    return bool(error.connection_invalidated) or kind in ("OperationalError", "InterfaceError")
+    return bool(error.connection_invalidated) or kind in AWAY
 
 
 def _reason(error: Exception) -> str:

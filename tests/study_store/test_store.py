@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -135,6 +136,16 @@ def test_a_server_that_is_not_there_is_one_sentence_without_the_password():
         open_store(url).__enter__()
     assert "hunter2" not in str(said.value)
     assert "\n" not in str(said.value)
+
+
+@pytest.mark.timeout(60)
+def test_a_server_that_never_answers_is_not_waited_for(monkeypatch):
+    pytest.importorskip("psycopg", reason="no PostgreSQL driver is installed")
+    monkeypatch.setattr(store_module, "CONNECT_SECONDS", 2)  # the least that libpq takes
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/team"
+        with pytest.raises(InputError, match="cannot be reached"), open_store(url):
+            pass
 
 
 @pytest.mark.parametrize("url", ["team.db", "mysql://host/x", "postgres//x"])
