@@ -30,6 +30,19 @@ STRANGERS = Population((-1.8, 0.30), (2.0, 0.40), (1.15, 0.06), (-0.05, 0.06))
 """Another team: its tasks are learned five times as fast and nearly to the end."""
 
 
+def chance_of(number: int, population: Population) -> np.random.Generator:
+    """All the chance of a cohort, from its start."""
+    return np.random.default_rng([number, *(int(1000 * abs(mean)) for mean, _ in population)])
+
+
+def levels_of(rng: np.random.Generator, population: Population) -> dict[str, float]:
+    """What is true of a cohort: the first that is drawn of its chance."""
+    return {
+        entry: mean + spread * rng.standard_normal()
+        for entry, (mean, spread) in population._asdict().items()
+    }
+
+
 def made_cohort(number: int, population: Population = TEAM, steps: int = STEPS) -> list[PilotRun]:
     """Finished runs of one task on one model.
 
@@ -46,11 +59,8 @@ def made_cohort(number: int, population: Population = TEAM, steps: int = STEPS) 
     runs : list of PilotRun
         ``RUNS`` of them.
     """
-    rng = np.random.default_rng([number, *(int(1000 * abs(mean)) for mean, _ in population)])
-    drawn = {
-        entry: mean + spread * rng.standard_normal()
-        for entry, (mean, spread) in population._asdict().items()
-    }
+    rng = chance_of(number, population)
+    drawn = levels_of(rng, population)
     plans = [
         Plan(
             learning_rate=float(10 ** rng.uniform(*np.log10(RATES))),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cohorts import RUNS, STRANGERS, TEAM, Population, made_cohort
+from cohorts import RUNS, STRANGERS, TEAM, Population, chance_of, levels_of, made_cohort
 from held_out import forecasts
 from joblib.externals.loky import get_reusable_executor
 
@@ -52,6 +52,7 @@ def history(
             "learned": recovered(presets[name], base, population, known),
         }
         if name == "team":
+            told["misses"] = misses(found.studies, population)
             told["population_step"] = population_step(known, base)
     told["seconds_per_cohort"] = costs(keep, {"team": cohorts, "strangers": strangers})
     told["held_out"] = scores(presets, unseen)
@@ -110,6 +111,35 @@ def recovered(
         }
         for entry, (mean, spread) in population._asdict().items()
     }
+
+
+def misses(studies: Sequence[PastStudy | None], population: Population) -> dict[str, Any]:
+    """By how much cohorts by themselves miss what they were made from, by entry.
+
+    ``in_own_errors`` is 1 where their errors are what they say.
+    """
+    truths = [
+        levels_of(chance_of(number, population), population) for number in range(len(studies))
+    ]
+    told = {}
+    for entry in Population._fields:
+        found = np.array(
+            [
+                (value - truth[entry], error)
+                for study, truth in zip(studies, truths, strict=True)
+                if study is not None
+                for value, error in zip(*study.said[entry], strict=True)
+                if value is not None and error is not None
+            ]
+        )
+        apart, errors = found.T
+        told[entry] = {
+            "cohorts": len(found),
+            "mean": round(float(apart.mean()), 3),
+            "sd": round(float(apart.std()), 3),
+            "in_own_errors": round(float((apart / errors).std()), 2),
+        }
+    return told
 
 
 def _as_the_preset_speaks(
