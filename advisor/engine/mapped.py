@@ -171,8 +171,9 @@ def _next(found: Iterator[Found], engine: Engine) -> tuple[int, Outcome]:
     except Exception as error:
         if engine.scheme is None:
             raise
+        told = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
-            f"{engine} was lost ({str(error).strip() or type(error).__name__})",
+            f"{engine} was lost ({told[0].rstrip('. ')})",
             argument="engine",
             advice="What was done is kept where `keep` is given: the same call goes on from there",
         ) from error

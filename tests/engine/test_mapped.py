@@ -190,6 +190,19 @@ def test_workers_of_an_engine_that_goes_in_waves_are_started_once(monkeypatch):
     assert len(starts) == 1
 
 
+def test_an_engine_that_is_lost_is_one_line_however_much_it_says(monkeypatch):
+    class Gone(ThreadingBackend):
+        def submit(self, *args, **kwargs):
+            raise RuntimeError("The actor died.\n\tclass_name: PoolActor\n\tpid: 7")
+
+    register_parallel_backend("gone", Gone)
+    opened = nullcontext(Backend("gone", 2, streams=False))
+    monkeypatch.setattr(sys.modules[mapped.__module__], "connected", lambda *_: opened)
+    with pytest.raises(InputError, match=r"ray://local was lost \(The actor died\)\.") as error:
+        mapped(third, items_of(range(9)), task="t", engine=engine_of("ray://local"))
+    assert "\n" not in str(error.value)
+
+
 def test_two_items_of_one_name_are_refused():
     items = [Item("a", 1, ()), Item("a", 2, ())]
     with pytest.raises(InputError, match="'a' is there twice"):
