@@ -117,8 +117,9 @@ def test_both_ways_are_linear_in_runs_and_small():
         assert row["two_stage"]["left_out"] == []
         assert row["two_stage"]["largest_rhat"] < 1.05
         if "strict" in row:
-            assert row["strict"]["largest_rhat"] < 1.01
+            # All of them before rounding; the largest is told to four decimals.
             assert row["strict"]["cohorts_below_1_01"] == row["two_stage"]["cohorts"]
+            assert row["strict"]["largest_rhat"] <= 1.01
 
 
 SPENT_BY = """
