@@ -162,12 +162,12 @@ def test_compare_still_asks_for_a_path_that_is_there(capsys):
 def test_priors_are_learned_from_the_runs_of_a_tracker(store, tmp_path, monkeypatch, capsys):
     asked: list[list[str]] = []
 
-    def cohorts(folders: list[str], beside: dict[str, Any]) -> Any:
+    def finished(folders: list[str], beside: dict[str, Any]) -> Any:
         asked.append(folders)
         runs = advisor.read_runs(folders)
         raise InputError(f"{len(runs)} runs were read", advice="Nothing")
 
-    monkeypatch.setattr(history, "_cohorts", cohorts)
+    monkeypatch.setattr(history, "_finished", finished)
     out = str(tmp_path / "team.toml")
     code, _, err = said_by(capsys, "priors", "learn", PLACE, "--out", out)
     assert code == 2
