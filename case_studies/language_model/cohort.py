@@ -1,0 +1,153 @@
+"""Trained runs as the advisor reads them: whole ones as outcomes, their first steps as pilots."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from model_folder import NAME, PARAMETERS
+from plan import Configuration
+from store import FILES, write_run
+
+import advisor
+
+FINAL_SHARE = 0.1
+"""Last steps of a run whose mean reward is what it came to, as the advisor forecasts it."""
+
+FALL, LEAST_FALL = 1 / 3, 0.1
+"""A run died that ends below this share less of its best ten steps, and by this much at least."""
+
+SMOOTHED = 10
+"""Optimizer steps of a mean."""
+
+
+class Trained:
+    """One run of the study that is finished.
+
+    Parameters
+    ----------
+    folder : Path
+        As `training.train` leaves it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.name = folder, folder.name
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """TRL's own ``trainer_state.json``."""
+        return dict(json.loads((self.folder / "trainer_state.json").read_text(encoding="utf-8")))
+
+    @cached_property
+    def own(self) -> dict[str, Any]:
+        """Task, seed, seconds, and whether its weights diverged."""
+        return dict(json.loads((self.folder / "run.json").read_text(encoding="utf-8")))
+
+    @cached_property
+    def arguments(self) -> dict[str, Any]:
+        """TRL's arguments."""
+        return dict(yaml.safe_load((self.folder / "config.yaml").read_text(encoding="utf-8")))
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """What was varied; the length and the seed are not in it."""
+        given = self.arguments
+        parts = given.get("gradient_accumulation_steps", 1)
+        return Configuration(
+            given["learning_rate"],
+            given["num_generations"],
+            given["steps_per_generation"] // parts,
+            given["num_iterations"],
+            given["beta"],
+            bool(given.get("use_peft", False)),
+            given["per_device_train_batch_size"] * parts,
+        )
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps that it was to take."""
+        return int(self.arguments["max_steps"])
+
+    @cached_property
+    def rewards(self) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and train rewards, where there is one."""
+        rows = [row for row in self.state["log_history"] if "reward" in row]
+        return (
+            np.array([row["step"] for row in rows], float),
+            np.array([row["reward"] for row in rows], float),
+        )
+
+    def evaluations(self, name: str = "eval_reward") -> tuple[np.ndarray, np.ndarray]:
+        """Steps and means over the held-out prompts."""
+        rows = [row for row in self.state["log_history"] if name in row]
+        return (
+            np.array([row["step"] for row in rows], float),
+            np.array([row[name] for row in rows], float),
+        )
+
+    @cached_property
+    def final(self) -> float:
+        """Mean train reward of the last tenth of its steps; of what there is, if it diverged."""
+        step, reward = self.rewards
+        last = step > (1 - FINAL_SHARE) * step[-1]
+        return float(reward[last].mean())
+
+    @cached_property
+    def died_at(self) -> float | None:
+        """Step at which its best ten steps ended, if it fell from there for good; else None."""
+        step, reward = self.rewards
+        if self.own["diverged"]:
+            return float(step[-1])
+        width = max(2, round(SMOOTHED * step.size / step[-1]))
+        means = np.convolve(reward, np.ones(width) / width, "valid")
+        best = int(means.argmax())
+        fallen = self.final < (1 - FALL) * means[best] and means[best] - self.final > LEAST_FALL
+        return float(step[best + width - 1]) if fallen else None
+
+
+def trained(task_folder: Path) -> list[Trained]:
+    """Finished runs of a task, by name."""
+    folders = sorted(path for path in task_folder.glob("*/") if (path / "run.json").is_file())
+    return [Trained(folder) for folder in folders if not folder.name.endswith(".part")]
+
+
+def cut(run: Trained, steps: int, folder: Path) -> Path:
+    """Leave the first steps of a run as a pilot of that length leaves them.
+
+    The learning rate is constant and the seed the run's, so that a pilot trained anew has the same
+    rows (`run.py one` shows it).
+    """
+    state = run.state | {
+        "log_history": [row for row in run.state["log_history"] if row["step"] <= steps],
+        "global_step": steps,
+        "max_steps": steps,
+    }
+    files = {
+        "trainer_state.json": json.dumps(state),
+        "config.yaml": yaml.safe_dump(run.arguments | {"max_steps": steps}),
+    }
+    write_run(folder / run.name, files)
+    return folder / run.name
+
+
+def sidecar(folder: Path, task: str) -> None:
+    """Say what no file of TRL's says of a model that lies in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f'model = "{NAME}"', f"parameters = {PARAMETERS}", f'task = "{task}"']
+    text = "[defaults]\n" + "\n".join(lines) + "\n"
+    (folder / "pilots.toml").write_text(text, encoding="utf-8")
+
+
+def pilots_of(runs: list[Trained], steps: int, task: str, folder: Path) -> list[advisor.PilotRun]:
+    """The first steps of runs, read by the advisor from files as TRL writes them."""
+    for run in runs:
+        cut(run, steps, folder)
+    sidecar(folder, task)
+    return list(advisor.read_runs([folder]))
+
+
+__all__ = ["FILES", "Trained", "cut", "pilots_of", "sidecar", "trained"]

