@@ -7,6 +7,7 @@ the exported file as it is.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 from cohort import Trained, cut, sidecar, trained
+from drawing import draw
 from manifest import manifest
 from plan import LADDER, STEPS, Configuration, Planned
 from store import FILES, RUNS, TABLES, write_run
@@ -48,6 +50,11 @@ class Advice(NamedTuple):
     arguments: dict[str, Any]
     answer: dict[str, Any]
     text: str
+
+    def name(self, seed: int) -> str:
+        """Of a run that is trained from the file: another advice has another name."""
+        digest = hashlib.sha256(json.dumps(self.arguments, sort_keys=True).encode()).hexdigest()
+        return f"advised_{digest[:8]}_n{STEPS}_s{seed}"
 
 
 def ladder(task: str) -> list[Planned]:
@@ -191,7 +198,7 @@ def told(task: str, tasks: Sequence[str], advice: Advice) -> dict[str, Any]:
     answer = advice.answer
     best, name = best_of(task)
     interval = [answer["reward"][which] for which in ("low", "median", "high")]
-    full = [_at(task, f"advised_n{STEPS}_s{seed}") for seed in ADVISED_SEEDS]
+    full = [_at(task, advice.name(seed)) for seed in ADVISED_SEEDS]
     others = {
         name: {"settings": own._asdict(), "runs": [outcome(one) for one in runs_of(task, own)]}
         for name, own in methods(task, tasks).items()
@@ -260,6 +267,21 @@ def write(found: Sequence[dict[str, Any]], out: Path) -> None:
         Path(__file__), seeds=len(ADVISED_SEEDS), checks={}, inputs=sorted(TABLES.glob("*.gz"))
     )
     out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def draw_all(out: Path) -> None:
+    """Draw what `write` kept."""
+    found = json.loads(_text(out.with_suffix(".json")))["tasks"]
+    runs = {
+        task: {
+            "ladder": [_run(one) for one in ladder(task)],
+            "pilots": [_run(ladder_run(task, rate)) for rate in PILOTED],
+            "advised": [_at(one["task"], run["run"]) for run in one["methods"]["advisor"]["runs"]],
+        }
+        for one in found
+        for task in [one["task"]]
+    }
+    draw(found, runs, out)
 
 
 def _asked(task: str) -> list[float]:

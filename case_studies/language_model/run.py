@@ -102,6 +102,13 @@ def _started(job: Job, device: str) -> subprocess.Popen[bytes]:
         )
 
 
+def _remove_what_was_killed() -> None:
+    """A run that was killed is done again from its first step; others' runs are left alone."""
+    for left in RUNS.glob("*/*.part"):
+        if not Path("/proc", left.suffixes[-2].lstrip(".")).exists():
+            shutil.rmtree(left)
+
+
 def train_one(one: Planned, device: str) -> Path:
     """Train a single run in this process."""
     import torch
@@ -137,27 +144,30 @@ def close_loops(tasks: list[str], workers: int, device: str) -> None:
     """Per task: the ladder, pilots and advice, the advised run; then every other method."""
     import loop
 
-    found, pending = [], {}
+    def train_from(file: Path, task: str, seed: int, name: str) -> None:
+        train_all([Job.of_file(file, task, seed, name)], workers, device)
+
+    train_all((Job.of(one) for task in tasks for one in loop.ladder(task)), workers, device)
+    advice = {}
     for task in tasks:
-        train_all(map(Job.of, loop.ladder(task)), workers, device)
-        pending[task] = advised = loop.advised(
-            task, lambda *words: train_all([Job.of_file(*words)], workers, device)
-        )
-        print(f"{task}: {advised.answer['kind']}, {advised.arguments}", flush=True)
-        jobs = [
-            Job.of_file(advised.file, task, seed, f"advised_n{STEPS}_s{seed}")
-            for seed in loop.ADVISED_SEEDS
-        ]
-        train_all([*jobs, *map(Job.of, loop.drawn(task))], workers, device)
-        pack()
-    for task in tasks:
-        others = loop.methods(task, tasks)
-        jobs = [Job.of(Planned(task, own, STEPS, 1, "loop")) for own in others.values()]
-        train_all(jobs, workers, device)
-        pack()
-    for task in tasks:
-        found.append(loop.told(task, tasks, pending[task]))
-    loop.write(found, HERE / "loop.json")
+        advice[task] = loop.advised(task, train_from)
+        print(f"{task}: {advice[task].answer['kind']}, {advice[task].arguments}", flush=True)
+    jobs = [
+        Job.of_file(advice[task].file, task, seed, advice[task].name(seed))
+        for seed in loop.ADVISED_SEEDS
+        for task in tasks
+    ]
+    searches = [Job.of(one) for task in tasks for one in loop.drawn(task)]
+    train_all([*jobs, *searches], workers, device)
+    others = [
+        Job.of(Planned(task, own, STEPS, 1, "loop"))
+        for task in tasks
+        for own in loop.methods(task, tasks).values()
+    ]
+    train_all(others, workers, device)
+    pack()
+    loop.write([loop.told(task, tasks, advice[task]) for task in tasks], HERE / "loop.json")
+    loop.draw_all(HERE / "loop.svg")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -208,9 +218,7 @@ def main() -> None:
     elif asked.command in ("table", "loop"):
         for task in TASKS:
             unpack(task)
-        for left in RUNS.glob("*/*.part"):
-            # Of a run that was killed: it is done again from its first step.
-            shutil.rmtree(left)
+        _remove_what_was_killed()
         if asked.command == "table":
             train_all(map(Job.of, planned()[: asked.most]), asked.workers, asked.device)
         else:

@@ -117,7 +117,11 @@ def train(
         "diverged": diverged,
     }
     _write(part / "run.json", own)
-    os.replace(part, folder)
+    if folder.is_dir():
+        # Another process was first, with the same seed.
+        shutil.rmtree(part)
+    else:
+        os.replace(part, folder)
     return folder
 
 

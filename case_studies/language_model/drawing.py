@@ -1,0 +1,66 @@
+"""One figure: what each task's pilots showed, what was said, and what came."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cohort import Trained
+from plan import STEPS
+
+PILOT, ADVISED, LADDER_RUN = "#D55E00", "#0072B2", "#b8b8b8"
+SMOOTHED = 5
+
+
+def draw(found: list[dict[str, Any]], runs: dict[str, dict[str, list[Trained]]], out: Path) -> None:
+    """A panel a task: the ladder in grey, pilots' part in orange, the advised runs in blue.
+
+    Parameters
+    ----------
+    found : list of dict
+        Of ``loop.told``.
+    runs : dict
+        Task -> "ladder", "pilots" and "advised" -> runs.
+    """
+    from matplotlib.figure import Figure
+
+    columns = 3
+    rows = -(-len(found) // columns)
+    figure = Figure(figsize=(9.6, 2.7 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
+    for axes, one in zip(grid, found, strict=False):
+        own = runs[one["task"]]
+        for run in own["ladder"]:
+            axes.plot(*_smooth(run, STEPS), color=LADDER_RUN, lw=1.0)
+        for run in own["pilots"]:
+            axes.plot(*_smooth(run, 12), color=PILOT, lw=1.6)
+        for run in own["advised"]:
+            axes.plot(*_smooth(run, STEPS), color=ADVISED, lw=1.6)
+        low, middle, high = one["said"]["interval"]
+        spread = [[middle - low], [high - middle]]
+        axes.errorbar([STEPS + 3], [middle], spread, fmt="o", ms=4, color=ADVISED, capsize=3)
+        axes.set_title(one["task"].replace("_", " "), fontsize=10, loc="left")
+        axes.set_ylim(-0.03, 1.03)
+    for axes in list(grid)[len(found) :]:
+        axes.set_visible(False)
+    lines = [
+        (LADDER_RUN, "ladder of learning rates"),
+        (PILOT, "its first 12 steps: the pilots"),
+        (ADVISED, "trained as advised, and the forecast (80 %)"),
+    ]
+    for colour, label in lines:
+        figure.axes[0].plot([], [], color=colour, label=label)
+    figure.supxlabel("optimizer step", fontsize=9)
+    figure.supylabel(f"train reward, mean of {SMOOTHED} rows", fontsize=9)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    figure.savefig(out, metadata={"Date": None})
+
+
+def _smooth(run: Trained, until: int) -> tuple[np.ndarray, np.ndarray]:
+    step, reward = run.rewards
+    step, reward = step[step <= until], reward[step <= until]
+    width = min(SMOOTHED, step.size)
+    kernel = np.ones(width) / width
+    return np.convolve(step, kernel, "valid"), np.convolve(reward, kernel, "valid")
