@@ -17,6 +17,9 @@ length    no function with a body of more than 60 lines, unless its docstring ha
 parameters
           no function with more than 8 parameters outside ``advisor/cli``, unless its docstring has
           a line ``Many parameters because: ...``
+budget    no room has more lines, and the package no more modules, modules with one sibling as
+          only importer, imports past a room's face, module constants, rooms and floors, than
+          ``scripts/budget.toml`` allows; ``--tighten`` lowers it to what is there, never raises it
 docs      what users are given (exported by ``advisor``, ``advisor.theory``, ``advisor.testing``)
           is documented in numpydoc, parameter by parameter, with what it returns
 ========  =========================================================================================
@@ -41,6 +44,8 @@ MOST_ROOMS = 25
 MOST_ENTRIES = 22
 LONGEST_BODY = 60
 MOST_PARAMETERS = 8
+BUDGET = Path("scripts", "budget.toml")
+CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PUBLIC_ROOMS = ("theory", "testing")
 """Rooms whose faces users import from, besides the package's own."""
 
@@ -99,6 +104,54 @@ class House:
     def rooms(self) -> list[str]:
         """Top-level packages and modules; the package's own face is none."""
         return [entry.removesuffix(".py") for entry in self.entries if entry != "__init__.py"]
+
+    @cached_property
+    def budget(self) -> dict[str, dict[str, int]]:
+        """Most lines of each room, and most of what else is counted; empty without the file."""
+        file = self.root / BUDGET
+        return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+    @cached_property
+    def measured(self) -> dict[str, dict[str, int]]:
+        """What the budget bounds, as it is now."""
+        lines = {room: self.lines[room] for room in sorted(self.rooms)}
+        return {"package": dict(self._counts()), "lines": lines}
+
+    def _counts(self) -> Iterator[tuple[str, int]]:
+        yield "lines", sum(self.lines.values()) - self.lines["case_studies"]
+        yield "modules", len(self.modules)
+        yield "only_imported_by_one_sibling", len(self.only_for_a_sibling)
+        yield "imports_past_a_face", len(self.past_faces)
+        trees = [tree for _, tree in self.modules.values()]
+        yield "constants", sum(len(list(_constants(tree))) for tree in trees)
+        yield "rooms", len(self.rooms)
+        yield "floors", len(self.floors)
+
+    @cached_property
+    def past_faces(self) -> list[tuple[str, str]]:
+        """Imports of a module inside another room: of each module, what it names there."""
+        faces = {f"{self.package}.{room}" for room in self.rooms}
+        return [
+            (name, target)
+            for name, targets in self.arrows.items()
+            for target in sorted(targets - faces - {self.package})
+            if self.room(name) != self.room(target)
+        ]
+
+    @cached_property
+    def only_for_a_sibling(self) -> list[str]:
+        """Modules that one other module imports, which stands in the same room."""
+        importers: dict[str, set[str]] = {name: set() for name in self.modules}
+        for name, targets in self.arrows.items():
+            for target in targets:
+                importers[target].add(name)
+        return [
+            name
+            for name, by in importers.items()
+            # A face that passes names on is no reader of its own.
+            if len(by) == 1 and next(iter(by)).count(".") > 1
+            if self.room(next(iter(by))) == self.room(name)
+        ]
 
     @cached_property
     def floors(self) -> list[list[str]]:
@@ -207,6 +260,37 @@ def _functions(tree: ast.AST, outer: str = "") -> Iterator[tuple[str, Function]]
             yield from _functions(node, f"{outer}{node.name}.")
         else:
             yield from _functions(node, outer)
+
+
+def _constants(tree: ast.Module) -> Iterator[str]:
+    """Names in capitals that a module assigns at its top."""
+    for node in tree.body:
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        for target in targets:
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            for name in names:
+                if isinstance(name, ast.Name) and CONSTANT.fullmatch(name.id):
+                    yield name.id
+
+
+def check_budget(house: House) -> Iterator[Violation]:
+    """Compare what is counted with what is allowed; a room without a budget has none."""
+    for part, allowed in house.budget.items():
+        for name, now in house.measured[part].items():
+            most = allowed.get(name, 0)
+            if now > most:
+                what = f"{now:,} of {part if part == 'lines' else name}, above {most:,}"
+                yield Violation("budget", name if part == "lines" else house.package, what)
+
+
+def tightened(house: House) -> str:
+    """Text of the budget, lowered to what is there; what is above it stays as it is."""
+    rows = ["# Most of each: lowered by `python scripts/check_architecture.py --tighten`."]
+    for part, measured in house.measured.items():
+        allowed = house.budget.get(part, measured)
+        rows += ["", f"[{part}]"]
+        rows += [f"{name} = {min(now, allowed.get(name, now))}" for name, now in measured.items()]
+    return "\n".join(rows) + "\n"
 
 
 def check_rooms(house: House) -> Iterator[Violation]:
@@ -431,6 +515,7 @@ CHECKS = (
     check_paths,
     check_arrows,
     check_size,
+    check_budget,
     check_length,
     check_parameters,
     check_docs,
@@ -466,7 +551,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the drawing and the violations; 1 where there is one."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
-    house = House(parser.parse_args(arguments).root)
+    parser.add_argument("--tighten", action="store_true", help="lower the budget to what is there")
+    given = parser.parse_args(arguments)
+    house = House(given.root)
+    if given.tighten:
+        (house.root / BUDGET).write_text(tightened(house), encoding="utf-8")
+        house = House(given.root)
     print(drawing(house))
     found = violations(house)
     for one in found:

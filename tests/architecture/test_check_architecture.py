@@ -90,6 +90,16 @@ def test_a_sound_house_passes(check, house):
     assert check.violations(house()) == []
 
 
+def test_tightening_lowers_what_fell_and_raises_nothing(check, house):
+    roomy = ALLOWED.replace("beside = 10", "beside = 0")
+    tree = house({"scripts/budget.toml": roomy, "advisor/beside.py": "ONE = 1\n"})
+    assert check.main([str(tree.root), "--tighten"]) == 1
+    budget = check.House(tree.root).budget
+    assert budget["lines"]["beside"] == budget["package"]["constants"] == 0
+    assert budget["lines"]["cli"] == 1
+    assert budget["package"]["lines"] < 5000
+
+
 def body(lines, docstring=""):
     return f'def long():\n    """{docstring}"""\n' + "    x = 1\n" * lines
 
@@ -109,7 +119,50 @@ FOR_TYPES = {
     "    from .one import a\n",
 }
 
+ALLOWED = """[package]
+lines = 5000
+modules = 9
+only_imported_by_one_sibling = 0
+imports_past_a_face = 0
+constants = 0
+rooms = 4
+floors = 3
+
+[lines]
+beside = 10
+cli = 10
+ground = 10
+middle = 100
+"""
 BROKEN = {
+    "a room above its lines": (
+        {"scripts/budget.toml": ALLOWED, "advisor/cli/app.py": "\n" * 11},
+        "budget cli: 11 of lines, above 10",
+    ),
+    "a room without a budget": (
+        {"scripts/budget.toml": ALLOWED.replace("beside = 10", ""), "advisor/beside.py": "x = 1"},
+        "budget beside: 1 of lines, above 0",
+    ),
+    "an import past a face": (
+        {
+            "scripts/budget.toml": ALLOWED,
+            "advisor/ground/floor.py": "x1 = 1\n",
+            "advisor/beside.py": "from advisor.ground.floor import x1\n",
+        },
+        "budget advisor: 1 of imports_past_a_face, above 0",
+    ),
+    "a module more, for one sibling": (
+        {
+            "scripts/budget.toml": ALLOWED,
+            "advisor/cli/flags.py": "x = 1\n",
+            "advisor/cli/app.py": "from advisor.cli import flags\n",
+        },
+        "budget advisor: 1 of only_imported_by_one_sibling, above 0",
+    ),
+    "constants more than allowed": (
+        {"scripts/budget.toml": ALLOWED, "advisor/beside.py": "ONE, _TWO = 1, 2\nthree = 3\n"},
+        "budget advisor: 2 of constants, above 0",
+    ),
     "a room that no contract names": (
         {
             "advisor/attic.py": "",
