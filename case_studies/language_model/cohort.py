@@ -98,15 +98,21 @@ class Trained:
 
     @cached_property
     def died_at(self) -> float | None:
-        """Step at which its best ten steps ended, if it fell from there for good; else None."""
+        """Step at which its best ten steps ended, if it fell from there for good; else None.
+
+        0 where the held-out reward before the first step was the best: a run that is dead from
+        birth. One that starts at nothing and stays there did not die.
+        """
         step, reward = self.rewards
         if self.own["diverged"]:
             return float(step[-1])
         width = max(2, round(SMOOTHED * step.size / step[-1]))
         means = np.convolve(reward, np.ones(width) / width, "valid")
-        best = int(means.argmax())
-        fallen = self.final < (1 - FALL) * means[best] and means[best] - self.final > LEAST_FALL
-        return float(step[best + width - 1]) if fallen else None
+        levels = np.concatenate([self.evaluations()[1][:1], means])
+        ends = np.concatenate([[0.0], step[width - 1 :]])
+        best = levels.argmax()
+        fallen = self.final < (1 - FALL) * levels[best] and levels[best] - self.final > LEAST_FALL
+        return float(ends[best]) if fallen else None
 
 
 def trained(task_folder: Path) -> list[Trained]:

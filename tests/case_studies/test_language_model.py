@@ -27,7 +27,8 @@ def test_prompts_are_the_same_each_time_and_held_out_ones_are_never_trained_on(t
 
 
 def test_rewards_tell_apart_what_they_are_there_for():
-    assert exact(" 56", "31 + 25 = ?", "56") == 1 and exact("56.", "31 + 25 = ?", "56") == 0
+    assert exact(" 56", "31 + 25 = ?", "56") == 1
+    assert exact("56.", "31 + 25 = ?", "56") == 0
     assert share_of_places("1 3 8 6", "", "1 3 6 8") == 0.5
     assert share_of_places("1 3 6 8 9 9 9 9", "", "1 3 6 8") == 0.5
     assert tagged("<answer>7</answer>", "", "<answer>8</answer>") == 0.2
@@ -223,7 +224,8 @@ def test_the_command_shows_its_help_without_a_trainer():
         text=True,
         check=True,
     )
-    assert "table" in done.stdout and "one" in done.stdout
+    assert "table" in done.stdout
+    assert "one" in done.stdout
 
 
 def test_runs_are_named_by_all_that_they_are():
@@ -232,3 +234,56 @@ def test_runs_are_named_by_all_that_they_are():
     own = Configuration(3e-5, 4, 2, 2, 0.04, True, 16)
     assert Planned("sums", own, 60, 2, "drawn").name == "lr3e-05_g4_k2x2_c16_kl0.04_lora_n60_s2"
     assert json.loads(json.dumps(own._asdict())) == own._asdict()
+
+
+def _finished(folder, rewards, start, diverged=False):
+    """A run of a reward a step, as `training.train` leaves it."""
+    rows = [{"step": 0, "eval_reward": start, "eval_rewards/exact/mean": start}]
+    rows += [{"step": step, "reward": value} for step, value in enumerate(rewards, 1)]
+    own = {"task": "sums", "seed": 1, "seconds": 1.0, "diverged": diverged}
+    files = {
+        "trainer_state.json": json.dumps({"log_history": rows}),
+        "run.json": json.dumps(own),
+        "config.yaml": "learning_rate: 1.0e-05\nnum_generations: 8\nnum_iterations: 1\n"
+        "steps_per_generation: 4\ngradient_accumulation_steps: 4\nbeta: 0.0\n"
+        f"per_device_train_batch_size: 8\nmax_steps: {len(rewards)}\n",
+    }
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("rewards", "start", "died"),
+    [
+        ([0.3] * 30 + [0.8] * 30, 0.3, None),
+        ([0.1 + 0.02 * step for step in range(40)] + [0.1] * 20, 0.1, 40.0),
+        ([0.0] * 60, 0.3, 0.0),
+        ([0.0] * 60, 0.0, None),
+        ([0.5] * 50 + [0.4] * 10, 0.5, None),
+    ],
+    ids=["rises", "falls late", "dead from birth", "never began", "falls by a fifth"],
+)
+def test_a_run_died_that_lost_a_third_of_its_best_for_good(tmp_path, rewards, start, died):
+    from cohort import Trained
+
+    run = Trained(_finished(tmp_path / "run", rewards, start))
+    assert run.died_at == died
+    assert run.final == pytest.approx(sum(rewards[-6:]) / 6)
+    # What is exported splits a step among micro-batches: it is the same configuration.
+    assert run.configuration == run.configuration._replace(group=8, minibatches=1, completions=32)
+
+
+def test_a_pilot_is_the_first_rows_of_its_run(tmp_path):
+    from cohort import Trained, pilots_of
+
+    folders = [tmp_path / name for name in ("a", "b")]
+    for place, folder in enumerate(folders):
+        _finished(folder, [0.1 + 0.01 * step + 0.1 * place for step in range(60)], 0.1)
+    read = pilots_of([Trained(folder) for folder in folders], 12, "sums", tmp_path / "pilots")
+    assert [run.step[-1] for run in read] == [12, 12]
+    assert read[0].reward.tolist() == Trained(folders[0]).rewards[1][:12].tolist()
+    settings = read[0].hyperparameters
+    assert (settings.learning_rate, settings.group_size, settings.planned_steps) == (1e-5, 8, 12)
+    assert (read[0].task, read[0].parameters) == ("sums", 134_515_008)
