@@ -62,7 +62,7 @@ def ladder(task: str) -> list[Planned]:
     return [Planned(task, Configuration(rate), STEPS, 1, "ladder") for rate in LADDER]
 
 
-def drawn(task: str) -> list[Planned]:
+def trials(task: str, tasks: Sequence[str]) -> list[Planned]:
     """Configurations that a search without a model starts with, each trained for a pilot's steps.
 
     Optuna's TPE draws its first ten trials at random: with the price of four pilots it is these.
@@ -129,7 +129,9 @@ def ladder_run(task: str, rate: float) -> Planned:
 
 def searched(task: str) -> dict[str, Configuration]:
     """What random trials (TPE's first) and successive halving choose, on the pilots' price."""
-    runs = {one.configuration: _run(one) for one in drawn(task)}
+    runs = {one.configuration: _run(one) for one in trials(task, ())}
+    if not all(run.folder.is_dir() for run in runs.values()):
+        return {}
 
     def seen(own: Configuration, steps: int) -> float:
         at, reward = runs[own].rewards
@@ -139,9 +141,9 @@ def searched(task: str) -> dict[str, Configuration]:
     going = list(runs)
     for (count, _), (_, steps) in zip(RUNGS[1:], RUNGS, strict=False):
         going = sorted(going, key=lambda own: -seen(own, steps))[:count]
-    trials = list(runs)[: len(PILOTED)]
+    first = list(runs)[: len(PILOTED)]
     return {
-        "Optuna's TPE": max(trials, key=lambda own: seen(own, PILOT_STEPS)),
+        "Optuna's TPE": max(first, key=lambda own: seen(own, PILOT_STEPS)),
         "successive halving": max(going, key=lambda own: seen(own, PILOT_STEPS)),
     }
 
@@ -167,7 +169,7 @@ def constant_of_others(task: str, tasks: Iterable[str]) -> Configuration:
 
 
 def methods(task: str, tasks: Sequence[str]) -> dict[str, Configuration]:
-    """What each of the others launches."""
+    """What each of the others launches; the searches once their trials are trained."""
     return {
         "TRL's default": TRL_DEFAULT,
         "verl's example": VERL,
@@ -175,6 +177,20 @@ def methods(task: str, tasks: Sequence[str]) -> dict[str, Configuration]:
         "best constant of the other tasks": constant_of_others(task, tasks),
         **searched(task),
     }
+
+
+def recipes(task: str, tasks: Sequence[str]) -> list[Planned]:
+    """Runs of what is known beforehand, or from the pilots alone."""
+    return _full(task, [VERL, best_pilot(task), constant_of_others(task, tasks)])
+
+
+def chosen(task: str, tasks: Sequence[str]) -> list[Planned]:
+    """Runs of what the searches choose."""
+    return _full(task, searched(task).values())
+
+
+def _full(task: str, own: Iterable[Configuration]) -> list[Planned]:
+    return [Planned(task, one, STEPS, 1, "loop") for one in own]
 
 
 def outcome(run: Trained) -> dict[str, Any]:
@@ -200,8 +216,9 @@ def told(task: str, tasks: Sequence[str], advice: Advice) -> dict[str, Any]:
     interval = [answer["reward"][which] for which in ("low", "median", "high")]
     full = [_at(task, advice.name(seed)) for seed in ADVISED_SEEDS]
     others = {
-        name: {"settings": own._asdict(), "runs": [outcome(one) for one in runs_of(task, own)]}
+        name: {"settings": own._asdict(), "runs": [outcome(one) for one in finished]}
         for name, own in methods(task, tasks).items()
+        if (finished := runs_of(task, own))
     }
     return {
         "task": task,
@@ -223,9 +240,10 @@ def told(task: str, tasks: Sequence[str], advice: Advice) -> dict[str, Any]:
 
 def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Regret by method: against the best configuration trained on the task, means of its seeds."""
-    names = list(found[0]["methods"])
     told: dict[str, Any] = {}
-    for name in names:
+    for name in found[0]["methods"]:
+        if not all(name in one["methods"] for one in found):
+            continue
         own = [one["methods"][name] for one in found]
         regrets = [
             one["best"] - np.mean([run["reward"] for run in mine["runs"]])

@@ -157,17 +157,13 @@ def close_loops(tasks: list[str], workers: int, device: str) -> None:
         for seed in loop.ADVISED_SEEDS
         for task in tasks
     ]
-    searches = [Job.of(one) for task in tasks for one in loop.drawn(task)]
-    train_all([*jobs, *searches], workers, device)
-    others = [
-        Job.of(Planned(task, own, STEPS, 1, "loop"))
-        for task in tasks
-        for own in loop.methods(task, tasks).values()
-    ]
-    train_all(others, workers, device)
-    pack()
-    loop.write([loop.told(task, tasks, advice[task]) for task in tasks], HERE / "loop.json")
-    loop.draw_all(HERE / "loop.svg")
+    for stage in (loop.recipes, loop.trials, loop.chosen):
+        train_all(
+            [*jobs, *(Job.of(one) for task in tasks for one in stage(task, tasks))], workers, device
+        )
+        pack()
+        loop.write([loop.told(task, tasks, advice[task]) for task in tasks], HERE / "loop.json")
+        loop.draw_all(HERE / "loop.svg")
 
 
 def _parser() -> argparse.ArgumentParser:
