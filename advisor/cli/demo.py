@@ -19,7 +19,7 @@ def demo(
     as_json: flags.Json = False,
     debug: flags.Debug = False,
 ) -> None:
-    """Advise on five short pilots of tiny transformers, and show what runs then came to.
+    """Advise on four short pilots of tiny transformers, and show what runs then came to.
 
     The pilots and the full runs come with the package; they were really trained.
 
