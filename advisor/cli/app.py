@@ -20,7 +20,6 @@ from advisor.cli.backtest import backtest
 from advisor.cli.compare import compare
 from advisor.cli.demo import demo
 from advisor.cli.diagnose import diagnose
-from advisor.cli.doctor import doctor
 from advisor.cli.echo import echo
 from advisor.cli.export import export
 from advisor.cli.fit import fit
@@ -52,7 +51,7 @@ app = typer.Typer(
         "logs, before the full run is launched."
     ),
     epilog="[bold]Example[/]: advisor demo, then advisor advise runs/ --steps 500 --out study\n\n"
-    "Exit codes: 0 done, 1 our fault, 2 bad input or installation, 3 infeasible or cannot tell, "
+    "Exit codes: 0 done, 1 our fault, 2 bad input or usage, 3 infeasible or cannot tell, "
     "4 not converged, 5 something is wrong with a run (diagnose, watch), 130 stopped by Ctrl-C, "
     "143 stopped by SIGTERM.",
 )
@@ -73,7 +72,6 @@ IN_ORDER_OF_USE = (
     report,
     compare,
     watch,
-    doctor,
 )
 
 for command in IN_ORDER_OF_USE:
