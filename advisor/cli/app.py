@@ -29,7 +29,6 @@ from advisor.cli.plan import plan
 from advisor.cli.plot import plot
 from advisor.cli.priors import priors_app
 from advisor.cli.report import report
-from advisor.cli.studies import studies_app
 from advisor.cli.watch import watch
 from advisor.cli.what_if import what_if
 from advisor.errors import AdvisorError
@@ -75,7 +74,6 @@ IN_ORDER_OF_USE = (
 for command in IN_ORDER_OF_USE:
     app.command()(command)
 app.add_typer(priors_app, name="priors")
-app.add_typer(studies_app, name="studies")
 
 
 def _print_version(is_asked: bool) -> None:

@@ -22,8 +22,6 @@ import advisor.logs
 import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.loading
-import advisor.study.record
-import advisor.study.store
 import advisor.study.study
 from advisor.cli.app import STOPPED, app, main
 from advisor.errors import InputError
@@ -105,9 +103,6 @@ BROKEN = {
     ("watch",): (advisor.monitoring.loading, "load_posterior", [LOG, "--posterior", "P", "--once"]),
     ("priors", "show"): (advisor.model.priors, "load_priors", ["lora"]),
     ("priors", "learn"): (advisor.model.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
-    ("studies", "list"): (advisor.study.record, "records_under", ["STUDY"]),
-    ("studies", "put"): (advisor.study.study.Study, "load", ["STUDY"]),
-    ("studies", "compare"): (advisor.study.store, "open_store", ["A", "B", "--store", "S"]),
 }
 """What to break inside each command, and arguments with which it gets there."""
 
