@@ -104,7 +104,7 @@ def running() -> Iterator[Server]:
     if initdb is None or control is None:
         pytest.skip("no PostgreSQL server is installed (initdb, pg_ctl)")
     if not has_driver():
-        pytest.skip("no PostgreSQL driver is installed: pip install 'grpo-advisor[postgres]'")
+        pytest.skip("no PostgreSQL driver is installed: pip install 'psycopg[binary]'")
     user = owner()
     # Not pytest's own folder, which another user may not enter.
     folder = Path(tempfile.mkdtemp(prefix="advisor-postgres-"))

@@ -24,7 +24,7 @@ NOUNS = {
     *("Recommendation", "Sampling", "InputError", "CannotTellError", "NotConvergedError"),
 }
 MOST_PARAMETERS = 8
-ELSEWHERE = ("demo", "priors", "studies", "doctor")
+ELSEWHERE = ("demo", "priors")
 """Commands that are no verb of Python."""
 
 

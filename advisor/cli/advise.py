@@ -124,7 +124,6 @@ def run_advise(
     from advisor.errors import KeptElsewhereError
     from advisor.forecast.fit import fit
     from advisor.logs import read_runs
-    from advisor.model.fit_journal import folder_beside
     from advisor.study.study import Study, check_place
 
     check_place(out)
@@ -138,13 +137,7 @@ def run_advise(
             print_runs(runs, progress.console)
             print_failed_pilots(judged, progress.console)
         with noted(quiet=quiet):
-            posterior = fit(
-                runs,
-                sampling=sampling,
-                progress=progress,
-                keep=folder_beside(out),
-                **(fitting or {}),
-            )
+            posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
             advice = recommend(
                 posterior, request, search=search, seed=sampling.seed, progress=progress
             )

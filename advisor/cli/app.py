@@ -8,8 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,7 +19,6 @@ from advisor.cli.backtest import backtest
 from advisor.cli.compare import compare
 from advisor.cli.demo import demo
 from advisor.cli.diagnose import diagnose
-from advisor.cli.doctor import doctor
 from advisor.cli.echo import echo
 from advisor.cli.export import export
 from advisor.cli.fit import fit
@@ -31,12 +29,10 @@ from advisor.cli.plan import plan
 from advisor.cli.plot import plot
 from advisor.cli.priors import priors_app
 from advisor.cli.report import report
-from advisor.cli.studies import studies_app
-from advisor.cli.team_defaults import Flag, find_defaults, read_defaults
 from advisor.cli.watch import watch
 from advisor.cli.what_if import what_if
 from advisor.errors import AdvisorError
-from advisor.run.shown import harmless, without_password
+from advisor.run.shown import harmless
 
 STOPPED = 130
 """Exit code where Ctrl-C stopped a command."""
@@ -52,7 +48,7 @@ app = typer.Typer(
         "logs, before the full run is launched."
     ),
     epilog="[bold]Example[/]: advisor demo, then advisor advise runs/ --steps 500 --out study\n\n"
-    "Exit codes: 0 done, 1 our fault, 2 bad input or installation, 3 infeasible or cannot tell, "
+    "Exit codes: 0 done, 1 our fault, 2 bad input or usage, 3 infeasible or cannot tell, "
     "4 not converged, 5 something is wrong with a run (diagnose, watch), 130 stopped by Ctrl-C, "
     "143 stopped by SIGTERM.",
 )
@@ -73,13 +69,11 @@ IN_ORDER_OF_USE = (
     report,
     compare,
     watch,
-    doctor,
 )
 
 for command in IN_ORDER_OF_USE:
     app.command()(command)
 app.add_typer(priors_app, name="priors")
-app.add_typer(studies_app, name="studies")
 
 
 def _print_version(is_asked: bool) -> None:
@@ -133,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _called(argv: Sequence[str]) -> int:
     """Exit code of a call; usage that is wrong is shown without what would steer a terminal."""
     try:
-        code = _command()(args=argv, standalone_mode=False, default_map=_team_defaults(argv))
+        code = typer.main.get_command(app)(args=argv, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except typer.Abort as error:
         # Typer takes an end of file, wherever it is met, for the user's.
@@ -146,40 +140,6 @@ def _called(argv: Sequence[str]) -> int:
         error.message = harmless(str(error.message))  # type: ignore[attr-defined]
         rich_format_error(error)  # type: ignore[arg-type]
         return int(error.exit_code)  # type: ignore[attr-defined]
-
-
-def _command() -> Any:
-    """The commands as click has them: of typer's own copy of it, or of the package."""
-    return typer.main.get_command(app)
-
-
-def _team_defaults(argv: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What advisor.toml gives for a call, which is said where it is not to be quiet."""
-    file = find_defaults(Path.cwd())
-    names = [argument for argument in argv if not argument.startswith("-")]
-    if file is None or not names or {"--help", "-h"}.intersection(argv):
-        return {}
-    commands = getattr(_command(), "commands", {})
-    flags = {
-        name: {
-            word.removeprefix("--"): Flag(own.name, own.multiple or own.nargs != 1)
-            for own in command.params
-            if own.param_type_name == "option"
-            for word in own.opts
-            if word.startswith("--")
-        }
-        for name, command in commands.items()
-        if not hasattr(command, "commands")  # a filter of a list is no default of a request
-    }
-    found = read_defaults(file, flags)
-    used = found.get(names[0], {})
-    if used and not {"--quiet", "--json"}.intersection(argv):
-        told = ", ".join(
-            f"{name.replace('_', ' ')} {without_password(str(value))}"
-            for name, value in used.items()
-        )
-        echo(f"Defaults of {file}: {told}.", err=True)
-    return found
 
 
 @contextmanager

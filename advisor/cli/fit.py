@@ -31,7 +31,6 @@ def fit(
     from advisor.findings.text import describe
     from advisor.forecast.fit import fit as fit_runs
     from advisor.logs import read_runs
-    from advisor.model.fit_journal import folder_beside
     from advisor.model.sampling import FIRST_LOOK, Sampling
     from advisor.run.saving import check_output, write_or_keep
 
@@ -45,7 +44,6 @@ def fit(
                 families=flags.family_names(families),
                 sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
                 progress=progress,
-                keep=folder_beside(out),
             )
         write_or_keep(out, posterior.to_bytes(), "the posterior", "--out")
     if as_json:

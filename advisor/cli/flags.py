@@ -289,35 +289,6 @@ ShardText = Annotated[
     Option("--shard", help="Do only this part, e.g. 3/8, in a job array; needs --keep."),
 ]
 
-# A team's studies --------------------------------------------------------------------------------
-
-StudyFolders = Annotated[
-    list[Path] | None,
-    Argument(help=r"Folders of studies, at any depth \[default: --store, else this folder]."),
-]
-StudiesToStore = Annotated[list[Path], Argument(help="Folders that advisor advise wrote.")]
-StoreUrl = Annotated[
-    str | None,
-    Option(
-        "--store",
-        envvar="ADVISOR_STORE",
-        show_envvar=True,
-        help="The team's store: postgresql://USER@HOST/DATABASE, or sqlite:///FILE.",
-    ),
-]
-StoredStudy = Annotated[str, Argument(metavar="A", help="Name, or beginning of the id.")]
-OtherStoredStudy = Annotated[str, Argument(metavar="B", help="Another.")]
-StudyName = Annotated[
-    str | None, Option("--name", help=r"Its name in the store \[default: that of its folder].")
-]
-TaskFilter = Annotated[str | None, Option("--task", help="Only this task.")]
-ModelFilter = Annotated[str | None, Option("--model", help="Only this model.")]
-KindFilter = Annotated[
-    str | None, Option("--kind", help="Only recommendation, next_pilot or infeasible.")
-]
-PresetFilter = Annotated[str | None, Option("--preset", help="Only this prior preset.")]
-Since = Annotated[str | None, Option("--since", help="Only made on or after, e.g. 2026-11-01.")]
-
 # Presets -----------------------------------------------------------------------------------------
 
 PresetName = Annotated[

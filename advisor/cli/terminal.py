@@ -16,7 +16,7 @@ from rich.segment import Segment
 
 from advisor.cli.echo import echo
 from advisor.errors import InputError, unwritable
-from advisor.run.progress import LASTING, ProgressLines
+from advisor.run.progress import SAMPLING_AGAIN, ProgressLines
 from advisor.run.saving import write_new as whole
 from advisor.run.shown import harmless
 
@@ -145,7 +145,7 @@ class Reporter:
     def __call__(self, stage: str, share: float | None, detail: str) -> None:
         """Show what is happening; see ``advisor.run.progress.Progress``."""
         if self._live is not None:
-            if stage in LASTING and (stage, detail) != self._last:
+            if stage == SAMPLING_AGAIN and (stage, detail) != self._last:
                 self._print(f"{stage}: {detail}")
             # One clock for the whole command: a new stage does not begin it anew.
             self._live.update(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from advisor.forecast.predictive import begun_run_reward
 from advisor.model.cohort import Cohort
 from advisor.model.families import FAMILIES, SPECTRUM, Family
 from advisor.model.fit_clock import FitClock
-from advisor.model.fit_journal import FitJournal, key_of
 from advisor.model.posterior import Posterior, mix
 from advisor.model.presets import all_small, preset_for
 from advisor.model.priors import Priors, load_priors
@@ -22,7 +20,7 @@ from advisor.model.sampling import Sampling, cohort_of, converged, sampled
 from advisor.model.stacking import held_out_scores, stacked_weights
 from advisor.run.moved import NONE_MOVED, none_moved
 from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import LASTING, Progress, progress_of
+from advisor.run.progress import SAMPLING_AGAIN, Progress, progress_of
 
 NARROWER, NARROWER_OF_SMALL = "theory", "small_models"
 """What is taken where chains get lost in a preset that learned from runs: such a one leaves room
@@ -42,7 +40,6 @@ def fit(
     families: Sequence[str] = (SPECTRUM.name,),
     sampling: Sampling | None = None,
     progress: bool | Progress | None = None,
-    keep: str | Path | None = None,
 ) -> Posterior:
     """Fit the hierarchical model to pilot runs.
 
@@ -59,10 +56,6 @@ def fit(
         Chains, draws, seed.
     progress : bool or callable, optional
         True prints to standard error; a callable takes stage, share done and detail.
-    keep : path-like, optional
-        Folder in which finished attempts of a long fit are kept while it lasts: killed, and called
-        again with the same runs, priors and settings, it goes on after the last one. Emptied, and
-        removed where nothing else lies in it, when the fit ends.
 
     Returns
     -------
@@ -85,30 +78,19 @@ def fit(
     if why is not None:
         note = f"prior preset '{preset.name}' chosen: {why}"
         cohort = replace(cohort, notes=(*cohort.notes, note))
-    names = [family.name for family in chosen]
-    key = key_of(runs, preset.model_dump_json(), settings.model_dump_json(), str(why), *names)
-    journal = FitJournal(None if keep is None else Path(keep), key, tell)
     tell("Loading the sampler", None, "compiled at its first use, then kept on disk")
     try:
-        fits = _fits(cohort, preset, chosen, settings, tell, journal)
+        fits = _fits(cohort, preset, chosen, settings, tell)
     except NotConvergedError:
         if not preset.learned_from:
-            journal.end()
             raise
         narrower = NARROWER_OF_SMALL if all_small(runs) else NARROWER
         note = f"the chains did not agree under preset '{preset.name}': fitted under '{narrower}'"
-        tell(LASTING[0], None, note)
+        tell(SAMPLING_AGAIN, None, note)
         preset = load_priors(narrower)
         cohort = replace(cohort, notes=(*cohort.notes, note))
-        journal.rung += 1
-        try:
-            fits = _fits(cohort, preset, chosen, settings, tell, journal)
-        except NotConvergedError:
-            journal.end()
-            raise
-    found = fits[0] if len(fits) == 1 else mix(fits, _weights(runs, preset, chosen, settings, tell))
-    journal.end()
-    return found
+        fits = _fits(cohort, preset, chosen, settings, tell)
+    return fits[0] if len(fits) == 1 else mix(fits, _weights(runs, preset, chosen, settings, tell))
 
 
 def _fits(
@@ -117,7 +99,6 @@ def _fits(
     families: Sequence[Family],
     settings: Sampling,
     clock: FitClock,
-    journal: FitJournal,
 ) -> list[Posterior]:
     """Posterior of each family under one preset."""
     fits = []
@@ -125,7 +106,7 @@ def _fits(
     for place, family in enumerate(families, start=1):
         comparisons = len(families) if len(families) > 1 else 0
         clock.later = float(once * (len(families) - place + comparisons))
-        fits.append(converged(cohort, preset, family, settings, clock, journal))
+        fits.append(converged(cohort, preset, family, settings, clock))
     return fits
 
 

@@ -16,12 +16,11 @@ from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.families import Family
 from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.fit_clock import FitClock
-from advisor.model.fit_journal import FitJournal
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors
 from advisor.model.residuals import worst_fits
 from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import LASTING, Progress
+from advisor.run.progress import SAMPLING_AGAIN, Progress
 from advisor.run.seed import DEFAULT_SEED
 from advisor.run.shown import counted
 
@@ -84,12 +83,10 @@ def converged(
     family: Family,
     settings: Sampling,
     progress: FitClock,
-    journal: FitJournal,
 ) -> Posterior:
     """Posterior of one family that passes the gate, in as many attempts as it takes.
 
-    One that passes only the loose gate of the last attempt carries a note that says so. Attempts
-    that the journal holds are not made again.
+    One that passes only the loose gate of the last attempt carries a note that says so.
     """
     asked, complaint, has_diverged, only_diverged = settings.draws, None, False, False
     disputed: tuple[str, ...] = ()
@@ -100,7 +97,7 @@ def converged(
             draws = settings.draws if only_diverged else asked * times
             what = "smaller steps" if only_diverged else f"{times} times the draws"
             over = f" over {', '.join(disputed)}" if disputed else ""
-            progress(LASTING[0], None, f"{complaint}{over}; {what}, from other starts")
+            progress(SAMPLING_AGAIN, None, f"{complaint}{over}; {what}, from other starts")
             settings = settings.model_copy(
                 update={
                     "draws": draws,
@@ -109,21 +106,13 @@ def converged(
                     "seed": settings.seed + 1,
                 }
             )
-        kept = journal.kept(family.name, attempt)
-        if kept is None:
-            progress.begin(
-                settings.chains * (settings.draws + settings.tune), attempt, len(attempts)
-            )
-            posterior = sampled(cohort, preset, family, settings, progress.heard)
-            progress.end()
-        else:
-            posterior = kept
+        progress.begin(settings.chains * (settings.draws + settings.tune), attempt, len(attempts))
+        posterior = sampled(cohort, preset, family, settings, progress.heard)
+        progress.end()
         found = posterior.convergence
         has_diverged = found.divergent_share > DIVERGENT_SHARE
         complaint = found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
         disputed = found.disputed
-        if kept is None and (complaint is not None or progress.later):
-            journal.keep(family.name, attempt, posterior)
         if complaint is None:
             return posterior.with_note(FIRST_LOOK) if settings.is_first_look else posterior
         agrees = found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None

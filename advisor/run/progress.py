@@ -12,8 +12,8 @@ Progress = Callable[[str, float | None, str], None]
 SAMPLING = "Sampling the posterior"
 """The stage in which draws are made."""
 
-LASTING = ("Sampling again", "Going on")
-"""Stages whose detail is worth keeping on a terminal, where others replace each other."""
+SAMPLING_AGAIN = "Sampling again"
+"""The stage whose detail is worth keeping on a terminal, where others replace each other."""
 
 PRINTED_EVERY_SECONDS = 5.0
 """How often a stage repeats itself where there is no terminal to redraw."""

@@ -26,6 +26,7 @@ from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import rate_tolerated
 from advisor.model.cohort import Cohort
 from advisor.model.families import SPECTRUM
+from advisor.model.fit_clock import FitClock
 from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors, load_priors
@@ -126,7 +127,7 @@ def simulated(study: str, number: int) -> Record:
     record["collapsed"] = int(cohort.collapsed.sum())
     try:
         posterior = converged(
-            cohort, priors, SPECTRUM, Sampling(seed=int(rng.integers(2**31))), silent
+            cohort, priors, SPECTRUM, Sampling(seed=int(rng.integers(2**31))), FitClock(silent)
         )
     except NotConvergedError:
         return record | {"converged": False}

@@ -1,10 +1,9 @@
-"""Past one machine: the same cohorts on every engine, a team's history, joint fits, a shared store.
+"""Past one machine: the same cohorts on every engine, a team's history, joint fits.
 
     python case_studies/scale/run.py history --keep FOLDER   # half an hour of one core; resumes
     python case_studies/scale/run.py engines [--ray]         # processes, Dask, a worker killed
     python case_studies/scale/run.py joint --keep FOLDER     # a joint fit beside two stages
     python case_studies/scale/run.py table                   # seconds and memory of both, by runs
-    python case_studies/scale/run.py store                   # 50 writers, a server that restarts
 
 Each writes its result beside this file, or into --out.
 """
@@ -43,7 +42,7 @@ SEEDS = {
 def main() -> None:
     """Run one study, write its result."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("history", "engines", "joint", "table", "store"))
+    parser.add_argument("what", choices=("history", "engines", "joint", "table"))
     parser.add_argument("--cohorts", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3, help="of all engines, in turns")
     parser.add_argument("--strangers", type=int, default=16)
@@ -53,7 +52,6 @@ def main() -> None:
     parser.add_argument("--no-joint", action="store_true", help="two stages only")
     parser.add_argument("--strict", action="store_true", help="also the price of R-hat below 1.01")
     parser.add_argument("--ray", action="store_true", help="also Ray, on this machine")
-    parser.add_argument("--seconds", type=float, default=60.0, help="that the writers write")
     parser.add_argument("--out", type=Path, default=HERE)
     add_engine_flags(parser)
     given = parser.parse_args()
@@ -77,7 +75,7 @@ def main() -> None:
 
         every = [f"{world}, seed {seed}" for world in WORLDS for seed in range(SEEDS_OF_A_WORLD)]
         told = agreement(given.cases or every, on_engine(given))
-    elif given.what == "table":
+    else:
         from table import LAYOUT, with_rows
 
         result = given.out / "table.json"
@@ -87,10 +85,6 @@ def main() -> None:
             told = {"rows": rows}
             write(told, given)
         return
-    else:
-        from store import store
-
-        told = store(given.seconds)
     write(told, given)
 
 
@@ -99,7 +93,7 @@ def write(told: dict[str, Any], given: argparse.Namespace) -> None:
     told["machine"] = (
         f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     )
-    told["manifest"] = manifest(HERE / "run.py", seeds=SEEDS.get(given.what, "none"), checks={})
+    told["manifest"] = manifest(HERE / "run.py", seeds=SEEDS[given.what], checks={})
     text = json.dumps(told, indent=1)
     (given.out / f"{given.what}.json").write_text(text + "\n", encoding="utf-8")
     print(text)

@@ -17,14 +17,11 @@ import pytest
 import typer
 
 import advisor.advice.pilot_plan
-import advisor.cli.installation
 import advisor.forecast.fit
 import advisor.logs
 import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.loading
-import advisor.study.record
-import advisor.study.store
 import advisor.study.study
 from advisor.cli.app import STOPPED, app, main
 from advisor.errors import InputError
@@ -106,10 +103,6 @@ BROKEN = {
     ("watch",): (advisor.monitoring.loading, "load_posterior", [LOG, "--posterior", "P", "--once"]),
     ("priors", "show"): (advisor.model.priors, "load_priors", ["lora"]),
     ("priors", "learn"): (advisor.model.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
-    ("studies", "list"): (advisor.study.record, "records_under", ["STUDY"]),
-    ("studies", "put"): (advisor.study.study.Study, "load", ["STUDY"]),
-    ("studies", "compare"): (advisor.study.store, "open_store", ["A", "B", "--store", "S"]),
-    ("doctor",): (advisor.cli.installation, "examine", []),
 }
 """What to break inside each command, and arguments with which it gets there."""
 
@@ -230,7 +223,7 @@ def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, is_st
 
 def test_exit_codes_are_those_that_the_code_knows():
     from advisor import errors
-    from advisor.cli import advise, backtest, diagnose, doctor, watch
+    from advisor.cli import advise, backtest, diagnose, watch
 
     epilog = str(app.info.epilog)
     told = dict(re.findall(r"(\d+) ([a-z ]+)", epilog.partition("Exit codes: ")[2]))
@@ -247,11 +240,10 @@ def test_exit_codes_are_those_that_the_code_knows():
         backtest.NOT_CONVERGED,
         diagnose.FAILED,
         watch.ALARM,
-        doctor.CANNOT_FIT,
     }
     assert {int(code) for code in told} == known
     assert (errors.AdvisorError.exit_code, told["1"]) == (1, "our fault")
-    assert (errors.InputError.exit_code, told["2"]) == (2, "bad input or installation")
+    assert (errors.InputError.exit_code, told["2"]) == (2, "bad input or usage")
     assert errors.CannotTellError.exit_code == advise.CANNOT_TELL == backtest.CANNOT_TELL == 3
     assert errors.NotConvergedError.exit_code == backtest.NOT_CONVERGED == 4
     assert diagnose.FAILED == watch.ALARM == 5
@@ -268,7 +260,6 @@ def test_exit_codes_are_those_that_the_code_knows():
         ["compare", LOG, LOG],
         ["priors", "show"],
         ["priors", "show", "lora"],
-        ["doctor"],
     ],
     ids=" ".join,
 )
@@ -331,7 +322,7 @@ def on_a_terminal(arguments, **environment):
     return b"".join(parts).decode()
 
 
-@pytest.mark.parametrize("words", [["diagnose", LOG], ["doctor"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["diagnose", LOG], ["--help"]], ids=" ".join)
 def test_colours_are_for_terminals_that_want_them(words):
     assert COLOUR.search(on_a_terminal(words))
     assert not COLOUR.search(on_a_terminal(words, NO_COLOR="1"))

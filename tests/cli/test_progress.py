@@ -45,9 +45,7 @@ def test_reasons_stay_where_stages_replace_each_other(reporter, capsys):
     with reporter:
         reporter("Sampling again", None, "R-hat 1.2; 2 times the draws")
         reporter("Sampling again", None, "R-hat 1.2; 2 times the draws")
-        reporter("Going on", None, "1 attempt is done")
         reporter("Searching", 0.1, "12 of 120")
     lines = capsys.readouterr().err
     assert lines.count("Sampling again: R-hat 1.2; 2 times the draws\n") == 1
-    assert lines.count("Going on: 1 attempt is done\n") == 1
     assert "Searching: " not in lines

@@ -1,30 +1,24 @@
-"""Fits that take long: one clock for all of it, and attempts that outlive the process."""
+"""Fits that take long: one clock for all of it, and runs that are named where it is refused."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 import advisor
 from advisor.errors import NotConvergedError
 from advisor.forecast.fit import fit
-from advisor.model import fit_journal, residuals
+from advisor.model import residuals
 from advisor.model.fit_clock import FitClock, span
-from advisor.model.fit_journal import folder_beside
-from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
 from advisor.run.progress import SAMPLING, silent
 from advisor.testing import Plan, rising
 from advisor.testing.simulate import PRESET
 
-PACKAGE = Path(advisor.__file__).parent.parent
 BRIEF = Sampling(draws=300, tune=50, target_accept=0.8, seed=5)
+
+
+def runs():
+    return [Plan(rate).run(rising(end=0.6), name) for rate, name in ((1e-4, "one"), (3e-4, "two"))]
 
 
 # One clock ---------------------------------------------------------------------------------------
@@ -118,230 +112,6 @@ def test_a_fit_of_several_families_tells_the_rest_of_all(sampler, monkeypatch):
     assert later == [3 * once, 2 * once, once, 0]
 
 
-# Attempts that outlive the process ---------------------------------------------------------------
-
-
-def runs(end=0.6):
-    return [Plan(rate).run(rising(end=end), name) for rate, name in ((1e-4, "one"), (3e-4, "two"))]
-
-
-class Killed(BaseException):
-    """Nothing may catch it: the process is gone."""
-
-
-@pytest.fixture
-def killed_at(sampler, monkeypatch):
-    """Ends the fit as the sampler is called for the n-th time."""
-    from advisor.model import compat
-
-    whole = compat.sample_density
-
-    def at(number: int) -> None:
-        def sample(*given, **also):
-            if len(sampler.attempts) + 1 == number:
-                raise Killed
-            return whole(*given, **also)
-
-        monkeypatch.setattr(compat, "sample_density", sample)
-
-    return at
-
-
-def asked(keep, said=None, **changes):
-    given = {"priors": PRESET, "sampling": BRIEF, "keep": keep, **changes}
-    told = None if said is None else (lambda *line: said.append(line))
-    return fit(given.pop("runs", None) or runs(), progress=told, **given)
-
-
-@pytest.mark.parametrize("at", [2, 3])
-def test_a_killed_fit_goes_on_after_its_last_attempt(sampler, killed_at, tmp_path, at):
-    keep = tmp_path / ".posterior.nc.fit"
-    sampler.passes_at = 3
-    whole = asked(None)
-    sampler.attempts.clear()
-    killed_at(at)
-    with pytest.raises(Killed):
-        asked(keep)
-    assert len(list(keep.iterdir())) == at - 1
-    killed_at(0)
-    said: list = []
-    found = asked(keep, said)
-    # The n-th call of the sampler is the n-th attempt: none was made twice.
-    assert [seed for *_, seed in sampler.attempts] == [5, 6, 7]
-    (going_on,) = [detail for stage, _, detail in said if stage == "Going on"]
-    many = "1 attempt is" if at == 2 else "2 attempts are"
-    assert f"{many} done and kept in {keep}" in going_on
-    for name, values in whole.draws.items():
-        np.testing.assert_array_equal(found.draws[name], values)
-    assert found.meta.notes == whole.meta.notes
-    assert not keep.exists()
-
-
-def test_what_is_decided_from_kept_attempts_is_what_was_decided(sampler, killed_at, tmp_path):
-    """Divergences of the kept attempt ask for smaller steps in the next one."""
-    sampler.passes_at, sampler.diverging = (1, 2), 0.005
-    killed_at(2)
-    with pytest.raises(Killed):
-        asked(tmp_path / "keep")
-    killed_at(0)
-    posterior = asked(tmp_path / "keep")
-    assert [accept for _, _, accept, _ in sampler.attempts] == [0.8, 0.97]
-    assert "after 2 attempts" in str(posterior.meta.notes)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"runs": runs(end=0.61)},
-        {"sampling": BRIEF.model_copy(update={"seed": 6})},
-        {"priors": load_priors(PRESET).model_copy(update={"name": "another"})},
-        {"families": ("hill",)},
-        "version",
-    ],
-    ids=["logs", "settings", "priors", "families", "version"],
-)
-def test_another_fit_starts_at_the_beginning(sampler, killed_at, tmp_path, monkeypatch, change):
-    killed_at(3)
-    with pytest.raises(Killed):
-        asked(tmp_path / "keep")
-    old = {file.name for file in (tmp_path / "keep").iterdir()}
-    assert len(old) == 2
-    made = len(sampler.attempts)
-    killed_at(made + 2)
-    if change == "version":
-        monkeypatch.setattr(fit_journal, "VERSION", "9.9")
-        change = {}
-    said: list = []
-    with pytest.raises(Killed):
-        asked(tmp_path / "keep", said, **change)
-    assert len(sampler.attempts) == made + 1
-    assert "Going on" not in {stage for stage, *_ in said}
-    # What nobody will ask for again is swept.
-    assert not old & {file.name for file in (tmp_path / "keep").iterdir()}
-
-
-def test_families_that_are_done_are_not_sampled_again(sampler, killed_at, tmp_path):
-    families = ("spectrum", "hill")
-    sampler.passes_at = tuple(range(1, 20))
-    whole = asked(None, families=families)
-    sampler.attempts.clear()
-    killed_at(2)
-    with pytest.raises(Killed):
-        asked(tmp_path / "keep", families=families)
-    killed_at(0)
-    found = asked(tmp_path / "keep", families=families)
-    assert len(sampler.attempts) == 4  # both families once, both once more to compare them
-    np.testing.assert_array_equal(found.draws["start"], whole.draws["start"])
-
-
-def test_the_narrower_preset_goes_on_as_well(sampler, killed_at, tmp_path):
-    team = load_priors("full_finetuning").model_copy(update={"name": "team"})
-    killed_at(5)
-    with pytest.raises(Killed):
-        asked(tmp_path / "keep", priors=team)
-    sampler.passes_at = 5
-    killed_at(0)
-    posterior = asked(tmp_path / "keep", priors=team)
-    assert len(sampler.attempts) == 5  # three under the team's, the second under the narrower
-    assert posterior.meta.priors.name == "small_models"
-
-
-def test_an_attempt_that_was_not_kept_whole_is_made_again(sampler, killed_at, tmp_path):
-    killed_at(2)
-    with pytest.raises(Killed):
-        asked(tmp_path / "keep")
-    (file,) = (tmp_path / "keep").iterdir()
-    file.write_bytes(file.read_bytes()[:-2000])
-    sampler.passes_at = 2
-    killed_at(0)
-    asked(tmp_path / "keep")
-    assert [seed for *_, seed in sampler.attempts] == [5, 5]
-
-
-def test_a_fit_that_passes_at_once_writes_nothing(sampler, tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_journal, "write_whole", lambda *_: pytest.fail("it was written"))
-    sampler.passes_at = 1
-    asked(tmp_path / "keep")
-    assert not (tmp_path / "keep").exists()
-
-
-def test_nothing_is_left_of_a_fit_that_is_refused(sampler, tmp_path):
-    with pytest.raises(NotConvergedError):
-        asked(tmp_path / "keep")
-    assert not (tmp_path / "keep").exists()
-
-
-def test_what_others_put_there_stays(sampler, tmp_path):
-    (tmp_path / "mine.nc").write_text("mine")
-    sampler.passes_at = 2
-    asked(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["mine.nc"]
-
-
-def test_a_place_that_cannot_be_written_is_said_and_costs_nothing(sampler, tmp_path):
-    (tmp_path / "file").write_text("")
-    sampler.passes_at = 2
-    said: list = []
-    asked(tmp_path / "file", said)
-    assert [detail for stage, _, detail in said if stage == "Not kept"]
-    assert len(sampler.attempts) == 2
-
-
-KILLED = """
-import sys, time
-import numpy as np
-from advisor.model import compat
-
-def sample(log_density, expand, shapes, start, *, draws, tune, chains, seed, **others):
-    with open("attempts", "a") as file:
-        file.write(f"{seed}\\n")
-    if SLEEPS and seed == FIRST + 1:
-        time.sleep(600)
-    rng = np.random.default_rng(seed)
-    apart = np.arange(chains) * (seed == FIRST)
-    found = {
-        name: 0.1 * rng.standard_normal((chains, draws, *shape))
-        + 0.5 * apart.reshape(-1, 1, *[1] * len(shape))
-        for name, shape in shapes.items()
-    }
-    return found, {"diverging": np.zeros((chains, draws)), "n_steps": np.full((chains, draws), 7.0)}
-
-compat.sample_density = sample
-from advisor.cli.app import main
-seed = str(FIRST)
-main(["fit", sys.argv[1], "--out", "posterior.nc", "--seed", seed, "--priors", "small_models"])
-"""
-
-
-def test_the_command_goes_on_after_a_kill(tmp_path):
-    """SIGKILL in the second attempt: called again, the command says from where it goes on."""
-    logs = Path(str(advisor.logs.demo_folder()))
-    here = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(PACKAGE)}}
-
-    def command(sleeps: bool) -> list[str]:
-        head = f"SLEEPS, FIRST = {sleeps}, 11\n"
-        return [sys.executable, "-c", head + KILLED, str(logs)]
-
-    attempts = tmp_path / "attempts"
-    with subprocess.Popen(
-        command(True), stderr=subprocess.PIPE, stdout=subprocess.PIPE, **here
-    ) as first:
-        try:
-            while not attempts.exists() or "12" not in attempts.read_text():
-                assert first.poll() is None, first.communicate()
-                time.sleep(0.1)
-        finally:
-            first.kill()
-    keep = folder_beside(tmp_path / "posterior.nc")
-    assert len(list(keep.iterdir())) == 1
-    again = subprocess.run(command(False), capture_output=True, text=True, **here)
-    assert again.returncode == 0, again.stderr
-    assert "Going on: a fit of the same logs and settings was ended: 1 attempt" in again.stderr
-    assert attempts.read_text().split() == ["11", "12", "12"]
-    assert (tmp_path / "posterior.nc").exists()
-    assert not keep.exists()
-
-
 # Runs that fit worst -----------------------------------------------------------------------------
 
 
@@ -349,7 +119,7 @@ def test_runs_that_fit_worst_are_named_where_no_fit_converges(sampler, monkeypat
     far = {"two": 4.2, "one": 1.5, "four": 1.1, "three": 0.9}
     monkeypatch.setattr(residuals, "strays", lambda posterior: far)
     with pytest.raises(NotConvergedError) as no:
-        asked(None)
+        fit(runs(), priors=PRESET, sampling=BRIEF)
     said = "Farthest from their fitted curves: 'two' (4.2 times the noise), 'one' (1.5 times"
     assert said in str(no.value)
     assert "'four'" not in str(no.value).partition("Farthest")[2]

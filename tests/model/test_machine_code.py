@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numba
@@ -163,14 +165,36 @@ def test_disk_that_takes_no_code_is_said_once_and_passed_over(counted, monkeypat
     assert list(folder.iterdir()) == []
 
 
+def test_place_that_cannot_be_written_is_said_once_and_keeps_no_fit(tmp_path):
+    code = (
+        "import numpy as np\n"
+        "from advisor.model.fast.machine_code import compiled\n"
+        "def twice(value):\n    return 2.0 * value\n"
+        "print(compiled(twice)(1.5), compiled(twice)(2.5))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            "NUMBA_CACHE_DIR": "/proc/nothing",
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(PACKAGE.parent),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "3.0 5.0\n"
+    assert "machine code is not kept in /proc/nothing" in done.stderr
+    assert done.stderr.count("NUMBA_CACHE_DIR") == 1
+
+
 def test_user_without_a_home_has_a_cache(monkeypatch):
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "HOME"):
+    for name in ("XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", staticmethod(homeless))
-    assert code_folder().parent.parent.name == f"cache-{os.getuid()}"
+    assert code_folder("", PACKAGE).parent.parent.name == f"cache-{os.getuid()}"
 
 
 def test_modules_that_hold_compiled_code_are_watched():

@@ -1,4 +1,4 @@
-"""Where and how compiled machine code is kept. Needs neither numba nor numpy, to be told at once.
+"""Where and how compiled machine code is kept.
 
 Numba's own cache looks at the file of a function only: it would load old machine code after a
 change of a formula, or of the order of the parameters, in another file. So the folder of the cache
@@ -13,7 +13,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from advisor.run.saving import check_output, write_whole
+from advisor.run.saving import write_whole
 
 SOURCES = (
     "model/fast/kernel.py",
@@ -27,27 +27,18 @@ SOURCES = (
 )
 """Modules that decide the numbers, or whose constants are compiled in."""
 
-PACKAGE = Path(__file__).parents[2]
-
 ENDING = ".code"
 
 DIGEST_BYTES = hashlib.sha256().digest_size
 
-CODE_ROOM = 4 << 20
-"""Bytes that must be free: the code of a fit takes 2 MB."""
 
-VARIABLE = "NUMBA_CACHE_DIR"
-"""Environment variable by which the user names another place."""
-
-
-def code_folder(base: str | None = None, package: Path = PACKAGE) -> Path:
+def code_folder(base: str, package: Path) -> Path:
     """Folder of the machine code of these very formulas.
 
     Parameters
     ----------
-    base : str, optional
-        Folder that numba was told to use [default: ``NUMBA_CACHE_DIR``]; without one it is the
-        user's cache.
+    base : str
+        Folder that numba was told to use; where it is empty, the user's cache.
     package : Path
         Folder of the sources.
     """
@@ -55,8 +46,7 @@ def code_folder(base: str | None = None, package: Path = PACKAGE) -> Path:
     sha = hashlib.sha256()
     for file in files:
         sha.update(file.read_bytes())
-    told = os.environ.get(VARIABLE) if base is None else base
-    place = told or os.environ.get("XDG_CACHE_HOME") or _home()
+    place = base or os.environ.get("XDG_CACHE_HOME") or _home()
     return Path(place) / "grpo-advisor" / sha.hexdigest()[:16]
 
 
@@ -68,7 +58,7 @@ def _home() -> Path:
         return Path(tempfile.gettempdir()) / f"cache-{os.getuid()}"
 
 
-def code_name(function: str, python: str, numba: str | None, key: str) -> str:
+def code_name(function: str, python: str, numba: str, key: str) -> str:
     """Name of the file of a compiled function: two versions of Python or numba share none."""
     return f"{function}.py{python}.numba{numba}.{key}{ENDING}"
 
@@ -89,14 +79,3 @@ def read_code(file: Path) -> bytes | None:
 def write_code(file: Path, code: bytes) -> None:
     """Keep code for the next process; an ``OSError`` where that cannot be done."""
     write_whole(file, hashlib.sha256(code).digest() + code)
-
-
-def check_writable(folder: Path) -> None:
-    """Make the folder and a file in it, as a fit would.
-
-    Raises
-    ------
-    InputError
-        That cannot be done.
-    """
-    check_output(folder / f"code{ENDING}", "compiled machine code", VARIABLE, "folder", CODE_ROOM)
