@@ -287,3 +287,47 @@ def test_a_pilot_is_the_first_rows_of_its_run(tmp_path):
     settings = read[0].hyperparameters
     assert (settings.learning_rate, settings.group_size, settings.planned_steps) == (1e-5, 8, 12)
     assert (read[0].task, read[0].parameters) == ("sums", 134_515_008)
+
+
+def _told(task, best, rewards, interval):
+    runs = [{"run": f"s{n}", "reward": value, "died": None} for n, value in enumerate(rewards)]
+    other = [{"run": "x", "reward": best - 0.2, "died": 30.0}]
+    methods = {"advisor": {"runs": runs}, "best pilot": {"runs": other}}
+    if task == "sums":
+        methods["Optuna's TPE"] = {"runs": other}
+    said = {"interval": interval, "p_stable": 0.9}
+    return {"task": task, "best": best, "said": said, "methods": methods}
+
+
+def test_regret_is_a_mean_over_tasks_and_what_was_not_trained_everywhere_is_left_out():
+    sys.path.append(str(STUDY.parent))
+    import loop
+
+    found = [
+        _told("sums", 0.6, [0.5, 0.3], (0.35, 0.4, 0.45)),
+        _told("tags", 0.9, [0.9, 0.8], (0.7, 0.8, 0.85)),
+    ]
+    told = loop.summary(found)
+    assert told["advisor"]["by_task"] == {"sums": 0.2, "tags": 0.05}
+    assert told["advisor"]["regret"] == 0.125
+    assert told["best pilot"] == {
+        "regret": 0.2,
+        "by_task": {"sums": 0.2, "tags": 0.2},
+        "runs": 2,
+        "died": 2,
+    }
+    assert "Optuna's TPE" not in told
+    assert told["interval_80_holds"] == [1, 4]
+
+
+def test_random_trials_cost_what_the_pilots_cost():
+    sys.path.append(str(STUDY.parent))
+    import loop
+
+    spent, before = 0, 0
+    for count, steps in loop.RUNGS:
+        spent += count * (steps - before)
+        before = steps
+    assert spent == len(loop.PILOTED) * loop.PILOT_STEPS
+    assert len(loop.trials("sums", ())) == loop.RUNGS[0][0]
+    assert loop.trials("sums", ()) != loop.trials("tags", ())
