@@ -134,9 +134,11 @@ def test_disk_without_room_is_refused(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(os, "posix_fallocate", unknown)
+    monkeypatch.setattr(saving, "ROOM", 1 << 60)
     with pytest.raises(InputError, match="No space left"):
-        check_output(tmp_path / "answer", "the answer", "--out", room=1 << 60)
-    check_output(tmp_path / "answer", "the answer", "--out", room=1)
+        check_output(tmp_path / "answer", "the answer", "--out")
+    monkeypatch.setattr(saving, "ROOM", 1)
+    check_output(tmp_path / "answer", "the answer", "--out")
 
 
 # Folders -----------------------------------------------------------------------------------------

@@ -59,15 +59,15 @@ class Search(_Asked):
         Optuna trials over the posterior.
     sampler : {"tpe", "gp"}
         Tree-structured Parzen estimator, or Gaussian process (needs PyTorch).
-    storage : str or None
-        File or database URL in which the Optuna study is kept.
+    storage : str, optuna storage or None
+        Where the Optuna study is kept: what ``optuna.create_study`` takes, passed through.
     seed : int
         Of the search and of the seed noise.
     """
 
     trials: int = 300
     sampler: str = "tpe"
-    storage: str | None = None
+    storage: Any = None
     seed: int = DEFAULT_SEED
 
     @model_validator(mode="after")

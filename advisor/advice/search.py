@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
+import secrets
 import warnings
 from collections.abc import Iterable
 from importlib.util import find_spec
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from advisor.advice.candidates import AXES, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.request import Search
-from advisor.advice.storage import keep_aside
 from advisor.errors import InputError
 from advisor.model.posterior import RunSummary
 from advisor.run.progress import Progress
 from advisor.run.settings import Settings
+from advisor.run.shown import without_password
 
 if TYPE_CHECKING:
     import optuna
@@ -37,6 +38,36 @@ OUT_OF_REACH = 1e-9
 def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluation | None:
     """Best feasible configuration by trying all of them, or None: the oracle of the search."""
     return _top(map(evaluate, lattice), level)
+
+
+def check_storage(storage: Any) -> None:
+    """Let Optuna open a storage, before anything is computed for it.
+
+    Parameters
+    ----------
+    storage : str or optuna storage
+
+    Raises
+    ------
+    InputError
+        Optuna refuses it.
+    """
+    import optuna
+
+    try:
+        optuna.get_all_study_names(storage)
+    except Exception as error:  # each database driver raises classes of its own
+        raise _refused(storage, error) from error
+
+
+def _refused(storage: Any, error: Exception) -> InputError:
+    reason = str(error).strip().partition("\n")[0][:300] or type(error).__name__
+    return InputError(
+        f"the Optuna study cannot be kept there ({without_password(reason)})",
+        path=without_password(str(storage)),
+        argument="storage",
+        advice="Give a database URL whose driver is installed, such as sqlite:///studies.db",
+    )
 
 
 def search(
@@ -68,6 +99,11 @@ def search(
         Highest value with P(stable) >= level.
     nearest : Evaluation
         Nearest to feasible among those tried, for the answer when nothing is.
+
+    Raises
+    ------
+    InputError
+        Optuna refuses the storage.
     """
     import optuna
 
@@ -99,9 +135,11 @@ def search(
             progress("Searching configurations", share, f"trial {trial.number}")
         return evaluation.value if np.isfinite(evaluation.value) else -evaluation.cost.paid
 
+    memory = optuna.storages.InMemoryStorage()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         study = optuna.create_study(
+            storage=memory,
             direction="maximize",
             sampler=_sampler("random" if is_small else how.sampler, how.seed),
         )
@@ -121,14 +159,34 @@ def search(
             study.optimize(objective, n_trials=_enqueue(study, lattice, around))
             seen.update(around)
     if how.storage is not None:
-        target = evaluate.forecaster.target
-        name = f"{target.model} on {target.task}, pilots {provenance.data_sha256[:8]}"
-        keep_aside(study, how.storage, name)
+        _keep(study, memory, how.storage, _name(evaluate))
     best = _top(tried, level)
     nearest = max(
         tried, key=lambda e: (np.isfinite(e.value), min(e.stability.least, level), e.reward)
     )
     return best, nearest
+
+
+def _name(evaluate: Evaluator) -> str:
+    """Name of a search among those of a storage; another search of the same pilots has another."""
+    target = evaluate.forecaster.target
+    pilots = evaluate.forecaster.posterior.meta.provenance.data_sha256[:8]
+    return f"{target.model} on {target.task}, pilots {pilots}, {secrets.token_hex(4)}"
+
+
+def _keep(study: optuna.Study, memory: Any, storage: Any, name: str) -> None:
+    """Copy a finished study at once: trial by trial a search takes tens of times as long."""
+    import optuna
+
+    try:
+        optuna.copy_study(
+            from_study_name=study.study_name,
+            from_storage=memory,
+            to_storage=storage,
+            to_study_name=name,
+        )
+    except Exception as error:
+        raise _refused(storage, error) from error
 
 
 def _enqueue(study: optuna.Study, lattice: Lattice, settings: Iterable[Settings]) -> int:

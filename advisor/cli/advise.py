@@ -119,6 +119,7 @@ def run_advise(
     ``finished`` holds runs that were made after the pilots, for the end of page and answer.
     """
     from advisor.advice import advise as recommend
+    from advisor.advice.search import check_storage
     from advisor.cli.terminal import Reporter, noted
     from advisor.diagnosis import diagnose
     from advisor.errors import KeptElsewhereError
@@ -127,7 +128,8 @@ def run_advise(
     from advisor.study.study import Study, check_place
 
     check_place(out)
-    _check_storage(search.storage if search else None, out)
+    if search is not None and search.storage is not None:
+        check_storage(search.storage)
     lost: Exception | None = None
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
@@ -157,24 +159,6 @@ def run_advise(
         raise lost
     if advice.kind != "recommendation":
         raise typer.Exit(CANNOT_TELL)
-
-
-def _check_storage(storage: str | None, out: Path) -> None:
-    """Refuse a storage that cannot be opened, or that the study's folder would replace."""
-    from advisor.advice.storage import open_storage
-    from advisor.errors import InputError
-
-    if storage is None:
-        return
-    if "://" not in storage and out.resolve() in Path(storage).resolve().parents:
-        raise InputError(
-            "the file would lie in the study's folder, which is written anew each time",
-            path=storage,
-            argument="storage",
-            advice="Keep it beside the folder",
-        )
-    with open_storage(storage):
-        pass
 
 
 def print_runs(runs: Sequence[PilotRun], console: Console) -> None:

@@ -124,7 +124,7 @@ GroupSizes = Annotated[str | None, Option(help="Group sizes to choose from, e.g.
 LearningRates = Annotated[str | None, Option(help="Learning rates to choose from, e.g. 1e-6,2e-6.")]
 Sampler = Annotated[str, Option(help="Optuna's tpe, or gp (needs PyTorch).")]
 Storage = Annotated[
-    str | None, Option(help="File or postgresql:// URL in which the Optuna study is kept.")
+    str | None, Option(help="Database in which the Optuna study is kept: a URL as Optuna takes it.")
 ]
 Details = Annotated[
     bool, Option("--details", help="Also print alternatives, recipes and what the pilots say.")

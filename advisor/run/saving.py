@@ -143,7 +143,7 @@ def second_places(path: Path) -> Iterator[Path]:
             continue
 
 
-def check_output(path: Path, what: str, key: str, place: str = "file", room: int = ROOM) -> None:
+def check_output(path: Path, what: str, key: str, place: str = "file") -> None:
     """Prove, before work is done, that a file or folder can be written.
 
     Parameters
@@ -155,8 +155,6 @@ def check_output(path: Path, what: str, key: str, place: str = "file", room: int
     key : str
         The argument or flag that names it.
     place : {"file", "folder"}
-    room : int
-        Bytes that must be free.
 
     Raises
     ------
@@ -176,20 +174,20 @@ def check_output(path: Path, what: str, key: str, place: str = "file", room: int
         while not folder.exists():
             folder = folder.parent
         with tempfile.TemporaryFile(dir=folder) as file:
-            _reserve(file.fileno(), room)
+            _reserve(file.fileno())
     except OSError as error:
         raise unwritable(what, error, path, key, place) from error
 
 
-def _reserve(file: int, room: int) -> None:
+def _reserve(file: int) -> None:
     """Take room on a disk, so that quotas count too; file systems without it are asked."""
     try:
-        os.posix_fallocate(file, 0, room)
+        os.posix_fallocate(file, 0, ROOM)
     except (AttributeError, OSError) as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         found = os.fstatvfs(file)
-        if found.f_blocks and found.f_bavail * found.f_frsize < room:
+        if found.f_blocks and found.f_bavail * found.f_frsize < ROOM:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
 
 

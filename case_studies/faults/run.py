@@ -1,4 +1,4 @@
-"""What machines do to files: damage, kills, full disks, two writers, torn journals.
+"""What machines do to files: damage, kills, full disks, two writers.
 
     python case_studies/faults/run.py                     # all of it: half an hour on two cores
     python case_studies/faults/run.py damage --jobs 2     # one part; the others' results are kept
@@ -26,7 +26,6 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
 
 import damage  # noqa: E402
 import disks  # noqa: E402
-import journals  # noqa: E402
 import kills  # noqa: E402
 import writers  # noqa: E402
 from manifest import manifest  # noqa: E402
@@ -34,8 +33,8 @@ from manifest import manifest  # noqa: E402
 RESULT = HERE / "faults.json"
 SEED = 21
 
-NUMBERS = {"damage": 110_000, "kills": 200, "disks": 20, "writers": 50, "journals": 500}
-QUICK = {"damage": 1200, "kills": 6, "disks": 4, "writers": 1, "journals": 20}
+NUMBERS = {"damage": 110_000, "kills": 200, "disks": 20, "writers": 50}
+QUICK = {"damage": 1200, "kills": 6, "disks": 4, "writers": 1}
 """How many of each."""
 
 NOTHING = {
@@ -48,7 +47,6 @@ NOTHING = {
     ),
     "disks": ("answers or studies lost", "tracebacks, crashes, hangs"),
     "writers": ("answers lost", "tracebacks, crashes, hangs, leavings", "loads that failed"),
-    "journals": ("raw errors, hangs, answers lost",),
 }
 """Counts that must be zero."""
 
@@ -67,7 +65,6 @@ def run(
         "kills": kills.run,
         "disks": disks.run,
         "writers": writers.run,
-        "journals": journals.run,
     }
     return parts[part](number, seed) | {"seed": seed}
 
@@ -105,7 +102,7 @@ def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *NUMBERS, "again"], metavar="PART")
-    parser.add_argument("--number", type=int, help="of files, kills, disks, rounds or journals")
+    parser.add_argument("--number", type=int, help="of files, kills, disks or rounds")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")

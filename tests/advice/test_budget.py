@@ -108,7 +108,7 @@ def test_budget_without_end_is_refused(name):
 
 def test_gpu_hours_without_step_times_are_refused_before_anything_is_tried(posterior, tmp_path):
     with pytest.raises(InputError, match="no pilot logged its step times") as caught:
-        advise(posterior, gpu_hours=10.0, storage=str(tmp_path / "studies.journal"))
+        advise(posterior, gpu_hours=10.0, storage=f"sqlite:///{tmp_path}/studies.db")
     assert caught.value.argument == "gpu_hours"
     assert "`seconds_per_step`" in caught.value.advice
     # Optuna shows every error inside a trial with its traceback, and keeps the broken study.

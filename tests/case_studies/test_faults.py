@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from studies import modules_of
 
-PARTS = ("damage", "kills", "disks", "writers", "journals")
+PARTS = ("damage", "kills", "disks", "writers")
 NAMES = ("run", "formats", "injuries", "commands", *PARTS)
 
 
@@ -21,10 +21,8 @@ def faults() -> Iterator[ModuleType]:
         yield modules["run"]
 
 
-@pytest.mark.parametrize(
-    "part",
-    [pytest.param(one, marks=[] if one == "journals" else [pytest.mark.long]) for one in PARTS],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("part", PARTS)
 def test_nothing_is_lost_hung_or_printed_raw(faults, part, tmp_path):
     # In a process of its own: files are read in forks, which a worker's threads do not survive.
     done = subprocess.run(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import optuna
 import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 from advisor.advice import advise
 from advisor.advice.search import REACHED, STABLE
-from advisor.testing import (
-    made_up_posterior,
-)
+from advisor.testing import made_up_posterior
 
 TRIALS = 20
 
@@ -22,7 +22,8 @@ def test_dashboard_finds_the_study(tmp_path, kind):
     loader = pytest.importorskip("optuna_dashboard._storage_url").get_storage
     where = tmp_path / "studies"
     kept = str(where) if kind == "journal" else f"sqlite:///{where}"
-    advise(made_up_posterior(), trials=TRIALS, weigh_pilots=False, storage=kept)
+    given = JournalStorage(JournalFileBackend(kept)) if kind == "journal" else kept
+    advise(made_up_posterior(), trials=TRIALS, weigh_pilots=False, storage=given)
     (summary,) = optuna.get_all_study_summaries(loader(kept))
     assert summary.study_name.startswith("tiny-m on sort, pilots ")
     assert summary.n_trials == TRIALS
