@@ -184,17 +184,11 @@ MOST_WANDB_RECORD_BYTES = 4 << 20
 MOST_TRACKIO_ROWS = 5_000_000
 """Rows of one Trackio database."""
 
-MLFLOW_HEAD_BYTES = 4_096
-"""Beginning of a metric's file in which its first line must end."""
-
 MOST_MLFLOW_POINTS = 3_000_000
 """Values of one MLflow run."""
 
 MOST_MLFLOW_PARAMETER_BYTES = 8_000
 """Of one parameter: MLflow itself allows 6,000 characters."""
-
-MOST_MLFLOW_META_BYTES = 1 << 16
-"""Of a run's ``meta.yaml``."""
 
 SQLITE_SCHEMA_BYTES = 1 << 20
 """Beginning of a database in which the definitions of its first tables stand."""
