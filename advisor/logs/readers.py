@@ -13,7 +13,6 @@ from advisor.logs.tables import json_runs, long_table, parquet, runs_jsonl, tabl
 from advisor.logs.trackers import (
     notebook,
     tensorboard,
-    trackio,
     wandb_csv,
     wandb_history,
     wandb_store,
@@ -23,7 +22,6 @@ from advisor.trainers.registry import trainer_readers
 
 OWN: tuple[Reader, ...] = (
     tensorboard.READER,
-    trackio.READER,
     parquet.READER,
     notebook.READER,
     wandb_store.READER,

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from advisor.errors import InputError
-from advisor.logfiles import limits
+from advisor.logfiles import limits, parquet_file
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Reader
+from advisor.logfiles.parquet_file import column_test
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 SQLITE = b"SQLite format 3\0"
 OF_MLFLOW = re.compile(
     rb"CREATE TABLE (?:IF NOT EXISTS )?[\"`]?metrics[\"`]?\s*\([^;]{0,400}\brun_uuid\b"
 )
+OF_TRACKIO = re.compile(
+    rb"CREATE TABLE (?:IF NOT EXISTS )?\"?metrics\"?\s*\([^()]{0,600}\brun_name\b[^()]{0,200}"
+    rb"\bmetrics TEXT"
+)
+COLUMNS_OF_TRACKIO = ("id", "run_name", "timestamp", "step")
+"""Columns of a copy of Trackio's table, beside a column for each metric."""
+
+IMPORT = "from trackio.sqlite_storage import SQLiteStorage as s; s.import_from_parquet()"
 META = "meta.yaml"
 RUN_ID = re.compile(rb"^run_(?:id|uuid):", re.MULTILINE)
 
@@ -57,6 +66,30 @@ def _refuse_mlflow_database(logs: Sequence[LogFile], columns: Columns) -> NoRetu
     raise _refused(logs[0], "a database of MLflow", "mlflow", call)
 
 
+def _is_trackio_project(log: LogFile) -> bool:
+    """Whether a file is a database of Trackio, or the copy of its rows in Parquet."""
+    has = column_test(log) if log.suffix in parquet_file.SUFFIXES else None
+    return _defines(log, OF_TRACKIO) or (has is not None and all(map(has, COLUMNS_OF_TRACKIO)))
+
+
+def _trackio_project(log: LogFile) -> Path:
+    """Folder and name of a project, which its database shares with its copies."""
+    return log.path.absolute().parent / PurePosixPath(log.name).stem
+
+
+def _refuse_trackio_project(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
+    """Say how Trackio's client reads a project, or a copy of one."""
+    log = logs[0]
+    project = _trackio_project(log)
+    folder = f"TRACKIO_DIR='{project.parent}'"
+    call = f"{folder} advisor inspect 'trackio:{project.name}'"
+    is_database = log.suffix in SUFFIXES or log.sibling(f"{project.name}.db") is not None
+    what = "a project of Trackio" if is_database else "a copy of a project of Trackio"
+    # Trackio puts a copy in the place of a database that lies beside it.
+    call = call if is_database else f"{folder} python -c '{IMPORT}', then {call}"
+    raise _refused(log, what, "trackio", call)
+
+
 def _defines(log: LogFile, table: re.Pattern[bytes]) -> bool:
     """Whether a file is an SQLite database in whose first part a table is defined."""
     if log.suffix not in SUFFIXES:
@@ -82,5 +115,6 @@ def _refused(log: LogFile, what: str, extra: str, call: str) -> InputError:
 STORES: tuple[Reader, ...] = (
     Reader("MLflow folder", _is_mlflow_folder, _refuse_mlflow_folder, _mlflow_folder),
     Reader("MLflow database", _is_mlflow_database, _refuse_mlflow_database),
+    Reader("Trackio project", _is_trackio_project, _refuse_trackio_project, _trackio_project),
 )
 """They claim a store, so that nothing else reads a part of it, and refuse it with its command."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -18,6 +19,10 @@ METRICS_OF_MLFLOW = (
     'CREATE TABLE "metrics" (\n\t"key" VARCHAR(250) NOT NULL, \n\tvalue FLOAT NOT NULL, \n\t'
     "timestamp BIGINT NOT NULL, \n\trun_uuid VARCHAR(32) NOT NULL, \n\t"
     "step BIGINT DEFAULT '0' NOT NULL, \n\tis_nan BOOLEAN DEFAULT '0' NOT NULL)"
+)
+METRICS_OF_TRACKIO = (
+    "CREATE TABLE metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, timestamp "
+    "TEXT NOT NULL, run_name TEXT NOT NULL, step INTEGER NOT NULL, metrics TEXT NOT NULL)"
 )
 
 
@@ -44,6 +49,15 @@ def database(path: Path, *schema: str) -> Path:
         for statement in schema:
             connection.execute(statement)
         connection.commit()
+    return path
+
+
+def copy(path: Path, **columns: object) -> Path:
+    """Copy of a project of Trackio, as its client writes it."""
+    arrow = pytest.importorskip("pyarrow")
+    own = {"id": [1, 2], "timestamp": ["t", "t"], "run_name": ["a", "a"], "step": [0, 1]}
+    table = arrow.table(own | {"train/reward": [0.25, 0.5]} | columns)
+    importlib.import_module("pyarrow.parquet").write_table(table, path)
     return path
 
 
@@ -90,6 +104,37 @@ def test_a_schema_far_into_the_file_is_found(tmp_path: Path) -> None:
     assert said(path)
 
 
+def test_a_project_of_trackio_is_said(tmp_path: Path) -> None:
+    path = database(tmp_path / "grpo.db", METRICS_OF_TRACKIO)
+    sentence = (
+        "this is a project of Trackio, read by its own client: "
+        "pip install 'grpo-advisor[trackio]', then "
+        f"TRACKIO_DIR='{tmp_path}' advisor inspect 'trackio:grpo'"
+    )
+    for place in (tmp_path, path):
+        assert said(place) == [sentence]
+    beside = copy(tmp_path / "grpo.parquet")
+    for place in (tmp_path, beside):
+        assert said(place) == [sentence]
+
+
+def test_a_copy_of_a_project_of_trackio_must_be_imported(tmp_path: Path) -> None:
+    (sentence,) = said(copy(tmp_path / "grpo.parquet"))
+    assert "this is a copy of a project of Trackio" in sentence
+    assert "import_from_parquet()" in sentence
+    assert sentence.endswith(f"TRACKIO_DIR='{tmp_path}' advisor inspect 'trackio:grpo'")
+
+
+def test_a_plain_parquet_table_with_names_of_runs_is_a_log(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    steps = list(range(1, 41))
+    own = {"run_name": ["a"] * 40, "timestamp": steps, "step": steps}
+    table = arrow.table(own | {"reward": [step / 100 for step in steps]})
+    importlib.import_module("pyarrow.parquet").write_table(table, tmp_path / "log.parquet")
+    (run,) = read_runs(tmp_path)
+    assert run.step.tolist() == steps
+
+
 def test_other_databases_and_settings_are_no_stores(tmp_path: Path) -> None:
     database(tmp_path / "other.db", "CREATE TABLE metrics (name TEXT, value REAL)")
     (tmp_path / "text.db").write_text(METRICS_OF_MLFLOW)
@@ -119,3 +164,4 @@ def test_a_store_alone_is_an_error_and_no_known_format(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this is a folder of MLflow"):
         read_runs(mlruns(tmp_path))
     assert "MLflow" not in known_formats()
+    assert "Trackio" not in known_formats()
