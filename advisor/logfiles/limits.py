@@ -141,9 +141,6 @@ MOST_TRACKED_SETTINGS = 5_000
 MOST_TRACKED_SETTING_LEVELS = 8
 """Depth of the settings that a tracker keeps."""
 
-MOST_SETTING_NAME_CHARACTERS = 200
-"""Of the name of a setting or of a run that a tracker keeps."""
-
 MOST_SETTING_CHARACTERS = 2_000
 """Of a setting with text that a tracker keeps."""
 
@@ -172,20 +169,11 @@ ROWS_BEFORE_A_COUNTER_IS_CHOSEN = 200
 LEAST_COUNTER_GAPS = 50
 """Gaps between rows from which on a counter may look thinned out."""
 
-RUN_ID_CHARACTERS_SHOWN = 8
-"""Of a run's id, where names alone do not tell runs apart."""
-
 MOST_CHART_CELLS = 2_000_000
 """Cells of all W&B charts of a folder; they are held as text while they are put together."""
 
 MOST_WANDB_RECORD_BYTES = 4 << 20
 """Of a record of W&B's own file; longer ones hold tables and pictures."""
-
-MOST_TRACKIO_ROWS = 5_000_000
-"""Rows of one Trackio database."""
-
-MLFLOW_HEAD_BYTES = 4_096
-"""Beginning of a metric's file in which its first line must end."""
 
 MOST_MLFLOW_POINTS = 3_000_000
 """Values of one MLflow run."""
@@ -193,23 +181,8 @@ MOST_MLFLOW_POINTS = 3_000_000
 MOST_MLFLOW_PARAMETER_BYTES = 8_000
 """Of one parameter: MLflow itself allows 6,000 characters."""
 
-MOST_MLFLOW_META_BYTES = 1 << 16
-"""Of a run's ``meta.yaml``."""
-
 SQLITE_SCHEMA_BYTES = 1 << 20
 """Beginning of a database in which the definitions of its first tables stand."""
-
-MOST_SQLITE_BYTES_COPIED = 1 << 30
-"""Of a database that lies in an archive and must be copied out."""
-
-MOST_SQLITE_VALUE_BYTES = 64 << 20
-"""Of one value; SQLite itself allows 1 GB."""
-
-MOST_SQLITE_QUERY_SECONDS = 120.0
-"""Time after which a query counts as one that never ends."""
-
-SQLITE_INSTRUCTIONS_PER_CHECK = 100_000
-"""Instructions of SQLite's machine after which the time is looked at."""
 
 MOST_PARQUET_FOOTER_BYTES = 16 << 20
 """Of the description at a Parquet file's end."""

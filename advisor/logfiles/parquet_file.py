@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from advisor.errors import InputError
 from advisor.logfiles import limits
 from advisor.logfiles.log_file import LogFile
 
+SUFFIXES = (".parquet", ".pq")
 MAGIC = b"PAR1"
 SAFE = (14, 0, 1)
 """First version of pyarrow that does not unpickle what a file says (CVE-2023-47248)."""
@@ -62,6 +63,22 @@ def read_footer(stream: BinaryIO, log: LogFile) -> bytes:
     except OSError as error:
         raise _broken(str(error), log) from None
     return footer
+
+
+def column_test(log: LogFile) -> Callable[[str], bool] | None:
+    """Function that tells whether a file has a column of a name; None where the file is broken."""
+    try:
+        with open_stream(log, limits.MOST_PARQUET_BYTES_CLAIMED) as stream:
+            footer = read_footer(stream, log)
+    except InputError:
+        return None
+
+    def has(name: str) -> bool:
+        # A name stands in the footer's list of columns behind its length.
+        raw = name.encode()
+        return len(raw) < 128 and bytes([len(raw)]) + raw in footer
+
+    return has
 
 
 def open_columnar(log: LogFile, stream: BinaryIO) -> Columnar:

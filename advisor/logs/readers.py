@@ -11,22 +11,17 @@ from advisor.logfiles.log_file import check_text
 from advisor.logfiles.logged import Reader
 from advisor.logs.tables import json_runs, long_table, parquet, runs_jsonl, table
 from advisor.logs.trackers import (
-    mlflow,
-    mlflow_db,
     notebook,
     tensorboard,
-    trackio,
     wandb_csv,
     wandb_history,
     wandb_store,
 )
+from advisor.logs.trackers.stores import STORES
 from advisor.trainers.registry import trainer_readers
 
 OWN: tuple[Reader, ...] = (
     tensorboard.READER,
-    mlflow.READER,
-    mlflow_db.READER,
-    trackio.READER,
     parquet.READER,
     notebook.READER,
     wandb_store.READER,
@@ -42,7 +37,7 @@ OWN: tuple[Reader, ...] = (
 
 def readers() -> list[Reader]:
     """Readers in the order in which they are asked: the surest claims first."""
-    return sorted((*trainer_readers(), *OWN), key=lambda reader: reader.claim)
+    return sorted((*trainer_readers(), *STORES, *OWN), key=lambda reader: reader.claim)
 
 
 def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) -> Reader | None:
@@ -98,5 +93,5 @@ def is_settings(path: Path) -> InputError:
 
 def known_formats() -> str:
     """Names of all formats, for messages."""
-    names = (reader.name.partition(" (")[0] for reader in readers())
+    names = (reader.name.partition(" (")[0] for reader in readers() if reader not in STORES)
     return ", ".join(dict.fromkeys(names))

@@ -1,19 +1,17 @@
 """One folder per trainer: keys, settings, log readers, export and names of settings.
 
-To add a trainer, write its folder with a `Trainer` and register it.
+To add a trainer, write its folder with a `Trainer` and register it. Trainers of which only tables
+are read are rows of `table_only`.
 """
 
 from __future__ import annotations
 
 from advisor.trainers import (
-    areal,
     cs336,
     generic,
-    open_instruct,
     openrlhf,
     prime_rl,
-    skyrl,
-    slime,
+    table_only,
     tinker,
     trl,
     verl,
@@ -31,11 +29,10 @@ from advisor.trainers.registry import (
 )
 from advisor.trainers.trainer import Export, Trainer
 
-for _trainer in (
-    *(trl, verl, openrlhf, prime_rl, tinker, cs336),
-    *(skyrl, slime, areal, open_instruct, generic),
-):
-    register(_trainer.TRAINER)
+for _folder in (trl, verl, openrlhf, prime_rl, tinker, cs336):
+    register(_folder.TRAINER)
+for _trainer in (*table_only.TRAINERS, generic.TRAINER):
+    register(_trainer)
 
 __all__ = [
     "Derived",

@@ -326,20 +326,6 @@ def tensorboard(run: Simulated) -> dict[str, bytes]:
     return {"events.out.tfevents.1700000000.host.1.0": out}
 
 
-def mlflow(run: Simulated) -> dict[str, str]:
-    """A run's folder in MLflow's file store."""
-    files = {
-        "meta.yaml": "artifact_uri: runs\nrun_id: 0af3\nrun_name: calm-owl-1\nstatus: 3\n",
-        "params/num_generations": str(SIZE),
-        "params/learning_rate": str(RATE),
-    }
-    series = {"reward": run.reward, "kl": run.kl, "entropy": run.entropy}
-    for name, values in series.items():
-        lines = [f"{1700000000000 + n} {values[n]} {n + 1}\n" for n in range(run.rows)]
-        files[f"metrics/train/{name}"] = "".join(lines)
-    return files
-
-
 TRL_FACTS = {"kl_coefficient": KL_WEIGHT, "learning_rate": RATE, "schedule": "linear"}
 COUNTED = {"group_size": SIZE, "prompts_per_step": GROUPS}
 VERL_FACTS = {"learning_rate": RATE, "schedule": "constant", "kl_coefficient": 0.001}
@@ -401,12 +387,6 @@ LOGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
     "own_csv": (own_csv, TABLE, COMMON, {"digits": 4, "settings": {}, "eval_step": [1, 11, 21]}),
     "wandb_csv": (wandb_csv, "W&B chart as CSV", COMMON, {"settings": {}}),
     "tensorboard": (tensorboard, "TensorBoard event files", COMMON, {"digits": 6, "settings": {}}),
-    "mlflow": (
-        mlflow,
-        "MLflow run folder",
-        COMMON,
-        {"settings": {**COUNTED, "learning_rate": RATE}},
-    ),
 }
 """Name -> who writes it, its format, whose keys it has, and what else is true of it."""
 

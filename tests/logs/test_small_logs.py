@@ -95,9 +95,6 @@ def test_the_whole_tree_with_all_that_is_no_log() -> None:
     assert reasons == {
         "args.json": "not a log that any reader knows",
         "config.json": "settings, not a log",
-        "learning_rate": "not a log that any reader knows",
-        "meta.yaml": "settings, not a log",
-        "num_generations": "not a log that any reader knows",
     }
 
 

@@ -306,3 +306,17 @@ def test_updates_that_count_nowhere_are_numbered(tmp_path: Path) -> None:
 def test_rewards_of_samples_alone_are_no_updates(tmp_path: Path) -> None:
     text = "\n".join(f"sample {n}: reward: {{'total_reward': {n}.0}}" for n in range(50))
     assert not claimed(tmp_path, text)
+
+
+def test_pairs_with_a_blank_between_commas(tmp_path: Path) -> None:
+    """mlx-lm-lora prints names and numbers with nothing between them."""
+    rewards = np.round(0.2 + 0.6 * (1 - np.exp(-np.arange(1, 31) / 20)), 4)
+    lines = [
+        f"Iter {n}: Train loss 0.100, Total rewards mean {r}, Total rewards std 0.300, "
+        f"Grouped rewards mean {r}, KL 0.001, r1_format mean 0.5, Learning Rate 1.000e-05, "
+        "It/sec 0.5, Tokens/sec 30.0, Peak mem 10.1 GB"
+        for n, r in enumerate(rewards, start=1)
+    ]
+    (run,) = read_runs(saved(tmp_path, "\n".join([*lines, ""])))
+    np.testing.assert_allclose(run.reward, rewards)
+    assert run.hyperparameters.learning_rate == 1e-5

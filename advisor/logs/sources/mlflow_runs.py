@@ -1,4 +1,4 @@
-"""An MLflow tracking server or database: the runs of an experiment, with every logged value."""
+"""MLflow, a server or its own store: the runs of an experiment, with every logged value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from advisor.logfiles.columns import Columns
 from advisor.logfiles.find import LogCandidate
 from advisor.logfiles.logged import Logged
 from advisor.logs.sources.answers import answers, not_installed, run_of
-from advisor.logs.trackers.mlflow import Points
+from advisor.logs.sources.mlflow_points import Points
 
 ENDED = "FINISHED"
 """Status of a run that ended as it should; any other is said."""
@@ -30,7 +30,8 @@ def candidates(place: str) -> list[LogCandidate]:
             f"'{place}' names no experiment",
             path=whole,
             advice="Write mlflow:EXPERIMENT (with MLFLOW_TRACKING_URI), or "
-            "mlflow:http://HOST:PORT#EXPERIMENT",
+            "mlflow:http://HOST:PORT#EXPERIMENT, mlflow:sqlite:///FILE#EXPERIMENT or "
+            "mlflow:FOLDER#EXPERIMENT",
         )
     try:
         runs = list(answers(whole, partial(_runs, whole, uri or None, experiment)))
@@ -135,6 +136,6 @@ def _refused(place: str, error: Exception) -> SourceError:
     return SourceError(
         f"MLflow cannot give it ({said})",
         path=place,
-        advice="Check the tracking server (MLFLOW_TRACKING_URI, or before the '#'); folders mlruns "
-        "and databases of MLflow are read as files, without a server",
+        advice="Check the tracking server or store (MLFLOW_TRACKING_URI, or before the '#'); a "
+        "folder mlruns is opened with MLFLOW_ALLOW_FILE_STORE=true",
     )

@@ -1,4 +1,4 @@
-"""Parquet: W&B histories in parts, Trackio's copies of its database, tables with a reward."""
+"""Parquet: W&B histories in parts, tables with a reward."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from advisor.errors import InputError
-from advisor.logfiles import limits
 from advisor.logfiles.columns import Columns
 from advisor.logfiles.log_file import LogFile
 from advisor.logfiles.logged import Logged, Reader
-from advisor.logfiles.parquet_file import open_columnar, open_stream, read_footer, read_rows
-from advisor.logs.trackers import trackio_parquet
+from advisor.logfiles.parquet_file import (
+    SUFFIXES,
+    column_test,
+    open_columnar,
+    open_stream,
+    read_rows,
+)
 from advisor.logs.trackers.tracker import COUNTERS, Counts, TrackedRuns, is_counter
 from advisor.trainers import all_key_tables
 from advisor.trainers.keys import kept_keys
 
-SUFFIXES = (".parquet", ".pq")
 PART = re.compile(r"\d{1,6}")
 SAMPLE_KEYS = ("prompt", "completion", "response", "messages", "conversations", "question")
 """Columns of data sets and of logged samples, which hold one row per completion."""
@@ -28,25 +30,13 @@ TABLE = Counts("")
 
 
 def claims(log: LogFile) -> bool:
-    """Whether a Parquet file names W&B's or Trackio's columns, or a reward and a counter."""
-    if log.suffix not in SUFFIXES:
-        return False
-    try:
-        with open_stream(log, limits.MOST_PARQUET_BYTES_CLAIMED) as stream:
-            footer = read_footer(stream, log)
-    except InputError:
-        return False
-
-    def has(name: str) -> bool:
-        # A name stands in the footer's list of columns behind its length.
-        raw = name.encode()
-        return len(raw) < 128 and bytes([len(raw)]) + raw in footer
-
-    if any(map(has, SAMPLE_KEYS)):
+    """Whether a Parquet file names W&B's columns, or a reward and a counter."""
+    has = column_test(log) if log.suffix in SUFFIXES else None
+    if has is None or any(map(has, SAMPLE_KEYS)):
         return False
     if has(OWN_COUNTER) and (has("_timestamp") or has("_runtime")):
         return True
-    return all(map(has, trackio_parquet.NEEDED)) or _has_reward(has)
+    return _has_reward(has)
 
 
 def group(log: LogFile) -> Path:
@@ -63,9 +53,6 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     for log in sorted(logs, key=lambda log: log.path):
         with open_stream(log) as stream:
             columnar = open_columnar(log, stream)
-            if set(trackio_parquet.NEEDED) <= set(columnar.names):
-                yield from trackio_parquet.read(columnar, columns)
-                continue
             if runs is None:
                 counts = WANDB if OWN_COUNTER in columnar.names else TABLE
                 runs = TrackedRuns(log.path, columns, counts)
@@ -94,4 +81,6 @@ def _has_reward(has: Callable[[str], bool]) -> bool:
     return has_any(rewards) and has_any([*steps, *COUNTERS])
 
 
-READER = Reader("Parquet history (W&B, Trackio)", claims, read, group, frozenset(SUFFIXES))
+READER = Reader(
+    "Parquet history (W&B, tables with a reward)", claims, read, group, frozenset(SUFFIXES)
+)

@@ -1,1 +1,1 @@
-"""Readers of experiment trackers: TensorBoard, W&B, MLflow, Trackio, notebooks."""
+"""Readers of experiment trackers: TensorBoard, W&B, notebooks."""

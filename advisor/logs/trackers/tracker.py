@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -235,13 +234,6 @@ def is_counter(key: str) -> bool:
     ) or not names.isdisjoint((*COMMON_KEYS.optimizer_steps, *UNSURE_STEPS))
 
 
-def run_name(cell: Any) -> str | None:
-    """Name of a run as a row gives it."""
-    if isinstance(cell, bool) or not isinstance(cell, str | int):
-        return None
-    return str(cell).strip()[: limits.MOST_SETTING_NAME_CHARACTERS] or None
-
-
 def flat_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings flattened with dots; lists, long texts and a tracker's notes to itself left out."""
     flat: dict[str, Any] = {}
@@ -261,12 +253,3 @@ def flat_settings(config: Mapping[str, Any]) -> dict[str, Any]:
             elif value is None or isinstance(value, bool | int | float):
                 flat[key] = value
     return flat
-
-
-def json_object(text: str | bytes) -> dict[str, Any] | None:
-    """JSON object, ``None`` where the text is none."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):  # also numbers of 4,300 digits and bad encodings
-        return None
-    return found if isinstance(found, dict) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,11 +37,6 @@ def wandb(number: int, **metrics: Any) -> dict[str, Any]:
     return {"_step": number, "_timestamp": 1.7e9 + number, "_runtime": 2.5 * number, **metrics}
 
 
-def trackio(number: int, name: str, **metrics: Any) -> dict[str, Any]:
-    own = {"id": number, "timestamp": "2026-01-01T00:00:00", "run_name": name, "step": number}
-    return {**own, **metrics}
-
-
 def read(*paths: Path, **mapped: str) -> list[Logged]:
     return list(READER.read([on_disk(path) for path in paths], Columns(mapped)))
 
@@ -72,7 +66,6 @@ class TestParquetInParts(ReaderConformance):
     "row",
     [
         wandb(1, **{"my/own": 0.5}),
-        trackio(1, "a", **{"my/own": 0.5}),
         {"global_step": 1, "reward": 0.5},
     ],
 )
@@ -89,7 +82,6 @@ def test_histories_are_claimed(tmp_path: Path, row: dict[str, Any]) -> None:
         {"step": 3, "loss": 0.5},
         {"_step": 3, "loss": 0.5},
         {"run_name": "a", "timestamp": "2026-01-01", "gpu": 0.5},
-        trackio(1, "a", messages="[]"),
     ],
 )
 def test_data_sets_and_samples_are_not_claimed(tmp_path: Path, row: dict[str, Any]) -> None:
@@ -154,50 +146,6 @@ def test_a_plain_table_is_said_nothing_of(tmp_path: Path) -> None:
     (run,) = read(write(tmp_path / "x.parquet", [{"step": n, "reward": 0.5} for n in range(3)]))
     assert run.table.column("step").tolist() == [0, 1, 2]
     assert run.assumptions == run.warnings == ()
-
-
-def test_copies_of_trackio_give_each_run_its_settings(tmp_path: Path) -> None:
-    rows = [
-        trackio(n, name, reward=n / 8, **{"train/global_step": 5 * n})
-        for name in ("a", "b")
-        for n in range(1, 4)
-    ]
-    path = write(tmp_path / "project.parquet", rows)
-    configs = [
-        {"id": 1, "run_name": "a", "learning_rate": 1e-6, "created_at": "2026"},
-        {"id": 2, "run_name": "b", "learning_rate": 2e-6, "created_at": "2026"},
-    ]
-    write(tmp_path / "project_configs.parquet", configs)
-    one, two = read(path)
-    assert (one.label, two.label) == ("a", "b")
-    assert one.table.column("step").tolist() == [5, 10, 15]
-    assert two.table.column("reward").tolist() == [0.125, 0.25, 0.375]
-    assert two.settings["learning_rate"] == 2e-6
-    assert "id" not in two.settings
-    assert "timestamp" not in one.table.keys
-
-
-def test_copies_of_trackio_tell_runs_apart_by_id(tmp_path: Path) -> None:
-    rows = [
-        trackio(n, "same", run_id=f"{run}-of-the-run", reward=n / 8)
-        for n in range(1, 4)
-        for run in ("one", "two")
-    ]
-    path = write(tmp_path / "metrics.parquet", rows)
-    config = {"run_id": "two-of-the-run", "run_name": "same", "lr": 1.0, "_Username": "someone"}
-    write(tmp_path / "aux" / "configs.parquet", [{**config, "peft": {"r": 16}}])
-    one, two = read(path)
-    assert (one.label, two.label) == ("same (one-of-t)", "same (two-of-t)")
-    assert one.settings == {}
-    assert two.settings == {"lr": 1.0, "peft.r": 16}
-    assert len(two.table) == 3
-
-
-def test_first_copies_of_trackio_keep_the_metrics_as_json(tmp_path: Path) -> None:
-    rows = [trackio(n, "a", metrics=json.dumps({"reward": n / 8})) for n in range(3)]
-    (run,) = read(write(tmp_path / "project.parquet", rows))
-    assert run.table.column("reward").tolist() == [0, 0.125, 0.25]
-    assert run.table.column("step").tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

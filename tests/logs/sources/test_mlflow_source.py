@@ -108,3 +108,35 @@ def test_a_server_that_falls_silent(call):
         finally:
             server.hangs = False
     assert "did not answer for 20 seconds" in refused(found)
+
+
+WRITE = """
+import sys
+from mlflow import MlflowClient
+client = MlflowClient(sys.argv[1])
+run = client.create_run(client.create_experiment("grpo"), run_name="calm-fox").info.run_id
+for name, value in (("learning_rate", "2e-06"), ("num_generations", "8")):
+    client.log_param(run, name, value)
+for step in range(1, 61):
+    client.log_metric(run, "train/reward", 0.2 + 0.005 * step, step=step)
+client.set_terminated(run)
+"""
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+def test_a_store_on_disk_is_opened_by_the_client(kind, tmp_path, call):
+    allowed = {"MLFLOW_ALLOW_FILE_STORE": "true"}
+    store = str(tmp_path / "mlruns") if kind == "folder" else f"sqlite:///{tmp_path}/mlflow.db"
+    written = call(store, code=WRITE, **allowed)
+    assert written.code == 0, written.err
+    found = call("inspect", f"mlflow:{store}#grpo", "--json", **allowed)
+    assert found.code == 0, found.err
+    (run,) = found.json["runs"]
+    assert (run["id"], run["rows"], run["last_step"]) == ("calm-fox", 60, 60)
+    assert run["hyperparameters"]["learning_rate"] == 2e-6
+    assert run["hyperparameters"]["group_size"] == 8
+
+
+def test_a_folder_is_not_opened_without_leave(tmp_path, call):
+    said = refused(call("inspect", f"mlflow:{tmp_path}/mlruns#grpo"))
+    assert "MLFLOW_ALLOW_FILE_STORE=true" in said.rpartition(")")[2]

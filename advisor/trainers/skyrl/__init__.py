@@ -1,8 +1,0 @@
-"""SkyRL."""
-
-from __future__ import annotations
-
-from advisor.trainers.skyrl.keys import KEY_TABLE
-from advisor.trainers.trainer import Trainer
-
-TRAINER = Trainer(name=KEY_TABLE.name, keys=(KEY_TABLE,))

@@ -1,0 +1,167 @@
+"""Stores of trackers that are not read as files: one sentence says what reads them."""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from advisor import inspect, read_runs
+from advisor.errors import InputError
+from advisor.logs.readers import known_formats
+
+LOG = "step,reward\n" + "".join(f"{n},{n / 100}\n" for n in range(1, 41))
+METRICS_OF_MLFLOW = (
+    'CREATE TABLE "metrics" (\n\t"key" VARCHAR(250) NOT NULL, \n\tvalue FLOAT NOT NULL, \n\t'
+    "timestamp BIGINT NOT NULL, \n\trun_uuid VARCHAR(32) NOT NULL, \n\t"
+    "step BIGINT DEFAULT '0' NOT NULL, \n\tis_nan BOOLEAN DEFAULT '0' NOT NULL)"
+)
+METRICS_OF_TRACKIO = (
+    "CREATE TABLE metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, timestamp "
+    "TEXT NOT NULL, run_name TEXT NOT NULL, step INTEGER NOT NULL, metrics TEXT NOT NULL)"
+)
+
+
+def mlruns(folder: Path) -> Path:
+    """Folder of MLflow with two experiments, one of them with two runs."""
+    store = folder / "mlruns"
+    for number in ("0", "7"):
+        (store / number).mkdir(parents=True)
+        text = f"artifact_location: x\nexperiment_id: '{number}'\nlifecycle_stage: active\n"
+        (store / number / "meta.yaml").write_text(text)
+    for run in ("a" * 32, "b" * 32):
+        place = store / "7" / run
+        (place / "metrics" / "train").mkdir(parents=True)
+        values = "".join(f"{1795271248107 + n} 0.{n} {n}\n" for n in range(1, 9))
+        (place / "metrics" / "train" / "reward").write_text(values)
+        (place / "meta.yaml").write_text(
+            f"artifact_uri: x\nexperiment_id: '7'\nlifecycle_stage: active\nrun_id: {run}\n"
+        )
+    return store
+
+
+def database(path: Path, *schema: str) -> Path:
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in schema:
+            connection.execute(statement)
+        connection.commit()
+    return path
+
+
+def copy(path: Path, **columns: object) -> Path:
+    """Copy of a project of Trackio, as its client writes it."""
+    arrow = pytest.importorskip("pyarrow")
+    own = {"id": [1, 2], "timestamp": ["t", "t"], "run_name": ["a", "a"], "step": [0, 1]}
+    table = arrow.table(own | {"train/reward": [0.25, 0.5]} | columns)
+    importlib.import_module("pyarrow.parquet").write_table(table, path)
+    return path
+
+
+def said(path: Path) -> list[str]:
+    """Reasons for files that were no log's part by their own fault."""
+    found = inspect(path)
+    assert found.runs == []
+    return [item.reason for item in found.unread if "client" in item.reason]
+
+
+def test_a_folder_of_mlflow_is_said_once(tmp_path: Path) -> None:
+    store = mlruns(tmp_path)
+    sentence = (
+        "this is a folder of MLflow, read by its own client: "
+        "pip install 'grpo-advisor[mlflow]', then "
+        f"MLFLOW_ALLOW_FILE_STORE=true advisor inspect 'mlflow:{store}#EXPERIMENT'"
+    )
+    for place in (tmp_path, store, store / "7", store / "7" / ("a" * 32)):
+        assert said(place) == [sentence]
+
+
+def test_a_folder_of_mlflow_seen_from_within_is_named_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = mlruns(tmp_path)
+    monkeypatch.chdir(store / "7" / ("a" * 32))
+    (sentence,) = said(Path("."))
+    assert f"'mlflow:{store}#EXPERIMENT'" in sentence
+
+
+def test_a_database_of_mlflow_is_said(tmp_path: Path) -> None:
+    path = database(tmp_path / "mlflow.db", METRICS_OF_MLFLOW)
+    for place in (tmp_path, path):
+        (sentence,) = said(place)
+        assert "this is a database of MLflow" in sentence
+        assert "pip install 'grpo-advisor[mlflow]'" in sentence
+        assert f"advisor inspect 'mlflow:sqlite:///{path}#EXPERIMENT'" in sentence
+
+
+def test_a_schema_far_into_the_file_is_found(tmp_path: Path) -> None:
+    filler = [f"CREATE TABLE t{n} (a TEXT, b TEXT DEFAULT '{'x' * 400}')" for n in range(100)]
+    path = database(tmp_path / "mlflow.db", *filler, METRICS_OF_MLFLOW)
+    assert b"metrics" not in path.read_bytes()[:65536]
+    assert said(path)
+
+
+def test_a_project_of_trackio_is_said(tmp_path: Path) -> None:
+    path = database(tmp_path / "grpo.db", METRICS_OF_TRACKIO)
+    sentence = (
+        "this is a project of Trackio, read by its own client: "
+        "pip install 'grpo-advisor[trackio]', then "
+        f"TRACKIO_DIR='{tmp_path}' advisor inspect 'trackio:grpo'"
+    )
+    for place in (tmp_path, path):
+        assert said(place) == [sentence]
+    beside = copy(tmp_path / "grpo.parquet")
+    for place in (tmp_path, beside):
+        assert said(place) == [sentence]
+
+
+def test_a_copy_of_a_project_of_trackio_must_be_imported(tmp_path: Path) -> None:
+    (sentence,) = said(copy(tmp_path / "grpo.parquet"))
+    assert "this is a copy of a project of Trackio" in sentence
+    assert "import_from_parquet()" in sentence
+    assert sentence.endswith(f"TRACKIO_DIR='{tmp_path}' advisor inspect 'trackio:grpo'")
+
+
+def test_a_plain_parquet_table_with_names_of_runs_is_a_log(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    steps = list(range(1, 41))
+    own = {"run_name": ["a"] * 40, "timestamp": steps, "step": steps}
+    table = arrow.table(own | {"reward": [step / 100 for step in steps]})
+    importlib.import_module("pyarrow.parquet").write_table(table, tmp_path / "log.parquet")
+    (run,) = read_runs(tmp_path)
+    assert run.step.tolist() == steps
+
+
+def test_other_databases_and_settings_are_no_stores(tmp_path: Path) -> None:
+    database(tmp_path / "other.db", "CREATE TABLE metrics (name TEXT, value REAL)")
+    (tmp_path / "text.db").write_text(METRICS_OF_MLFLOW)
+    (tmp_path / "meta.yaml").write_text("lifecycle_stage: active\nname: mine\n")
+    assert said(tmp_path) == []
+
+
+def test_logs_beside_a_store_are_read(tmp_path: Path) -> None:
+    mlruns(tmp_path)
+    (tmp_path / "log.csv").write_text(LOG)
+    (run,) = read_runs(tmp_path)
+    (warning,) = run.warnings
+    assert "this is a folder of MLflow" in warning
+    assert len(inspect(tmp_path).runs) == 1
+
+
+def test_a_store_in_an_archive_must_be_unpacked(tmp_path: Path) -> None:
+    store = mlruns(tmp_path / "here")
+    with zipfile.ZipFile(tmp_path / "runs.zip", "w") as archive:
+        for path in sorted(store.rglob("*")):
+            archive.write(path, path.relative_to(tmp_path / "here"))
+    (sentence,) = said(tmp_path / "runs.zip")
+    assert "unpack it, then pip install" in sentence
+
+
+def test_a_store_alone_is_an_error_and_no_known_format(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="this is a folder of MLflow"):
+        read_runs(mlruns(tmp_path))
+    assert "MLflow" not in known_formats()
+    assert "Trackio" not in known_formats()
