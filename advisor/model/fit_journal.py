@@ -70,11 +70,11 @@ class FitJournal:
                 f"{folder}, and the fit goes on from there",
             )
 
-    def kept(self, family: str, attempt: int) -> Posterior | None:
+    def kept(self, attempt: int) -> Posterior | None:
         """What an attempt gave, where it was kept and is whole."""
         if self._folder is None:
             return None
-        file = self._file(family, attempt)
+        file = self._file(attempt)
         if not file.is_file():
             return None
         try:
@@ -82,12 +82,12 @@ class FitJournal:
         except StudyError:
             return None
 
-    def keep(self, family: str, attempt: int, posterior: Posterior) -> None:
+    def keep(self, attempt: int, posterior: Posterior) -> None:
         """Write what an attempt gave; it is on the disk when this returns."""
         if self._folder is None:
             return
         try:
-            write_whole(self._file(family, attempt), posterior.to_bytes())
+            write_whole(self._file(attempt), posterior.to_bytes())
         except OSError as error:
             self._tell("Not kept", None, f"attempt {attempt + 1}: {error.strerror or error}")
 
@@ -101,9 +101,9 @@ class FitJournal:
         with contextlib.suppress(OSError):  # not made, or something else lies in it
             self._folder.rmdir()
 
-    def _file(self, family: str, attempt: int) -> Path:
+    def _file(self, attempt: int) -> Path:
         assert self._folder is not None
-        return self._folder / f"{MARK}{self._key}-{self.rung}-{family}-{attempt}.nc"
+        return self._folder / f"{MARK}{self._key}-{self.rung}-{attempt}.nc"
 
     def _files(self) -> list[Path]:
         """All that fits left in the folder, with drafts of killed writers."""

@@ -109,7 +109,7 @@ def converged(
                     "seed": settings.seed + 1,
                 }
             )
-        kept = journal.kept(family.name, attempt)
+        kept = journal.kept(attempt)
         if kept is None:
             progress.begin(
                 settings.chains * (settings.draws + settings.tune), attempt, len(attempts)
@@ -122,8 +122,8 @@ def converged(
         has_diverged = found.divergent_share > DIVERGENT_SHARE
         complaint = found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
         disputed = found.disputed
-        if kept is None and (complaint is not None or progress.later):
-            journal.keep(family.name, attempt, posterior)
+        if kept is None and complaint is not None:
+            journal.keep(attempt, posterior)
         if complaint is None:
             return posterior.with_note(FIRST_LOOK) if settings.is_first_look else posterior
         agrees = found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None

@@ -71,15 +71,6 @@ def test_time_goes_on_over_attempts():
     assert share == pytest.approx(300 / 1100)
 
 
-def test_families_that_are_still_to_come_count():
-    told = Told()
-    told.clock.later = 2000.0
-    told.clock.begin(1000, 0, 3)
-    assert told.at(10, 0.5)[1].endswith("about 50 s left of the fit")
-    told.clock.later = 0.0
-    assert told.at(10, 0.5)[1].endswith("about 10 s left of the fit")
-
-
 def test_nothing_is_guessed_before_a_draw_was_made():
     told = Told()
     told.clock.begin(1000, 0, 3)
@@ -103,19 +94,6 @@ def test_a_sampler_that_nobody_listens_to_counts_no_draws():
 )
 def test_times_are_in_units_of_a_person(seconds, text):
     assert span(seconds) == text
-
-
-def test_a_fit_of_several_families_tells_the_rest_of_all(sampler, monkeypatch):
-    """Two families and their comparison: four samplings of one size."""
-    later = []
-    begin = FitClock.begin
-    monkeypatch.setattr(
-        FitClock, "begin", lambda self, *given: (later.append(self.later), begin(self, *given))[1]
-    )
-    sampler.passes_at = tuple(range(1, 20))
-    once = 4 * 350
-    fit(runs(), priors=PRESET, sampling=BRIEF, families=("spectrum", "hill"))
-    assert later == [3 * once, 2 * once, once, 0]
 
 
 # Attempts that outlive the process ---------------------------------------------------------------
@@ -195,10 +173,10 @@ def test_what_is_decided_from_kept_attempts_is_what_was_decided(sampler, killed_
         {"runs": runs(end=0.61)},
         {"sampling": BRIEF.model_copy(update={"seed": 6})},
         {"priors": load_priors(PRESET).model_copy(update={"name": "another"})},
-        {"families": ("hill",)},
+        {"family": "oscillator"},
         "version",
     ],
-    ids=["logs", "settings", "priors", "families", "version"],
+    ids=["logs", "settings", "priors", "family", "version"],
 )
 def test_another_fit_starts_at_the_beginning(sampler, killed_at, tmp_path, monkeypatch, change):
     killed_at(3)
@@ -218,20 +196,6 @@ def test_another_fit_starts_at_the_beginning(sampler, killed_at, tmp_path, monke
     assert "Going on" not in {stage for stage, *_ in said}
     # What nobody will ask for again is swept.
     assert not old & {file.name for file in (tmp_path / "keep").iterdir()}
-
-
-def test_families_that_are_done_are_not_sampled_again(sampler, killed_at, tmp_path):
-    families = ("spectrum", "hill")
-    sampler.passes_at = tuple(range(1, 20))
-    whole = asked(None, families=families)
-    sampler.attempts.clear()
-    killed_at(2)
-    with pytest.raises(Killed):
-        asked(tmp_path / "keep", families=families)
-    killed_at(0)
-    found = asked(tmp_path / "keep", families=families)
-    assert len(sampler.attempts) == 4  # both families once, both once more to compare them
-    np.testing.assert_array_equal(found.draws["start"], whole.draws["start"])
 
 
 def test_the_narrower_preset_goes_on_as_well(sampler, killed_at, tmp_path):
