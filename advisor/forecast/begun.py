@@ -162,26 +162,6 @@ def end_of_begun_run(
     return EndOfRun(_widened(pooled(parts), widening), of_curve, curve, likely)
 
 
-def end_of_run_alone(run: PilotRun, steps: FloatArray, bounds: tuple[float, float]) -> FloatArray:
-    """Forecast the end of a run from its own rows, where no other run tells of it.
-
-    Parameters
-    ----------
-    run : PilotRun
-        What is seen of it, three rewards or more.
-    steps : ndarray of shape (times,)
-        Optimizer steps of its last tenth, to its end.
-    bounds : (float, float)
-        Floor and ceiling of the reward.
-
-    Returns
-    -------
-    reward : ndarray of shape (SIZE,)
-        In reward units, in increasing order.
-    """
-    return pooled([(draws, 1.0) for draws in _alone(run, steps, bounds)])
-
-
 def _alone(
     run: PilotRun, steps: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
