@@ -125,7 +125,7 @@ def _meta(
         eval_floor=0.0,
         eval_ceiling=1.0,
         longest=60.0,
-        families={"spectrum": 1.0},
+        family="spectrum",
         runs=tuple(
             RunSummary(
                 id=f"{label}-{index}",

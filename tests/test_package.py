@@ -34,8 +34,6 @@ def test_the_wheel_carries_presets_demo_data_and_templates(wheel):
     for folder, count in (("pilots", 12), ("demo/pilots", 4), ("demo/full_runs", 5)):
         assert sum(name.startswith(f"advisor/_data/{folder}/") for name in pilots) == count
         assert f"advisor/_data/{folder}/pilots.toml" in names
-    assert "advisor/_data/replay/mod_m.jsonl" in names
-    assert "advisor/_data/replay/README.md" in names
     assert "advisor/py.typed" in names
     assert any(name.endswith(".j2") for name in names)
     assert not any(name.startswith(("tests/", "case_studies/")) for name in names)

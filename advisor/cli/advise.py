@@ -53,7 +53,6 @@ def advise(
     sampler: flags.Sampler = "tpe",
     storage: flags.Storage = None,
     priors: flags.Preset = None,
-    families: flags.Families = None,
     fast: flags.Fast = False,
     seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
@@ -74,7 +73,7 @@ def advise(
         out=out,
         sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
         beside=flags.stated(sidecar, settings, column),
-        fitting={"priors": priors, "families": flags.family_names(families)},
+        fitting={"priors": priors},
         request=Request(
             steps=steps,
             completions=completions,

@@ -16,7 +16,6 @@ def fit(
     settings: flags.Settings = None,
     column: flags.Column = None,
     priors: flags.Preset = None,
-    families: flags.Families = None,
     fast: flags.Fast = False,
     seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
@@ -25,7 +24,7 @@ def fit(
 ) -> None:
     """Fit pilots and say what they tell: plateau, timescale, exponents, and what they leave open.
 
-    [bold]Example[/]: advisor fit runs/ --out posterior.nc --families all
+    [bold]Example[/]: advisor fit runs/ --out posterior.nc
     """
     from advisor.cli.terminal import Reporter, noted
     from advisor.findings.text import describe
@@ -41,7 +40,6 @@ def fit(
             posterior = fit_runs(
                 read_runs(logs, **flags.stated(sidecar, settings, column)),
                 priors=priors,
-                families=flags.family_names(families),
                 sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
                 progress=progress,
             )

@@ -79,13 +79,6 @@ Fast = Annotated[
     bool,
     Option("--fast", help="A first look: a quarter of the draws, one attempt, and it says so."),
 ]
-Families = Annotated[
-    str | None,
-    Option(
-        help="Families of curves, weighted by their forecasts: 'all', or names with commas "
-        r"\[default: spectrum]."
-    ),
-]
 Level = Annotated[float, Option(help="P(stable) that is wanted.")]
 Gpus = Annotated[int, Option(help="GPUs of the pilots and of the full run.", min=1)]
 
@@ -398,12 +391,3 @@ def numbers(text: str | None, flag: str, kind: Callable[[str], Any]) -> tuple[An
         raise InputError(
             f"'{text}' is no list of numbers", key=flag, advice=f"Write {flag} 8,16"
         ) from error
-
-
-def family_names(families: str | None) -> tuple[str, ...]:
-    """Names of curve families: those given with commas, all, or the default."""
-    from advisor.model.families import FAMILIES, SPECTRUM
-
-    if families == "all":
-        return tuple(FAMILIES)
-    return tuple(name.strip() for name in (families or SPECTRUM.name).split(","))

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.findings.learned_families import learn_families
 from advisor.findings.meta_analysis import (
     STUDY_SHARE,
     TASK_SHARE,
@@ -128,7 +127,6 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
                 *(mark for study in studies for mark in _marks(study).values()),
             ),
             **learned,
-            "family_runs": learn_families([study.family_runs for study in studies], base),
             "stability_line": base.stability_line,
             "speed_law": base.speed_law,
             "extrapolation": base.extrapolation,

@@ -11,7 +11,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from advisor.engine import digest_of
-from advisor.findings.learned_families import runs_of_families
 from advisor.findings.meta_analysis import without_prior
 from advisor.model.cohort import Reference
 from advisor.model.compat import convergence
@@ -53,8 +52,6 @@ class PastStudy(BaseModel):
     said : dict of str to (values, errors)
         By entry of the preset: estimate and standard error of the study, or of each of its tasks or
         groups; None where the posterior is as wide as its prior.
-    family_runs : dict of str to float
-        Runs that spoke for each family of curves; empty where one family was fitted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,7 +64,6 @@ class PastStudy(BaseModel):
     runs: tuple[PastRun, ...]
     reference: Reference
     said: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]]
-    family_runs: dict[str, float] = {}
 
 
 def past_study(posterior: Posterior) -> PastStudy:
@@ -108,7 +104,6 @@ def past_study(posterior: Posterior) -> PastStudy:
         ),
         reference=meta.reference,
         said=said,
-        family_runs=runs_of_families(posterior),
     )
 
 

@@ -13,12 +13,6 @@ from advisor.model.equations import shifted_share
 from advisor.model.families import FAMILIES, SPECTRUM
 from advisor.model.posterior import INTERVAL, Posterior
 
-OSCILLATING = ("spectrum", "oscillator", "exponential")
-"""Families that the theory derives; the Hill curve and the stretched exponential are empirical."""
-
-LEAST_WEIGHT = 0.2
-"""Weight of the theory's families below which the data prefer another curve."""
-
 
 def describe(posterior: Posterior) -> str:
     """Write what was piloted, what may be published of it, and what the design can tell.
@@ -37,7 +31,7 @@ def describe(posterior: Posterior) -> str:
             _opening(posterior),
             *(f"  {group.text}" for group in gate(posterior)),
             *filter(None, [misfit_caution(posterior)]),
-            *_families(posterior),
+            *_family(posterior),
             *_evaluations(posterior),
             _luck(posterior),
             _exponents(posterior),
@@ -58,23 +52,12 @@ def _opening(posterior: Posterior) -> str:
     )
 
 
-def _families(posterior: Posterior) -> list[str]:
-    weights = posterior.meta.families
-    if len(weights) == 1:
-        name = next(iter(weights))
-        return [] if name == SPECTRUM.name else [f"Curve: {FAMILIES[name].title}."]
-    shares = ", ".join(
-        f"{FAMILIES[name].title} {weight:.2f}"
-        for name, weight in sorted(weights.items(), key=lambda item: -item[1])
-    )
-    lines = [f"Curves by weight: {shares}."]
-    theory = sum(weight for name, weight in weights.items() if name in OSCILLATING)
-    if theory < LEAST_WEIGHT:
-        lines.append(
-            f"The theory's curves weigh {theory:.2f}: the data prefer another curve, and the "
-            "refresh margin is the prior's word."
-        )
-    return lines
+def _family(posterior: Posterior) -> list[str]:
+    name = posterior.meta.family
+    if name == SPECTRUM.name:
+        return []
+    # Files of earlier versions name families that are fitted no longer.
+    return [f"Curve: {FAMILIES[name].title if name in FAMILIES else name}."]
 
 
 def _evaluations(posterior: Posterior) -> list[str]:

@@ -23,8 +23,7 @@ from advisor.forecast.analogues import (
     is_share,
     tabulated,
 )
-from advisor.forecast.forecaster import Target
-from advisor.forecast.predictive import begun_run_reward, final_rows, new_run_reward
+from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.single_run import EXPONENTIAL, curve_fit, local_level
 from advisor.model.posterior import Posterior
 from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
@@ -39,10 +38,6 @@ no run like this one went, it has seldom been right."""
 
 ALONE_WEIGHT = 0.2
 """Share of the curve, and of the wandering level, that are fitted to the run alone."""
-
-NEW_WIDENING = 1.3
-"""By which the spread of a run that has not begun is multiplied: siblings resemble each other more
-than their next one, whose settings are new."""
 
 LOG_SHARES = np.log(SCORED_SHARES)
 """Logs of the shares seen for which the weight of the curve is known."""
@@ -159,27 +154,7 @@ def end_of_begun_run(
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
     of_curve = shared * weight / sum(part for _, part in parts)
-    return EndOfRun(_widened(pooled(parts), widening), of_curve, curve, likely)
-
-
-def end_of_run_alone(run: PilotRun, steps: FloatArray, bounds: tuple[float, float]) -> FloatArray:
-    """Forecast the end of a run from its own rows, where no other run tells of it.
-
-    Parameters
-    ----------
-    run : PilotRun
-        What is seen of it, three rewards or more.
-    steps : ndarray of shape (times,)
-        Optimizer steps of its last tenth, to its end.
-    bounds : (float, float)
-        Floor and ceiling of the reward.
-
-    Returns
-    -------
-    reward : ndarray of shape (SIZE,)
-        In reward units, in increasing order.
-    """
-    return pooled([(draws, 1.0) for draws in _alone(run, steps, bounds)])
+    return EndOfRun(widened(pooled(parts), widening), of_curve, curve, likely)
 
 
 def _alone(
@@ -188,46 +163,6 @@ def _alone(
     """What a curve and a wandering level say that are fitted to the run alone."""
     rng = np.random.default_rng(0)
     return curve_fit(run, steps, EXPONENTIAL, bounds, rng)[0], local_level(run, steps, rng)
-
-
-def curve_of_new_run(
-    posterior: Posterior, run: PilotRun, steps: FloatArray, *, seed: int = 0
-) -> FloatArray | None:
-    """What the pooled curve says of the end of a run that has not begun, by its settings.
-
-    Parameters and returned as for :func:`curve_of_begun_run`; None where its task was not fitted.
-    """
-    if run.task not in posterior.meta.tasks:
-        return None
-    target = Target(str(run.task), str(run.model), float(run.parameters or 0))
-    return new_run_reward(posterior, target, run.hyperparameters.completed(), steps, seed=seed)
-
-
-def end_of_new_run(
-    *, corpus: Corpus, curve: FloatArray | None = None, siblings: Sequence[PilotRun]
-) -> EndOfRun:
-    """Forecast the end of a run that has not begun, from finished siblings and its settings.
-
-    Parameters
-    ----------
-    corpus : Corpus
-    curve : ndarray of shape (draws,), optional
-        From :func:`curve_of_new_run`.
-    siblings : sequence of PilotRun
-        One or more.
-
-    Returns
-    -------
-    end_of_run : EndOfRun
-    """
-    levels = (np.arange(SIZE) + 0.5) / SIZE
-    ends = [float(np.nanmean(one.reward[final_rows(one)])) for one in siblings]
-    unit = float(np.median([np.ptp(one.reward[np.isfinite(one.reward)]) for one in siblings]))
-    at = np.linspace(0, 1, corpus.sibling_errors.size)
-    alike = np.asarray(float(np.median(ends)) + unit * np.interp(levels, at, corpus.sibling_errors))
-    weight = 0.0 if curve is None else corpus.new_curve_weight
-    parts = [(alike, 1 - weight)] + ([] if curve is None else [(curve, weight)])
-    return EndOfRun(_widened(pooled(parts), NEW_WIDENING), weight, curve, alike)
 
 
 def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:
@@ -242,7 +177,7 @@ def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:
     return np.sort(np.concatenate(drawn))
 
 
-def _widened(draws: FloatArray, widening: float) -> FloatArray:
+def widened(draws: FloatArray, widening: float) -> FloatArray:
     """Ordered draws, their distance from the median multiplied."""
     median = draws[SIZE // 2]
     return np.asarray(median + widening * (draws - median))

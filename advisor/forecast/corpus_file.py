@@ -1,4 +1,4 @@
-"""Store a corpus of analogues as JSON: a line for each run at each share, and what was learned."""
+"""Read a corpus of analogues: a line for each run at each share, and what was learned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from advisor.model.priors.loader import preset_folder
 from advisor.run.pilot_run import PilotRun
 
 NAME = "analogues.json"
-
-DIGITS = 4
-"""Significant digits of what describes a run."""
 
 
 @cache
@@ -75,30 +71,3 @@ def load_corpus(path: Path) -> Corpus:
             path=path,
             advice="Install the package again; case_studies/real_runs/learn.py makes the file",
         ) from error
-
-
-def corpus_json(corpus: Corpus, evidence: str) -> str:
-    """Corpus as JSON, with what it was learned from in words."""
-    head: dict[str, Any] = {
-        "evidence": evidence,
-        "reach": dict(zip(FEATURES, _rounded(corpus.reach), strict=True)),
-        "widening": corpus.widening,
-        "sibling_weight": corpus.sibling_weight,
-        "curve_weights": corpus.curve_weights.tolist(),
-        "pool_widenings": corpus.pool_widenings.tolist(),
-        "new_curve_weight": corpus.new_curve_weight,
-        "sibling_errors": _rounded(corpus.sibling_errors),
-        "columns": ["repository", "run", "gain", "span", *FEATURES],
-    }
-    rows = [
-        json.dumps([str(repository), str(run), *_rounded([gain, span, *features])])
-        for repository, run, gain, span, features in zip(
-            corpus.repository, corpus.run, corpus.gain, corpus.span, corpus.features, strict=True
-        )
-    ]
-    body = json.dumps(head, indent=1)[:-2]
-    return body + ',\n "rows": [\n' + ",\n".join(rows) + "\n ]\n}\n"
-
-
-def _rounded(values: Any) -> list[float]:
-    return [float(f"{value:.{DIGITS}g}") for value in values]

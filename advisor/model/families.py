@@ -1,15 +1,15 @@
 """Families of reward curves: one model, with some of its parameters pinned.
 
-The relaxation ``(1 + dispersion x^onset)^(-1/dispersion)`` holds the exponential, the stretched
-exponential and the Hill curve (ScaleRL, arXiv:2510.13786) as special cases; the oscillator of
-arXiv:2606.30789 has a curve of its own, which overshoots when it is underdamped. So every family is
-fitted by the same machine code, and draws of different families live side by side.
+The relaxation over a spectrum of stiffness is fitted unless the closed form of arXiv:2606.30789 is
+asked for: one damped mode, which overshoots when it is underdamped. Both are fitted by the same
+machine code.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from advisor.errors import InputError
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
 
@@ -54,31 +54,35 @@ class Family(NamedTuple):
         return preset.model_copy(update=pinned)
 
 
-_ONE_SHAPE = {"log_run_shape_spread": NO_SPREAD}
-
 SPECTRUM = Family("spectrum", "the oscillator over a spectrum of stiffness", {})
 
-FAMILIES = {
-    family.name: family
-    for family in (
-        SPECTRUM,
-        Family(
-            "oscillator",
-            "the one-mode damped oscillator",
-            {"log_onset": NO_ONSET, "log_dispersion": NO_DISPERSION, **_ONE_SHAPE},
-            is_oscillator=True,
-        ),
-        Family(
-            "exponential",
-            "the exponential (the overdamped oscillator)",
-            {"log_onset": NO_ONSET, "log_dispersion": NO_DISPERSION, **_ONE_SHAPE},
-        ),
-        Family("hill", "the Hill curve", {"log_dispersion": 0.0, **_ONE_SHAPE}),
-        Family(
-            "stretched",
-            "the stretched exponential",
-            {"log_dispersion": NO_DISPERSION, **_ONE_SHAPE},
-        ),
-    )
-}
-"""All families; the first is fitted unless others are asked for."""
+OSCILLATOR = Family(
+    "oscillator",
+    "the one-mode damped oscillator",
+    {
+        "log_onset": NO_ONSET,
+        "log_dispersion": NO_DISPERSION,
+        "log_run_shape_spread": NO_SPREAD,
+    },
+    is_oscillator=True,
+)
+
+FAMILIES = {family.name: family for family in (SPECTRUM, OSCILLATOR)}
+"""All families; the first is fitted unless the other is asked for."""
+
+
+def family_of(name: str) -> Family:
+    """Family of a name.
+
+    Raises
+    ------
+    InputError
+        There is none of that name.
+    """
+    if name not in FAMILIES:
+        raise InputError(
+            f"there is no family of curves '{name}'",
+            argument="family",
+            advice=f"Choose among {', '.join(FAMILIES)}",
+        )
+    return FAMILIES[name]

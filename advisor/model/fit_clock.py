@@ -1,4 +1,4 @@
-"""One clock for a whole fit: its time runs on over attempts, families and presets."""
+"""One clock for a whole fit: its time runs on over attempts and presets."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ class FitClock:
         self._draws = 0.0
         self._seconds = self._drawn = 0.0
         self._which = ""
-        self.later = 0.0
-        """Draws of what is sampled after this attempt if it converges: families, comparisons."""
 
     @property
     def heard(self) -> Progress:
@@ -71,8 +69,7 @@ class FitClock:
         each = seconds / done if share >= LEAST_SHARE and done else before
         if each is None:
             return None
-        overall = (self._seconds + seconds) / (self._drawn + done) if done else each
-        return each * (self._draws - done) + overall * self.later
+        return each * (self._draws - done)
 
 
 def span(seconds: float) -> str:

@@ -23,7 +23,6 @@ from advisor.model.families import Family
 from advisor.model.observations import Observations, observations
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
-from advisor.model.stacking import mixed
 from advisor.model.storage import from_netcdf, to_netcdf
 from advisor.model.variables import DIMS
 from advisor.run.fingerprint import fingerprint
@@ -146,12 +145,24 @@ class Meta(BaseModel):
     eval_floor: float
     eval_ceiling: float
     longest: float
-    families: dict[str, float]
+    family: str
     runs: tuple[RunSummary, ...]
     notes: tuple[str, ...]
     convergence: Convergence
     priors: Priors
     provenance: Provenance
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_family(cls, given: Any) -> Any:
+        """Read files that named weights of families of curves, where there was but one."""
+        if not isinstance(given, dict) or "families" not in given:
+            return given
+        weights = given["families"]
+        if not isinstance(weights, dict) or len(weights) != 1:
+            raise ValueError("it mixes several families of curves")
+        kept = {name: value for name, value in given.items() if name != "families"}
+        return {**kept, "family": next(iter(weights))}
 
     @model_validator(mode="after")
     def _agrees(self) -> Meta:
@@ -387,9 +398,11 @@ class Posterior:
         try:
             meta = Meta.model_validate_json(text)
         except ValidationError as error:
-            key = ".".join(str(part) for part in error.errors()[0]["loc"])[:80]
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])[:80]
+            why = f"its '{key}' is damaged" if key else first["msg"].removeprefix("Value error, ")
             raise StudyError(
-                f"this is no saved posterior (its '{key}' is damaged)",
+                f"this is no saved posterior ({why})",
                 path=path,
                 advice="Fit the pilots again",
             ) from error
@@ -526,7 +539,7 @@ def make_posterior(
         eval_floor=cohort.eval_floor,
         eval_ceiling=cohort.eval_ceiling,
         longest=cohort.longest,
-        families={family.name: 1.0},
+        family=family.name,
         runs=tuple(_summaries(cohort)),
         notes=cohort.notes,
         convergence=convergence,
@@ -541,41 +554,6 @@ def make_posterior(
         ),
     )
     return Posterior(draws, pilots, meta, statistics, seen)
-
-
-def mix(posteriors: Sequence[Posterior], weights: Mapping[str, float]) -> Posterior:
-    """Mix the draws of several families of curves.
-
-    Parameters
-    ----------
-    posteriors : sequence of Posterior
-        One of each family, of the same runs.
-    weights : mapping of str to float
-        By family name.
-
-    Returns
-    -------
-    posterior : Posterior
-        With as many draws as each of them; its convergence is the worst of theirs.
-    """
-    by_family = {next(iter(one.meta.families)): one for one in posteriors}
-    size = min(one.draws["is_oscillator"].shape[1] for one in posteriors)
-    draws = {
-        name: mixed(
-            {family: one.draws[name][:, :size] for family, one in by_family.items()}, weights
-        )
-        for name in posteriors[0].draws
-    }
-    worst = max(posteriors, key=lambda one: one.convergence.rhat)
-    convergence = worst.convergence.model_copy(
-        update={
-            "ess": min(one.convergence.ess for one in posteriors),
-            "divergent_share": max(one.convergence.divergent_share for one in posteriors),
-            "draws": int(draws["is_oscillator"].size),
-        }
-    )
-    meta = worst.meta.model_copy(update={"families": dict(weights), "convergence": convergence})
-    return Posterior(draws, worst.pilots, meta, observations=worst.observations)
 
 
 def _summaries(cohort: Cohort) -> list[RunSummary]:

@@ -20,7 +20,7 @@ import pymc as pm
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
 from advisor.model.expectation import expectation, group_summaries
-from advisor.model.families import SPECTRUM, Family
+from advisor.model.families import SPECTRUM, family_of
 from advisor.model.observations import observations
 from advisor.model.parameters import (
     GROUP_EFFECTS,
@@ -35,7 +35,7 @@ from advisor.model.run_density import draw_run, run_log_density
 
 
 def build_model(
-    cohort: Cohort, priors: Priors | str = "full_finetuning", family: Family = SPECTRUM
+    cohort: Cohort, priors: Priors | str = "full_finetuning", family: str = SPECTRUM.name
 ) -> pm.Model:
     """Build the model of a cohort.
 
@@ -45,8 +45,9 @@ def build_model(
         From `advisor.cohort_of`; its tasks, models and runs label the dimensions.
     priors : Priors or str
         A preset or its name.
-    family : Family
-        Of the reward curve; its pins take the place of the preset's entries.
+    family : str
+        Of the reward curve: ``spectrum``, or ``oscillator`` for the closed form of one damped mode,
+        whose pins take the place of the preset's entries.
 
     Returns
     -------
@@ -65,7 +66,8 @@ def build_model(
     Equations: docs/theory; priors: docs/model. The closed form is that of arXiv:2606.30789,
     averaged over a spectrum of stiffnesses.
     """
-    preset = family.priors(load_priors(priors) if isinstance(priors, str) else priors)
+    chosen = family_of(family)
+    preset = chosen.priors(load_priors(priors) if isinstance(priors, str) else priors)
     preset = preset.at(cohort.reference)
     seen = observations(cohort)
     with pm.Model(coords=seen.coords) as model:
@@ -74,7 +76,7 @@ def build_model(
             for name, values in seen.constant.items()
         }
         parameters = _parameters(preset) | _effects()
-        parameters["is_oscillator"] = np.asarray(float(family.is_oscillator))
+        parameters["is_oscillator"] = np.asarray(float(chosen.is_oscillator))
         expected = expectation(parameters, data, seen)
         for name, values in group_summaries(parameters, expected.group, seen).items():
             pm.Deterministic(name, values, dims="group")

@@ -138,11 +138,6 @@ def _priors(posterior: Posterior) -> dict[str, Any]:
             for name, entry in prior_entries(priors).items()
         },
         "learned from (runs)": len(priors.learned_from),
-        **{
-            f"weight of {name}": value
-            for name, value in priors.family_runs
-            if isinstance(value, float)
-        },
     }
 
 
@@ -150,7 +145,7 @@ def _provenance(posterior: Posterior) -> dict[str, Any]:
     origin = posterior.meta.provenance
     return {
         "data (SHA-256)": origin.data_sha256[:16],
-        "families": dict(posterior.meta.families),
+        "family of curves": posterior.meta.family,
         "seed of the sampler": origin.seed,
         "advisor": origin.package,
         "schema": origin.schema_version,

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from curve_families import FAMILIES
 from ranks import rank_of
 from simulation import RIGHT, Draws, Wrong, design, draw_prior, quantities, simulate
 
 from advisor.model import compat as _compat
 from advisor.model.cohort import Cohort
-from advisor.model.families import FAMILIES, Family
+from advisor.model.families import Family
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.fast.tables import data_of, shape_of, shapes_of

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE)]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from recalibration import Line, learn_line  # noqa: E402
 from run import LEVEL, Purse, manifest, read_all  # noqa: E402
 from scipy.stats import beta  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
-from advisor.backtesting.recalibration import Line, learn_line  # noqa: E402
 from advisor.forecast.stability import log_update_norm  # noqa: E402
 from advisor.theory.arrays import BoolArray, FloatArray  # noqa: E402
 

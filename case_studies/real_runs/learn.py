@@ -15,12 +15,12 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from analogue_learning import corpus_json, learned_corpus
 from interim import BEFORE, interim_studies, learned_preset
 from run import Run, by_cohort, by_repository, load
 
 from advisor.backtesting.cases import is_lora
-from advisor.forecast.analogue_learning import learned_corpus
-from advisor.forecast.corpus_file import NAME, corpus_json
+from advisor.forecast.corpus_file import NAME
 from advisor.model.priors import load_priors
 from advisor.model.priors.writing import preset_toml
 

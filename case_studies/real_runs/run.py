@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from analogue_learning import learned_corpus
 from index import read_index
 from interim import interim_studies, learned_preset
 from methods import (
@@ -33,6 +34,7 @@ from methods import (
     siblings_gain,
     with_spread,
 )
+from not_begun import curve_of_new_run, end_of_new_run
 from pilots import cohorts, pilots
 
 from advisor.backtesting.cases import Case, is_lora
@@ -40,14 +42,11 @@ from advisor.backtesting.scores import QUANTILES, crps
 from advisor.engine import EngineSettings, Item, digest_of
 from advisor.errors import InputError
 from advisor.findings.history import NOT_SAMPLED
-from advisor.forecast.analogue_learning import learned_corpus
 from advisor.forecast.analogues import SHARES, Corpus, tabulated
 from advisor.forecast.begun import (
     EndOfRun,
     curve_of_begun_run,
-    curve_of_new_run,
     end_of_begun_run,
-    end_of_new_run,
 )
 from advisor.forecast.corpus_file import shipped_corpus
 from advisor.forecast.fit import fitted_or_none

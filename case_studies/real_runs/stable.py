@@ -23,7 +23,6 @@ import numpy as np
 from run import BOOTSTRAPS, Run, by_cohort, first_part, load, marks_of, presets
 
 from advisor.backtesting.cases import is_lora
-from advisor.backtesting.recalibration import learn_line
 from advisor.diagnosis.fall import find_final_fall
 from advisor.engine import EngineSettings, Item
 from advisor.forecast.analogues import describe, is_share
@@ -36,6 +35,7 @@ from advisor.theory.arrays import BoolArray, FloatArray
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engine_flags import add_engine_flags, on_engine, results
+from recalibration import learn_line
 
 LEAST_SURVIVAL = 1e-9
 """Chance of having lived so far below which a draw counts as if it had that."""

@@ -14,16 +14,18 @@ sys.path.insert(0, str(FOLDER))
 
 import bandit  # noqa: E402
 import bandit_study  # noqa: E402
+import curve_families  # noqa: E402
 import one_simulation  # noqa: E402
 import rank_study  # noqa: E402
 import ranks  # noqa: E402
 import simulation  # noqa: E402
 
-from advisor.model.families import FAMILIES  # noqa: E402
+from advisor.model import equations as eq  # noqa: E402
 from advisor.model.fast.kernel import log_likelihood  # noqa: E402
 from advisor.model.fast.tables import data_of  # noqa: E402
 from advisor.model.priors import load_priors  # noqa: E402
 
+FAMILIES = curve_families.FAMILIES
 SIMULATIONS, DRAWS, REPEATS = 100, 99, 500
 
 
@@ -99,6 +101,27 @@ def test_coverage_of_ranks():
     assert ranks.coverage(every, DRAWS, 0.8) == pytest.approx(0.8)
     assert ranks.coverage(every, DRAWS, 0.5) == pytest.approx(0.5)
     assert ranks.coverage(np.array([0, 99]), DRAWS, 0.95) == 0.0
+
+
+# Families ----------------------------------------------------------------------------------------
+
+TIME = np.linspace(0, 200, 101)
+KNOWN = {
+    "exponential": lambda x, onset: np.exp(-x),
+    "hill": lambda x, onset: 1 / (1 + x**onset),
+    "stretched": lambda x, onset: np.exp(-(x**onset)),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_pinned_curve_is_that_of_its_name(name):
+    pins = FAMILIES[name].pins
+    onset = np.exp(pins.get("log_onset", 0.4))
+    run = eq.RunLevel(0.0, 1.0, 0.03, np.exp(pins["log_dispersion"]), onset)
+    left = 1 - eq.expected_reward(TIME, run, 0.0, 0.0, 0.0)
+    np.testing.assert_allclose(left, KNOWN[name](0.03 * TIME, onset), atol=1e-3)
+    others = [curve(0.03 * TIME, np.exp(0.4)) for other, curve in KNOWN.items() if other != name]
+    assert min(np.abs(left - other).max() for other in others) > 0.02
 
 
 # Simulator against machine code ------------------------------------------------------------------

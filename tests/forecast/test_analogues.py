@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from studies import modules_of
 
 from advisor.errors import InputError
-from advisor.forecast.analogue_learning import learned_corpus
 from advisor.forecast.analogues import (
     FEATURES,
     Corpus,
@@ -20,10 +20,15 @@ from advisor.forecast.analogues import (
     tabulated,
     weighted_quantiles,
 )
-from advisor.forecast.begun import ALONE_WEIGHT, SIZE, end_of_begun_run, end_of_new_run, pooled
-from advisor.forecast.corpus_file import corpus_beside, corpus_json, load_corpus, shipped_corpus
+from advisor.forecast.begun import ALONE_WEIGHT, SIZE, end_of_begun_run, pooled
+from advisor.forecast.corpus_file import corpus_beside, load_corpus, shipped_corpus
 from advisor.forecast.falling import is_falling
 from advisor.testing import Plan
+
+with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
+    learned_corpus = found["analogue_learning"].learned_corpus
+    corpus_json = found["analogue_learning"].corpus_json
+    end_of_new_run = found["not_begun"].end_of_new_run
 
 ROWS = 120
 

@@ -70,7 +70,7 @@ def model_of(name):
     from advisor.model.pymc_model import build_model
 
     cohort, _, family = case(name)
-    return build_model(cohort, PRIORS, family)
+    return build_model(cohort, PRIORS, family.name)
 
 
 def plain():

@@ -65,15 +65,6 @@ def test_time_goes_on_over_attempts():
     assert share == pytest.approx(300 / 1100)
 
 
-def test_families_that_are_still_to_come_count():
-    told = Told()
-    told.clock.later = 2000.0
-    told.clock.begin(1000, 0, 3)
-    assert told.at(10, 0.5)[1].endswith("about 50 s left of the fit")
-    told.clock.later = 0.0
-    assert told.at(10, 0.5)[1].endswith("about 10 s left of the fit")
-
-
 def test_nothing_is_guessed_before_a_draw_was_made():
     told = Told()
     told.clock.begin(1000, 0, 3)
@@ -97,19 +88,6 @@ def test_a_sampler_that_nobody_listens_to_counts_no_draws():
 )
 def test_times_are_in_units_of_a_person(seconds, text):
     assert span(seconds) == text
-
-
-def test_a_fit_of_several_families_tells_the_rest_of_all(sampler, monkeypatch):
-    """Two families and their comparison: four samplings of one size."""
-    later = []
-    begin = FitClock.begin
-    monkeypatch.setattr(
-        FitClock, "begin", lambda self, *given: (later.append(self.later), begin(self, *given))[1]
-    )
-    sampler.passes_at = tuple(range(1, 20))
-    once = 4 * 350
-    fit(runs(), priors=PRESET, sampling=BRIEF, families=("spectrum", "hill"))
-    assert later == [3 * once, 2 * once, once, 0]
 
 
 # Runs that fit worst -----------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.model.families import FAMILIES
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import Priors, load_priors, preset_names
 from advisor.model.priors.loader import HalfNormalPrior, NormalPrior, preset_folder
@@ -48,12 +47,10 @@ def test_preset_loads_and_states_a_source_for_every_number(name):
     assert priors.name == name
     assert len(priors.description) >= LEAST_SOURCE
     found = entries(priors)
-    assert len(found) == len(Priors.model_fields) - 9
+    assert len(found) == len(Priors.model_fields) - 8
     for key, entry in found.items():
         assert len(entry.source.strip()) >= LEAST_SOURCE, key
         assert entry.sd > 0
-    assert len(priors.family_runs.source.strip()) >= LEAST_SOURCE
-    assert all(getattr(priors.family_runs, family) > 0 for family in FAMILIES)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -61,6 +58,11 @@ def test_every_parameter_that_is_sampled_has_a_prior(name):
     priors = load_priors(name)
     for parameter in (*POPULATION, "headroom_logit", "log_slope", "start_logit"):
         assert isinstance(getattr(priors, parameter.replace(".", "_")), NormalPrior)
+
+
+def test_weights_of_families_in_presets_of_earlier_versions_are_passed_over(tmp_path, text):
+    weights = '\n[family_runs]\nspectrum = 2.0\nsource = "Two runs for each family."\n'
+    assert load_priors(write(tmp_path, text + weights)) == load_priors("theory")
 
 
 def test_preset_loads_by_path(tmp_path, text):

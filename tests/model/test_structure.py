@@ -147,27 +147,6 @@ def test_family_pins_what_it_names_and_nothing_else(family):
         np.testing.assert_array_equal(pinned[name], plain[name])
 
 
-# Families --------------------------------------------------------------------------------------
-
-TIME = np.linspace(0, 200, 101)
-KNOWN = {
-    "exponential": lambda x, onset: np.exp(-x),
-    "hill": lambda x, onset: 1 / (1 + x**onset),
-    "stretched": lambda x, onset: np.exp(-(x**onset)),
-}
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_pinned_curve_is_that_of_its_name(name):
-    pins = FAMILIES[name].pins
-    onset = np.exp(pins.get("log_onset", 0.4))
-    run = eq.RunLevel(0.0, 1.0, 0.03, np.exp(pins["log_dispersion"]), onset)
-    left = 1 - eq.expected_reward(TIME, run, 0.0, 0.0, 0.0)
-    np.testing.assert_allclose(left, KNOWN[name](0.03 * TIME, onset), atol=1e-3)
-    others = [curve(0.03 * TIME, np.exp(0.4)) for other, curve in KNOWN.items() if other != name]
-    assert min(np.abs(left - other).max() for other in others) > 0.02
-
-
 # Wander ----------------------------------------------------------------------------------------
 
 

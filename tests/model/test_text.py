@@ -11,7 +11,6 @@ from advisor.findings.design import design_check
 from advisor.findings.gates import gate
 from advisor.findings.text import describe
 from advisor.model.families import FAMILIES
-from advisor.model.posterior import mix
 from advisor.testing import (
     PLANS,
     Plan,
@@ -64,17 +63,9 @@ def test_exponents_are_said_with_their_intervals(posterior):
 
 def test_curve_is_named_where_it_is_not_the_usual_one(posterior):
     assert "Curve" not in describe(posterior)
-    assert "Curve: the Hill curve." in describe(made_up_posterior(family=FAMILIES["hill"]))
-    both = describe(
-        mix([posterior, made_up_posterior(family=FAMILIES["hill"])], {"spectrum": 0.9, "hill": 0.1})
-    )
-    assert (
-        "Curves by weight: the oscillator over a spectrum of stiffness 0.90, the Hill curve 0.10."
-    ) in both
-    assert "prefer another curve" not in both
-    rare = told(posterior, families={"spectrum": 0.1, "hill": 0.9})
-    assert "The theory's curves weigh 0.10: the data prefer another curve" in rare
-    assert "Curves by weight: the Hill curve 0.90, the oscillator" in rare
+    single = describe(made_up_posterior(family=FAMILIES["oscillator"]))
+    assert "Curve: the one-mode damped oscillator." in single
+    assert "Curve: hill." in told(posterior, family="hill")  # a file of an earlier version
 
 
 def test_held_out_rewards_are_said_of_the_group_that_logged_them(posterior):

@@ -22,7 +22,7 @@ LEAST_SOURCE = 20
 def test_every_number_of_every_preset_has_a_source_sentence(name):
     priors = load_priors(name)
     entries = prior_entries(priors)
-    told = {"name", "description", "evidence", "learned_from", "family_runs"}
+    told = {"name", "description", "evidence", "learned_from"}
     told |= {"stability_line", "speed_law", "extrapolation", "domain"}
     assert set(entries) == set(Priors.model_fields) - told
     assert len(priors.stability_line.source) >= LEAST_SOURCE
@@ -33,7 +33,6 @@ def test_every_number_of_every_preset_has_a_source_sentence(name):
         assert len(entry.source.strip()) >= LEAST_SOURCE, key
         assert entry.source.strip()[0].isupper() or entry.source.startswith("k = "), key
     assert bool(priors.learned_from) is (name in LEARNED)
-    assert len(priors.family_runs.source) >= LEAST_SOURCE
 
 
 @pytest.mark.parametrize("other", OTHERS)

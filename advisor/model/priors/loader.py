@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from advisor.errors import InputError
 from advisor.model.parameters import PARAMETERS
@@ -46,16 +46,6 @@ class HalfNormalPrior(_Entry):
     """Half-normal distribution, for a quantity that cannot be negative."""
 
     sd: PositiveBounded
-
-
-class FamilyPrior(_Entry):
-    """How many runs each family of curves brings along, in favour of itself."""
-
-    spectrum: Positive
-    oscillator: Positive
-    exponential: Positive
-    hill: Positive
-    stretched: Positive
 
 
 class StabilityLine(_Entry):
@@ -165,11 +155,18 @@ class _Preset(BaseModel):
     evidence: str
     learned_from: tuple[str, ...] = ()
     log_stiffness_ratio: HalfNormalPrior
-    family_runs: FamilyPrior
     stability_line: StabilityLine = NO_LINE
     speed_law: SpeedLaw | None = None
     extrapolation: Extrapolation = AS_THE_CURVE
     domain: Domain | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_family_runs(cls, entries: Any) -> Any:
+        """Pass over the weights of curve families that presets and posteriors once held."""
+        if not isinstance(entries, dict):
+            return entries
+        return {name: entry for name, entry in entries.items() if name != "family_runs"}
 
     def at(self, reference: Reference) -> Self:
         """Preset as it speaks of pilots at a reference; what was placed before stays."""

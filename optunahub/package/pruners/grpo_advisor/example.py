@@ -9,7 +9,7 @@ ROOT = "package"
 
 problem = optunahub.load_local_module("benchmarks/grpo_replay", registry_root=ROOT).Problem("mod_m")
 pruner = optunahub.load_local_module("pruners/grpo_advisor", registry_root=ROOT).AdvisorPruner(
-    steps=problem.steps, parameters=problem.run["parameters"]
+    steps=problem.steps
 )
 study = optuna.create_study(direction="maximize", pruner=pruner)
 study.optimize(problem, n_trials=20)

@@ -8,9 +8,9 @@ import optunahub
 ROOT = "package"
 
 problem = optunahub.load_local_module("benchmarks/grpo_replay", registry_root=ROOT).Problem("mod_m")
-sampler = optunahub.load_local_module("samplers/grpo_advisor", registry_root=ROOT).AdvisorSampler(
-    problem.run, steps=problem.steps, seed=0
-)
+package = optunahub.load_local_module("samplers/grpo_advisor", registry_root=ROOT)
+sampler = package.AdvisorSampler(problem.run, steps=problem.steps, seed=0)
 study = optuna.create_study(direction="maximize", sampler=sampler)
 study.optimize(problem, n_trials=8)
 print(study.best_trial.params, study.best_value, "of", problem.best_value)
+print(len(package.pilots_of_study(study, problem.run)), "pilots")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from studies import modules_of
 
-from advisor.backtesting.recalibration import LEAST_SPREAD, learn_line
 from advisor.forecast.stability import (
     DEVIATIONS,
     line_for,
@@ -18,6 +18,12 @@ from advisor.model.equations import sigmoid as expit
 from advisor.model.priors import load_priors
 from advisor.model.priors.loader import NO_LINE, StabilityLine
 from advisor.testing import Plan
+
+with modules_of(".", ("recalibration",)) as found:
+    LEAST_SPREAD, learn_line = (
+        found["recalibration"].LEAST_SPREAD,
+        found["recalibration"].learn_line,
+    )
 
 NORM = log_update_norm(2e-3, 1e5)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +53,9 @@ wider than any of them."""
 
 INTERVAL = 0.8
 """Interval whose coverage chooses the widening."""
+
+DIGITS = 4
+"""Significant digits of what describes a run."""
 
 
 def learned_corpus(
@@ -235,3 +240,30 @@ def _scores(
 def _weighted(corpus: Corpus, values: FloatArray, kept: BoolArray | None = None) -> float:
     weight = corpus.weight if kept is None else corpus.weight * kept
     return float((weight * values).sum() / weight.sum())
+
+
+def corpus_json(corpus: Corpus, evidence: str) -> str:
+    """Corpus as JSON, with what it was learned from in words."""
+    head: dict[str, Any] = {
+        "evidence": evidence,
+        "reach": dict(zip(FEATURES, _rounded(corpus.reach), strict=True)),
+        "widening": corpus.widening,
+        "sibling_weight": corpus.sibling_weight,
+        "curve_weights": corpus.curve_weights.tolist(),
+        "pool_widenings": corpus.pool_widenings.tolist(),
+        "new_curve_weight": corpus.new_curve_weight,
+        "sibling_errors": _rounded(corpus.sibling_errors),
+        "columns": ["repository", "run", "gain", "span", *FEATURES],
+    }
+    rows = [
+        json.dumps([str(repository), str(run), *_rounded([gain, span, *features])])
+        for repository, run, gain, span, features in zip(
+            corpus.repository, corpus.run, corpus.gain, corpus.span, corpus.features, strict=True
+        )
+    ]
+    body = json.dumps(head, indent=1)[:-2]
+    return body + ',\n "rows": [\n' + ",\n".join(rows) + "\n ]\n}\n"
+
+
+def _rounded(values: Any) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values]

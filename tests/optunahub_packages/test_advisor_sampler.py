@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import optuna
 import pytest
+from hub_packages import loaded
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
@@ -12,10 +13,11 @@ from optuna.testing.pytest_samplers import (
     SingleOnlySamplerTestCase,
 )
 
-from advisor.errors import InputError
-from advisor.model.sampling import Sampling
-from advisor.optuna import AdvisorSampler, pilots_of_study
-from advisor.optuna.sampler import RATES, STARTUP, _values
+from advisor import InputError, NotConvergedError, Sampling
+
+SAMPLER = loaded("samplers/grpo_advisor")
+AdvisorSampler, pilots_of_study = SAMPLER.AdvisorSampler, SAMPLER.pilots_of_study
+RATES, STARTUP, _values = SAMPLER.RATES, SAMPLER.STARTUP, SAMPLER._values
 
 RUN = {"group_size": 8, "prompts_per_step": 16, "parameters": 1e5, "model": "tiny", "task": "sort"}
 QUICK = Sampling(chains=2, draws=300, tune=400)
@@ -95,11 +97,11 @@ def test_fits_are_made_once_for_the_trials_that_ended(study, monkeypatch):
     sampler = AdvisorSampler(RUN, steps=STEPS, sampling=QUICK)
     calls = []
 
-    def counted(runs, *rest):
+    def counted(runs, **rest):
         calls.append(len(runs))
-        return None, "not in this test"
+        raise NotConvergedError("not in this test")
 
-    monkeypatch.setattr("advisor.optuna.sampler.fitted_or_none", counted)
+    monkeypatch.setattr("advisor.fit", counted)
     space = {"learning_rate": FloatDistribution(1e-5, 1e-2, log=True)}
     with pytest.warns(UserWarning, match="leaves this trial to TPESampler: not in this test"):
         first = sampler.sample_relative(study, study.trials[-1], space)

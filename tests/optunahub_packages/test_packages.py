@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
+import ast
+import json
 from pathlib import Path
 
 import numpy as np
 import optuna
 import pytest
 import yaml
+from hub_packages import REGISTRY, loaded
 
-from advisor.errors import InputError
-from advisor.model.sampling import Sampling
-from advisor.optuna import AdvisorPruner, AdvisorSampler, ReplayProblem
-from advisor.optuna.sampler import STARTUP
-from advisor.run.settings import checked_settings
+import advisor
+from advisor import InputError, PartialSettings, Sampling
 
-REGISTRY = Path(__file__).parents[2] / "optunahub" / "package"
+TABLES = Path(__file__).parents[2] / "case_studies" / "replay" / "tables"
 PACKAGES = ("samplers/grpo_advisor", "pruners/grpo_advisor", "benchmarks/grpo_replay")
+Problem = loaded("benchmarks/grpo_replay").Problem
+STARTUP = loaded("samplers/grpo_advisor").STARTUP
 QUICK = Sampling(chains=2, draws=300, tune=400)
 
 
@@ -26,26 +27,9 @@ def quiet():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def loaded(package):
-    """Module of a package: by OptunaHub where it is installed, else the file itself."""
-    found = importlib.util.find_spec("optunahub")
-    # A folder of that name on the path, as in the checkout, is no installed library.
-    if found is not None and found.origin is not None:
-        import optunahub
-
-        return optunahub.load_local_module(package, registry_root=str(REGISTRY))
-    at = REGISTRY / package / "__init__.py"
-    spec = importlib.util.spec_from_file_location(package.replace("/", "_"), at)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def problem():
-    return loaded("benchmarks/grpo_replay").Problem("mod_m")
+    return Problem("mod_m")
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -56,6 +40,7 @@ def test_packages_have_what_the_registry_asks_for(package):
         "README.md",
         "LICENSE",
         "example.py",
+        *(["runs.jsonl"] if package == "benchmarks/grpo_replay" else []),
     }
     text = (folder / "README.md").read_text()
     _, header, body = text.split("---\n", 2)
@@ -71,10 +56,30 @@ def test_packages_have_what_the_registry_asks_for(package):
     compile((folder / "example.py").read_text(), "example.py", "exec")
 
 
-def test_packages_are_the_classes_of_the_wheel(problem):
-    assert loaded("samplers/grpo_advisor").AdvisorSampler is AdvisorSampler
-    assert loaded("pruners/grpo_advisor").AdvisorPruner is AdvisorPruner
-    assert isinstance(problem, ReplayProblem)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_use_public_names_only(package):
+    for file in ("__init__.py", "example.py"):
+        for node in ast.walk(ast.parse((REGISTRY / package / file).read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("advisor"):
+                assert node.module == "advisor"
+                assert {name.name for name in node.names} <= set(advisor.__all__)
+            if isinstance(node, ast.Import):
+                assert not any(name.name.startswith("advisor.") for name in node.names)
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "advisor":
+                assert node.attr in advisor.__all__
+
+
+def test_replayed_runs_are_those_of_the_tables():
+    lines = (REGISTRY / "benchmarks/grpo_replay/runs.jsonl").read_text().splitlines()
+    rows = [
+        json.loads(line)
+        for name in ("mod_m.jsonl", "late_collapse.jsonl")
+        for line in (TABLES / name).read_text().splitlines()
+    ]
+    asked = [row for row in rows if (row["task"], row["size"]) != ("mod", "s")]
+    assert len(asked) == len(lines) == 80
+    for row, line in zip(asked, lines, strict=True):
+        assert row == row | json.loads(line)
 
 
 def test_replay_reports_a_run_and_its_end(problem):
@@ -89,15 +94,14 @@ def test_replay_reports_a_run_and_its_end(problem):
         assert list(trial.intermediate_values) == [*range(1, 201)]
         assert trial.value == problem.evaluate(trial.params) == np.mean(row["reward"][-20:])
     assert study.best_value <= problem.best_value
-    checked_settings(
-        {k: v for k, v in problem.run.items() if k not in ("parameters", "model", "task")},
-        argument="run",
+    PartialSettings.model_validate(
+        {k: v for k, v in problem.run.items() if k not in ("parameters", "model", "task")}
     )
 
 
-@pytest.mark.parametrize("table", ReplayProblem.tables)
+@pytest.mark.parametrize("table", Problem.tables)
 def test_every_run_of_a_table_is_replayed_by_its_own_settings(table):
-    problem = ReplayProblem(table)
+    problem = Problem(table)
     assert len(problem.rows) == {"mod_m": 40, "sort_m": 20, "sort_s": 20}[table]
     for row in problem.rows:
         own = {
@@ -114,13 +118,11 @@ def test_every_run_of_a_table_is_replayed_by_its_own_settings(table):
 
 def test_a_table_that_is_none_is_refused():
     with pytest.raises(InputError, match=r"there is no table 'mod_xl'.*mod_m, sort_m, sort_s"):
-        ReplayProblem("mod_xl")
+        Problem("mod_xl")
 
 
 def test_pruner_ends_replayed_runs_that_died(problem):
-    pruner = loaded("pruners/grpo_advisor").AdvisorPruner(
-        steps=problem.steps, parameters=problem.run["parameters"]
-    )
+    pruner = loaded("pruners/grpo_advisor").AdvisorPruner(steps=problem.steps)
     values = {id(row): np.mean(row["reward"][-20:]) for row in problem.rows}
     ordered = sorted(problem.rows, key=lambda row: values[id(row)])
     study = optuna.create_study(direction="maximize", pruner=pruner)

@@ -9,11 +9,13 @@ import sys
 
 import optuna
 import pytest
+from hub_packages import loaded
 
-from advisor.model.sampling import Sampling
-from advisor.optuna import AdvisorSampler, ReplayProblem
-from advisor.optuna.sampler import STARTUP
+from advisor import Sampling
 
+ReplayProblem = loaded("benchmarks/grpo_replay").Problem
+AdvisorSampler = loaded("samplers/grpo_advisor").AdvisorSampler
+STARTUP = loaded("samplers/grpo_advisor").STARTUP
 QUICK = Sampling(chains=2, draws=300, tune=400)
 TRIALS = STARTUP + 2
 

@@ -1,0 +1,60 @@
+"""The end of a run that has not begun: what its siblings came to, and the pooled curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from advisor.forecast.analogues import Corpus
+from advisor.forecast.begun import SIZE, EndOfRun, pooled, widened
+from advisor.forecast.forecaster import Target
+from advisor.forecast.predictive import final_rows, new_run_reward
+from advisor.model.posterior import Posterior
+from advisor.run.pilot_run import PilotRun
+from advisor.theory.arrays import FloatArray
+
+NEW_WIDENING = 1.3
+"""By which the spread of a run that has not begun is multiplied: siblings resemble each other more
+than their next one, whose settings are new."""
+
+
+def curve_of_new_run(
+    posterior: Posterior, run: PilotRun, steps: FloatArray, *, seed: int = 0
+) -> FloatArray | None:
+    """What the pooled curve says of the end of a run that has not begun, by its settings.
+
+    Parameters and returned as for `advisor.forecast.begun.curve_of_begun_run`; None where its task
+    was not fitted.
+    """
+    if run.task not in posterior.meta.tasks:
+        return None
+    target = Target(str(run.task), str(run.model), float(run.parameters or 0))
+    return new_run_reward(posterior, target, run.hyperparameters.completed(), steps, seed=seed)
+
+
+def end_of_new_run(
+    *, corpus: Corpus, curve: FloatArray | None = None, siblings: Sequence[PilotRun]
+) -> EndOfRun:
+    """Forecast the end of a run that has not begun, from finished siblings and its settings.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    curve : ndarray of shape (draws,), optional
+        From :func:`curve_of_new_run`.
+    siblings : sequence of PilotRun
+        One or more.
+
+    Returns
+    -------
+    end_of_run : EndOfRun
+    """
+    levels = (np.arange(SIZE) + 0.5) / SIZE
+    ends = [float(np.nanmean(one.reward[final_rows(one)])) for one in siblings]
+    unit = float(np.median([np.ptp(one.reward[np.isfinite(one.reward)]) for one in siblings]))
+    at = np.linspace(0, 1, corpus.sibling_errors.size)
+    alike = np.asarray(float(np.median(ends)) + unit * np.interp(levels, at, corpus.sibling_errors))
+    weight = 0.0 if curve is None else corpus.new_curve_weight
+    parts = [(alike, 1 - weight)] + ([] if curve is None else [(curve, weight)])
+    return EndOfRun(widened(pooled(parts), NEW_WIDENING), weight, curve, alike)
