@@ -18,10 +18,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import numpy as np  # noqa: E402
 import shared_prompts  # noqa: E402
 import torch  # noqa: E402
-import training  # noqa: E402
 import trl  # noqa: E402
+import trl_training  # noqa: E402
 from manifest import manifest  # noqa: E402
-from tasks import TASKS  # noqa: E402
+from prompt_tasks import TASKS  # noqa: E402
 
 TASK, RATE = "largest", 1e-5
 
@@ -32,10 +32,10 @@ class AsItIs(trl.GRPOTrainer):
 
 def seconds(kind: type[trl.GRPOTrainer], steps: int) -> list[float]:
     """Step times that TRL logs, with sampling; the first holds what is done once."""
-    training.SharedPromptTrainer = kind
+    trl_training.SharedPromptTrainer = kind
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        training.train(run, TASKS[TASK], training.arguments(RATE, steps), 1)
+        trl_training.train(run, TASKS[TASK], trl_training.arguments(RATE, steps), 1)
         state = json.loads((run / "trainer_state.json").read_text(encoding="utf-8"))
     return [row["step_time"] for row in state["log_history"] if "step_time" in row]
 

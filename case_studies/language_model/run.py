@@ -26,9 +26,9 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from plan import STEPS, Configuration, Planned, planned  # noqa: E402
-from store import RUNS, pack, unpack  # noqa: E402
-from tasks import TASKS  # noqa: E402
+from prompt_tasks import TASKS  # noqa: E402
+from run_plan import STEPS, Configuration, Planned, planned  # noqa: E402
+from run_store import RUNS, pack, unpack  # noqa: E402
 
 ENVIRONMENT = {
     # Blocks of tens of megabytes come and go each step: asked for anew, they cost half of it.
@@ -112,7 +112,7 @@ def _remove_what_was_killed() -> None:
 def train_one(one: Planned, device: str) -> Path:
     """Train a single run in this process."""
     import torch
-    from training import arguments, train
+    from trl_training import arguments, train
 
     torch.set_num_threads(1)
     own = one.configuration
@@ -133,7 +133,7 @@ def train_file(config: Path, task: str, seed: int, name: str, device: str) -> Pa
     """Train from a file of TRL's arguments as it is."""
     import torch
     import yaml
-    from training import train
+    from trl_training import train
 
     torch.set_num_threads(1)
     given = yaml.safe_load(config.read_text(encoding="utf-8"))
@@ -142,28 +142,36 @@ def train_file(config: Path, task: str, seed: int, name: str, device: str) -> Pa
 
 def close_loops(tasks: list[str], workers: int, device: str) -> None:
     """Per task: the ladder, pilots and advice, the advised run; then every other method."""
-    import loop
+    import advice_loop
 
     def train_from(file: Path, task: str, seed: int, name: str) -> None:
         train_all([Job.of_file(file, task, seed, name)], workers, device)
 
-    train_all((Job.of(one) for task in tasks for one in loop.ladder(task)), workers, device)
+    train_all((Job.of(one) for task in tasks for one in advice_loop.ladder(task)), workers, device)
     advice = {}
     for task in tasks:
-        advice[task] = loop.advised(task, train_from)
+        advice[task] = advice_loop.advised(task, train_from)
         print(f"{task}: {advice[task].answer['kind']}, {advice[task].arguments}", flush=True)
     jobs = [
         Job.of_file(advice[task].file, task, seed, advice[task].name(seed))
-        for seed in loop.ADVISED_SEEDS
+        for seed in advice_loop.ADVISED_SEEDS
         for task in tasks
     ]
-    for stage in (loop.recipes, loop.trials, loop.chosen):
-        train_all(
-            [*jobs, *(Job.of(one) for task in tasks for one in stage(task, tasks))], workers, device
-        )
-        pack()
-        loop.write([loop.told(task, tasks, advice[task]) for task in tasks], HERE / "loop.json")
-        loop.draw_all(HERE / "loop.svg")
+    for stage in (advice_loop.recipes, advice_loop.trials, advice_loop.chosen):
+        more = [Job.of(one) for task in tasks for one in stage(task, tasks)]
+        train_all([*jobs, *more], workers, device)
+        score(tasks)
+
+
+def score(tasks: list[str]) -> None:
+    """Pack what is trained, and write what the loops came to so far."""
+    import advice_loop
+
+    pack()
+    advice = {task: advice_loop.kept(RUNS.parent / "loops" / task) for task in tasks}
+    found = [advice_loop.told(task, tasks, advice[task]) for task in tasks]
+    advice_loop.write(found, HERE / "loop.json")
+    advice_loop.draw_all(HERE / "loop.svg")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -195,6 +203,8 @@ def _parser() -> argparse.ArgumentParser:
     loops = commands.add_parser("loop", help="pilots, advice, the full run as advised, and others")
     loops.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
     loops.add_argument("--workers", type=int, default=2)
+    scored = commands.add_parser("score", help="what the loops came to, as far as they are trained")
+    scored.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
     for command in (table, one, file, loops):
         command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     return parser
@@ -209,6 +219,8 @@ def main() -> None:
         print(model_folder())
     elif asked.command == "pack":
         print(f"{pack()} runs packed")
+    elif asked.command == "score":
+        score(asked.task)
     elif asked.command == "file":
         print(train_file(asked.config, asked.task, asked.seed, asked.name, asked.device))
     elif asked.command in ("table", "loop"):

@@ -1,6 +1,6 @@
 """What the shipped presets say of a language model that shaped nothing of them.
 
-    python case_studies/language_model/said.py [--priors NAME] [--out said.json]
+    python case_studies/language_model/said.py [--priors NAME] [--task NAME...] [--out said.json]
 
 Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
 that is named among those of the ladder. Beside it, for settings that were piloted: the pilot's last
@@ -24,11 +24,11 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from cohort import Trained, pilots_of, trained  # noqa: E402
 from manifest import manifest  # noqa: E402
-from plan import LADDER, STEPS  # noqa: E402
-from store import TABLES, unpack  # noqa: E402
-from tasks import TASKS  # noqa: E402
+from prompt_tasks import TASKS  # noqa: E402
+from run_plan import LADDER, STEPS  # noqa: E402
+from run_store import TABLES, unpack  # noqa: E402
+from trained_runs import Trained, pilots_of, trained  # noqa: E402
 
 import advisor  # noqa: E402
 from advisor.backtesting.scores import crps  # noqa: E402
@@ -217,14 +217,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--priors", help="preset [default: the one that is shipped for the runs]")
     parser.add_argument("--out", type=Path, default=HERE / "said.json")
+    parser.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS), help="only these")
     given = parser.parse_args()
+    kept = given.out.with_suffix(".predictions.jsonl.gz")
     found = []
-    for task in TASKS:
+    if set(given.task) < set(TASKS) and kept.is_file():
+        with gzip.open(kept, "rt", encoding="utf-8") as lines:
+            found = [one for one in map(json.loads, lines) if one["task"] not in given.task]
+    for task in given.task:
         found += records(task, given.priors)
         print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
-    lines = "".join(json.dumps(one) + "\n" for one in found)
-    kept = given.out.with_suffix(".predictions.jsonl.gz")
-    kept.write_bytes(gzip.compress(lines.encode(), mtime=0))
+    found.sort(key=lambda one: list(TASKS).index(one["task"]))
+    text = "".join(json.dumps(one) + "\n" for one in found)
+    kept.write_bytes(gzip.compress(text.encode(), mtime=0))
     document = summary(found)
     document["manifest"] = manifest(
         Path(__file__), seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))

@@ -42,6 +42,7 @@ def numbers(studies: Path = STUDIES) -> Named:
     """
     out: Named = {}
     for part in (
+        language_model,
         real_runs,
         public_logs,
         tiny_forecasts,
@@ -109,6 +110,40 @@ def public_logs(studies: Path) -> Named:
     out["fits.rank_correlation"] = _two(fits["rank_correlation_of_r2_and_error"])
     out |= _collapse_foretold(result)
     out |= _sweep(result["off_policy"]["said"])
+    return out
+
+
+def language_model(studies: Path) -> Named:
+    """Runs of a language model trained as advised, and what the shipped presets said of others."""
+    loop, said = (_read(studies / "language_model" / name) for name in ("loop.json", "said.json"))
+    summary = loop["summary"]
+    names = {
+        "advisor": "advisor",
+        "best pilot": "best_pilot",
+        "best constant of the other tasks": "constant",
+        "TRL's default": "trl",
+        "verl's example": "verl",
+        "Optuna's TPE": "tpe",
+        "successive halving": "halving",
+    }
+    out = {"lm.tasks": str(len(loop["tasks"])), "lm.said.runs": str(said["runs"])}
+    for method, short in names.items():
+        if method in summary:
+            for word in ("runs", "died"):
+                out[f"lm.{short}.{word}"] = str(summary[method][word])
+            out[f"lm.{short}.regret"] = _three(summary[method]["regret"])
+    out["lm.stable.least"] = _two(min(task["said"]["p_stable"] for task in loop["tasks"]))
+    out["lm.inside"], out["lm.inside.of"] = map(str, summary["interval_80_holds"])
+    for method, scores in said["piloted"].items():
+        short = method.replace(" ", "_")
+        out[f"lm.piloted.{short}.mae"] = _three(scores["mae"])
+        out[f"lm.piloted.{short}.bias"] = _three(scores["bias"])
+        out[f"lm.piloted.{short}.holds"] = _percent(scores["coverage"]["0.8"])
+    for part in ("0-3", "3-6", "6-12", "12-100"):
+        if part in said:
+            for word in ("mae", "bias", "crps"):
+                out[f"lm.{part}.{word}"] = _three(said[part][word])
+            out[f"lm.{part}.holds"] = _percent(said[part]["coverage"]["0.8"])
     return out
 
 

@@ -12,8 +12,8 @@ import pytest
 STUDY = Path(__file__).parents[2] / "case_studies" / "language_model"
 sys.path.append(str(STUDY))
 
-from plan import Planned, planned  # noqa: E402
-from tasks import HELD_OUT_PROMPTS, TASKS, contains, exact, share_of_places, tagged  # noqa: E402
+from prompt_tasks import HELD_OUT_PROMPTS, TASKS, contains, exact, share_of_places, tagged  # noqa: E402
+from run_plan import Planned, planned  # noqa: E402
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
@@ -62,19 +62,19 @@ def test_without_the_weights_one_sentence_says_what_to_install(tmp_path, monkeyp
 
 
 def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
-    import store
+    import run_store
 
-    files = {name: f"{name} of a run\n" for name in store.FILES}
-    monkeypatch.setattr(store, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(store, "TABLES", tmp_path / "tables")
-    store.write_run(tmp_path / "runs" / "sums" / "first", files)
+    files = {name: f"{name} of a run\n" for name in run_store.FILES}
+    monkeypatch.setattr(run_store, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(run_store, "TABLES", tmp_path / "tables")
+    run_store.write_run(tmp_path / "runs" / "sums" / "first", files)
     (tmp_path / "runs" / "sums" / "second.17.part").mkdir()
-    assert store.pack() == 1
+    assert run_store.pack() == 1
     written = (tmp_path / "tables" / "sums.jsonl.gz").read_bytes()
     (tmp_path / "runs").rename(tmp_path / "moved")
-    folder = store.unpack("sums") / "first"
+    folder = run_store.unpack("sums") / "first"
     assert {path.name: path.read_text() for path in folder.iterdir()} == files
-    assert store.pack() == 1
+    assert run_store.pack() == 1
     assert (tmp_path / "tables" / "sums.jsonl.gz").read_bytes() == written
 
 
@@ -229,7 +229,7 @@ def test_the_command_shows_its_help_without_a_trainer():
 
 
 def test_runs_are_named_by_all_that_they_are():
-    from plan import Configuration
+    from run_plan import Configuration
 
     own = Configuration(3e-5, 4, 2, 2, 0.04, True, 16)
     assert Planned("sums", own, 60, 2, "drawn").name == "lr3e-05_g4_k2x2_c16_kl0.04_lora_n60_s2"
@@ -266,7 +266,7 @@ def _finished(folder, rewards, start, diverged=False):
     ids=["rises", "falls late", "dead from birth", "never began", "falls by a fifth"],
 )
 def test_a_run_died_that_lost_a_third_of_its_best_for_good(tmp_path, rewards, start, died):
-    from cohort import Trained
+    from trained_runs import Trained
 
     run = Trained(_finished(tmp_path / "run", rewards, start))
     assert run.died_at == died
@@ -276,7 +276,7 @@ def test_a_run_died_that_lost_a_third_of_its_best_for_good(tmp_path, rewards, st
 
 
 def test_a_pilot_is_the_first_rows_of_its_run(tmp_path):
-    from cohort import Trained, pilots_of
+    from trained_runs import Trained, pilots_of
 
     folders = [tmp_path / name for name in ("a", "b")]
     for place, folder in enumerate(folders):
@@ -301,13 +301,13 @@ def _told(task, best, rewards, interval):
 
 def test_regret_is_a_mean_over_tasks_and_what_was_not_trained_everywhere_is_left_out():
     sys.path.append(str(STUDY.parent))
-    import loop
+    import advice_loop
 
     found = [
         _told("sums", 0.6, [0.5, 0.3], (0.35, 0.4, 0.45)),
         _told("tags", 0.9, [0.9, 0.8], (0.7, 0.8, 0.85)),
     ]
-    told = loop.summary(found)
+    told = advice_loop.summary(found)
     assert told["advisor"]["by_task"] == {"sums": 0.2, "tags": 0.05}
     assert told["advisor"]["regret"] == 0.125
     assert told["best pilot"] == {
@@ -322,12 +322,12 @@ def test_regret_is_a_mean_over_tasks_and_what_was_not_trained_everywhere_is_left
 
 def test_random_trials_cost_what_the_pilots_cost():
     sys.path.append(str(STUDY.parent))
-    import loop
+    import advice_loop
 
     spent, before = 0, 0
-    for count, steps in loop.RUNGS:
+    for count, steps in advice_loop.RUNGS:
         spent += count * (steps - before)
         before = steps
-    assert spent == len(loop.PILOTED) * loop.PILOT_STEPS
-    assert len(loop.trials("sums", ())) == loop.RUNGS[0][0]
-    assert loop.trials("sums", ()) != loop.trials("tags", ())
+    assert spent == len(advice_loop.PILOTED) * advice_loop.PILOT_STEPS
+    assert len(advice_loop.trials("sums", ())) == advice_loop.RUNGS[0][0]
+    assert advice_loop.trials("sums", ()) != advice_loop.trials("tags", ())

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cohort import Trained
-from plan import STEPS
+from run_plan import STEPS
+from trained_runs import Trained
 
 PILOT, ADVISED, LADDER_RUN = "#D55E00", "#0072B2", "#b8b8b8"
 SMOOTHED = 5
@@ -19,7 +19,7 @@ def draw(found: list[dict[str, Any]], runs: dict[str, dict[str, list[Trained]]],
     Parameters
     ----------
     found : list of dict
-        Of ``loop.told``.
+        Of ``advice_loop.told``.
     runs : dict
         Task -> "ladder", "pilots" and "advised" -> runs.
     """

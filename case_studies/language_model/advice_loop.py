@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-from cohort import Trained, cut, sidecar, trained
-from drawing import draw
+from loop_figure import draw
 from manifest import manifest
-from plan import LADDER, STEPS, Configuration, Planned
-from store import FILES, RUNS, TABLES, write_run
+from run_plan import LADDER, STEPS, Configuration, Planned
+from run_store import FILES, RUNS, TABLES, write_run
+from trained_runs import Trained, cut, sidecar, trained
 
 PILOTED = (3e-6, 1e-5, 3e-5, 1e-4)
 PILOT_STEPS = 12
@@ -32,6 +32,8 @@ SEARCH_SEED = 7
 TRL_DEFAULT = Configuration(1e-6)
 VERL = Configuration(1e-6, group=5, minibatches=4, kl=0.001, completions=30)
 """verl's example: rate 1e-6, five completions a prompt, four mini-batches, a KL loss of 0.001."""
+
+LAUNCHED = "launch.yaml"
 
 SPACE = {"rate": (1e-6, 1e-3), "group": (4, 8, 16), "refresh": (1, 2, 4)}
 """Where the searches look; with as many steps as the pilots took."""
@@ -115,10 +117,17 @@ def advised(task: str, train: Train) -> Advice:
 
 
 def _advised(pilots: Path, study: Path) -> Advice:
-    text = _command("advise", pilots, "--steps", STEPS, "--out", study, "--quiet")
-    file = study.parent / "launch.yaml"
-    file.write_text(_command("export", study, "--to", "trl"), encoding="utf-8")
+    _command("advise", pilots, "--steps", STEPS, "--out", study, "--quiet")
+    exported = _command("export", study, "--to", "trl")
+    (study.parent / LAUNCHED).write_text(exported, encoding="utf-8")
+    return kept(study.parent)
+
+
+def kept(folder: Path) -> Advice:
+    """The advice that lies in the folder of a task's loop."""
+    study, file = folder / "study", folder / LAUNCHED
     answer = json.loads(_text(study / "recommendation.json"))
+    text = _text(study / "recommendation.txt")
     return Advice(file, yaml.safe_load(_text(file)), answer, text)
 
 
@@ -214,7 +223,8 @@ def told(task: str, tasks: Sequence[str], advice: Advice) -> dict[str, Any]:
     answer = advice.answer
     best, name = best_of(task)
     interval = [answer["reward"][which] for which in ("low", "median", "high")]
-    full = [_at(task, advice.name(seed)) for seed in ADVISED_SEEDS]
+    seeds = [_at(task, advice.name(seed)) for seed in ADVISED_SEEDS]
+    full = [run for run in seeds if run.folder.is_dir()]
     others = {
         name: {"settings": own._asdict(), "runs": [outcome(one) for one in finished]}
         for name, own in methods(task, tasks).items()
@@ -272,7 +282,7 @@ def best_of(task: str) -> tuple[float, str]:
     """Mean end of the best configuration that was trained on a task, and its name."""
     kinds: dict[Configuration, list[float]] = {}
     for one in trained(RUNS / task):
-        if one.steps == STEPS and one.died_at is None:
+        if one.steps == STEPS:
             kinds.setdefault(one.configuration, []).append(one.final)
     best = max(kinds, key=lambda own: np.mean(kinds[own]))
     return round(float(np.mean(kinds[best])), 4), best.name

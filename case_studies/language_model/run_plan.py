@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
-from tasks import TASKS
+from prompt_tasks import TASKS
 
 PLAN_SEED = 31
 STEPS = 60

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import yaml
 from model_folder import NAME, PARAMETERS
-from plan import Configuration
-from store import FILES, write_run
+from run_plan import Configuration
+from run_store import FILES, write_run
 
 import advisor
 
@@ -31,7 +31,7 @@ class Trained:
     Parameters
     ----------
     folder : Path
-        As `training.train` leaves it.
+        As `trl_training.train` leaves it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -17,8 +17,8 @@ import trl
 import yaml
 from datasets import Dataset
 from model_folder import CACHE, model_folder
+from prompt_tasks import HELD_OUT_PROMPTS, TRAIN_PROMPTS, Task, exact
 from shared_prompts import DivergedError, SharedPromptTrainer
-from tasks import HELD_OUT_PROMPTS, TRAIN_PROMPTS, Task, exact
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 EVALUATED_EVERY = 10
