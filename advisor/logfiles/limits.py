@@ -205,8 +205,6 @@ PARQUET_BATCH_ROWS = 4_096
 MOST_EVENT_BYTES = 1 << 16
 """Of a TensorBoard record that may hold scalars or settings; images and graphs are longer."""
 
-MOST_EVENT_LAYOUTS = 64
-"""Layouts of one record length that are tried in one block before records are read singly."""
 
 MOST_EVENT_TEXTS = 100
 """Texts of an event file that may hold settings."""

@@ -88,8 +88,6 @@ PARAMETERS: tuple[Parameter, ...] = tuple(
 )
 """In the order of the vector that the fast path samples."""
 
-BY_ENTRY = {parameter.entry: parameter for parameter in PARAMETERS}
-"""By the name of the entry in a prior preset."""
 
 POPULATION = tuple(p.name for p in PARAMETERS if p.level == "population")
 TASK_LEVELS = tuple(p.name for p in PARAMETERS if p.level == "task")

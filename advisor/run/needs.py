@@ -76,8 +76,3 @@ def may_be_lora(run: PilotRun) -> bool:
     known = run.hyperparameters
     is_fast = (known.learning_rate or 0) > FAST and (run.parameters or math.inf) > LARGE
     return known.adapter is None and is_fast and not run.is_eval_only
-
-
-def advice_for(name: str) -> str:
-    """How to give a setting that is lacking."""
-    return HOW.get(name, f"Add '{name} = ...' for it to pilots.toml beside the logs")

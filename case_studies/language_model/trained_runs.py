@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 from model_folder import NAME, PARAMETERS
 from run_plan import Configuration
-from run_store import FILES, write_run
+from run_store import write_run
 
 import advisor
 
@@ -154,6 +154,3 @@ def pilots_of(runs: list[Trained], steps: int, task: str, folder: Path) -> list[
         cut(run, steps, folder)
     sidecar(folder, task)
     return list(advisor.read_runs([folder]))
-
-
-__all__ = ["FILES", "Trained", "cut", "pilots_of", "sidecar", "trained"]

@@ -16,7 +16,7 @@ import torch
 import trl
 import yaml
 from datasets import Dataset
-from model_folder import CACHE, model_folder
+from model_folder import model_folder
 from prompt_tasks import HELD_OUT_PROMPTS, TRAIN_PROMPTS, Task, exact
 from shared_prompts import DivergedError, SharedPromptTrainer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -189,6 +189,3 @@ def _short(value: Any) -> Any:
 
 def _write(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value) + "\n", encoding="utf-8")
-
-
-__all__ = ["CACHE", "LORA", "arguments", "tokenizer", "train"]
