@@ -28,8 +28,6 @@ from advisor.advice.pilot_plan import PilotPlan as PilotPlan
 from advisor.advice.pilot_plan import plan as plan
 from advisor.advice.piloting import pilots as pilots
 from advisor.backtesting import backtest as backtest
-from advisor.diagnosis import diagnose as diagnose
-from advisor.diagnosis import find_collapse as find_collapse
 from advisor.errors import (
     AdvisorError as AdvisorError,
 )
@@ -50,18 +48,6 @@ from advisor.findings.text import describe as describe
 from advisor.forecast.fit import fit as fit
 from advisor.forecast.forecaster import Forecaster as Forecaster
 from advisor.forecast.forecaster import Target as Target
-from advisor.logs import (
-    Inspection as Inspection,
-)
-from advisor.logs import (
-    demo_folder as demo_folder,
-)
-from advisor.logs import (
-    inspect as inspect,
-)
-from advisor.logs import (
-    read_runs as read_runs,
-)
 from advisor.model.posterior import Posterior as Posterior
 from advisor.model.priors import (
     Priors as Priors,
@@ -79,9 +65,23 @@ from advisor.monitoring import Watch as Watch
 from advisor.monitoring import watch as watch
 from advisor.reporting import plot as plot
 from advisor.reporting import report as report
-from advisor.run.pilot_run import PilotRun as PilotRun
-from advisor.run.settings import PartialSettings as PartialSettings
-from advisor.run.settings import Settings as Settings
+from advisor.runs.diagnosis import diagnose as diagnose
+from advisor.runs.diagnosis import find_collapse as find_collapse
+from advisor.runs.logs import (
+    Inspection as Inspection,
+)
+from advisor.runs.logs import (
+    demo_folder as demo_folder,
+)
+from advisor.runs.logs import (
+    inspect as inspect,
+)
+from advisor.runs.logs import (
+    read_runs as read_runs,
+)
+from advisor.runs.pilot_run import PilotRun as PilotRun
+from advisor.runs.settings import PartialSettings as PartialSettings
+from advisor.runs.settings import Settings as Settings
 from advisor.study.comparison import compare as compare
 from advisor.study.study import Study as Study
 

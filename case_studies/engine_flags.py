@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from advisor.common.progress import progress_of
 from advisor.engine import Engine, EngineSettings, Item, Mapped, engine_of, mapped, shard_of
 from advisor.errors import AdvisorError
-from advisor.run.progress import progress_of
 
 
 def add_engine_flags(parser: argparse.ArgumentParser) -> None:

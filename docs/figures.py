@@ -12,9 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from advisor.logs import demo_folder, read_runs
 from advisor.reporting import drawings, forecast_check_info
 from advisor.reporting.figures import forecast_check
+from advisor.runs.logs import demo_folder, read_runs
 from advisor.study.study import Study
 
 HERE = Path(__file__).parent

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.advice import advise
-from advisor.diagnosis import diagnose
 from advisor.forecast.fit import fit
-from advisor.logs import demo_runs, read_runs
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.logs import demo_runs, read_runs
+from advisor.runs.pilot_run import PilotRun
 from advisor.study.study import Study
 from advisor.testing import Plan, simulate_runs
 

@@ -25,7 +25,7 @@ from advisor.model.parameters import (
 from advisor.model.posterior import SCHEMA, Convergence, Meta, Posterior, Provenance, RunSummary
 from advisor.model.priors import Priors, load_priors
 from advisor.model.storage import META
-from advisor.run.settings import PartialSettings
+from advisor.runs.settings import PartialSettings
 from advisor.study.study import MANIFEST
 
 CHAINS, DRAWS = 2, 500

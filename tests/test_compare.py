@@ -16,7 +16,7 @@ from undrawn import draw_nothing
 import advisor.reporting
 from advisor.advice import advise
 from advisor.cli.app import main
-from advisor.logs import demo_folder
+from advisor.runs.logs import demo_folder
 from advisor.study.compared_lines import compared, rounded, told
 from advisor.study.compared_runs import compare_runs
 from advisor.study.compared_studies import compare_studies

@@ -10,7 +10,7 @@ import pytest
 from advisor.advice import advise
 from advisor.forecast.fit import fit
 from advisor.forecast.forecaster import Target
-from advisor.logs import read_runs
+from advisor.runs.logs import read_runs
 
 pytestmark = pytest.mark.slow
 

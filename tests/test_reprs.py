@@ -12,10 +12,10 @@ import advisor
 from advisor.advice import Recommendation, advise
 from advisor.backtesting import Backtest
 from advisor.backtesting.scores import Prediction
-from advisor.diagnosis import diagnose
-from advisor.logs import Inspection
-from advisor.run import html as notebook
-from advisor.run.pilot_run import PilotRun
+from advisor.common import html as notebook
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.logs import Inspection
+from advisor.runs.pilot_run import PilotRun
 from advisor.study.compared_studies import compare_studies
 from advisor.testing import (
     PLANS,

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import InputError, KeptElsewhereError
-from advisor.run import saving
-from advisor.run.saving import (
+from advisor.common import saving
+from advisor.common.saving import (
     check_output,
     owned,
     replacing,
@@ -22,6 +21,7 @@ from advisor.run.saving import (
     write_or_keep,
     write_whole,
 )
+from advisor.errors import InputError, KeptElsewhereError
 
 FULL = OSError(28, "No space left on device")
 
@@ -173,7 +173,7 @@ def test_folder_is_replaced_whole(tmp_path, monkeypatch, can_swap):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from advisor.run import saving
+from advisor.common import saving
 if sys.argv[3] == "no swap":
     saving._swapped = lambda one, other: False
 number, at = 0, int(sys.argv[2])
@@ -219,7 +219,7 @@ def test_killed_at_any_rename_or_removal_a_folder_stands(tmp_path, how):
 def test_second_writer_waits_and_is_told_who_writes(tmp_path):
     path = tmp_path / "study"
     code = (
-        "import sys\nfrom pathlib import Path\nfrom advisor.run.saving import owned\n"
+        "import sys\nfrom pathlib import Path\nfrom advisor.common.saving import owned\n"
         "with owned(Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     said: list[str] = []

@@ -19,12 +19,12 @@ from undrawn import draw_nothing
 
 import advisor.reporting
 from advisor.advice import advise, export, next_pilot
-from advisor.diagnosis import diagnose
+from advisor.common import saving
+from advisor.common.saving import replacing
 from advisor.errors import InputError, KeptElsewhereError, StudyError
 from advisor.model.posterior import SCHEMA, Posterior
-from advisor.run import saving
-from advisor.run.pilot_run import UNNAMED_MODEL, UNNAMED_TASK, PilotRun
-from advisor.run.saving import replacing
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.pilot_run import UNNAMED_MODEL, UNNAMED_TASK, PilotRun
 from advisor.study import study as study_module
 from advisor.study.study import (
     MANIFEST,

@@ -12,7 +12,7 @@ from advisor.forecast.forecaster import Target
 from advisor.forecast.interval import Interval
 from advisor.forecast.stability import Stability
 from advisor.model.posterior import Provenance
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 
 
 class Alternative(BaseModel):

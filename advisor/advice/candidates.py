@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.model.posterior import Posterior
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import IntArray
 
 RATE_RATIO = 10 ** (1 / 6)

@@ -7,7 +7,7 @@ from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import SUPPORT, Forecaster
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import FIRST_LOOK
-from advisor.run.moved import NONE_MOVED
+from advisor.runs.moved import NONE_MOVED
 
 
 def cautions(posterior: Posterior, forecaster: Forecaster, steps: int) -> list[str]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from advisor.forecast.forecaster import Target
 from advisor.model.posterior import Posterior, RunSummary
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 
 GENERATION_SHARE = 0.7
 """Share of a step's time that generation takes where the pilots cannot tell it from the update: a

@@ -11,7 +11,7 @@ from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import Stability, stability_and_draws
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import FloatArray, IntArray
 
 CURVE_POINTS = 33

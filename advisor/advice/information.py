@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import stability_draws
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 LOOKS = (1 / 3, 2 / 3, 1.0)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import CostModel, fresh_completions
 from advisor.errors import InputError
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 MOST_STEPS = 1_000_000

@@ -12,16 +12,16 @@ from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL
 from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilot, believed, ladder
 from advisor.advice.pilot_worth import Action, Worth
 from advisor.advice.planned_logs import SAME_RATE, PlannedLogs, price_of
-from advisor.diagnosis.collapse_card import collapse_onset
-from advisor.diagnosis.fall import find_any_fall
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
 from advisor.model.posterior import Posterior
 from advisor.model.presets import outside_evidence
 from advisor.model.priors import Priors, preset_names
-from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
-from advisor.run.settings import Settings
+from advisor.runs.diagnosis.collapse_card import collapse_onset
+from advisor.runs.diagnosis.fall import find_any_fall
+from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.runs.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from advisor.advice.information import IDLE, information_gain, shown, utilities
 from advisor.advice.objective import Objective
 from advisor.advice.recommendation import NextPilot, Recommendation
 from advisor.advice.scenario import base_settings
+from advisor.common.seed import DEFAULT_SEED
+from advisor.common.shown import counted
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.stability import stability, stability_draws
 from advisor.model.posterior import Posterior
-from advisor.run.seed import DEFAULT_SEED
-from advisor.run.settings import Settings
-from advisor.run.shown import counted
+from advisor.runs.settings import Settings
 
 FEWEST_RUNS = 3
 FEWEST_SETTINGS = 2

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.pilot_choice import FEWEST_RUNS
+from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
@@ -28,9 +29,8 @@ from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.prior_posterior import prior_posterior
 from advisor.model.priors import Priors, load_priors
-from advisor.run.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
-from advisor.run.seed import DEFAULT_SEED
-from advisor.run.settings import Settings, checked_settings
+from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
+from advisor.runs.settings import Settings, checked_settings
 
 SHARE = 0.2
 """Share of the full run's price that pilots may cost."""

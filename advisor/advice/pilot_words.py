@@ -13,8 +13,8 @@ from advisor.advice.pilot_plan import PlannedPilot
 from advisor.advice.pilot_worth import Action, margin
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import Settings
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import Settings
 
 TITLES = {"go on": "GO ON", "stop": "STOP PILOTING", "run": "RUN"}
 

@@ -18,7 +18,7 @@ from advisor.advice.information import IDLE, information_gain, shown, utilities
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.stability import rest_stable, stability_draws
 from advisor.model.cohort import planned_factors
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 ROUNDING = 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.model.posterior import Posterior
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 
 KNOBS = {
     "learning_rate": "learning rate",

@@ -15,11 +15,11 @@ import numpy as np
 from advisor.advice.candidates import AXES, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.request import Search
+from advisor.common.progress import Progress
+from advisor.common.shown import without_password
 from advisor.errors import InputError
 from advisor.model.posterior import RunSummary
-from advisor.run.progress import Progress
-from advisor.run.settings import Settings
-from advisor.run.shown import without_password
+from advisor.runs.settings import Settings
 
 if TYPE_CHECKING:
     import optuna

@@ -12,7 +12,7 @@ from advisor.advice.objective import Budget, Objective
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.target import pilots_of
 from advisor.model.posterior import Posterior
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 
 GIVEN_UP = 0.05
 """Share of the reward range that a trade-off may cost."""

@@ -8,8 +8,8 @@ from advisor.advice.cost import Cost
 from advisor.forecast.forecaster import SUPPORT
 from advisor.forecast.stability import Stability
 from advisor.model.compat import TRUSTED_K
-from advisor.run.settings import Settings
-from advisor.trainers.registry import paste_line
+from advisor.runs.settings import Settings
+from advisor.runs.trainers.registry import paste_line
 
 MOST_DIGITS = 6
 """Digits after the point of a per cent that tell it from a level that it misses."""

@@ -12,6 +12,7 @@ from advisor.backtesting.curves import CURVES, ensemble, last_value
 from advisor.backtesting.leakage import check_no_leakage
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
+from advisor.common.progress import Progress, progress_of
 from advisor.engine import EngineSettings, Item, Mapped, digest_of, mapped
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.analogues import Corpus
@@ -23,10 +24,9 @@ from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling
-from advisor.run.copies import mark_copies
-from advisor.run.digest import run_digest
-from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import Progress, progress_of
+from advisor.runs.copies import mark_copies
+from advisor.runs.digest import run_digest
+from advisor.runs.pilot_run import PilotRun
 
 ADVISOR = "advisor"
 STAGE = "Backtesting"

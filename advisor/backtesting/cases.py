@@ -12,8 +12,8 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast.predictive import final_rows
-from advisor.run.needs import needs
-from advisor.run.pilot_run import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun
+from advisor.runs.needs import needs
+from advisor.runs.pilot_run import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun
 from advisor.theory.arrays import FloatArray
 
 COHORT = 10

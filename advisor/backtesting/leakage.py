@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from advisor.errors import InputError
 from advisor.model.priors import Priors
-from advisor.run.fingerprint import fingerprint
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.fingerprint import fingerprint
+from advisor.runs.pilot_run import PilotRun
 
 
 def check_no_leakage(runs: Sequence[PilotRun], preset: Priors) -> None:

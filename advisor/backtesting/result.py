@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.backtesting.scores import QUANTILES, Prediction, score
-from advisor.run.shown import counted
+from advisor.common.shown import counted
 
 
 @dataclass(frozen=True)

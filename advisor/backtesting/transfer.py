@@ -29,6 +29,7 @@ from advisor.backtesting.cases import (
 from advisor.backtesting.curves import CURVES, last_value
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
+from advisor.common.progress import Progress, progress_of
 from advisor.engine import EngineSettings, Item, digest_of, mapped
 from advisor.errors import InputError
 from advisor.forecast.fit import fit
@@ -38,9 +39,8 @@ from advisor.forecast.single_run import DRAWS, curve_fit
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
-from advisor.run.digest import run_digest
-from advisor.run.pilot_run import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun
-from advisor.run.progress import Progress, progress_of
+from advisor.runs.digest import run_digest
+from advisor.runs.pilot_run import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun
 from advisor.theory.arrays import FloatArray
 
 ELSEWHERE = 8

@@ -11,15 +11,15 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.run.seed import DEFAULT_SEED
+from advisor.common.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from advisor.advice import Request, Search
-    from advisor.diagnosis import Diagnosis
     from advisor.model.sampling import Sampling
-    from advisor.run.pilot_run import PilotRun
+    from advisor.runs.diagnosis import Diagnosis
+    from advisor.runs.pilot_run import PilotRun
     from advisor.study.study import Study
 
 CANNOT_TELL = 3
@@ -120,10 +120,10 @@ def run_advise(
     from advisor.advice import advise as recommend
     from advisor.advice.search import check_storage
     from advisor.cli.terminal import Reporter, noted
-    from advisor.diagnosis import diagnose
     from advisor.errors import KeptElsewhereError
     from advisor.forecast.fit import fit
-    from advisor.logs import read_runs
+    from advisor.runs.diagnosis import diagnose
+    from advisor.runs.logs import read_runs
     from advisor.study.study import Study, check_place
 
     check_place(out)
@@ -166,7 +166,7 @@ def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from advisor.run.shown import counted
+    from advisor.common.shown import counted
 
     table = Table(title=counted(len(runs), "pilot"), title_justify="left", header_style="bold")
     for name, justify in (
@@ -199,7 +199,7 @@ def print_failed_pilots(judged: Sequence[Diagnosis], console: Console) -> None:
     """Say which pilots show something that their rewards do not: it shapes the answer as well."""
     from rich.text import Text
 
-    from advisor.diagnosis.diagnose import AFTER
+    from advisor.runs.diagnosis.diagnose import AFTER
 
     for one in judged:
         causes = [card for card in one.cards if card.status == "FAIL" and card.mode != "collapse"]
@@ -226,7 +226,7 @@ def print_answer(study: Study, *, details: bool) -> None:
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings.text import describe
-    from advisor.trainers.registry import find_trainer
+    from advisor.runs.trainers.registry import find_trainer
 
     console, advice = HarmlessConsole(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")

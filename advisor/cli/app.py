@@ -31,8 +31,8 @@ from advisor.cli.priors import priors_app
 from advisor.cli.report import report
 from advisor.cli.watch import watch
 from advisor.cli.what_if import what_if
+from advisor.common.shown import harmless
 from advisor.errors import AdvisorError
-from advisor.run.shown import harmless
 
 STOPPED = 130
 """Exit code where Ctrl-C stopped a command."""

@@ -8,7 +8,7 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.run.seed import DEFAULT_SEED
+from advisor.common.seed import DEFAULT_SEED
 
 CANNOT_TELL = 3
 """Exit code where no run could be asked."""
@@ -51,12 +51,12 @@ def backtest(
     from advisor.backtesting.figure import draw_backtest
     from advisor.backtesting.text import show
     from advisor.cli.terminal import Reporter, output
+    from advisor.common.saving import check_output, write_or_keep
     from advisor.errors import InputError
-    from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
     from advisor.reporting.figures.figure import render
     from advisor.reporting.gallery import check_format
-    from advisor.run.saving import check_output, write_or_keep
+    from advisor.runs.logs import read_runs
 
     shares = seen or [0.25]
     if to_other_models and len(shares) > 1:

@@ -14,8 +14,8 @@ from advisor.cli.echo import echo
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from advisor.diagnosis import Diagnosis
-    from advisor.run.pilot_run import PilotRun
+    from advisor.runs.diagnosis import Diagnosis
+    from advisor.runs.pilot_run import PilotRun
 
 FAILED = 5
 """Exit code where a run fails a check, for continuous integration."""
@@ -43,9 +43,9 @@ def diagnose(
     """
     from advisor.cli.inspect import require_runs
     from advisor.cli.terminal import output
-    from advisor.diagnosis.text import as_json as to_json
-    from advisor.diagnosis.text import as_markdown
-    from advisor.logs import inspect
+    from advisor.runs.diagnosis.text import as_json as to_json
+    from advisor.runs.diagnosis.text import as_markdown
+    from advisor.runs.logs import inspect
 
     found = inspect(logs, **flags.stated(sidecar, settings, column))
     require_runs(
@@ -69,7 +69,7 @@ def diagnose(
 
 def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> list[Diagnosis]:
     """Diagnose runs, with their distance from the refresh limit where a posterior is given."""
-    from advisor.diagnosis import diagnose as judge
+    from advisor.runs.diagnosis import diagnose as judge
 
     if posterior is None:
         return [judge(run, siblings=runs) for run in runs]
@@ -92,8 +92,8 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
     from rich.table import Table
     from rich.text import Text
 
-    from advisor.diagnosis.card import SEVERITY
-    from advisor.diagnosis.text import card_lines, printable, worst
+    from advisor.runs.diagnosis.card import SEVERITY
+    from advisor.runs.diagnosis.text import card_lines, printable, worst
 
     table = Table(header_style="bold", box=SIMPLE)
     for name in ("run", "verdict", "collapse at step", "says"):
@@ -131,10 +131,10 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
 
 def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:
     """Write a figure per failure mode and run."""
+    from advisor.common.saving import write_whole
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import render
     from advisor.reporting.figures.symptom import draw_symptom, symptom_info
-    from advisor.run.saving import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

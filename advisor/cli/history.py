@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from advisor.common.progress import Progress
     from advisor.engine import EngineSettings
     from advisor.findings.past_study import PastStudy
     from advisor.model.priors import Priors
-    from advisor.run.pilot_run import PilotRun
-    from advisor.run.progress import Progress
+    from advisor.runs.pilot_run import PilotRun
 
 POSTERIOR = "posterior.nc"
 
@@ -100,7 +100,7 @@ def read(
 
 def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
     """Saved posteriors, of study folders those within, and where runs are."""
-    from advisor.logs import is_source
+    from advisor.runs.logs import is_source
     from advisor.study.study import is_study
 
     files: list[Path] = []
@@ -123,8 +123,8 @@ def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
 def _finished(folders: Sequence[str], beside: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
     """Finished runs; logs that cannot be read are named, not in the way."""
     from advisor.backtesting.cases import finished_runs
-    from advisor.logs import NO_LOG, inspect
-    from advisor.run.shown import counted
+    from advisor.common.shown import counted
+    from advisor.runs.logs import NO_LOG, inspect
 
     found = inspect(folders, **beside)
     unread = [f"{one.path}: {one.reason}" for one in found.unread if one.reason not in NO_LOG]
@@ -141,7 +141,7 @@ def _each_once(
     runs: Sequence[PilotRun], base: Priors, studies: Sequence[PastStudy]
 ) -> tuple[list[PilotRun], list[str]]:
     """Runs that nothing else has learned from, and why the others are passed over."""
-    from advisor.run.fingerprint import fingerprint
+    from advisor.runs.fingerprint import fingerprint
 
     owner = dict.fromkeys(base.learned_from, f"the base '{base.name}' has learned from it")
     for study in studies:

@@ -13,14 +13,14 @@ import typer
 from advisor.cli import flags
 from advisor.cli.advise import CANNOT_TELL
 from advisor.cli.echo import echo
-from advisor.run.seed import DEFAULT_SEED
+from advisor.common.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
     from advisor.advice.pilot_words import Piloting
     from advisor.advice.recommendation import Recommendation
     from advisor.model.posterior import Posterior
-    from advisor.run.pilot_run import PilotRun
+    from advisor.runs.pilot_run import PilotRun
 
 BETWEEN_ASKS = 60.0
 """Seconds at least between two looks at a tracker's server: each asks for whole histories; ours."""
@@ -98,7 +98,7 @@ class Desk:
 
     def read(self) -> tuple[list[PilotRun], list[str]]:
         """Runs that can be read now, and which logs cannot and why."""
-        from advisor.logs import NO_LOG, inspect
+        from advisor.runs.logs import NO_LOG, inspect
 
         found = inspect(self.logs, **self.beside)
         names = {pilot.name for pilot in self.plan.pilots}
@@ -112,8 +112,8 @@ class Desk:
     def followed(self, show: Callable[[Piloting], None], every: float) -> Piloting:
         """Look again and again, until the word is final."""
         from advisor.errors import InputError, NotConvergedError
-        from advisor.logs import is_source
         from advisor.monitoring.follow import signature_of
+        from advisor.runs.logs import is_source
 
         def signature(log: str) -> object:
             if is_source(log):
@@ -150,7 +150,7 @@ class Desk:
 
     def written(self, found: Piloting, out: Path | None) -> list[str]:
         """Write the new pilot's script or the study, and say where."""
-        from advisor.trainers.registry import exports
+        from advisor.runs.trainers.registry import exports
 
         if found.new is not None:
             return self._with_pilot(found.new)
@@ -169,9 +169,9 @@ class Desk:
     def _study(self, posterior: Posterior, advice: Recommendation, out: Path) -> list[str]:
         """Save the answer as a study, and name the launch config of the plan's trainer."""
         from advisor.cli.terminal import Reporter
-        from advisor.diagnosis import diagnose
+        from advisor.runs.diagnosis import diagnose
+        from advisor.runs.trainers.registry import exports
         from advisor.study.study import Study
-        from advisor.trainers.registry import exports
 
         judged = tuple(diagnose(run, siblings=self.runs) for run in self.runs)
         with Reporter(quiet=self.quiet) as progress:
@@ -193,10 +193,10 @@ class Desk:
         """Write the script of a pilot beyond the plan, and the plan with it."""
         from advisor.advice.pilot_plan import PLAN
         from advisor.cli.terminal import write_new
+        from advisor.common.saving import write_whole
         from advisor.errors import unwritable
-        from advisor.run.saving import write_whole
-        from advisor.trainers.export import export_config
-        from advisor.trainers.registry import exports
+        from advisor.runs.trainers.export import export_config
+        from advisor.runs.trainers.registry import exports
 
         plan, lines = self.plan, []
         if plan.trainer is not None:

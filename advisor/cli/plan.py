@@ -36,8 +36,8 @@ def plan(
     from advisor.cli.terminal import write_new
     from advisor.errors import InputError
     from advisor.forecast.forecaster import Target
-    from advisor.trainers.export import export_config
-    from advisor.trainers.registry import exports
+    from advisor.runs.trainers.export import export_config
+    from advisor.runs.trainers.registry import exports
 
     if out is not None and to is None:
         raise InputError(

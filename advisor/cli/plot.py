@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.run.seed import DEFAULT_SEED
+from advisor.common.seed import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from advisor.model.posterior import Posterior
     from advisor.reporting.figures.figure import Drawn
-    from advisor.run.pilot_run import PilotRun
+    from advisor.runs.pilot_run import PilotRun
 
 ALL = "all"
 
@@ -116,9 +116,9 @@ def check_forecasts(
 ) -> Drawn:
     """Fit the first half of a study's pilots and draw what became of the forecasts."""
     from advisor.cli.terminal import Reporter
-    from advisor.logs import read_runs
     from advisor.model.sampling import Sampling
     from advisor.reporting.figures import forecast_check
+    from advisor.runs.logs import read_runs
 
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
@@ -135,7 +135,7 @@ def check_forecasts(
 def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[str]) -> list[PilotRun]:
     """Those of the runs that the study was made from; an ``InputError`` where none is."""
     from advisor.errors import InputError
-    from advisor.run.fingerprint import fingerprint
+    from advisor.runs.fingerprint import fingerprint
 
     known = {run.fingerprint for run in posterior.meta.runs} - {""}
     names = {run.id for run in posterior.meta.runs}

@@ -92,10 +92,10 @@ def learn(
     """
     from advisor.cli.history import read
     from advisor.cli.terminal import Reporter, noted, output
+    from advisor.common.shown import counted
     from advisor.findings.learned_priors import check_name
     from advisor.model.priors.text import show_learned
     from advisor.model.priors.writing import check_preset_file, write_preset
-    from advisor.run.shown import counted
 
     check_preset_file(out)
     called = out.stem if name is None else name
@@ -162,10 +162,10 @@ def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
 
 def _draw(predictive: Any, path: Path) -> None:
     """Write prior reward curves as a figure."""
+    from advisor.common.saving import write_whole
     from advisor.errors import InputError, unwritable
     from advisor.reporting.figures.figure import FORMATS, render
     from advisor.reporting.figures.prior_predictive import draw_priors
-    from advisor.run.saving import write_whole
 
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:

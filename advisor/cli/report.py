@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.run.seed import DEFAULT_SEED
+from advisor.common.seed import DEFAULT_SEED
 
 
 def report(
@@ -31,9 +31,9 @@ def report(
     from advisor.cli.plot import check_forecasts
     from advisor.cli.terminal import load
     from advisor.errors import AdvisorError
-    from advisor.logs import read_runs
     from advisor.reporting.figures import forecast_check
     from advisor.reporting.figures.figure import Drawn, Missing, reason_of
+    from advisor.runs.logs import read_runs
 
     loaded = load(study, quiet=quiet)
     more: list[Drawn | Missing] = []

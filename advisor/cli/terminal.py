@@ -15,10 +15,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.segment import Segment
 
 from advisor.cli.echo import echo
+from advisor.common.progress import SAMPLING_AGAIN, ProgressLines
+from advisor.common.saving import write_new as whole
+from advisor.common.shown import harmless
 from advisor.errors import InputError, unwritable
-from advisor.run.progress import SAMPLING_AGAIN, ProgressLines
-from advisor.run.saving import write_new as whole
-from advisor.run.shown import harmless
 
 if TYPE_CHECKING:
     from advisor.study.study import Study
@@ -143,7 +143,7 @@ class Reporter:
             self._live.stop()
 
     def __call__(self, stage: str, share: float | None, detail: str) -> None:
-        """Show what is happening; see ``advisor.run.progress.Progress``."""
+        """Show what is happening; see ``advisor.common.progress.Progress``."""
         if self._live is not None:
             if stage == SAMPLING_AGAIN and (stage, detail) != self._last:
                 self._print(f"{stage}: {detail}")

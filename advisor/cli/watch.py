@@ -12,7 +12,7 @@ from advisor.cli import flags
 if TYPE_CHECKING:
     from advisor.monitoring import WatchReport
     from advisor.monitoring.view import View
-    from advisor.run.pilot_run import PilotRun
+    from advisor.runs.pilot_run import PilotRun
 
 ALARM = 5
 """Exit code where something is wrong with the run."""
@@ -72,10 +72,10 @@ class Forecast:
         self, posterior: Path, pilots: list[str], gpus: int, asked: dict[str, Any]
     ) -> None:
         from advisor.cli.terminal import noted
-        from advisor.logs import read_runs
         from advisor.monitoring import Watch
         from advisor.monitoring.loading import load_posterior
         from advisor.monitoring.refit import Refitter
+        from advisor.runs.logs import read_runs
 
         with noted():
             known, self._advised_steps = load_posterior(posterior)
@@ -108,7 +108,7 @@ class Forecast:
 def _refuse_source(log: str) -> None:
     """Raise an ``InputError`` where a log is no file that grows."""
     from advisor.errors import InputError
-    from advisor.logs import is_source
+    from advisor.runs.logs import is_source
 
     if is_source(log):
         raise InputError(

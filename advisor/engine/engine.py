@@ -6,8 +6,8 @@ import os
 import re
 from dataclasses import dataclass
 
+from advisor.common.shown import counted
 from advisor.errors import InputError
-from advisor.run.shown import counted
 
 SCHEMES = ("dask", "ray")
 

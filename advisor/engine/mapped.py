@@ -19,6 +19,7 @@ from typing import Any, TypedDict
 from joblib import Parallel, delayed
 
 from advisor._version import VERSION
+from advisor.common.progress import Progress, silent
 from advisor.engine.attempt import Call, Refusal, attempted, packed
 from advisor.engine.backend import Backend
 from advisor.engine.connection import connected
@@ -28,7 +29,6 @@ from advisor.engine.kept import Keeper, read_kept
 from advisor.engine.outcome import LOST, Outcome
 from advisor.engine.shard import Shard
 from advisor.errors import AdvisorError, InputError
-from advisor.run.progress import Progress, silent
 
 AHEAD = 2
 """Items that are sent ahead, per worker: nobody waits, and little is under way when one dies."""

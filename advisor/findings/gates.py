@@ -20,7 +20,7 @@ from advisor.forecast.interval import Interval, interval_of
 from advisor.model import equations as eq
 from advisor.model.cohort import clock_table
 from advisor.model.posterior import INTERVAL, Posterior, RunSummary
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import FloatArray
 
 PLATEAU_WIDTH = 0.2

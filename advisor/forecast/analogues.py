@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from advisor.forecast.falling import row_noise
 from advisor.forecast.predictive import final_rows
-from advisor.run.fingerprint import fingerprint
-from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.runs.fingerprint import fingerprint
+from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.theory.arrays import FloatArray
 
 SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85)

@@ -13,7 +13,7 @@ from advisor.errors import InputError
 from advisor.forecast.analogues import FEATURES, Corpus
 from advisor.model.presets import all_small
 from advisor.model.priors.loader import preset_folder
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 
 NAME = "analogues.json"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.theory.arrays import FloatArray
 
 FALL_Z = 3.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from advisor.common.progress import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.falling import is_falling
 from advisor.model.families import SPECTRUM, family_of
@@ -13,9 +14,8 @@ from advisor.model.posterior import Posterior
 from advisor.model.presets import all_small, preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, converged
-from advisor.run.moved import NONE_MOVED, none_moved
-from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import SAMPLING_AGAIN, Progress, progress_of
+from advisor.runs.moved import NONE_MOVED, none_moved
+from advisor.runs.pilot_run import PilotRun
 
 NARROWER, NARROWER_OF_SMALL = "theory", "small_models"
 """What is taken where chains get lost in a preset that learned from runs: such a one leaves room

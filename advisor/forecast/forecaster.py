@@ -15,8 +15,8 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Covariates, clock_table, planned_factors
 from advisor.model.parameters import LAWS, POPULATION
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import UNNAMED_MODEL, UNNAMED_TASK
-from advisor.run.settings import Settings
+from advisor.runs.pilot_run import UNNAMED_MODEL, UNNAMED_TASK
+from advisor.runs.settings import Settings
 from advisor.theory import stiffness_limit
 from advisor.theory.arrays import FloatArray, IntArray
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.model import equations as eq
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory import policy_steps
 from advisor.theory.arrays import FloatArray, IntArray
 

@@ -9,8 +9,8 @@ import numpy as np
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import stiffness_left
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import Settings
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import Settings
 from advisor.theory import coefficients, damping_ratio
 from advisor.theory.arrays import FloatArray
 

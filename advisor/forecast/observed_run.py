@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.diagnosis.collapse import Collapse
-from advisor.diagnosis.fall import find_final_fall
 from advisor.errors import InputError
 from advisor.forecast.laws import scored_steps
 from advisor.model.cohort import CLOCK_EXPONENTS, build_cohort, planned_factors
 from advisor.model.equations import WANDER_SHARE, clock_polynomial
 from advisor.model.posterior import Meta
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import Settings
+from advisor.runs.diagnosis.collapse import Collapse
+from advisor.runs.diagnosis.fall import find_final_fall
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import Settings
 from advisor.theory import cumulative_clock
 from advisor.theory.arrays import FloatArray
 

@@ -18,8 +18,8 @@ from advisor.forecast.observed_run import ObservedRun, residual_correlation
 from advisor.forecast.reweighting import ReweightedDraws
 from advisor.model.equations import DEGREES, WANDER_SHARE, sigmoid
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import Settings
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
 FINAL_SHARE = 0.1

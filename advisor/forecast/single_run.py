@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 DRAWS = 1000

@@ -1,7 +1,7 @@
 """P(stable) and its parts, as pure functions of posterior draws and a configuration.
 
 A run is unstable when its trailing mean reward lies more than a third below its best, measured
-from the reward floor, at the end and for one window before (`advisor.diagnosis`). Three things
+from the reward floor, at the end and for one window before (`advisor.runs.diagnosis`). Three things
 bring that about, and each has a part of its own: rollouts too stale for the stiffest mode, a
 learning rate that task and model do not tolerate, and a fluctuation as large as the third itself.
 What temperature takes off the plateau belongs to the objective, not here.
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.equations import MOST_HAZARD, sigmoid
 from advisor.model.priors.loader import NO_LINE, Priors, StabilityLine
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory import temperature
 from advisor.theory.arrays import FloatArray
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.run.progress import SAMPLING, Progress, silent
+from advisor.common.progress import SAMPLING, Progress, silent
 from advisor.theory.arrays import FloatArray
 
 POLL_SECONDS = 0.02

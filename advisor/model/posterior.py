@@ -15,6 +15,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from advisor._version import VERSION
+from advisor.common.saving import write_whole
+from advisor.common.shown import counted
 from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
@@ -25,11 +27,9 @@ from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.storage import from_netcdf, to_netcdf
 from advisor.model.variables import DIMS
-from advisor.run.fingerprint import fingerprint
-from advisor.run.saving import write_whole
-from advisor.run.settings import Settings
-from advisor.run.shown import counted
-from advisor.run.step_time import seconds_per_step
+from advisor.runs.fingerprint import fingerprint
+from advisor.runs.settings import Settings
+from advisor.runs.step_time import seconds_per_step
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ class Posterior:
 
     def _repr_html_(self) -> str:
         """Table and convergence, as notebooks show them."""
-        from advisor.run.html import heading, paragraph, table, whole
+        from advisor.common.html import heading, paragraph, table, whole
 
         found, runs = self.convergence, self.meta.runs
         frame = self.table

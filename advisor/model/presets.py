@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.model.priors.loader import Priors
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import Settings
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import Settings
 
 SMALL = 1e7
 """Parameters below which a model is small: the evidence of that preset ends there."""

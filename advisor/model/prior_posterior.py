@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from advisor.common.seed import DEFAULT_SEED
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
 from advisor.model.families import SPECTRUM
 from advisor.model.parameters import LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors
-from advisor.run.seed import DEFAULT_SEED
 from advisor.theory.arrays import FloatArray
 
 

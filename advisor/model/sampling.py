@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.diagnosis import Collapse
-from advisor.diagnosis.collapse_card import collapse_onset
-from advisor.diagnosis.dead_start import dead_from_the_start
-from advisor.diagnosis.fall import find_any_fall
+from advisor.common.progress import SAMPLING_AGAIN, Progress
+from advisor.common.seed import DEFAULT_SEED
+from advisor.common.shown import counted
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.families import Family
@@ -19,10 +18,11 @@ from advisor.model.fit_clock import FitClock
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors
 from advisor.model.residuals import worst_fits
-from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import SAMPLING_AGAIN, Progress
-from advisor.run.seed import DEFAULT_SEED
-from advisor.run.shown import counted
+from advisor.runs.diagnosis import Collapse
+from advisor.runs.diagnosis.collapse_card import collapse_onset
+from advisor.runs.diagnosis.dead_start import dead_from_the_start
+from advisor.runs.diagnosis.fall import find_any_fall
+from advisor.runs.pilot_run import PilotRun
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0

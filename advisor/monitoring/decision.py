@@ -8,14 +8,14 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.wording import percent
-from advisor.diagnosis import Card, Diagnosis, diagnose
 from advisor.forecast.forecaster import Target
 from advisor.model.posterior import Posterior
 from advisor.monitoring.naming import named
 from advisor.monitoring.update import Update
 from advisor.monitoring.watcher import LATEST_ROWS, Watch
-from advisor.run.pilot_run import PilotRun
-from advisor.run.step_time import seconds_per_step
+from advisor.runs.diagnosis import Card, Diagnosis, diagnose
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.step_time import seconds_per_step
 
 Action = Literal["stop", "change", "go on"]
 

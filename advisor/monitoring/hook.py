@@ -12,8 +12,8 @@ from advisor.errors import InputError
 from advisor.model.posterior import Posterior
 from advisor.monitoring.decision import WatchReport, watch_report
 from advisor.monitoring.watcher import Watch
-from advisor.run.pilot_run import SERIES, PilotRun
-from advisor.run.settings import PartialSettings
+from advisor.runs.pilot_run import SERIES, PilotRun
+from advisor.runs.settings import PartialSettings
 
 LEAST_ROWS = 3
 """Rows with a reward from which a forecast is made."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import RateContradictionError
-from advisor.logs import read_runs
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.logs import read_runs
+from advisor.runs.pilot_run import PilotRun
 
 
 def reader(

@@ -15,9 +15,9 @@ from transformers import TrainerCallback
 from advisor.errors import AdvisorError
 from advisor.model.posterior import Posterior
 from advisor.monitoring import RunWatch, WatchReport, watch
-from advisor.run.settings import PartialSettings
-from advisor.trainers.trl.keys import KEY_TABLE
-from advisor.trainers.trl.settings import derive
+from advisor.runs.settings import PartialSettings
+from advisor.runs.trainers.trl.keys import KEY_TABLE
+from advisor.runs.trainers.trl.settings import derive
 
 PREFIX = "advisor/"
 """Of what is logged: a folder of its own in TensorBoard, W&B and Trackio."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from advisor.forecast.interval import Band, Interval
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 
 
 class Update(BaseModel):

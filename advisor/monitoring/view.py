@@ -13,8 +13,8 @@ from rich.panel import Panel
 from rich.text import Text
 
 from advisor.advice.wording import percent
+from advisor.common.shown import harmless
 from advisor.monitoring.decision import WatchReport
-from advisor.run.shown import harmless
 
 WIDTH = 64
 HEIGHT = 12

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.diagnosis.collapse_card import collapse_onset
 from advisor.errors import InputError
 from advisor.forecast.begun import end_of_begun_run
 from advisor.forecast.corpus_file import corpus_beside
@@ -30,7 +29,8 @@ from advisor.model.compat import TRUSTED_K, smoothed_weights
 from advisor.model.posterior import Posterior
 from advisor.monitoring.naming import differences, named
 from advisor.monitoring.update import Update
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.diagnosis.collapse_card import collapse_onset
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 DRAWS = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from advisor.model.posterior import Meta
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 
 
 def scientific(value: float) -> str:

@@ -11,13 +11,13 @@ from advisor.advice import Recommendation
 from advisor.advice.candidates import AXES
 from advisor.advice.scenario import evaluated
 from advisor.advice.wording import percent
-from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import FINAL_SHARE, final_rows
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import Settings
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import Settings
 from advisor.study.compared_lines import Comparison, Line, Section
 
 SIDES = ("forecast", "outcome", "difference")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from advisor.diagnosis import MODES, Card, diagnose
-from advisor.diagnosis.levels import LEAST_ROWS, Level, ends
-from advisor.diagnosis.levels import difference as standard_errors
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.diagnosis import MODES, Card, diagnose
+from advisor.runs.diagnosis.levels import LEAST_ROWS, Level, ends
+from advisor.runs.diagnosis.levels import difference as standard_errors
+from advisor.runs.pilot_run import PilotRun
 from advisor.study.compared_lines import Comparison, Value, section
 from advisor.theory.arrays import FloatArray
 

@@ -17,8 +17,17 @@ from pydantic import ValidationError
 from advisor.advice import NextPilot, Recommendation, export, next_pilot
 from advisor.advice.scenario import evaluated_rows
 from advisor.advice.trainer_config import missing_configs, trainer_configs
-from advisor.diagnosis import Diagnosis
-from advisor.diagnosis.text import as_json
+from advisor.common.progress import Progress, progress_of
+from advisor.common.saving import (
+    DRAFT,
+    check_output,
+    owned,
+    replacing,
+    second_places,
+    standing,
+    write_whole,
+)
+from advisor.common.shown import harmless
 from advisor.errors import (
     AdvisorError,
     InputError,
@@ -28,25 +37,16 @@ from advisor.errors import (
 )
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
-from advisor.run.progress import Progress, progress_of
-from advisor.run.saving import (
-    DRAFT,
-    check_output,
-    owned,
-    replacing,
-    second_places,
-    standing,
-    write_whole,
-)
-from advisor.run.shown import harmless
-from advisor.trainers.registry import exports
+from advisor.runs.diagnosis import Diagnosis
+from advisor.runs.diagnosis.text import as_json
+from advisor.runs.trainers.registry import exports
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
     from advisor.reporting.figures.figure import Drawn, Missing
-    from advisor.run.pilot_run import PilotRun
+    from advisor.runs.pilot_run import PilotRun
     from advisor.study.compared_lines import Comparison
 
 MANIFEST = "manifest.json"

@@ -29,13 +29,13 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.logfiles.logged import Reader
-from advisor.logs.readers import readers
-from advisor.logs.rows.assemble import assemble
-from advisor.logs.rows.raw_run import RawRun
-from advisor.trainers.keys import choose_framework
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
+from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logs.readers import readers
+from advisor.runs.logs.rows.assemble import assemble
+from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.trainers.keys import choose_framework
 
 REWARDS = [round(0.8 - 0.6 * 0.9**n + 0.01 * (-1) ** n, 4) for n in range(30)]
 """A rising curve with noise, four digits each."""

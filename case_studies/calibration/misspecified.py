@@ -17,7 +17,6 @@ from simulation_lines import Record, made_under, read_records, run_missing
 from worlds import KL_COEFFICIENTS, PILOT_STEPS, WORLDS, Plan, World, draw_world, pilots
 
 from advisor import Posterior, Recommendation, advise, diagnose, fit
-from advisor.diagnosis.fall import find_final_fall
 from advisor.engine import EngineSettings
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings.run_fit import run_fits
@@ -26,7 +25,8 @@ from advisor.forecast.predictive import FINAL_SHARE
 from advisor.forecast.stability import stability
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
-from advisor.run.settings import PartialSettings, Settings
+from advisor.runs.diagnosis.fall import find_final_fall
+from advisor.runs.settings import PartialSettings, Settings
 from advisor.theory.arrays import BoolArray, FloatArray
 
 PRESET = "small_models"

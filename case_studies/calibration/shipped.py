@@ -19,6 +19,7 @@ from ranks import coverage, difference, rank_of, uniform_band
 from simulation import PLANS, Draws, design, draw_prior, simulate
 from simulation_lines import Record, made_under, read_records, run_missing
 
+from advisor.common.progress import silent
 from advisor.engine import EngineSettings
 from advisor.errors import NotConvergedError
 from advisor.forecast.forecaster import Forecaster, Target
@@ -31,8 +32,7 @@ from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, converged
-from advisor.run.progress import silent
-from advisor.run.settings import PartialSettings, Settings
+from advisor.runs.settings import PartialSettings, Settings
 from advisor.theory.arrays import FloatArray, IntArray
 
 

@@ -21,8 +21,8 @@ from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.sampling import cohort_of
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import PartialSettings
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import PartialSettings
 from advisor.theory.arrays import FloatArray, IntArray
 from advisor.theory.oscillator import Oscillator, coefficients, trajectory
 

@@ -27,8 +27,8 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Covariates, Reference, planned_factors
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.priors import Priors
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import PartialSettings, Settings
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import PartialSettings, Settings
 from advisor.theory import cumulative_clock, policy_steps
 from advisor.theory.arrays import FloatArray
 

@@ -27,7 +27,7 @@ from training import (
 )
 
 from advisor.advice import advise
-from advisor.diagnosis import diagnose
+from advisor.runs.diagnosis import diagnose
 
 OURS = "advisor, small pilots"
 

@@ -17,10 +17,10 @@ from typing import Any
 from advisor.backtesting.cases import make_cases
 from advisor.errors import NotConvergedError
 from advisor.forecast.fit import fit
-from advisor.logs import demo_folder, read_runs
 from advisor.model.compat import versions
 from advisor.model.sampling import Sampling
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.logs import demo_folder, read_runs
+from advisor.runs.pilot_run import PilotRun
 
 HERE = Path(__file__).parent
 PRESET = "small_models"

@@ -13,7 +13,7 @@ run is diagnosed in three ways, to give rl-doctor its best chance:
   with which rl-doctor estimates the share of silent groups where that was not logged.
 
 RUNS.jsonl holds one run per line with the keys id, label, step, series (by the names of
-`advisor.run.pilot_run.SERIES`) and parts; eval_step, eval_reward, missing and hyperparameters are
+`advisor.runs.pilot_run.SERIES`) and parts; eval_step, eval_reward, missing and hyperparameters are
 used where given. Absent cells are null or NaN; a series is written with its NaNs, which rl-doctor
 takes for a numerical failure, only where missing says "not finite".
 
@@ -36,8 +36,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.logs import read_runs
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.logs import read_runs
+from advisor.runs.pilot_run import PilotRun
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = ("raw", "converted", "converted_with_settings")

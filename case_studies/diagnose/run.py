@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from simulate import PATHOLOGIES, simulate
 
-from advisor.diagnosis import MODES, Diagnosis, diagnose
-from advisor.diagnosis.collapse import find_collapse
-from advisor.diagnosis.collapse_card import floor_of, judged_series
-from advisor.diagnosis.fall import SURE, find_final_fall
-from advisor.logs import read_runs
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.diagnosis import MODES, Diagnosis, diagnose
+from advisor.runs.diagnosis.collapse import find_collapse
+from advisor.runs.diagnosis.collapse_card import floor_of, judged_series
+from advisor.runs.diagnosis.fall import SURE, find_final_fall
+from advisor.runs.logs import read_runs
+from advisor.runs.pilot_run import PilotRun
 
 HERE = Path(__file__).parent
 ONSET_WITHIN = 10.0

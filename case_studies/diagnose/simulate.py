@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import PartialSettings
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import PartialSettings
 from advisor.theory.arrays import FloatArray
 
 PATHOLOGIES = (

@@ -59,7 +59,7 @@ class Stage:
     def __init__(self) -> None:
         from advisor.advice import advise
         from advisor.cli import app
-        from advisor.logs import demo_folder
+        from advisor.runs.logs import demo_folder
         from advisor.testing import made_up_posterior
 
         assert app
@@ -233,7 +233,7 @@ def _few_bytes(posterior: Any, recommendation: Any, folder: Any, **more: Any) ->
 
 def _page(posterior: Any, recommendation: Any, path: Any, **more: Any) -> Path:
     """A page of the size of a real one, written as the real one is."""
-    from advisor.run.saving import write_whole
+    from advisor.common.saving import write_whole
 
     out = Path(path)
     write_whole(out, f"<!doctype html><html>{'<p>text</p>' * 60_000}</html>")
@@ -244,7 +244,7 @@ def _killed_at(turn: int, *, can_swap: bool) -> Any:
     """Patches that end the process before a rename, link, exchange or removal."""
     from contextlib import ExitStack
 
-    from advisor.run import saving
+    from advisor.common import saving
 
     count = 0
 

@@ -14,7 +14,7 @@ from typing import Any
 from commands import Stage, settings_in
 
 ROOM = 16 << 20
-"""What the check before work asks for (`advisor.run.saving.ROOM`)."""
+"""What the check before work asks for (`advisor.common.saving.ROOM`)."""
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def run(disks: int, seed: int) -> dict[str, Any]:
 
 def _on(stage: Stage, kind: str, disk: Path, here: Path, free: int) -> list[str]:
     """What went wrong on one disk; what is lost begins with that word."""
-    from advisor.run import saving
+    from advisor.common import saving
 
     found = []
     commands = {

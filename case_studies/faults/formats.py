@@ -105,7 +105,7 @@ def saved(place: Path) -> list[Example]:
 def studies(place: Path) -> list[Example]:
     """A study, its posterior, and both as older versions wrote them."""
     from advisor.advice import advise
-    from advisor.diagnosis import diagnose
+    from advisor.runs.diagnosis import diagnose
     from advisor.study.study import MANIFEST
     from advisor.testing import PLANS, made_up_posterior, rising
 
@@ -159,7 +159,7 @@ def presets() -> list[Example]:
 
 def sidecars() -> list[Example]:
     """What users write beside their logs."""
-    from advisor.logs import demo_folder
+    from advisor.runs.logs import demo_folder
 
     pilot = (demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json").read_bytes()
     told = (demo_folder() / "pilots.toml").read_bytes()
@@ -194,9 +194,9 @@ def others(place: Path) -> list[Example]:
 
 def read_log(folder: Path) -> str:
     """Inspect and diagnose."""
-    from advisor.diagnosis import diagnose
-    from advisor.diagnosis.text import as_json as cards
-    from advisor.logs import as_json, inspect
+    from advisor.runs.diagnosis import diagnose
+    from advisor.runs.diagnosis.text import as_json as cards
+    from advisor.runs.logs import as_json, inspect
 
     found = inspect([folder])
     json.loads(as_json(found))

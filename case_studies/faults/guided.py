@@ -17,7 +17,7 @@ def run(seconds: float, seed: int) -> None:
     """Fuzz with coverage guidance; ends the process."""
     import atheris
 
-    with atheris.instrument_imports(include=["advisor.logs"]):
+    with atheris.instrument_imports(include=["advisor.runs.logs"]):
         pass
     with tempfile.TemporaryDirectory() as place:
         known = logs(Path(place))

@@ -29,10 +29,10 @@ from training import Problem, Trained, write_log  # noqa: E402
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot, plan  # noqa: E402
 from advisor.advice.pilot_words import Piloting  # noqa: E402
 from advisor.advice.piloting import pilots  # noqa: E402
-from advisor.diagnosis.fall import find_any_fall  # noqa: E402
 from advisor.forecast.forecaster import Target  # noqa: E402
-from advisor.logs import read_runs  # noqa: E402
-from advisor.run.settings import PartialSettings, Settings  # noqa: E402
+from advisor.runs.diagnosis.fall import find_any_fall  # noqa: E402
+from advisor.runs.logs import read_runs  # noqa: E402
+from advisor.runs.settings import PartialSettings, Settings  # noqa: E402
 
 WORLDS = ("lookup6_sm", "count6_s", "steps4_s", "sums6_s", "sort5_s")
 """Planned once for the tables, and never trained."""

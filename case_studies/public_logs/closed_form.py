@@ -9,9 +9,9 @@ from scipy.optimize import least_squares
 from sources import Labelled
 
 from advisor.backtesting.curves import CURVES
-from advisor.diagnosis import diagnose
-from advisor.diagnosis.levels import lag_one
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.diagnosis.levels import lag_one
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 LEAST_ROWS, BINS, SEEN, SURROGATES = 40, 20, 0.25, 10

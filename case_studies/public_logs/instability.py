@@ -19,7 +19,7 @@ from advisor.model.parameters import LAWS
 from advisor.model.presets import preset_for
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import cohort_of
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 DRAWS, FREEDOM = 20_000, 5

@@ -15,7 +15,7 @@ from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.priors import load_priors
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 
 SWEEP, EVERY = "off_policy_sweep", "every run, whole"
 

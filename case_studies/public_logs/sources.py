@@ -12,10 +12,10 @@ from types import ModuleType
 import numpy as np
 
 from advisor.backtesting.cases import bounds_of
-from advisor.diagnosis import diagnose
-from advisor.logs import read_runs
-from advisor.run.needs import needs
-from advisor.run.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.logs import read_runs
+from advisor.runs.needs import needs
+from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
 
 STUDIES = Path(__file__).resolve().parents[1]
 DEMO = STUDIES / "tiny_transformer" / "pilots"

@@ -27,7 +27,7 @@ CHILD = """
 import json, resource, sys, time
 from pathlib import Path
 started = time.perf_counter()
-from advisor.logs import inspect
+from advisor.runs.logs import inspect
 ready = time.perf_counter()
 found = inspect([Path(sys.argv[1])])
 done = time.perf_counter()

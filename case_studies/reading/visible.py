@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import advisor
-from advisor.run.pilot_run import PilotRun, parameters_from_name
+from advisor.runs.pilot_run import PilotRun, parameters_from_name
 from advisor.theory.arrays import FloatArray
 
 HERE = Path(__file__).resolve().parent

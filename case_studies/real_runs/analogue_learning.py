@@ -22,7 +22,7 @@ from advisor.forecast.analogues import (
     weighted_quantiles,
 )
 from advisor.forecast.predictive import final_rows
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import BoolArray, FloatArray
 
 FEWEST_REPOSITORIES = 3

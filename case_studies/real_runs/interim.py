@@ -15,13 +15,13 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engine_flags import here
 
+from advisor.common.progress import progress_of
 from advisor.engine import EngineSettings
 from advisor.findings.history import History, read_history
 from advisor.findings.past_study import PastStudy
 from advisor.model.priors import Priors, load_priors
 from advisor.model.priors.loader import NormalPrior
-from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import progress_of
+from advisor.runs.pilot_run import PilotRun
 
 HERE = Path(__file__).parent
 INTERIM = HERE / "interim.toml"

@@ -11,7 +11,7 @@ from advisor.forecast.begun import SIZE, EndOfRun, pooled, widened
 from advisor.forecast.forecaster import Target
 from advisor.forecast.predictive import final_rows, new_run_reward
 from advisor.model.posterior import Posterior
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 NEW_WIDENING = 1.3

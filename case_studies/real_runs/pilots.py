@@ -14,8 +14,8 @@ import numpy as np
 from index import IndexedRun
 
 from advisor.backtesting.cases import bounds_of, grouped
-from advisor.run.pilot_run import PilotRun, parameters_from_name
-from advisor.run.settings import PartialSettings
+from advisor.runs.pilot_run import PilotRun, parameters_from_name
+from advisor.runs.settings import PartialSettings
 
 TAKEN_AS_ALIKE: dict[str, float] = {"learning_rate": 5e-6, "group_size": 8, "prompts_per_step": 8}
 PARAMETERS = 3e9

@@ -52,8 +52,8 @@ from advisor.forecast.corpus_file import shipped_corpus
 from advisor.forecast.fit import fitted_or_none
 from advisor.forecast.predictive import final_rows
 from advisor.model.priors import Priors, load_priors
-from advisor.run.digest import run_digest
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.digest import run_digest
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))

@@ -20,7 +20,6 @@ import numpy as np
 from run import Run, corpora, first_part, last_tenth, load, presets
 
 from advisor.backtesting.cases import is_lora
-from advisor.diagnosis.fall import find_final_fall
 from advisor.forecast.analogues import Corpus
 from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
 from advisor.forecast.fit import fitted_or_none
@@ -29,7 +28,8 @@ from advisor.forecast.predictive import final_rows, new_run_reward
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
-from advisor.run.settings import Settings
+from advisor.runs.diagnosis.fall import find_final_fall
+from advisor.runs.settings import Settings
 
 SEEN = 0.25
 PILOTS = 4

@@ -10,8 +10,8 @@ from typing import Any
 
 from config import GrpoConfig
 
-from advisor.logs import read_runs
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.logs import read_runs
+from advisor.runs.pilot_run import PilotRun
 
 CACHE = Path(__file__).resolve().parent / ".cache"
 PROMPTS, MOMENTUM = 16, 0.9

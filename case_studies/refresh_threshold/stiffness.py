@@ -11,7 +11,7 @@ from verdict import band
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.posterior import Posterior
-from advisor.run.settings import PartialSettings
+from advisor.runs.settings import PartialSettings
 from advisor.theory import stiffness_limit
 from advisor.theory.arrays import FloatArray
 

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from job import Job, as_runs
 from plan import Setup
 
-from advisor.diagnosis import diagnose
 from advisor.forecast.fit import fit
 from advisor.forecast.margin import refresh_margin
-from advisor.logs import read_runs
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import Sampling
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.logs import read_runs
 
 BAND = (0.1, 0.5, 0.9)
 PILOTS = Path(__file__).resolve().parent.parent / "tiny_transformer" / "pilots"

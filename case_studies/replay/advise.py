@@ -20,7 +20,7 @@ from advisor.model import equations as eq
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.model.sampling import Sampling
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 
 LEVEL = 0.9
 """P(stable) asked for: the command line's default."""

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.diagnosis.dead_start import dead_from_the_start
-from advisor.diagnosis.fall import find_any_fall
 from advisor.forecast.forecaster import Target
-from advisor.logs import read_runs
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import Settings
+from advisor.runs.diagnosis.dead_start import dead_from_the_start
+from advisor.runs.diagnosis.fall import find_any_fall
+from advisor.runs.logs import read_runs
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray
 
 FLOOR = 0.0

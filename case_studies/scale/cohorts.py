@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.model.cohort import Reference
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.testing.simulate import Plan, Truth, prior_means, simulate_run
 
 RUNS = 10

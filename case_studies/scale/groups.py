@@ -9,7 +9,7 @@ from cohorts import GROUPS, RATES, STEPS, TEAM
 
 from advisor.forecast.predictive import final_rows
 from advisor.model.cohort import Reference
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.testing.simulate import Plan, Truth, prior_means, simulate_run
 from advisor.theory.arrays import FloatArray
 

@@ -12,6 +12,7 @@ from engine_flags import results
 
 from advisor.backtesting.curves import CURVES
 from advisor.backtesting.scores import crps
+from advisor.common.progress import silent
 from advisor.engine import EngineSettings, Item, digest_of
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT
 from advisor.forecast.forecaster import Forecaster, Target
@@ -21,8 +22,7 @@ from advisor.model.families import SPECTRUM
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import AS_THE_CURVE
 from advisor.model.sampling import cohort_of, sampled
-from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import silent
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 PILOTS, SEEN = 3, 0.25

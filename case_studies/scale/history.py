@@ -15,12 +15,12 @@ from cohorts import RUNS, STRANGERS, TEAM, Population, chance_of, levels_of, mad
 from held_out import forecasts
 from joblib.externals.loky import get_reusable_executor
 
+from advisor.common.progress import progress_of
 from advisor.engine import EngineSettings
 from advisor.findings.history import read_history
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.past_study import PastStudy
 from advisor.model.priors import Priors, load_priors
-from advisor.run.progress import progress_of
 
 BASE = "small_models"
 MANY = 1000

@@ -11,6 +11,7 @@ import numpy as np
 from groups import CURVATURE, Group, made_groups
 
 from advisor.backtesting.scores import crps
+from advisor.common.progress import silent
 from advisor.engine import EngineSettings, Item, digest_of
 from advisor.findings import history
 from advisor.findings.learned_priors import learn_from_studies
@@ -23,7 +24,6 @@ from advisor.model.parameters import POPULATION
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, sampled
-from advisor.run.progress import silent
 
 BASE = "small_models"
 GROUPS, RUNS = 4, 6

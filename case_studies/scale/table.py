@@ -15,6 +15,7 @@ from groups import made_groups
 from joint import BASE, ENTRIES, peak_mb
 
 from advisor.backtesting.cases import grouped
+from advisor.common.progress import progress_of, silent
 from advisor.engine import Engine, Item, digest_of, mapped
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
 from advisor.findings.learned_priors import learn_from_studies
@@ -22,8 +23,7 @@ from advisor.findings.past_study import PastStudy, past_study
 from advisor.model.families import SPECTRUM
 from advisor.model.priors import Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, sampled
-from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import progress_of, silent
+from advisor.runs.pilot_run import PilotRun
 
 LAYOUT = {
     8: (2, 4),

@@ -9,9 +9,9 @@ import numpy as np
 from contexts import Record, train
 from scenarios import EVERY, HELD, Scenario, scenarios
 
-from advisor.diagnosis import MODES, diagnose
-from advisor.run.pilot_run import PilotRun
-from advisor.run.settings import PartialSettings
+from advisor.runs.diagnosis import MODES, diagnose
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import PartialSettings
 
 ROWS, EVALUATIONS, ASKED = 200, 20, 200
 FLAGGED = ("WARNING", "FAIL")

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.common.progress import silent
 from advisor.forecast.fit import fit
 from advisor.model import cohort as cohorts
 from advisor.model.compat import convergence, import_arviz, sample_density, versions
@@ -33,9 +34,8 @@ from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling, cohort_of
-from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import silent
-from advisor.run.settings import PartialSettings
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import PartialSettings
 
 HERE = Path(__file__).parent
 PRESET = "small_models"

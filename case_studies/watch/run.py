@@ -23,10 +23,10 @@ sys.path.insert(0, str(HERE))
 from failures import CAUSE, FAILURES, STEPS, config_of, train_one  # noqa: E402
 
 from advisor.forecast.fit import fit  # noqa: E402
-from advisor.logs import demo_folder, read_runs  # noqa: E402
 from advisor.model.posterior import Posterior  # noqa: E402
 from advisor.monitoring import Watch, watch_report  # noqa: E402
-from advisor.run.pilot_run import PilotRun  # noqa: E402
+from advisor.runs.logs import demo_folder, read_runs  # noqa: E402
+from advisor.runs.pilot_run import PilotRun  # noqa: E402
 
 FIRST_SEED = 109
 """Far from those of the pilots; on 101 to 108 the threshold of a surprise was chosen."""

@@ -13,11 +13,11 @@ from advisor.advice.candidates import default_lattice
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.scenario import base_settings
 from advisor.advice.search import search
+from advisor.common.seed import DEFAULT_SEED
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target
 from advisor.model.posterior import Posterior
-from advisor.run.seed import DEFAULT_SEED
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.testing import (
     made_up_posterior,
 )

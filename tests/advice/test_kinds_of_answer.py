@@ -17,12 +17,12 @@ from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
+from advisor.runs.trainers.registry import recipes as trainer_recipes
 from advisor.testing import (
     PLANS,
     Plan,
     made_up_posterior,
 )
-from advisor.trainers.registry import recipes as trainer_recipes
 
 
 def test_recommendation_meets_its_level(advice):

@@ -21,7 +21,7 @@ from advisor.advice.candidates import (
     within_reach,
 )
 from advisor.errors import InputError
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.testing import (
     PLANS,
     Plan,

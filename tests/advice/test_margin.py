@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.diagnosis import diagnose
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.margin import refresh_margin
 from advisor.forecast.stability import refresh_contracts
+from advisor.runs.diagnosis import diagnose
 from advisor.testing import (
     Plan,
     made_up_posterior,

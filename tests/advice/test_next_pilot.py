@@ -15,10 +15,10 @@ from advisor.advice.candidates import largest_surviving_rate
 from advisor.advice.information import shown
 from advisor.advice.pilot_choice import PILOT_LEVEL, choose_pilot, decision_of, is_first_contact
 from advisor.advice.scenario import base_settings
+from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import CannotTellError
 from advisor.forecast.stability import stability
-from advisor.run.moved import NONE_MOVED
-from advisor.run.seed import DEFAULT_SEED
+from advisor.runs.moved import NONE_MOVED
 from advisor.testing import (
     PLANS,
     Plan,

@@ -19,7 +19,7 @@ from advisor.advice.planned_logs import match_logs, price_of
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
-from advisor.run.settings import PartialSettings
+from advisor.runs.settings import PartialSettings
 from advisor.testing import Plan, made_up_posterior, rising
 
 STEPS = 1000

@@ -14,7 +14,6 @@ from theory_oracles import (
     held_limit,
 )
 
-from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.stability import (
     SPREADS,
@@ -27,6 +26,7 @@ from advisor.forecast.stability import (
     stiffness_left,
 )
 from advisor.model.equations import MOST_HAZARD
+from advisor.runs.diagnosis.collapse import LOST_SHARE
 from advisor.testing import (
     PLANS,
     Plan,

@@ -8,11 +8,11 @@ import pytest
 from decisions import STEPS, timed
 
 from advisor.advice import Recommendation, advise
+from advisor.runs.trainers.registry import recipes as trainer_recipes
 from advisor.testing import (
     Plan,
     made_up_posterior,
 )
-from advisor.trainers.registry import recipes as trainer_recipes
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

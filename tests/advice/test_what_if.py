@@ -12,12 +12,12 @@ from processor_time import at_most
 from advisor.advice import Budget, Request, learn_cost, what_if
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.scenario import base_settings, evaluated
+from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
 from advisor.forecast.target import largest_target, pilots_of
-from advisor.run.seed import DEFAULT_SEED
 from advisor.testing import (
     PLANS,
     made_up_posterior,

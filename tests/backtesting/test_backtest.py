@@ -13,8 +13,8 @@ from advisor.backtesting.scores import score
 from advisor.errors import InputError
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
-from advisor.run.fingerprint import fingerprint
-from advisor.run.settings import PartialSettings
+from advisor.runs.fingerprint import fingerprint
+from advisor.runs.settings import PartialSettings
 from advisor.testing import (
     Plan,
     rising,

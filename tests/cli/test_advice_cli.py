@@ -21,21 +21,21 @@ from undrawn import draw_nothing
 from advisor.advice import advise
 from advisor.advice.wording import gpu_time, percent
 from advisor.cli.app import main
-from advisor.logfiles.configs.literal import parse_command_line, parse_overrides
-from advisor.logfiles.configs.parse import parse_config
-from advisor.logfiles.log_file import on_disk
-from advisor.logs import demo_runs
 from advisor.model.posterior import SCHEMA
 from advisor.model.storage import META
+from advisor.runs.logfiles.configs.literal import parse_command_line, parse_overrides
+from advisor.runs.logfiles.configs.parse import parse_config
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logs import demo_runs
+from advisor.runs.trainers.openrlhf import keys as openrlhf
+from advisor.runs.trainers.trl import keys as trl
+from advisor.runs.trainers.verl import keys as verl
 from advisor.study.comparison import compare
 from advisor.study.study import MANIFEST, Study
 from advisor.testing import (
     PLANS,
     made_up_posterior,
 )
-from advisor.trainers.openrlhf import keys as openrlhf
-from advisor.trainers.trl import keys as trl
-from advisor.trainers.verl import keys as verl
 
 NOTHING_LIVES = {"hazard.level": 6.0}
 ROUNDED = 1e-9

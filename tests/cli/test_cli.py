@@ -13,7 +13,7 @@ from undrawn import draw_nothing
 import advisor.forecast.fit
 import advisor.reporting
 from advisor.cli.app import main
-from advisor.logs import demo_folder
+from advisor.runs.logs import demo_folder
 from advisor.testing import (
     made_up_posterior,
 )

@@ -18,14 +18,14 @@ import typer
 
 import advisor.advice.pilot_plan
 import advisor.forecast.fit
-import advisor.logs
 import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.loading
+import advisor.runs.logs
 import advisor.study.study
 from advisor.cli.app import STOPPED, app, main
 from advisor.errors import InputError
-from advisor.logs import demo_folder
+from advisor.runs.logs import demo_folder
 
 LOG = str(demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json")
 ADVISOR = str(Path(sys.executable).with_name("advisor"))
@@ -89,11 +89,11 @@ BROKEN = {
         ],
     ),
     ("pilots",): (advisor.advice.pilot_plan.PilotPlan, "load", ["PLAN"]),
-    ("inspect",): (advisor.logs, "inspect", [LOG]),
-    ("diagnose",): (advisor.logs, "inspect", [LOG]),
+    ("inspect",): (advisor.runs.logs, "inspect", [LOG]),
+    ("diagnose",): (advisor.runs.logs, "inspect", [LOG]),
     ("fit",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),
     ("advise",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),
-    ("backtest",): (advisor.logs, "read_runs", [LOG]),
+    ("backtest",): (advisor.runs.logs, "read_runs", [LOG]),
     ("what-if",): (advisor.study.study.Study, "load", ["STUDY"]),
     ("next-pilot",): (advisor.study.study.Study, "load", ["STUDY"]),
     ("export",): (advisor.study.study.Study, "load", ["STUDY", "--to", "trl"]),
@@ -159,7 +159,7 @@ def test_interruption_is_no_traceback(monkeypatch, capsys):
     def interrupted(*given, **also):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(advisor.logs, "inspect", interrupted)
+    monkeypatch.setattr(advisor.runs.logs, "inspect", interrupted)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", LOG])
     assert stopped.value.code == 130
@@ -186,7 +186,7 @@ def test_request_to_end_ends_a_command_wherever_it_comes(monkeypatch, capsys, wh
         time.sleep(60)
         raise AssertionError("it went on")
 
-    monkeypatch.setattr(advisor.logs, "inspect", inspected)
+    monkeypatch.setattr(advisor.runs.logs, "inspect", inspected)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", LOG])
     said = capsys.readouterr().err
@@ -213,7 +213,7 @@ def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, is_st
         raise InputError("made")
 
     monkeypatch.setattr(sys, "unraisablehook", lambda one: told.append(one.exc_type))
-    monkeypatch.setattr(advisor.logs, "inspect", inspected)
+    monkeypatch.setattr(advisor.runs.logs, "inspect", inspected)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", LOG])
     gc.collect()

@@ -9,7 +9,7 @@ import pytest
 import advisor.backtesting
 import advisor.forecast.fit
 from advisor.cli.app import main
-from advisor.logs import demo_folder
+from advisor.runs.logs import demo_folder
 from advisor.study.study import Study
 from advisor.testing import made_up_posterior
 

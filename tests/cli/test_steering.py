@@ -10,9 +10,9 @@ import yaml
 
 from advisor.advice.pilot_plan import planned_settings
 from advisor.cli.app import main
-from advisor.logs import demo_folder
-from advisor.run.shown import STEERING, harmless
-from advisor.trainers.export import export_config
+from advisor.common.shown import STEERING, harmless
+from advisor.runs.logs import demo_folder
+from advisor.runs.trainers.export import export_config
 
 NAME = "a\x1b]0;owned\x07\x1b[2J\x1bc\u202eevil\u2066\x9b31m"
 

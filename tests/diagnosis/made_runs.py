@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from advisor.run.pilot_run import SERIES, PilotRun
-from advisor.run.settings import PartialSettings
+from advisor.runs.pilot_run import SERIES, PilotRun
+from advisor.runs.settings import PartialSettings
 
 SEEDS = range(200)
 MOST_FALSE = 0.02

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import FEW, make, noise, rising
 
-from advisor.diagnosis.advantage_degeneracy import advantage_degeneracy, drift_lost, expected_silent
+from advisor.runs.diagnosis.advantage_degeneracy import (
+    advantage_degeneracy,
+    drift_lost,
+    expected_silent,
+)
 
 ROWS = 60
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import FEW, falling, make, noise, rising
 
-from advisor.diagnosis import diagnose
-from advisor.diagnosis.text import as_json, as_markdown, card_lines, plain, printable
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.diagnosis.text import as_json, as_markdown, card_lines, plain, printable
 
 ROWS = 60
 BAD = "<script>|"

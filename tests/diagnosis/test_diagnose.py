@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from made_runs import COLOURS, FEW, MOST_FALSE, any_runs, falling, make, noise, rate, rising
 from processor_time import at_most
 
-from advisor.diagnosis import MODES, Card, diagnose
-from advisor.diagnosis.card import SEVERITY
-from advisor.diagnosis.diagnose import AFTER
-from advisor.diagnosis.text import as_json, as_markdown, card_lines, worst
-from advisor.run.pilot_run import SERIES
+from advisor.runs.diagnosis import MODES, Card, diagnose
+from advisor.runs.diagnosis.card import SEVERITY
+from advisor.runs.diagnosis.diagnose import AFTER
+from advisor.runs.diagnosis.text import as_json, as_markdown, card_lines, worst
+from advisor.runs.pilot_run import SERIES
 
 ROWS = 100
 FALLEN = falling(ROWS, 60) + 0.02 * noise(1, ROWS)

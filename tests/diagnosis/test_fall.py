@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from made_runs import COLOURS, FEW, MOST_FALSE, falling, noise, rate, rising
 
-from advisor.diagnosis import find_collapse
-from advisor.diagnosis.fall import SURE, Fall, find_fall, find_final_fall
+from advisor.runs.diagnosis import find_collapse
+from advisor.runs.diagnosis.fall import SURE, Fall, find_fall, find_final_fall
 
 
 def steps(rows, every=1):

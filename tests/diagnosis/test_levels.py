@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 from made_runs import FEW, make, noise, rate
 from scipy import stats
 
-from advisor.diagnosis.collapse import tamed, trailing_mean
-from advisor.diagnosis.levels import (
+from advisor.runs.diagnosis.collapse import tamed, trailing_mean
+from advisor.runs.diagnosis.levels import (
     Z95,
     Level,
     as_normal,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, noise, rate, rising
 
-from advisor.diagnosis import oscillation
-from advisor.diagnosis.oscillation import FEWEST_ROWS, find_oscillation
+from advisor.runs.diagnosis import oscillation
+from advisor.runs.diagnosis.oscillation import FEWEST_ROWS, find_oscillation
 
 
 def search(reward, step=None):

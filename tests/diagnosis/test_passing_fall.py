@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.diagnosis.collapse import EVALUATION_ROWS
-from advisor.diagnosis.dead_start import dead_from_the_start
-from advisor.diagnosis.diagnose import diagnose
-from advisor.diagnosis.fall import find_any_fall, find_final_fall, find_passing_fall
 from advisor.model.sampling import cohort_of
+from advisor.runs.diagnosis.collapse import EVALUATION_ROWS
+from advisor.runs.diagnosis.dead_start import dead_from_the_start
+from advisor.runs.diagnosis.diagnose import diagnose
+from advisor.runs.diagnosis.fall import find_any_fall, find_final_fall, find_passing_fall
 from advisor.testing import Plan, rising
 
 STEPS = np.arange(1.0, 201.0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_runs import make, noise, rising
 
-from advisor.diagnosis.dynamical_instability import dynamical_instability
-from advisor.diagnosis.refresh_pattern import alternation, find_drift
+from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
+from advisor.runs.diagnosis.refresh_pattern import alternation, find_drift
 
 
 def saw(interval, seed=1, height=0.3, cycles=40, correlation=0.0, **given):

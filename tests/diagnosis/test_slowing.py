@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_runs import make, noise, rising
 
-from advisor.diagnosis.dynamical_instability import dynamical_instability
-from advisor.diagnosis.slowing import RARE, find_slowing
+from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
+from advisor.runs.diagnosis.slowing import RARE, find_slowing
 
 
 def slowing(seed, rows=400):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from made_runs import falling, make, noise, rising
 
-from advisor.diagnosis import MODES, diagnose
 from advisor.errors import InputError
 from advisor.reporting.figures.symptom import SERIES, draw_symptom, symptom_info
+from advisor.runs.diagnosis import MODES, diagnose
 
 ROWS = 60
 

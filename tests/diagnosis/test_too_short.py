@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from made_runs import make, noise, rate, rising
 
-from advisor.diagnosis import diagnose
-from advisor.diagnosis.text import worst
-from advisor.diagnosis.too_short import too_short
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.diagnosis.text import worst
+from advisor.runs.diagnosis.too_short import too_short
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 9])

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles import limits
-from advisor.logfiles.log_file import LogFile, on_disk
-from advisor.logs import read_runs
-from advisor.logs.readers import readers
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.log_file import LogFile, on_disk
+from advisor.runs.logs import read_runs
+from advisor.runs.logs.readers import readers
 
 TABLE = "step,reward\n1,0.1\n2,0.2\n3,0.3\n"
 GOOD = {"log_history": [{"step": 1, "reward": 0.5}]}

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from processor_time import at_most
 
-from advisor.logfiles.configs import ConfigSource, settings_beside
-from advisor.logfiles.configs.literal import literal, parse_command_line, parse_overrides
-from advisor.logfiles.log_file import on_disk, open_archive
+from advisor.runs.logfiles.configs import ConfigSource, settings_beside
+from advisor.runs.logfiles.configs.literal import literal, parse_command_line, parse_overrides
+from advisor.runs.logfiles.log_file import on_disk, open_archive
 
 Writer = Callable[..., Path]
 LOG = b'{"step": 1, "reward": 0.5}\n'

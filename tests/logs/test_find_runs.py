@@ -9,8 +9,8 @@ import pytest
 
 import advisor
 from advisor.errors import InputError
-from advisor.logs import read_runs
-from advisor.logs.readers import readers
+from advisor.runs.logs import read_runs
+from advisor.runs.logs.readers import readers
 
 ROWS = [{"step": n, "reward": 0.5} for n in (1, 2, 3)]
 
@@ -95,7 +95,7 @@ def test_an_id_given_twice(write_state, write, tmp_path):
 
 def test_importing_stays_light():
     code = (
-        "import sys, advisor.logs\n"
+        "import sys, advisor.runs.logs\n"
         "heavy = {'pymc', 'pytensor', 'arviz', 'optuna', 'matplotlib', 'scipy', 'pandas'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
     )

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.logs import read_runs
 from advisor.model.cohort import build_cohort
-from advisor.run.settings import CARRIED, PartialSettings, Settings
+from advisor.runs.logs import read_runs
+from advisor.runs.settings import CARRIED, PartialSettings, Settings
 
 KNOWN = {"learning_rate": 1e-6, "group_size": 8, "prompts_per_step": 4}
 

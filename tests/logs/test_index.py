@@ -14,8 +14,8 @@ import shutil
 import numpy as np
 import pytest
 
-from advisor.logs import read_runs
-from advisor.run.needs import needs
+from advisor.runs.logs import read_runs
+from advisor.runs.needs import needs
 
 RUNS = 192
 TRACE = re.compile(r"(.+)\.(?:step_log|reward_trace)")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.logs import read_runs
-from advisor.logs.settings.inferred import infer_schedule
+from advisor.runs.logs import read_runs
+from advisor.runs.logs.settings.inferred import infer_schedule
 from advisor.theory import schedule_factors
 
 

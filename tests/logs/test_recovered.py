@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.logs.settings.fingerprints import print_error
-from advisor.logs.settings.inferred import (
+from advisor.runs.logs.settings.fingerprints import print_error
+from advisor.runs.logs.settings.inferred import (
     Guess,
     completions_per_row,
     group_size_of,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from advisor import read_runs
-from advisor.logs.settings.inferred import kl_coefficient_from_loss, rounded
+from advisor.runs.logs.settings.inferred import kl_coefficient_from_loss, rounded
 
 REWARD = np.round(0.2 + 0.6 * (1 - np.exp(-np.arange(1, 41) / 20)), 6)
 

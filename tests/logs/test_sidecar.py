@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import InputError
-from advisor.logs import read_runs
+from advisor.runs.logs import read_runs
 
 ENTRY = '[[run]]\npath = "x/trainer_state.json"\n'
 

@@ -9,12 +9,12 @@ import pytest
 from jsonschema import Draft7Validator
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import OPTIONS
-from advisor.logfiles.log_file import on_disk
-from advisor.logs.settings.sidecar import PLACES, read_sidecar
-from advisor.logs.settings.sidecar_schema import as_json, sidecar_schema
-from advisor.logs.settings.stated_settings import KEYS
-from advisor.run.pilot_run import SERIES
+from advisor.runs.logfiles.columns import OPTIONS
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logs.settings.sidecar import PLACES, read_sidecar
+from advisor.runs.logs.settings.sidecar_schema import as_json, sidecar_schema
+from advisor.runs.logs.settings.stated_settings import KEYS
+from advisor.runs.pilot_run import SERIES
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = sidecar_schema()
@@ -77,7 +77,7 @@ def test_every_key_is_explained():
 def test_the_published_schema_is_that_of_the_code():
     published = (ROOT / "docs/pilots.schema.json").read_text(encoding="utf-8")
     assert published == as_json(), (
-        "write it anew: python -m advisor.logs.settings.sidecar_schema docs/pilots.schema.json"
+        "write it anew: python -m advisor.runs.logs.settings.sidecar_schema docs/pilots.schema.json"
     )
 
 

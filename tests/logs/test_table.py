@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.logs import read_runs
 from advisor.model.cohort import build_cohort
-from advisor.run.needs import needs
-from advisor.run.settings import PartialSettings
+from advisor.runs.logs import read_runs
+from advisor.runs.needs import needs
+from advisor.runs.settings import PartialSettings
 from advisor.theory import policy_steps, schedule_factors
 
 ALWAYS_NEEDED = ["learning_rate", "group_size", "prompts_per_step", "parameters"]

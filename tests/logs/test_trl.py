@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.logs import read_runs
-from advisor.run.pilot_run import SERIES
+from advisor.runs.logs import read_runs
+from advisor.runs.pilot_run import SERIES
 
 
 def test_every_series_and_fact_is_read(write_state):

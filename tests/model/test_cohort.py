@@ -19,14 +19,14 @@ from advisor.model.cohort import (
     clock_table,
 )
 from advisor.model.sampling import cohort_of
-from advisor.run.moved import NONE_MOVED
-from advisor.run.needs import needs, questions
+from advisor.runs.moved import NONE_MOVED
+from advisor.runs.needs import needs, questions
+from advisor.runs.trainers.asking import asked_of
 from advisor.testing import (
     Plan,
     rising,
 )
 from advisor.theory import policy_steps, schedule_factors
-from advisor.trainers.asking import asked_of
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)
 

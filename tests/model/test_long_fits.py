@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import advisor
+from advisor.common.progress import SAMPLING, silent
 from advisor.errors import NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.model import residuals
 from advisor.model.fit_clock import FitClock, span
 from advisor.model.sampling import Sampling
-from advisor.run.progress import SAMPLING, silent
 from advisor.testing import Plan, rising
 from advisor.testing.simulate import PRESET
 

@@ -7,7 +7,7 @@ from cohorts import simulated
 
 from advisor.model.presets import SMALL, preset_for
 from advisor.model.priors import preset_names
-from advisor.run.settings import PartialSettings
+from advisor.runs.settings import PartialSettings
 
 
 def runs(*kinds):

@@ -7,10 +7,10 @@ import pytest
 from watched import PLAN
 
 from advisor.advice.cost import CostModel
-from advisor.diagnosis import Card, Diagnosis, diagnose
 from advisor.forecast.interval import Band, Interval
 from advisor.monitoring import Update, Watch, watch_decision, watch_report
-from advisor.run.settings import PartialSettings
+from advisor.runs.diagnosis import Card, Diagnosis, diagnose
+from advisor.runs.settings import PartialSettings
 
 COST = CostModel(fixed=36.0, gpus=8, source="test")
 

@@ -15,12 +15,12 @@ from advisor.forecast.predictive import final_reward
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.model.priors import load_priors
-from advisor.run.settings import PartialSettings, Settings
+from advisor.runs.settings import PartialSettings, Settings
+from advisor.runs.trainers.registry import recipes as trainer_recipes
 from advisor.testing import (
     Plan,
     made_up_posterior,
 )
-from advisor.trainers.registry import recipes as trainer_recipes
 
 Pilot = Plan
 

@@ -21,7 +21,7 @@ from advisor.forecast.predictive import final_reward, outcome_paths
 from advisor.forecast.stability import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting.page.explorer import DRAWS, explorer_data, page_forecaster
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 
 from .conftest import PILOTS, settings
 

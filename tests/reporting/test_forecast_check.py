@@ -21,7 +21,7 @@ from advisor.reporting.figures.forecast_check import (
     Checked,
     ForecastCheck,
 )
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.testing import (
     Plan,
     made_up_posterior,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.common.shown import counted
 from advisor.engine.engine import Engine
-from advisor.run.shown import counted
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from advisor.logfiles.table import Table, TableBuilder
-from advisor.logs.settings.stated_settings import check_settings
-from advisor.trainers.cs336 import keys as cs336
+from advisor.runs.logfiles.table import Table, TableBuilder
+from advisor.runs.logs.settings.stated_settings import check_settings
+from advisor.runs.trainers.cs336 import keys as cs336
 
 KEY_TABLE = cs336.KEY_TABLE
 

@@ -9,9 +9,9 @@ import yaml
 from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
-from advisor.trainers.export import export_config
-from advisor.trainers.launch import make_launch, per_device
-from advisor.trainers.registry import exports
+from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.launch import make_launch, per_device
+from advisor.runs.trainers.registry import exports
 
 SCRIPTS = ("verl", "openrlhf")
 

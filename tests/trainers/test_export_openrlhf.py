@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
-from advisor.trainers.export import export_config
-from advisor.trainers.openrlhf.export import warmup_ratio
-from advisor.trainers.openrlhf.keys import KEY_TABLE
+from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.openrlhf.export import warmup_ratio
+from advisor.runs.trainers.openrlhf.keys import KEY_TABLE
 
 LISTED = Path(__file__).parent / "known_keys" / "openrlhf.txt"
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for
 
-from advisor.logfiles.configs.parse import parse_config
-from advisor.logfiles.log_file import on_disk
-from advisor.trainers.export import export_config
-from advisor.trainers.trl.keys import KEY_TABLE
+from advisor.runs.logfiles.configs.parse import parse_config
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.trl.keys import KEY_TABLE
 
 
 def read_back(text: str, folder: Path, devices: int = 1) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
-from advisor.logfiles.configs.parse import parse_config
-from advisor.logfiles.log_file import on_disk
-from advisor.run.settings import Settings
-from advisor.trainers.export import export_config
-from advisor.trainers.verl.keys import KEY_TABLE
+from advisor.runs.logfiles.configs.parse import parse_config
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.settings import Settings
+from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.verl.keys import KEY_TABLE
 
 LISTED = Path(__file__).parent / "known_keys" / "verl.txt"
 KNOWN = {line for line in LISTED.read_text().splitlines() if not line.startswith("#")}

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from launched import changed
 
+from advisor.runs.trainers.export import export_config
 from advisor.theory.clock import schedule_factors
-from advisor.trainers.export import export_config
 
 pytestmark = pytest.mark.filterwarnings("default")  # TRL's own warnings are not ours to mend
 

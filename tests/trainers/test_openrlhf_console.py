@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.trainers.openrlhf import console as openrlhf_console
 from advisor.testing.reader_conformance import ReaderConformance
-from advisor.trainers.openrlhf import console as openrlhf_console
 
 RAY = "\x1b[36m(PPOTrainer pid=4711)\x1b[0m "
 INFO = f"{RAY}INFO 08-13 10:00:00 ppo_trainer.py:547] "

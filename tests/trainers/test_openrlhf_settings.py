@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from advisor.logfiles.configs.literal import parse_command_line
-from advisor.logfiles.table import Table, TableBuilder
-from advisor.trainers.derived import Derived
-from advisor.trainers.openrlhf.keys import KEY_TABLE
+from advisor.runs.logfiles.configs.literal import parse_command_line
+from advisor.runs.logfiles.table import Table, TableBuilder
+from advisor.runs.trainers.derived import Derived
+from advisor.runs.trainers.openrlhf.keys import KEY_TABLE
 
 FLAT = {
     "n_samples_per_prompt": 8,

@@ -12,13 +12,13 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
-from advisor.logs import read_runs
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logs import read_runs
+from advisor.runs.trainers.generic import console as own_loop_console
+from advisor.runs.trainers.generic.console_lines import parse_settings, parse_step
 from advisor.testing.reader_conformance import ReaderConformance
-from advisor.trainers.generic import console as own_loop_console
-from advisor.trainers.generic.console_lines import parse_settings, parse_step
 
 
 def saved(folder: Path, text: str, name: str = "train.log") -> Path:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from advisor.logs.settings.stated_settings import check_settings
-from advisor.trainers import KeyTable, Trainer, register, unregister
-from advisor.trainers.generic import keys as own_loop
+from advisor.runs.logs.settings.stated_settings import check_settings
+from advisor.runs.trainers import KeyTable, Trainer, register, unregister
+from advisor.runs.trainers.generic import keys as own_loop
 
 KEY_TABLE = own_loop.KEY_TABLE
 

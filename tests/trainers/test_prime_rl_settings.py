@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from advisor.logs.settings.stated_settings import check_settings
-from advisor.trainers.prime_rl import keys as prime_rl
-from advisor.trainers.prime_rl.settings import STRUCTURE
+from advisor.runs.logs.settings.stated_settings import check_settings
+from advisor.runs.trainers.prime_rl import keys as prime_rl
+from advisor.runs.trainers.prime_rl.settings import STRUCTURE
 
 KEY_TABLE = prime_rl.KEY_TABLE
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.trainers.trl import console as trl_console
+from advisor.runs.trainers.trl import swift
 from advisor.testing.reader_conformance import ReaderConformance
-from advisor.trainers.trl import console as trl_console
-from advisor.trainers.trl import swift
 
 
 def cells(step: int, total: int, reward: float, **more: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from advisor.logs.settings.stated_settings import check_settings
-from advisor.trainers.tinker import keys as tinker
-from advisor.trainers.tinker.settings import CONSTANTS
+from advisor.runs.logs.settings.stated_settings import check_settings
+from advisor.runs.trainers.tinker import keys as tinker
+from advisor.runs.trainers.tinker.settings import CONSTANTS
 
 KEY_TABLE = tinker.KEY_TABLE
 

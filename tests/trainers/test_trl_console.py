@@ -11,15 +11,15 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.dict_lines import find_dicts
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
-from advisor.logs import read_runs
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.dict_lines import find_dicts
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logs import read_runs
+from advisor.runs.trainers.trl import console as trl_console
+from advisor.runs.trainers.trl.arguments import PLANNED
+from advisor.runs.trainers.trl.printed_settings import PrintedSettings
 from advisor.testing.reader_conformance import ReaderConformance
-from advisor.trainers.trl import console as trl_console
-from advisor.trainers.trl.arguments import PLANNED
-from advisor.trainers.trl.printed_settings import PrintedSettings
 
 
 def row(reward: float, **more: Any) -> str:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from advisor.logs.settings.stated_settings import KEYS, check_settings
-from advisor.run.pilot_run import SERIES
-from advisor.trainers import plain, spellings
-from advisor.trainers.derived import Derived
-from advisor.trainers.trl.keys import ASYNC_KEY_TABLE, KEY_TABLE
+from advisor.runs.logs.settings.stated_settings import KEYS, check_settings
+from advisor.runs.pilot_run import SERIES
+from advisor.runs.trainers import plain, spellings
+from advisor.runs.trainers.derived import Derived
+from advisor.runs.trainers.trl.keys import ASYNC_KEY_TABLE, KEY_TABLE
 
 BATCH = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "num_generations": 8}
 

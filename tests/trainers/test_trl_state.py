@@ -2,8 +2,8 @@
 
 import json
 
+from advisor.runs.trainers.trl import trainer_state as trl
 from advisor.testing.reader_conformance import ReaderConformance
-from advisor.trainers.trl import trainer_state as trl
 
 
 class TestTrainerState(ReaderConformance):

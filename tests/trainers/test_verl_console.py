@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.trainers.verl import console as verl_console
 from advisor.testing.reader_conformance import ReaderConformance
-from advisor.trainers.verl import console as verl_console
 
 TAG = "\x1b[36m(TaskRunner pid=4242)\x1b[0m "
 MAPPED = Columns({"learning_rate": "actor/lr", "gradient_norm": "actor/grad_norm"})

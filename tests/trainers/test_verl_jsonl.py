@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.trainers.verl import jsonl as verl_jsonl
 from advisor.testing.reader_conformance import ReaderConformance
-from advisor.trainers.verl import jsonl as verl_jsonl
 
 
 def row(step: int, reward: float | None, **more: Any) -> dict[str, Any]:

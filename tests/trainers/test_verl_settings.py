@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import yaml
 
-from advisor.logfiles.configs.literal import parse_overrides
-from advisor.logfiles.table import Table, TableBuilder
-from advisor.logs.settings.stated_settings import KEYS, check_settings
-from advisor.run.settings import PartialSettings
-from advisor.trainers.derived import Derived
-from advisor.trainers.verl.derivation import bare_name
-from advisor.trainers.verl.keys import KEY_TABLE, OBSERVED, observe
+from advisor.runs.logfiles.configs.literal import parse_overrides
+from advisor.runs.logfiles.table import Table, TableBuilder
+from advisor.runs.logs.settings.stated_settings import KEYS, check_settings
+from advisor.runs.settings import PartialSettings
+from advisor.runs.trainers.derived import Derived
+from advisor.runs.trainers.verl.derivation import bare_name
+from advisor.runs.trainers.verl.keys import KEY_TABLE, OBSERVED, observe
 
 ACTOR = "actor_rollout_ref.actor."
 
@@ -538,9 +538,9 @@ def test_parts_of_the_reward() -> None:
 
 
 def test_every_key_of_the_public_logs_is_understood(real_logs: Path) -> None:
-    from advisor.logfiles.columns import Columns
-    from advisor.logfiles.log_file import on_disk
-    from advisor.trainers.verl import console as verl_console
+    from advisor.runs.logfiles.columns import Columns
+    from advisor.runs.logfiles.log_file import on_disk
+    from advisor.runs.trainers.verl import console as verl_console
 
     for folder in ("uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT", "zhiyuanhubj__logic-rl-formula"):
         for path in sorted((real_logs / folder).glob("*.log")):

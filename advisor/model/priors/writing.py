@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from advisor.common.saving import write_whole
 from advisor.errors import InputError, unwritable
 from advisor.model.priors.loader import Priors, load_priors
-from advisor.run.saving import write_whole
 
 
 def preset_toml(priors: Priors, base: Priors | None = None) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from advisor.backtesting.backtest import ADVISOR, check_shares, chosen_preset
 from advisor.backtesting.cases import Case, CohortCases, make_cases, nothing_to_ask
 from advisor.backtesting.scores import QUANTILES, Prediction, Question, predict, score
+from advisor.common.progress import Progress, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.fit import fit
 from advisor.forecast.interval import central
@@ -21,8 +22,7 @@ from advisor.model.sampling import Sampling
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import settings_label, share_text, shorten
-from advisor.run.pilot_run import PilotRun
-from advisor.run.progress import Progress, silent
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:

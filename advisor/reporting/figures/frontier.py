@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from advisor.advice import Recommendation
     from advisor.advice.reach import Ranges
-    from advisor.run.settings import Settings
+    from advisor.runs.settings import Settings
 
 
 WIDE = 24

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.common.shown import counted
 from advisor.findings.at_pilot import at_pilot, middle_pilot
 from advisor.findings.prior_groups import prior_groups
 from advisor.forecast.interval import central
@@ -18,7 +19,6 @@ from advisor.model.posterior import MIN_SIZES, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import left_out_note, most_piloted, settings_label, shorten
-from advisor.run.shown import counted
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:

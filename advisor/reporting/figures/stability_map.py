@@ -16,7 +16,7 @@ from advisor.model.posterior import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import role_of, scientific
-from advisor.run.settings import Settings
+from advisor.runs.settings import Settings
 from advisor.theory.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.diagnosis import Card, Diagnosis
-from advisor.diagnosis.collapse import tamed, trailing_mean, window_rows
 from advisor.errors import InputError
 from advisor.reporting.drawing import style
 from advisor.reporting.names import shorten
-from advisor.run.pilot_run import PilotRun
+from advisor.runs.diagnosis import Card, Diagnosis
+from advisor.runs.diagnosis.collapse import tamed, trailing_mean, window_rows
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 if TYPE_CHECKING:

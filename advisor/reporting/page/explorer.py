@@ -12,7 +12,6 @@ import numpy as np
 
 from advisor.advice.candidates import RATE_REACH
 from advisor.advice.reach import piloted
-from advisor.diagnosis.collapse import LOST_SHARE
 from advisor.forecast.forecaster import SUPPORT, Forecaster
 from advisor.forecast.predictive import FINAL_POINTS, FINAL_SHARE, LEAST_CHANCE, MOST_CHANCE
 from advisor.forecast.stability import LOGITS, SPREADS, averaged, line_for
@@ -21,7 +20,8 @@ from advisor.model.cohort import CLOCK_EXPONENTS
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import INTERVAL, Posterior
 from advisor.model.priors.loader import NO_LINE
-from advisor.run.settings import Settings
+from advisor.runs.diagnosis.collapse import LOST_SHARE
+from advisor.runs.settings import Settings
 from advisor.theory import refresh_limit
 from advisor.theory.arrays import FloatArray
 from advisor.theory.oscillator import TAYLOR_RADIUS

@@ -29,8 +29,7 @@ from advisor.advice.wording import (
     pilot_reason,
     stability_interval,
 )
-from advisor.diagnosis import Diagnosis
-from advisor.diagnosis.text import card_lines, worst
+from advisor.common.saving import write_whole
 from advisor.forecast.forecaster import SUPPORT
 from advisor.model.posterior import Posterior
 from advisor.reporting.drawing.inline_svg import inline_svg
@@ -38,8 +37,9 @@ from advisor.reporting.figures.figure import Missing, reason_of, render
 from advisor.reporting.gallery import drawings_made
 from advisor.reporting.names import scientific
 from advisor.reporting.page.explorer import explorer_data
-from advisor.run.saving import write_whole
-from advisor.trainers.registry import exports
+from advisor.runs.diagnosis import Diagnosis
+from advisor.runs.diagnosis.text import card_lines, worst
+from advisor.runs.trainers.registry import exports
 
 if TYPE_CHECKING:
     from advisor.advice import Cost, NextPilot, Recommendation

@@ -13,10 +13,10 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
-from advisor.logs.tables import json_runs
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logs.tables import json_runs
 from advisor.testing.reader_conformance import ReaderConformance
 
 TRACE = [0.25, 0.5, 0.375, 0.625]

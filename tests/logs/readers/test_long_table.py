@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from advisor import InputError, read_runs
-from advisor.logfiles.log_file import on_disk
-from advisor.logs.tables import long_table
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logs.tables import long_table
 from advisor.testing.reader_conformance import ReaderConformance
 
 

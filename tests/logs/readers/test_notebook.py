@@ -10,12 +10,12 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
-from advisor.logfiles.notebook_code import NotebookCode
-from advisor.logfiles.notebook_table import find_tables
-from advisor.logs.trackers import notebook
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.notebook_code import NotebookCode
+from advisor.runs.logfiles.notebook_table import find_tables
+from advisor.runs.logs.trackers import notebook
 from advisor.testing.reader_conformance import ReaderConformance
 
 HEADER = (

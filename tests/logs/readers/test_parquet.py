@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles import limits, parquet_file
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import Archive, LogFile, on_disk
-from advisor.logfiles.logged import Logged
-from advisor.logs.tables.parquet import READER
+from advisor.runs.logfiles import limits, parquet_file
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import Archive, LogFile, on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logs.tables.parquet import READER
 from advisor.testing.reader_conformance import ReaderConformance
 
 arrow = pytest.importorskip("pyarrow")

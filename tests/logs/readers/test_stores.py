@@ -12,7 +12,7 @@ import pytest
 
 from advisor import inspect, read_runs
 from advisor.errors import InputError
-from advisor.logs.readers import known_formats
+from advisor.runs.logs.readers import known_formats
 
 LOG = "step,reward\n" + "".join(f"{n},{n / 100}\n" for n in range(1, 41))
 METRICS_OF_MLFLOW = (

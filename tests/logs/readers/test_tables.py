@@ -2,7 +2,7 @@
 
 import json
 
-from advisor.logs.tables import runs_jsonl, table
+from advisor.runs.logs.tables import runs_jsonl, table
 from advisor.testing.reader_conformance import ReaderConformance
 
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles import limits
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.event_file import masked_crc
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
-from advisor.logs.trackers import tensorboard
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.event_file import masked_crc
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logs.trackers import tensorboard
 from advisor.testing.reader_conformance import ReaderConformance
 
 ALL = Columns({"reward": "train/reward", "kl": "train/kl", "eval_reward": "eval/reward"})

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles import limits
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
-from advisor.logs import read_runs
-from advisor.logs.read import SIDECAR, inspect
-from advisor.logs.trackers.wandb_csv import READER
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logs import read_runs
+from advisor.runs.logs.read import SIDECAR, inspect
+from advisor.runs.logs.trackers.wandb_csv import READER
 from advisor.testing.reader_conformance import ReaderConformance
 
 NAME = "wandb_export_2026-05-19T17_35_00.153+01_00.csv"

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import on_disk
-from advisor.logfiles.logged import Logged
-from advisor.logfiles.wandb_records import BLOCK, MARK
-from advisor.logs import inspect, read_runs
-from advisor.logs.trackers import wandb_store
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.wandb_records import BLOCK, MARK
+from advisor.runs.logs import inspect, read_runs
+from advisor.runs.logs.trackers import wandb_store
 from advisor.testing.reader_conformance import ReaderConformance
 
 

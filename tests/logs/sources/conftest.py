@@ -37,7 +37,7 @@ def call(tmp_path: Path) -> Callable[..., Printed]:
         start = code or "from advisor.cli.app import main; main()"
         if silent is not None:
             start = (
-                "from advisor.logs.sources import answers; "
+                "from advisor.runs.logs.sources import answers; "
                 f"answers.MOST_SILENT_SECONDS = {silent}; {start}"
             )
         done = subprocess.run(

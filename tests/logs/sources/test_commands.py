@@ -14,10 +14,10 @@ from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.cli import history, pilots
 from advisor.cli.app import main
 from advisor.errors import InputError
-from advisor.logfiles.find import LogCandidate
-from advisor.logfiles.log_file import on_disk
-from advisor.logs import sources
 from advisor.monitoring import reading
+from advisor.runs.logfiles.find import LogCandidate
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logs import sources
 from advisor.testing import Plan, made_up_posterior, rising
 
 PLACE = "mlflow:http://here:5000#grpo/sweep"

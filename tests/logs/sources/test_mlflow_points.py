@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InputError
-from advisor.logfiles import limits
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.table import Table
-from advisor.logs.sources.mlflow_points import Points
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.table import Table
+from advisor.runs.logs.sources.mlflow_points import Points
 
 START = 1_795_271_248_000
 

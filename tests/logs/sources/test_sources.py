@@ -11,7 +11,7 @@ import pytest
 
 import advisor
 from advisor.errors import InputError, SourceError
-from advisor.logs.sources import answers
+from advisor.runs.logs.sources import answers
 
 MISSING = """
 import sys
@@ -53,7 +53,7 @@ def test_no_client_is_imported_before_it_is_asked(tmp_path):
         "try: advisor.read_runs('nothing')\n"
         "except advisor.InputError: pass\n"
         "print([name for name in ('wandb', 'mlflow', 'trackio') if name in sys.modules],"
-        " [name for name in sys.modules if name.startswith('advisor.logs.sources')])"
+        " [name for name in sys.modules if name.startswith('advisor.runs.logs.sources')])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert found.stdout.strip() == "[] []", found.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.trainers import Export, Trainer
+from advisor.runs.trainers import Export, Trainer
 from made_up import console, export
 from made_up.keys import KEY_TABLE
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from advisor.errors import InputError
-from advisor.logfiles.columns import Columns
-from advisor.logfiles.log_file import LogFile
-from advisor.logfiles.logged import Claim, Logged, Reader
-from advisor.logfiles.table import TableBuilder
-from advisor.trainers.keys import kept_keys
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.keys import kept_keys
 
 PAIR = re.compile(r"(\w+)=(\S+)")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.trainers import Derived, KeyTable
-from advisor.trainers.settings_extractor import SettingsExtractor
+from advisor.runs.trainers import Derived, KeyTable
+from advisor.runs.trainers.settings_extractor import SettingsExtractor
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:

@@ -1,0 +1,1 @@
+"""What every room needs: saving, progress, seeds, safe text, extras that may be missing."""

@@ -1,7 +1,0 @@
-"""What is wrong with a run; needs no sampler, optimiser or plotting."""
-
-from advisor.diagnosis.card import Card
-from advisor.diagnosis.collapse import Collapse, find_collapse
-from advisor.diagnosis.diagnose import MODES, Diagnosis, diagnose
-
-__all__ = ["MODES", "Card", "Collapse", "Diagnosis", "diagnose", "find_collapse"]

@@ -1,0 +1,1 @@
+"""What happened: logs and their trainers to pilot runs, and what is wrong with one."""

@@ -1,0 +1,166 @@
+"""All cards of a run, in the order in which they are to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from advisor.runs.diagnosis.advantage_degeneracy import advantage_degeneracy
+from advisor.runs.diagnosis.card import SEVERITY, Card, Status
+from advisor.runs.diagnosis.collapse import tamed
+from advisor.runs.diagnosis.collapse_card import collapse, dead_at_once, floor_of
+from advisor.runs.diagnosis.dead_start import dead_from_the_start
+from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
+from advisor.runs.diagnosis.policy_concentration import policy_concentration
+from advisor.runs.diagnosis.reward_hacking import reward_hacking
+from advisor.runs.diagnosis.too_short import too_short
+from advisor.runs.diagnosis.truncation import truncation
+from advisor.runs.pilot_run import PilotRun
+
+MODES = (
+    "reward_hacking",
+    "dynamical_instability",
+    "policy_concentration",
+    "advantage_degeneracy",
+    "truncation",
+    "collapse",
+    "too_short",
+)
+"""Causes before their consequences."""
+
+
+AFTER = "began with or after the collapse: a consequence"
+"""Witness of a card that speaks of what followed the collapse."""
+
+
+class Diagnosis(BaseModel):
+    """What is wrong with one run.
+
+    Attributes
+    ----------
+    id, path, run : str
+        Its identity; ``run`` is the last part of ``id``, as tables show it.
+    verdict : {"PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"}
+        The worst status among the cards.
+    collapse_step : float or None
+        Logged step at which a lasting fall began.
+    cards : tuple of Card
+        One per mode; the worst first, and among equals causes before consequences.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    path: str
+    run: str
+    verdict: Status
+    collapse_step: float | None
+    cards: tuple[Card, ...]
+
+    def card(self, mode: str) -> Card:
+        """Card of one mode."""
+        return next(card for card in self.cards if card.mode == mode)
+
+    def __repr__(self) -> str:
+        """Verdict, and a line for each card that is not passed."""
+        told = [card for card in self.cards if card.status in ("FAIL", "WARNING")]
+        lines = [f"  {card.status} {card.title}: {card.headline}" for card in told]
+        return "\n".join([f"Diagnosis({self.id!r}: {self.verdict})", *lines])
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Verdict and cards in short, as notebooks show them."""
+        from advisor.common.html import heading, table, whole
+
+        fall = "" if self.collapse_step is None else f", collapse at step {self.collapse_step:.0f}"
+        return whole(
+            heading(f"{self.id}: {self.verdict}", fall.removeprefix(", ")),
+            table(
+                ["failure mode", "status", "says", "change"],
+                [[card.title, card.status, card.headline, card.change] for card in self.cards],
+            ),
+        )
+
+
+def diagnose(
+    run: PilotRun,
+    margin: npt.ArrayLike | None = None,
+    damping: npt.ArrayLike | None = None,
+    siblings: Sequence[PilotRun] = (),
+) -> Diagnosis:
+    """Judge one run by every failure mode.
+
+    Parameters
+    ----------
+    run : PilotRun
+    margin, damping : array_like of shape (draws,), optional
+        Draws from a posterior (`advisor.forecast.margin`): stiffness over the largest that the
+        refresh schedule stands, and the damping ratio of the stiffest mode.
+    siblings : sequence of PilotRun, optional
+        Other runs: those of the same model and task tell whether this one was dead at once.
+
+    Returns
+    -------
+    diagnosis : Diagnosis
+        A mode that the log cannot show is NOT APPLICABLE, with the key that would show it.
+    """
+    run = _tamed(run)
+    cards = [
+        reward_hacking(run),
+        dynamical_instability(run, margin, damping),
+        policy_concentration(run),
+        advantage_degeneracy(run),
+        truncation(run),
+        dead_at_once(run) if _is_dead(run, siblings) else collapse(run),
+        too_short(run),
+    ]
+    fallen = next(card for card in cards if card.mode == "collapse")
+    onset = fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None
+    cards = [_placed(card, onset) for card in cards]
+    cards.sort(
+        key=lambda card: (-SEVERITY[card.status], AFTER in card.witnesses, MODES.index(card.mode))
+    )
+    return Diagnosis(
+        id=run.id,
+        path=run.path,
+        run=run.id.rsplit("/", 1)[-1],
+        verdict=cards[0].status,
+        collapse_step=onset,
+        cards=tuple(cards),
+    )
+
+
+def _is_dead(run: PilotRun, siblings: Sequence[PilotRun]) -> bool:
+    """Whether a run never got near where other runs of its model and task began."""
+    if run.model is None or run.is_eval_only:
+        return False
+    others = [one for one in siblings if one.id != run.id and not one.is_eval_only]
+    alike = [one for one in others if (one.model, one.task) == (run.model, run.task)]
+    if not alike:
+        return False
+    known = [run, *alike]
+    return run.id in dead_from_the_start(known, min(map(floor_of, known)))
+
+
+def _tamed(run: PilotRun) -> PilotRun:
+    """Run whose numbers can be squared and summed."""
+    bounds = {name: getattr(run, name) for name in ("reward_floor", "reward_ceiling")}
+    return run.model_copy(
+        update={
+            "series": {name: tamed(values) for name, values in run.series.items()},
+            "parts": {name: tamed(values) for name, values in run.parts.items()},
+            "eval_reward": tamed(run.eval_reward),
+            **{name: at if at is None else float(tamed(at)) for name, at in bounds.items()},
+        }
+    )
+
+
+def _placed(card: Card, onset: float | None) -> Card:
+    """Card with a witness more where what it shows began no earlier than the collapse."""
+    is_bad = SEVERITY[card.status] >= SEVERITY["WARNING"] and card.mode != "collapse"
+    if onset is None or not is_bad or card.steps is None or card.steps[0] < onset:
+        return card
+    return card.model_copy(update={"witnesses": (*card.witnesses, AFTER)})

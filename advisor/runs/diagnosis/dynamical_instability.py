@@ -1,0 +1,236 @@
+"""Dynamical instability: the updates feed on themselves; entropy, gradient or mismatch blow up."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.runs.diagnosis.blow_up import TIMES, Growth, find_growth
+from advisor.runs.diagnosis.card import Card, Finding
+from advisor.runs.diagnosis.collapse_card import floor_of, judged_series, rows_of_a_window
+from advisor.runs.diagnosis.fall import find_final_fall
+from advisor.runs.diagnosis.levels import Level, ends, series_of
+from advisor.runs.diagnosis.oscillation import find_oscillation
+from advisor.runs.diagnosis.refresh_pattern import alternation, find_drift
+from advisor.runs.diagnosis.slowing import find_slowing
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.trainers import setting_name
+from advisor.theory.arrays import FloatArray
+
+MODE = "dynamical_instability"
+TITLE = "Dynamical instability"
+
+FEW_EFFECTIVE = 0.3
+"""Effective sample size of the importance weights, as a share, below which verl warns."""
+
+DRIFTING = ("reward", "gradient_norm")
+"""Series that are folded at the refresh interval; the clip share grows within any refresh."""
+
+SOURCE = (
+    "ours, read off the labelled runs: three times the calmest entropy and half a nat, five "
+    "times the gradient norm, ten times the mismatch; clip shares above 0.1 and effective sample "
+    "sizes below 0.3 are verl's own warnings"
+)
+
+
+MISMATCH = frozenset({"mismatch_kl", "mismatch_difference"})
+"""Series of the difference between what samples and what is trained."""
+
+PROBABILITIES = "rollout_probs_diff"
+"""Part of verl's names of that difference in probabilities."""
+
+
+def dynamical_instability(
+    run: PilotRun,
+    margin: npt.ArrayLike | None = None,
+    damping: npt.ArrayLike | None = None,
+) -> Card:
+    """Judge blow-ups, swings and importance weights; draws of a posterior where they are given.
+
+    Draws have shape (draws,) and are those of `advisor.forecast.margin.Margin`: ``margin`` is
+    stiffness over the largest that the refresh schedule stands, above 1 the refresh map diverges;
+    ``damping`` is the damping ratio of the stiffest mode, NaN where the closed form does not hold.
+    """
+    growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
+    effective = _effective_samples(run)
+    step, reward = judged_series(run)
+    verdict, fall = find_final_fall(step, reward, floor_of(run), rows_of_a_window(run))
+    before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
+    signs = [] if run.is_eval_only else _signs(run, before)
+    logged = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]
+    draws = _finite(margin)
+    diverging = None if draws is None else float((draws >= 1).mean())
+    number, unit, threshold = _judged(growths, effective, diverging)
+    warnings = [str(growth) for growth in growths] + _few_effective(effective)
+    finding = (
+        _nothing_logged(logged, signs, diverging)
+        or _unstable_updates(run, warnings, growths, diverging, has_collapsed=verdict.unstable)
+        or (Finding("INFO", f"{_capital(signs[0])}.", None) if signs else None)
+        or Finding("PASS", f"No blow-up in {', '.join(map(_words, logged))}.", None)
+    )
+    return Card(
+        mode=MODE,
+        title=TITLE,
+        number=number,
+        unit=unit,
+        threshold=threshold,
+        source=SOURCE,
+        witnesses=(*warnings, *signs, *_margin(draws, _finite(damping))),
+        unknown=_unknown(run, draws is not None),
+        **finding._asdict(),
+    )
+
+
+def _nothing_logged(logged: list[str], signs: list[str], diverging: float | None) -> Finding | None:
+    """No series, sign or posterior to judge by."""
+    if logged or signs or diverging is not None:
+        return None
+    return Finding(
+        "NOT APPLICABLE",
+        "No entropy, gradient norm or mismatch in the log; reward alone gives no early warning.",
+        None,
+    )
+
+
+def _unstable_updates(
+    run: PilotRun,
+    warnings: list[str],
+    growths: list[Growth],
+    diverging: float | None,
+    *,
+    has_collapsed: bool,
+) -> Finding | None:
+    """Series that blew up, few effective samples, or a refresh map that diverges."""
+    if not warnings and (diverging or 0.0) <= 0.5:
+        return None
+    what = _capital(warnings[0]) if warnings else "The refresh map diverges under the posterior"
+    more = f", with {len(warnings) - 1} more" if len(warnings) > 1 else ""
+    return Finding(
+        # One series may wander; one beside a collapse does not.
+        "FAIL" if growths and has_collapsed else "WARNING",
+        f"{what}{more}.",
+        (min(growth.since for growth in growths), float(run.step[-1])) if growths else None,
+        f"Lower {setting_name(run, 'learning_rate')} to a third, or refresh more often "
+        f"({setting_name(run, 'epochs_per_refresh')}, "
+        f"{setting_name(run, 'minibatches_per_refresh')}); {setting_name(run, 'clip')} lower.",
+    )
+
+
+def _few_effective(effective: Level | None) -> list[str]:
+    """Warning where the importance weights surely leave few samples effective."""
+    if effective is None or effective.interval[1] >= FEW_EFFECTIVE:
+        return []
+    return [f"importance weights leave {effective.mean:.2g} of the samples effective"]
+
+
+def _margin(draws: FloatArray | None, damping: FloatArray | None) -> list[str]:
+    """Stiffness against its limit, and the damping ratio, where a posterior gave draws."""
+    if draws is None:
+        return []
+    share = f"stiffness is {np.median(draws):.2g} of what the refresh interval stands"
+    return [share, _damping(damping)]
+
+
+def _signs(run: PilotRun, before_fall: FloatArray) -> list[str]:
+    """What the reward and the refreshes show of themselves: worth knowing, no verdict."""
+    lines = []
+    swing = find_oscillation(run.step, run.reward)
+    if swing is not None:
+        lines.append(
+            f"reward swings with a period of {swing.period:.0f} steps "
+            f"(chance of so strong a peak in noise {swing.chance:.0e})"
+        )
+    chance = alternation(run)
+    if chance is not None:
+        lines.append(
+            "rewards of successive refreshes alternate, as near a flip of the refresh map "
+            f"(chance in noise {chance:.0e})"
+        )
+    slowing = find_slowing(before_fall)
+    if slowing is not None:
+        lines.append(
+            "variance and autocorrelation of the reward rise together (p "
+            f"{slowing.chance:.3f} against surrogates); no forecast of a collapse rests on it"
+        )
+    for name in DRIFTING:
+        drift = find_drift(run, name)
+        if drift is not None:
+            lines.append(
+                f"{_words(name)} depends on the position within a refresh of "
+                f"{drift.interval} steps: {drift.first:.3g} at its first, {drift.last:.3g} at its "
+                f"last (chance in noise {drift.chance:.0e})"
+            )
+    return lines
+
+
+def _effective_samples(run: PilotRun) -> Level | None:
+    """Effective share of the last fifth; None where it is not logged, or as a count."""
+    found = series_of(run, "importance_ess")
+    if found is None or found[1].max() > 1 or found[1].min() < 0:
+        return None
+    return ends(found[1])[1]
+
+
+def _judged(
+    growths: list[Growth], effective: Level | None, diverging: float | None
+) -> tuple[float | None, str, float | None]:
+    """Number, unit and threshold of what weighs most."""
+    if diverging is not None:
+        return diverging, "P(refresh map diverges)", 0.5
+    if growths:
+        return growths[0].high / growths[0].calm, "growth", TIMES[growths[0].name]
+    if effective is not None:
+        return effective.mean, "effective share of the samples", FEW_EFFECTIVE
+    return None, "", None
+
+
+def _finite(draws: npt.ArrayLike | None) -> FloatArray | None:
+    """Finite draws, or None where there is none."""
+    if draws is None:
+        return None
+    flat = np.ravel(np.asarray(draws, dtype=float))
+    kept = flat[np.isfinite(flat)]
+    return kept if kept.size else None
+
+
+def _damping(draws: FloatArray | None) -> str:
+    if draws is None:
+        return "damping ratio: samples are too stale for the closed form, the refresh map decides"
+    low, middle, high = np.quantile(draws, [0.1, 0.5, 0.9])
+    return (
+        f"damping ratio of the stiffest mode {middle:.2g} (80 % interval {low:.2g} to {high:.2g}): "
+        f"it oscillates with probability {(draws < 1).mean():.2f}"
+    )
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
+    lines = []
+    if "entropy" not in run.series:
+        lines.append("Entropy is not logged (TRL: entropy; verl: actor/entropy).")
+    probabilities = next((key for key in run.keys_understood if PROBABILITIES in key), None)
+    if probabilities is not None and MISMATCH.isdisjoint(run.series):
+        lines.append(
+            f"Mismatch of sampler and trainer is logged as a difference of probabilities "
+            f"('{probabilities}'), for which no threshold is known."
+        )
+    elif MISMATCH.isdisjoint(run.series):
+        lines.append(
+            "Mismatch of sampler and trainer is not logged (TRL: sampling/sampling_logp_difference "
+            "with vllm_importance_sampling_correction)."
+        )
+    if "importance_ess" not in run.series:
+        lines.append(
+            "Effective sample size of the importance weights is not logged "
+            "(verl: rollout_corr/rollout_is_eff_sample_size)."
+        )
+    if not has_margin:
+        lines.append("Refresh margin and damping need a fitted posterior (diagnose --posterior).")
+    return tuple(lines)

@@ -1,0 +1,319 @@
+"""Reward hacking: what is optimised rises while what is meant does not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.runs.diagnosis.card import Card, Finding, not_applicable
+from advisor.runs.diagnosis.collapse import LOST_SHARE, trailing_mean
+from advisor.runs.diagnosis.coupling import Coupling, couplings
+from advisor.runs.diagnosis.fall import SURE, UNSURE, Fall, find_fall
+from advisor.runs.diagnosis.left_behind import HELD_OUT, Beside, scores_beside, stays_behind
+from advisor.runs.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.trainers import setting_name
+from advisor.theory.arrays import FloatArray
+
+MODE = "reward_hacking"
+TITLE = "Reward hacking"
+
+FEWEST_EVALUATIONS = 6
+
+MANY = 20
+"""Values from which the correlation of neighbours can be estimated; fewer lie far apart."""
+
+UP = 3.0
+"""Standard errors by which the train reward must rise."""
+
+NOTED = 0.1
+"""Share of its best that a series must lose for a WARNING; for a FAIL as much as in a collapse."""
+
+SOURCE = (
+    "ours: train reward up by 3 standard errors, held-out reward or meant part down by 4, or "
+    "behind a fifth of the gain"
+)
+
+
+class Parting(NamedTuple):
+    """A series that falls while the train reward does not.
+
+    ``floor`` is its lowest possible value, ``healthy_until`` its last step before the fall,
+    ``is_meant`` whether it is known to say what is meant.
+    """
+
+    name: str
+    fall: Fall
+    floor: float
+    healthy_until: float
+    is_meant: bool
+
+    @property
+    def lost(self) -> float:
+        """Share of its best that it lost."""
+        before = self.fall.before - self.floor
+        return (self.fall.before - self.fall.after) / before if before > 0 else 0.0
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether noise does not make such a fall, and it is large enough to be noted."""
+        return self.fall.z >= SURE and self.lost >= NOTED
+
+
+def reward_hacking(run: PilotRun) -> Card:
+    """Set the train reward against held-out rewards and against its own parts."""
+    scores, ignored = scores_beside(run)
+    has_held_out = any(one.name == HELD_OUT for one in scores)
+    slopes = couplings(run) if has_held_out else []
+    last = slopes[-1] if slopes else None
+    falls = _falls_apart(run, scores)
+    behind = [one for one in scores if stays_behind(run, one)]
+    finding = (
+        _sure_fall(run, falls)
+        or _unsure_fall(run, falls)
+        or _stuck_part(run, scores)
+        or _left_behind(run, behind)
+        or _negative_coupling(run, last)
+        or _unclear(run, behind, ignored)
+        or _together(run, scores)
+    )
+    if finding is None:
+        return not_applicable(
+            MODE,
+            TITLE,
+            "Nothing to set the train reward against.",
+            "Evaluate on held-out prompts (eval_strategy, trainer.test_freq) or log each "
+            "reward function: train reward alone cannot show it.",
+        )
+    return Card(
+        mode=MODE,
+        title=TITLE,
+        number=None if last is None else last.slope,
+        unit="" if last is None else "held-out gain per unit of train gain, last half",
+        interval=None if last is None else last.interval,
+        threshold=None if last is None else 0.0,
+        source=SOURCE,
+        witnesses=(*_turned(slopes), *_witnesses(run)),
+        unknown=(
+            *_asked(behind),
+            *(() if has_held_out else ("Held-out rewards would settle it.",)),
+        ),
+        **finding._asdict(),
+    )
+
+
+def _falls_apart(run: PilotRun, scores: list[Beside]) -> list[Parting]:
+    """Falls of held-out rewards, parts and other scores that the train reward does not share."""
+    found = []
+    for one in scores:
+        if one.values.size < (MANY if one.is_part else FEWEST_EVALUATIONS):
+            continue
+        given = run.reward_floor if one.name == HELD_OUT else None
+        # Penalties make a part negative: its floor is then the lowest that was seen.
+        floor = min(0.0, float(one.values.min())) if given is None else given
+        fall = _parting(one, floor)
+        # The held-out reward is the same thing as the train reward, which need not rise meanwhile.
+        least = -UP if one.name == HELD_OUT else UP
+        if fall is not None and _moved_since(run, fall.healthy_until, least):
+            found.append(fall)
+    return found
+
+
+def _sure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
+    """A fall that noise does not make, of the meant quantity where there is one."""
+    sure = [one for one in falls if one.is_sure]
+    meant = [one for one in sure if one.is_meant]
+    if not sure:
+        return None
+    worst = max(meant or sure, key=lambda one: one.fall.z)
+    fall = worst.fall
+    return Finding(
+        "FAIL" if meant and worst.lost >= LOST_SHARE else "WARNING",
+        f"{worst.name} fell from {fall.before:.3g} to {fall.after:.3g} "
+        f"from step {fall.onset_step:.0f} on while the train reward did not.",
+        (fall.onset_step, _span(run)[1]),
+        f"Correct or reweight the reward; meanwhile raise {setting_name(run, 'kl_coefficient')} "
+        f"and stop at step {fall.onset_step:.0f}.",
+    )
+
+
+def _unsure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
+    """A large fall of the held-out reward that noise might have made."""
+    for one in falls:
+        fall = one.fall
+        if one.name == HELD_OUT and not one.is_sure and fall.z >= UNSURE and one.lost >= LOST_SHARE:
+            return Finding(
+                "WARNING",
+                f"{one.name} ends lower, {fall.after:.3g} after {fall.before:.3g}, "
+                "while the train reward does not, but noise may have done it "
+                f"({fall.z:.1f} standard errors).",
+                (fall.onset_step, _span(run)[1]),
+                "Evaluate more often, or on more prompts: a fall is then told from noise.",
+            )
+    return None
+
+
+def _left_behind(run: PilotRun, behind: list[Beside]) -> Finding | None:
+    """A meant score that gained nothing while the train reward rose."""
+    meant = [one for one in behind if one.is_meant]
+    if not meant:
+        return None
+    names = ", ".join(one.name for one in meant[:3])
+    first, last = meant[0].values[0], meant[0].values[-max(1, meant[0].values.size // 5) :].mean()
+    return Finding(
+        "WARNING",
+        f"The train reward rose, but {names} did not follow ({first:.3g} at first, {last:.3g} at "
+        "the end): what rises may be a proxy.",
+        _span(run),
+        "Compare answers of the first and the last steps by hand; correct or reweight the reward.",
+    )
+
+
+def _stuck_part(run: PilotRun, scores: list[Beside]) -> Finding | None:
+    """A meant part near its own floor that did not move while the total rose."""
+    reward = run.reward[np.isfinite(run.reward)]
+    if reward.size < MANY or difference(*ends(reward)[::-1]) < SURE:
+        return None
+    parts = [one for one in scores if one.is_part and one.values.size >= MANY]
+    biggest = max((float(np.abs(one.values.max())) for one in parts), default=0.0)
+    for one in parts:
+        first, last = ends(one.values)
+        is_still = abs(difference(last, first)) < 2 and abs(last.mean) < 0.05 * biggest
+        if one.is_meant and is_still:
+            return Finding(
+                "WARNING",
+                f"The train reward rose, but {one.name} never moved.",
+                _span(run),
+                f"Check that '{one.name}' can be reached; what rises may be a proxy.",
+            )
+    return None
+
+
+def _unclear(run: PilotRun, behind: list[Beside], ignored: tuple[str, ...]) -> Finding | None:
+    """Scores of unknown meaning that stayed behind, or that nobody could judge: no PASS."""
+    asked = [one.name for one in behind if one.is_meant is None]
+    if asked:
+        return Finding(
+            "INFO",
+            f"The train reward rose, but {', '.join(asked[:3])} did not follow: if that is what is "
+            "meant, the reward is being hacked.",
+            _span(run),
+        )
+    if ignored and run.step.size:
+        return Finding(
+            "INFO", f"Not judged, for lack of values: {', '.join(ignored[:3])}.", _span(run)
+        )
+    return None
+
+
+def _asked(behind: list[Beside]) -> tuple[str, ...]:
+    """What only the user can tell of scores with names that say nothing."""
+    return tuple(
+        f"Whether '{one.name}' says what is meant: map it as eval_reward and it is judged so."
+        for one in behind
+        if one.is_meant is None
+    )
+
+
+def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
+    """Held-out reward that surely goes down over a window in which the train reward rises."""
+    if last is None or last.interval is None or last.interval[1] >= 0:
+        return None
+    own = run.reward[(run.step >= last.first_step) & (run.step <= last.last_step)]
+    own = own[np.isfinite(own)]
+    if own.size < 2 * LEAST_ROWS or difference(*ends(own, 1 / 3)[::-1]) <= UP:
+        return None
+    return Finding(
+        "INFO",
+        "Held-out reward goes down as the train reward rises in steps "
+        f"{last.first_step:.0f} to {last.last_step:.0f}, by too little to call it a fall.",
+        (last.first_step, last.last_step),
+    )
+
+
+def _together(run: PilotRun, scores: list[Beside]) -> Finding | None:
+    """Nothing parted; None where there is too little to say so."""
+    parts = [one for one in scores if one.is_part and one.values.size >= MANY]
+    other = [one for one in scores if not one.is_part and one.values.size >= FEWEST_EVALUATIONS]
+    if not other and len(parts) < 2:
+        return None
+    names = "its parts" if not other else other[0].name
+    return Finding("PASS", f"Train reward and {names} move together.", _span(run))
+
+
+def _span(run: PilotRun) -> tuple[float, float]:
+    """First and last step of rows and evaluations."""
+    times = np.concatenate([run.step, run.eval_step])
+    return float(times.min()), float(times.max())
+
+
+def _parting(score: Beside, floor: float) -> Parting | None:
+    """Last fall of a series, or None where it has none."""
+    step, values = score.step, score.values
+    find = find_fall if values.size >= MANY else _sparse_fall
+    fall = find(step, values, floor=floor)
+    if fall is None:
+        return None
+    before = step[step < fall.onset_step]
+    until = float(before[-1]) if before.size else fall.onset_step
+    is_meant = bool(score.is_meant)
+    return Parting(score.name, fall, floor, until, is_meant)
+
+
+def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> Fall | None:
+    """Best stretch of a few independent values, a fifth of them, against their end."""
+    width = max(3, values.size // 5)
+    if values.size < 2 * width:
+        return None
+    top = int(np.argmax(trailing_mean(values, width)[:-width]))
+    best, end = values[top : top + width], values[-width:]
+    # Three values alone say little about their noise: bends of what led up to them say more.
+    bends = np.diff(values[: top + width], 2)
+    own, other = 2 * (width - 1), bends.size / 2
+    squares = ((best - best.mean()) ** 2).sum() + ((end - end.mean()) ** 2).sum()
+    squares += other * (bends**2).mean() / 6 if bends.size else 0.0
+    error = np.sqrt(squares / (own + other) * 2 / width)
+    error = max(float(error), ROUNDING * float(np.abs(values).max()))
+    before, after = float(best.mean()), float(end.mean())
+    low = np.flatnonzero(values[top + width :] < (before + after) / 2)
+    onset = float(step[top + width + (int(low[0]) if low.size else 0)])
+    return Fall(onset, float(step[-width]), before, after, error, own + other)
+
+
+def _moved_since(run: PilotRun, since: float, least: float) -> bool:
+    """Whether the train reward moved by more than so many standard errors from a step on."""
+    kept = np.isfinite(run.reward)
+    step, reward = run.step[kept], run.reward[kept]
+    around, after = reward[step <= since], reward[step > since]
+    size = max(LEAST_ROWS, min(around.size, after.size) // 3)
+    if min(around.size, after.size) < LEAST_ROWS:
+        return False
+    return difference(level(after[-size:]), level(around[-size:])) > least
+
+
+def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
+    """First window with a surely positive slope, and first one after it with a negative one."""
+    up = next((one for one in slopes if one.interval and one.interval[0] > 0), None)
+    if up is None:
+        return ()
+    later = slopes[slopes.index(up) + 1 :]
+    down = next((one for one in later if one.interval and one.interval[1] < 0), None)
+    if down is None:
+        return ()
+    return (
+        f"coupling {up.slope:.2g} in steps {up.first_step:.0f} to {up.last_step:.0f}, "
+        f"{down.slope:.2g} in steps {down.first_step:.0f} to {down.last_step:.0f}",
+    )
+
+
+def _witnesses(run: PilotRun) -> tuple[str, ...]:
+    lines = []
+    for name in ("kl", "completion_length"):
+        series = series_of(run, name)
+        if series is None:
+            continue
+        first, last = ends(series[1])
+        if difference(last, first) > UP and last.mean > 1.5 * abs(first.mean):
+            lines.append(f"{name.replace('_', ' ')} {first.mean:.3g} -> {last.mean:.3g}")
+    return tuple(lines)

@@ -1,0 +1,104 @@
+"""The column map: what the user says about the keys of a log."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import InputError
+from advisor.runs.pilot_run import SERIES
+
+STEP_UNITS = ("optimizer", "refresh")
+OPTIONS = ("step", "step_unit", "filter", "eval_reward", "eval_filter")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A column map.
+
+    Attributes
+    ----------
+    keys : dict of str to str
+        Series name (or ``step``, ``eval_reward``) -> key of the log.
+    filter, eval_filter : dict of str to str
+        What a row's cells must equal to count as a train row, or as an evaluation.
+    step_unit : {"optimizer", "refresh"} or None
+        What the step counts: optimizer steps, or batches of rollouts; a row then holds the mean
+        reward of a whole batch.
+    """
+
+    keys: Mapping[str, str] = field(default_factory=dict)
+    filter: Mapping[str, str] = field(default_factory=dict)
+    eval_filter: Mapping[str, str] = field(default_factory=dict)
+    step_unit: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.keys or self.filter or self.eval_filter or self.step_unit)
+
+
+def parse_columns(
+    columns: Mapping[str, Any] | None, *, path: Path | None = None, row: int | None = None
+) -> Columns:
+    """Check a column map."""
+    allowed = (*SERIES, *OPTIONS)
+    given: dict[str, str] = {}
+    for name, value in (columns or {}).items():
+        if name not in allowed:
+            raise InputError(
+                "this column is not one that the package reads",
+                path=path,
+                row=row,
+                key=f"columns.{name}",
+                advice=nearest(name, allowed),
+            )
+        if not isinstance(value, str) or not value.strip():
+            raise InputError(
+                f"the column map needs the name of a key of the log, not {value!r}",
+                path=path,
+                row=row,
+                key=f"columns.{name}",
+                advice=f'For example {name} = "train/{name}"',
+            )
+        given[name] = value.strip()
+    unit = given.pop("step_unit", None)
+    if unit is not None and unit not in STEP_UNITS:
+        raise InputError(
+            f"'{unit}' is no unit of steps",
+            path=path,
+            row=row,
+            key="columns.step_unit",
+            advice="Use 'optimizer' (optimizer steps) or 'refresh' (batches of rollouts)",
+        )
+    filters = [
+        _parse_filter(name, given.pop(name, ""), path, row) for name in ("filter", "eval_filter")
+    ]
+    return Columns(given, filters[0], filters[1], unit)
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str:
+    """Advice that names the closest allowed name, or all of them where none is close."""
+    names = sorted(allowed)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if close:
+        return f"The nearest is '{close[0]}'"
+    more = f" or {len(names) - 30} more" if len(names) > 40 else ""
+    return f"Use one of {', '.join(names[: 30 if more else 40])}{more}"
+
+
+def _parse_filter(name: str, text: str, path: Path | None, row: int | None) -> dict[str, str]:
+    conditions: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise InputError(
+                f"'{part}' is not of the form key=value",
+                path=path,
+                row=row,
+                key=f"columns.{name}",
+                advice=f'Write for example {name} = "type=rollout"',
+            )
+        conditions[key.strip()] = value.strip()
+    return conditions

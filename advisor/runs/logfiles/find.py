@@ -1,0 +1,108 @@
+"""Which files to look at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from advisor.errors import InputError
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.log_file import LogFile, is_archive, on_disk, open_archive
+from advisor.runs.logfiles.logged import Reader
+
+
+@dataclass(frozen=True)
+class LogCandidate:
+    """A file that may hold a log.
+
+    Attributes
+    ----------
+    log : LogFile
+        The file.
+    root : Path
+        Folder (or archive) from which its name counts.
+    is_named : bool
+        Given by name, rather than found in a folder.
+    sidecar_top : Path
+        Highest folder in which a sidecar is sought.
+    reader : Reader or None
+        Set for a run that a tracker's client hands out, of which there is no file to claim.
+    """
+
+    log: LogFile
+    root: Path
+    is_named: bool
+    sidecar_top: Path
+    reader: Reader | None = None
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self.log.path
+
+    @cached_property
+    def whole_path(self) -> Path:
+        """Path from the root of the file system."""
+        return self.path.resolve()
+
+
+class Unread(NamedTuple):
+    """A file that was not read, and why."""
+
+    path: Path
+    reason: str
+
+
+def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCandidate]:
+    """Files named, and all files below the folders and in the archives named, sorted, each once."""
+    found: dict[Path, LogCandidate] = {}
+    for path in paths:
+        try:
+            kind = "folder" if path.is_dir() else "file" if path.is_file() else ""
+        except (OSError, ValueError):  # a name longer than the system allows, or with a NUL
+            kind = ""
+        if kind == "folder":
+            for file in _below(path):
+                for log in _members(on_disk(file), unread):
+                    found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
+        elif kind == "file":
+            top = path.resolve().parent
+            for _ in range(limits.FOLDERS_ABOVE_A_LOG):
+                top = top.parent
+            log = on_disk(path)
+            members = _members(log, unread)
+            for member in members:
+                is_named = member is log
+                root = path.parent if is_named else path
+                found[member.path.resolve()] = LogCandidate(member, root, is_named, top)
+        else:
+            raise InputError(
+                "there is no such file or folder",
+                path=path,
+                advice="Check the path, relative to the folder you are in",
+            )
+    return list(found.values())
+
+
+def _below(folder: Path) -> list[Path]:
+    """Plain files at every depth, without hidden ones."""
+    files = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        here = Path(place)
+        files += [here / name for name in names if not name.startswith(".")]
+    return sorted(path for path in files if path.is_file())
+
+
+def _members(log: LogFile, unread: list[Unread] | None) -> list[LogFile]:
+    try:
+        return open_archive(log) if is_archive(log) else [log]
+    except InputError as error:
+        if unread is None:
+            raise
+        unread.append(Unread(log.path, error.problem))
+        return []

@@ -1,0 +1,402 @@
+"""A log as bytes and lines, wherever it lies: on disk, compressed, or in an archive."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, NamedTuple, cast
+
+from advisor.errors import InputError
+from advisor.runs.logfiles import limits
+
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+LFS_MARK = b"version https://git-lfs"
+
+HOLE = re.compile(rb"\0{16,}")
+"""NUL bytes that a file has where it was emptied while a process went on writing at its old place,
+or where the machine stopped; binary formats have shorter ones between other bytes."""
+BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
+
+CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x08\x07\x1b"))
+"""Bytes that text has not, and binary formats have."""
+
+
+class Line(NamedTuple):
+    """One line, its one-based number, whether its end was dropped, and whether none follows it."""
+
+    number: int
+    text: str
+    is_cut: bool
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A file to read.
+
+    Attributes
+    ----------
+    path : Path
+        What messages call it; ``runs.zip/a/metrics.jsonl`` for a member of an archive.
+    opener : callable () -> binary stream
+        Opens the bytes as stored.
+    packed_size : int
+        Bytes as stored.
+    is_gzip : bool
+        Whether the stored bytes are gzip.
+    member_of : Archive or None
+        The archive that holds it.
+    holes : list of int
+        NUL bytes that were passed over in each block of the lines read so far.
+    """
+
+    path: Path
+    opener: Callable[[], BinaryIO]
+    packed_size: int
+    is_gzip: bool = False
+    member_of: Archive | None = None
+    _heads: dict[tuple[int, int], bytes] = field(default_factory=dict, compare=False, repr=False)
+    holes: list[int] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """File name without ``.gz``."""
+        return self.path.name.removesuffix(".gz") if self.is_gzip else self.path.name
+
+    @property
+    def suffix(self) -> str:
+        """Ending of the name in lower case, without ``.gz``: ``".jsonl"``."""
+        return PurePosixPath(self.name).suffix.lower()
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the bytes on disk are not the log's own."""
+        return self.is_gzip or self.member_of is not None
+
+    def open(self) -> BinaryIO:
+        """Open the unpacked bytes.
+
+        Raises
+        ------
+        InputError
+            The file is missing or may not be read; on reading, that it does not unpack.
+        """
+        try:
+            stream = self.opener()
+        except FileNotFoundError:
+            raise InputError(
+                "there is no such file",
+                path=self.path,
+                advice="Check the path, relative to this folder",
+            ) from None
+        except RuntimeError as error:  # zipfile's word for a member with a password
+            raise InputError(
+                f"the archive cannot be opened ({error})",
+                path=self.path,
+                advice="Unpack it by hand and give the folder",
+            ) from None
+        except BROKEN as error:
+            raise InputError(
+                f"the file cannot be read ({getattr(error, 'strerror', None) or error})",
+                path=self.path,
+                advice="Check its permissions, or copy it again",
+            ) from None
+        layers = [stream]
+        if self.is_gzip:
+            layers.append(cast(BinaryIO, gzip.GzipFile(fileobj=stream)))
+        return cast(BinaryIO, io.BufferedReader(_Guarded(layers, self), limits.BLOCK_BYTES))
+
+    def head(self, size: int = limits.HEAD_BYTES) -> bytes:
+        """First bytes, unpacked; those behind the hole where the file begins with a long one."""
+        return self._first(size, limits.SEARCHED_BYTES)
+
+    def magic(self, size: int) -> bytes:
+        """First few bytes as they stand, unpacked: by them a format is told."""
+        return self._first(size, 0)
+
+    def _first(self, size: int, longest_hole: int) -> bytes:
+        if (size, longest_hole) not in self._heads:
+            with self.open() as stream:
+                head, left = stream.read(size), longest_hole
+                while len(head) == size and not head.strip(b"\0") and left > 0:
+                    left -= size
+                    further = stream.read(size)
+                    if not further:
+                        break
+                    head = further
+                self._heads[size, longest_hole] = head
+        return self._heads[size, longest_hole]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was passed over in the lines read so far."""
+        missing = sum(self.holes)
+        return (f"{missing:,} NUL bytes (a hole in the file) were passed over",) if missing else ()
+
+    def head_text(self) -> bytes:
+        """First bytes in UTF-8, without holes, also where they start with the mark of UTF-16."""
+        head = self.head()
+        if not head.startswith(UTF16_MARKS):
+            return without_holes(head)
+        return head.decode("utf-16", "ignore").encode("utf-8", "ignore")
+
+    def read(self, limit: int = limits.MOST_DOCUMENT_BYTES) -> bytes:
+        """All bytes.
+
+        Raises
+        ------
+        InputError
+            There are more than ``limit``.
+        """
+        with self.open() as stream:
+            raw = stream.read(limit + 1)
+        if len(raw) > limit:
+            raise InputError(
+                f"the document is larger than {limit >> 20} MiB",
+                path=self.path,
+                advice="Export the logged rows as CSV or JSONL, which is read row by row",
+            )
+        return raw
+
+    def text(self, *, give: str | None = None, limit: int = limits.MOST_DOCUMENT_BYTES) -> str:
+        """All text, in UTF-8 or in UTF-16 with its mark.
+
+        Parameters
+        ----------
+        give : str, optional
+            Advice where it is empty or no text; by default what to do with a log.
+        limit : int
+            Most bytes.
+
+        Raises
+        ------
+        InputError
+            The file is missing, empty, binary, too large, or a pointer to data kept elsewhere.
+        """
+        raw = self.read(limit)
+        check_text(raw, self.path, give=give)
+        is_wide = raw.startswith(UTF16_MARKS)
+        encoding = "utf-16" if is_wide else "utf-8-sig"
+        raw = raw if is_wide else without_holes(raw)
+        try:
+            text = raw.decode(encoding)
+        except UnicodeDecodeError:
+            raise _binary(self.path, give) from None
+        check_text(text.encode("utf-8", "ignore"), self.path, give=give)
+        return text
+
+    def lines(self, *, strict: bool = True) -> Iterator[Line]:
+        r"""Lines, split at ``\n`` only, without it; a JSON string may hold any other line end.
+
+        Parameters
+        ----------
+        strict : bool
+            Raise where bytes are no text; otherwise put a mark in their place, as befits
+            consoles, into which anything may be printed.
+
+        Raises
+        ------
+        InputError
+            As `text`, but for the size: memory is bounded by the longest line.
+        """
+        check_text(self.head(), self.path)
+        encoding = "utf-16" if self.magic(2).startswith(UTF16_MARKS) else "utf-8-sig"
+        decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
+        number, rest, is_cut = 1, "", False
+        self.holes.clear()
+        try:
+            with self.open() as stream:
+                while block := stream.read(limits.BLOCK_BYTES):
+                    if b"\0" in block and encoding != "utf-16":
+                        size = len(block)
+                        block = without_holes(block, is_part=True)
+                        self.holes.append(size - len(block))
+                    decoded = decoder.decode(block)
+                    if strict and "\0" in decoded:
+                        raise _binary(self.path, None)
+                    parts = (rest + decoded).split("\n")
+                    rest = parts.pop()
+                    for text in parts:
+                        yield Line(
+                            number,
+                            text[: limits.MOST_LINE_CHARACTERS],
+                            is_cut or len(text) > limits.MOST_LINE_CHARACTERS,
+                        )
+                        number, is_cut = number + 1, False
+                    if len(rest) > limits.MOST_LINE_CHARACTERS:
+                        rest, is_cut = rest[: limits.MOST_LINE_CHARACTERS], True
+            rest += decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            raise _binary(self.path, None) from None
+        if rest:
+            yield Line(number, rest, is_cut, is_open=True)
+
+    def sibling(self, name: str) -> LogFile | None:
+        """File of that name in the same folder, or ``None``."""
+        return self.at(self.path.parent / name)
+
+    def at(self, path: Path) -> LogFile | None:
+        """File at a path, also in the archive in which this one lies, or ``None``."""
+        if self.member_of is not None:
+            whole = self.member_of.path.resolve()
+            inner = path.resolve()
+            if inner.is_relative_to(whole):
+                return self.member_of.members.get(self.member_of.path / inner.relative_to(whole))
+        try:
+            return on_disk(path) if path.is_file() else None
+        except OSError:
+            return None
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A zip archive; its members are read where they lie, never unpacked to disk."""
+
+    path: Path
+    members: dict[Path, LogFile] = field(default_factory=dict)
+
+
+def on_disk(path: Path) -> LogFile:
+    """File on disk, gzip or not."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as stream:
+            is_gzip = stream.read(2) == b"\x1f\x8b"
+    except OSError:
+        size, is_gzip = 0, False  # opening it will say what is wrong
+    return LogFile(path, lambda: path.open("rb"), size, is_gzip)
+
+
+def is_archive(log: LogFile) -> bool:
+    """Whether a file is a zip archive that may hold logs."""
+    return log.suffix == ".zip" and not log.is_packed and log.magic(4) == b"PK\x03\x04"
+
+
+def open_archive(log: LogFile) -> list[LogFile]:
+    """Members of a zip archive, by path.
+
+    Raises
+    ------
+    InputError
+        It is broken, or holds too many files.
+    """
+    archive = Archive(log.path)
+    try:
+        with zipfile.ZipFile(log.path) as packed:
+            infos = [info for info in packed.infolist() if info.filename and not info.is_dir()]
+    except (*BROKEN, ValueError, RecursionError, MemoryError) as error:
+        raise InputError(
+            f"the archive cannot be read ({error})", path=log.path, advice="Copy it again"
+        ) from None
+    if len(infos) > limits.MOST_ARCHIVE_FILES:
+        raise InputError(
+            f"the archive holds {len(infos)} files, more than {limits.MOST_ARCHIVE_FILES}",
+            path=log.path,
+            advice="Unpack the logs that you want to have read",
+        )
+    for info in infos:
+        # Members are named as if below the archive, whatever their stored path tries to reach.
+        parts = info.filename.replace("\\", "/").split("/")
+        safe = [part for part in parts if part.strip(" .") and "\0" not in part]
+        path = log.path.joinpath(*safe)
+        if safe and path not in archive.members:
+            archive.members[path] = LogFile(
+                path,
+                _member_opener(log.path, info),
+                max(info.compress_size, 1),
+                path.suffix == ".gz",
+                archive,
+            )
+    return [archive.members[path] for path in sorted(archive.members)]
+
+
+def without_holes(raw: bytes, *, is_part: bool = False) -> bytes:
+    """Text without its long runs of NUL bytes; of a part of a text also those cut at its ends."""
+    if b"\0" not in raw:
+        return raw
+    return HOLE.sub(b"", raw.strip(b"\0") if is_part or HOLE.search(raw) else raw)
+
+
+def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
+    """Raise where the first bytes of a file already say that it is no text."""
+    is_wide = raw.startswith(UTF16_MARKS)
+    if not raw.strip(b"\xef\xbb\xbf\xff\xfe \t\r\n"):
+        advice = give or "Give a log with at least 3 rows of rewards"
+        raise InputError("the file is empty", path=path, advice=advice)
+    if raw.startswith(LFS_MARK):
+        raise InputError(
+            "the file is a git-LFS pointer, not the data", path=path, advice="Run 'git lfs pull'"
+        )
+    if b"\0" in raw and not is_wide and not _has_only_holes(raw):
+        raise _binary(path, give)
+
+
+def _has_only_holes(raw: bytes) -> bool:
+    """Whether bytes with NULs are text but for its holes."""
+    text = without_holes(raw)
+    return bool(text.strip()) and text.translate(None, CONTROLS) == text
+
+
+def _binary(path: Path, give: str | None) -> InputError:
+    return InputError(
+        "the file is binary, or text in an odd encoding",
+        path=path,
+        advice=give
+        or "Give the trainer's own log (trainer_state.json, a console log, event files) "
+        "or an export as CSV or JSONL in UTF-8",
+    )
+
+
+def _member_opener(path: Path, info: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
+    def opener() -> BinaryIO:
+        packed = zipfile.ZipFile(path)
+        stream = packed.open(info)
+        packed.close()  # the member keeps the archive's file open until it is closed itself
+        return cast(BinaryIO, stream)
+
+    return opener
+
+
+class _Guarded(io.RawIOBase):
+    """Bytes of a log; what does not unpack, or unpacks to too much, is a typed error."""
+
+    def __init__(self, layers: list[BinaryIO], log: LogFile) -> None:
+        self._layers, self._stream, self._log, self._given = layers, layers[-1], log, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        try:
+            chunk = self._stream.read(len(buffer))
+        except BROKEN as error:
+            raise InputError(
+                f"the file cannot be unpacked or read ({error})",
+                path=self._log.path,
+                advice="Copy it again (it may have been cut while it was written)",
+            ) from None
+        buffer[: len(chunk)] = chunk
+        self._given += len(chunk)
+        if self._log.is_packed and self._given > limits.UNCHECKED_UNPACKED_BYTES:
+            ratio = self._given / max(self._log.packed_size, 1)
+            is_bomb = ratio > limits.MOST_UNPACKED_PER_PACKED_BYTE
+            if is_bomb or self._given > limits.MOST_UNPACKED_BYTES:
+                raise InputError(
+                    f"it unpacks to more than {self._given >> 20} MiB, {ratio:.0f} times its size",
+                    path=self._log.path,
+                    advice="Unpack it by hand if you trust it, and give the unpacked file",
+                )
+        return len(chunk)
+
+    def close(self) -> None:
+        for layer in reversed(self._layers):
+            layer.close()
+        super().close()

@@ -1,0 +1,260 @@
+"""Logged rows as sparse columns: what every reader fills and the assembly reads."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.errors import InputError
+from advisor.runs.logfiles import limits
+from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+
+
+@dataclass
+class Column:
+    """Cells of one key, in the order of the rows.
+
+    Attributes
+    ----------
+    at, value : array of int, of float
+        Rows that hold a number, and the number; NaN and infinities are numbers here.
+    text : dict of int to str
+        Rows that hold text which is no number, and its beginning.
+    """
+
+    at: Any = field(default_factory=lambda: array("q"))
+    value: Any = field(default_factory=lambda: array("d"))
+    text: dict[int, str] = field(default_factory=dict)
+
+
+class Table:
+    """Rows of one run as a log holds them.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (rows,)
+        One-based place of each row in its file, for messages.
+    columns : dict of str to Column
+        Cells by key; a key that was seen without a cell has an empty column.
+    cut : ndarray of shape (rows,)
+        Rows whose end the logger lost.
+    """
+
+    def __init__(self, numbers: IntArray, columns: dict[str, Column], cut: BoolArray) -> None:
+        self.numbers, self._columns, self.cut = numbers, columns, cut
+
+    def __len__(self) -> int:
+        return int(self.numbers.size)
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys seen, in the order of the file."""
+        return list(self._columns)
+
+    @property
+    def filled_keys(self) -> list[str]:
+        """Keys with a number or text in some row."""
+        return [key for key, c in self._columns.items() if len(c.at) or c.text]
+
+    def column(self, key: str | None) -> FloatArray:
+        """Numbers under a key, NaN where there is none; shape (rows,)."""
+        dense = np.full(len(self), np.nan)
+        column = self._columns.get(key or "")
+        if column is not None:
+            dense[np.asarray(column.at, dtype=np.int64)] = np.asarray(column.value)
+        return dense
+
+    def has(self, key: str | None) -> BoolArray:
+        """Rows with a number (finite or not) under a key; shape (rows,)."""
+        mask = np.zeros(len(self), dtype=bool)
+        column = self._columns.get(key or "")
+        if column is not None:
+            mask[np.asarray(column.at, dtype=np.int64)] = True
+        return mask
+
+    def text(self, key: str) -> dict[int, str]:
+        """Row -> text that is no number, under a key."""
+        column = self._columns.get(key)
+        return {} if column is None else dict(column.text)
+
+    def cell(self, row: int, key: str) -> float | str | None:
+        """One cell."""
+        column = self._columns.get(key)
+        if column is None:
+            return None
+        if row in column.text:
+            return column.text[row]
+        place = int(np.searchsorted(np.asarray(column.at, dtype=np.int64), row))
+        there = place < len(column.at) and column.at[place] == row
+        return float(column.value[place]) if there else None
+
+    def take(self, rows: npt.ArrayLike) -> Table:
+        """Table of some rows, in the order given (indices, or a mask)."""
+        wanted = np.asarray(rows)
+        if wanted.dtype == bool:
+            if wanted.all():
+                return self
+            wanted = np.flatnonzero(wanted)
+        wanted = wanted.astype(np.int64)
+        new_place = np.full(len(self), -1, dtype=np.int64)
+        new_place[wanted] = np.arange(wanted.size)
+        columns = {}
+        for key, column in self._columns.items():
+            at = new_place[np.asarray(column.at, dtype=np.int64)]
+            kept = at >= 0
+            order = np.argsort(at[kept], kind="stable")
+            columns[key] = Column(
+                at[kept][order],
+                np.asarray(column.value)[kept][order],
+                {int(new_place[i]): t for i, t in column.text.items() if new_place[i] >= 0},
+            )
+        return Table(self.numbers[wanted], columns, self.cut[wanted])
+
+    def renamed(self, names: Mapping[str, str]) -> Table:
+        """Table with some keys under other names; a name that is taken keeps its column."""
+        columns = dict(self._columns)
+        for key, name in names.items():
+            if name not in columns:
+                columns[name] = columns.pop(key)
+        return Table(self.numbers, columns, self.cut)
+
+
+class TableBuilder:
+    """Fills a `Table` row by row, in bounded memory.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    wanted : callable (key) -> bool
+        Keys whose cells are kept; of others only the name is.
+    """
+
+    def __init__(self, path: Path, wanted: Callable[[str], bool]) -> None:
+        self._path, self._wanted = path, wanted
+        self._numbers = array("q")
+        self._cut = array("b")
+        self._columns: dict[str, Column] = {}
+        self._kept: dict[str, Column | None] = {}
+        self._texts: dict[str, str] = {}
+        self._cells = 0
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def wants(self, key: str) -> bool:
+        """Whether the cells of a key are kept."""
+        return self._wanted(key)
+
+    def seen(self, keys: Iterable[str]) -> None:
+        """Note keys that a header names, whether or not a row fills them."""
+        for key in keys:
+            self._column(key)
+
+    def add(self, number: int, cells: Mapping[str, Any], *, is_cut: bool = False) -> None:
+        """Add a row.
+
+        Parameters
+        ----------
+        number : int
+            One-based place in the file.
+        cells : dict of str to object
+            Numbers, numbers as text, text, None; nested dicts become ``outer/inner``, anything else
+            is passed over.
+        is_cut : bool
+            Whether the logger lost the end of the row.
+
+        Raises
+        ------
+        InputError
+            The log holds more numbers or keys than any run logs.
+        """
+        row = len(self._numbers)
+        self._numbers.append(number)
+        self._cut.append(is_cut)
+        self._fill(row, cells, "", 0)
+
+    def build(self) -> Table:
+        """The table filled so far."""
+        return Table(
+            np.array(self._numbers, dtype=np.int64),
+            self._columns,
+            np.array(self._cut, dtype=bool),
+        )
+
+    def _fill(self, row: int, cells: Mapping[str, Any], prefix: str, depth: int) -> None:
+        kept = self._kept
+        for name, cell in cells.items():
+            key = f"{prefix}{name}" if prefix else name
+            kind = type(cell)
+            if kind is dict:
+                if depth < limits.MOST_CELL_LEVELS:
+                    self._fill(row, cell, f"{key}/", depth + 1)
+                continue
+            column = kept[key] if key in kept else self._column(key)
+            if column is None or cell is None:
+                continue
+            if kind is str:
+                number = _number(cell)
+                if number is None:
+                    if cell.strip():
+                        column.text[row] = self._short(cell)
+                    continue
+                cell = number
+            elif kind is int:
+                cell = _float(cell)
+            elif kind is bool:
+                column.text[row] = "true" if cell else "false"
+                continue
+            elif kind is not float:
+                continue
+            if column.at and column.at[-1] == row:
+                column.value[-1] = cell  # the later of two cells of one name, as JSON has it
+                continue
+            column.at.append(row)
+            column.value.append(cell)
+            self._cells += 1
+        if self._cells > limits.MOST_TABLE_CELLS or row >= limits.MOST_TABLE_ROWS:
+            raise InputError(
+                f"the log holds more than {limits.MOST_TABLE_ROWS:,} rows or "
+                f"{limits.MOST_TABLE_CELLS:,} numbers",
+                path=self._path,
+                advice="Export every tenth row, or split the file by run",
+            )
+
+    def _column(self, key: str) -> Column | None:
+        if len(self._columns) >= limits.MOST_TABLE_KEYS:
+            raise InputError(
+                f"the log names more than {limits.MOST_TABLE_KEYS:,} keys",
+                path=self._path,
+                advice="Check that it is a log of a run, one row per step",
+            )
+        column = self._columns.setdefault(key, Column())
+        self._kept[key] = column if self._wanted(key) else None
+        return self._kept[key]
+
+    def _short(self, text: str) -> str:
+        short = text.strip()[: limits.MOST_CELL_CHARACTERS]
+        if len(self._texts) >= limits.MOST_TEXTS_PER_COLUMN:
+            return self._texts.get(short, "...")
+        return self._texts.setdefault(short, short)
+
+
+def _float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,337 @@
+"""What a folder of logs holds: as a table for people, as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from advisor.common.shown import counted
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.configs.find import BESIDE_SEVERAL
+from advisor.runs.logfiles.find import Unread
+from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
+from advisor.runs.needs import WHY, may_be_lora, needs, questions
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.trainers.asking import asked_of, words_of
+from advisor.theory.arrays import FloatArray
+
+MOST_ROWS = 30
+"""Runs from which on those that are alike share a row."""
+
+NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
+"""Reasons that are counted rather than shown, since the file was never meant to be a log."""
+
+
+def ends(values: FloatArray) -> tuple[float, float] | None:
+    """Means of the first and of the last tenth of a series, or None where nothing is finite."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return None
+    share = max(1, finite.size // 10)
+    return float(finite[:share].mean()), float(finite[-share:].mean())
+
+
+def as_json(inspection: Inspection) -> str:
+    """An inspection as JSON.
+
+    Parameters
+    ----------
+    inspection : Inspection
+
+    Returns
+    -------
+    text : str
+        ``{"runs": [{"id", "path", "model", "copy_of", ...}], "unread": [{"path", "reason"}]}``;
+        missing numbers are null.
+    """
+    document = {
+        "runs": [_run(run) for run in inspection.runs],
+        "unread": [{"path": str(path), "reason": reason} for path, reason in inspection.unread],
+    }
+    return json.dumps(document, indent=1, allow_nan=False)
+
+
+def _run(run: PilotRun) -> dict[str, Any]:
+    reward, held_out = ends(run.reward), ends(run.eval_reward)
+    return {
+        "id": run.id,
+        "path": run.path,
+        "format": run.format,
+        "framework": run.framework,
+        "copy_of": run.copy_of,
+        "model": run.model,
+        "parameters": run.parameters,
+        "task": run.task,
+        "hyperparameters": run.hyperparameters.model_dump(),
+        "refresh_interval": run.hyperparameters.refresh_interval,
+        "rows": int(run.step.size),
+        "first_step": None if run.is_eval_only else int(run.step[0]),
+        "last_step": None if run.is_eval_only else int(run.step[-1]),
+        "step_unit": run.step_unit,
+        "logging_steps": run.logging_steps,
+        "reward_first": reward and reward[0],
+        "reward_last": reward and reward[1],
+        "evaluations": int(run.eval_step.size),
+        "eval_first": held_out and held_out[0],
+        "eval_last": held_out and held_out[1],
+        "series": sorted(run.series),
+        "missing": dict(run.missing),
+        "needs": needs(run),
+        "keys_read": run.keys_read,
+        "keys_understood": list(run.keys_understood),
+        "keys_ignored": list(run.keys_ignored),
+        "derivations": run.derivations,
+        "assumptions": list(run.assumptions),
+        "warnings": list(run.warnings),
+    }
+
+
+def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> None:
+    """Print the runs and, unless quiet, what they lack and what was not read."""
+    copies = sum(run.copy_of is not None for run in inspection.runs)
+    count = len(inspection.runs)
+    title = counted(count, "run")
+    title += f", {copies} of them copies" if copies else ""
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
+    for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
+        is_number = name in ("size", "G", "lr", "K", "steps", "reward")
+        table.add_column(
+            name,
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_number,
+        )
+    for cells in _table_rows(inspection.runs):
+        table.add_row(*(Text(cell) for cell in cells))
+    if inspection.runs:
+        console.print(table)
+    if quiet:
+        return
+    _show_needs(inspection, console)
+    _show_unread(inspection.unread, console)
+
+
+def _table_rows(runs: Sequence[PilotRun]) -> list[list[str]]:
+    """A row for each run; of many runs, one for those that are alike in all but their rewards."""
+    rows = [_cells(run) for run in runs]
+    if len(rows) <= MOST_ROWS:
+        return rows
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place, (run, cells) in enumerate(zip(runs, rows, strict=True)):
+        key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
+        alike.setdefault(key, []).append(place)
+    grouped = []
+    for places in alike.values():
+        cells = list(rows[places[0]])
+        if len(places) > 1:
+            cells[0] += f" and {len(places) - 1} more"
+            lengths = sorted(
+                {rows[place][7] for place in places}, key=lambda text: (len(text), text)
+            )
+            cells[7] = lengths[0] if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}"
+            cells[8] = _ends_of_many([runs[place] for place in places])
+        grouped.append(cells)
+    return grouped
+
+
+def _ends_of_many(runs: Sequence[PilotRun]) -> str:
+    """Lowest and highest first and last tenth of several runs."""
+    found = [both for run in runs if (both := ends(run.reward) or ends(run.eval_reward))]
+    if not found:
+        return "-"
+    spans = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
+    return " -> ".join(spans)
+
+
+def _cells(run: PilotRun) -> list[str]:
+    settings = run.hyperparameters
+    interval = settings.refresh_interval
+    if run.copy_of is not None:
+        lacks = f"copy of {run.copy_of}"
+    elif run.is_eval_only:
+        lacks = "evaluations only"
+    else:
+        lacks = ", ".join(needs(run)) or "-"
+    unit = {"refresh": " refreshes", "unknown": " (?)"}.get(run.step_unit, "")
+    last = run.eval_step[-1] if run.is_eval_only else run.step[-1]
+    return [
+        run.id,
+        run.model or "-",
+        "-" if run.parameters is None else _size(run.parameters),
+        run.task or "-",
+        str(settings.group_size or "-"),
+        "-" if settings.learning_rate is None else f"{settings.learning_rate:.3g}",
+        str(interval or "-"),
+        f"{last:.0f}{unit}",
+        _ends(run),
+        lacks,
+    ]
+
+
+def _ends(run: PilotRun) -> str:
+    found, mark = ends(run.reward), ""
+    if found is None:
+        found, mark = ends(run.eval_reward), " (held out)"
+    return "-" if found is None else f"{found[0]:.2f} -> {found[1]:.2f}{mark}"
+
+
+def _size(parameters: float) -> str:
+    for unit, scale in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
+        if parameters >= scale:
+            return f"{parameters / scale:.3g}{unit}"
+    return f"{parameters:.0f}"
+
+
+def _show_needs(inspection: Inspection, console: Console) -> None:
+    own = inspection.train_runs
+    if not own:
+        return
+    ready = sum(not needs(run) for run in own)
+    as_is = "it is" if len(own) == 1 else "they are"
+    console.print(Text(f"\n{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."))
+    asked = asked_of(own)
+    if asked is not None:
+        is_ready = ready == len(own)
+        console.print(Text("Say as well, or it is assumed:" if is_ready else "To fit the others:"))
+        for sentence in asked.sentences:
+            console.print(Text(f"  {sentence}."), soft_wrap=True)
+        lines = [*asked.block, *_adapter_assumed(own), *_bounds_assumed(own)]
+        # Beside what a tracker's client hands out lies no file.
+        is_asked = all(SOURCE.match(run.path) for run in own)
+        where = "and name it with --sidecar" if is_asked else "beside the logs"
+        console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(lines)))
+        if asked.configs and not is_asked:
+            console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
+        # What lies there already is the likeliest answer.
+        told = (line for run in own for line in run.warnings if BESIDE_SEVERAL in line)
+        for line in dict.fromkeys(told):
+            console.print(Text(f"{line}."), soft_wrap=True)
+    if inspection.is_flat:
+        who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
+        console.print(
+            Text(
+                f"{who} moved by no more than its noise: that tells that these settings are slow, "
+                "and no more. Run the next pilot at three times the largest learning rate."
+            ),
+            soft_wrap=True,
+        )
+
+
+def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
+    """Lines for an adapter that nobody told of, and for its rank: a config needs it."""
+    lines: list[str] = []
+    asked = [run for run in runs if may_be_lora(run)]
+    if any(run.parameters is None for run in asked):
+        lines.append('  # adapter = ...  # "lora" or "full", of a model above 1e9 parameters')
+    ranked = [run for run in runs if run.hyperparameters.adapter == "lora"] + asked
+    unknown = [run for run in ranked if run.hyperparameters.adapter_rank is None]
+    if unknown:
+        name = words_of(unknown[0], "adapter_rank")
+        told = "of a LoRA adapter: the config to launch needs it" + (f"; {name}" if name else "")
+        lines.append(f"  # adapter_rank = ...  # {told}")
+    return lines
+
+
+def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
+    """Lines for the bounds of the reward, where nobody told them: they decide the plateau."""
+    if any(run.reward_ceiling is not None for run in runs):
+        return []
+    values = np.concatenate([run.reward[np.isfinite(run.reward)] for run in runs])
+    if not values.size:
+        return []
+    low, high = float(values.min()), float(values.max())
+    lines = [] if low >= 0 else [f"  # reward_floor = ...  # lowest logged: {low:.4g}"]
+    return [*lines, f"  # reward_ceiling = ...  # the most it can be; highest logged: {high:.4g}"]
+
+
+def _show_unread(unread: Sequence[Unread], console: Console) -> None:
+    shown = [item for item in unread if item.reason not in NO_LOG]
+    if shown:
+        console.print(Text(f"\nNot read ({len(shown)}):"))
+    for path, reason in shown[: limits.MOST_UNREAD_SHOWN]:
+        console.print(Text(f"  {path}: {reason}"), soft_wrap=True)
+    if len(shown) > limits.MOST_UNREAD_SHOWN:
+        more = len(shown) - limits.MOST_UNREAD_SHOWN
+        console.print(Text(f"  ... and {more} more; --json lists all"))
+    sidecars = [item.path for item in unread if item.reason == SIDECAR]
+    for path in sidecars:
+        console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
+    others = len(unread) - len(shown) - len(sidecars)
+    if others:
+        hold = "holds" if others == 1 else "hold"
+        files = counted(others, "other file")
+        console.print(Text(f"{files} {hold} no log (configs, code, weights, ...)."))
+
+
+def explain(inspection: Inspection, console: Console) -> None:
+    """Print which keys were read and how each setting was reached, once for runs that agree."""
+    alike: dict[tuple[tuple[str, tuple[str, ...]], ...], list[PilotRun]] = {}
+    for run in inspection.runs:
+        alike.setdefault(tuple(_blocks(run)), []).append(run)
+    for blocks, runs in alike.items():
+        console.print()
+        for run in runs:
+            console.print(Text(run.id, style="bold"), Text(f"({run.path})"), soft_wrap=True)
+        for title, lines in blocks:
+            _block(console, title, lines)
+
+
+def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
+    """What is told of one run, by title."""
+    framework = f", keys of {run.framework}" if run.framework else ""
+    lacking = questions(run)
+    # What is asked for is not assumed.
+    defaults = [
+        line
+        for line in run.hyperparameters.assumptions()
+        if line.partition(" = ")[0] not in lacking
+    ]
+    understood = [key for key in run.keys_understood if key not in run.scores]
+    ignored = [key for key in run.keys_ignored if key not in run.scores]
+    found = [
+        ("Format", [f"{run.format}{framework}"]),
+        ("Settings", list(run.derivations.values())),
+        ("Assumed", [*run.assumptions, *defaults]),
+        ("Read", [f"{name} <- {key}" for name, key in run.keys_read.items()]),
+        ("Parts of the reward", [", ".join(run.parts)]),
+        ("Other scores", [", ".join(run.scores)]),
+        ("Missing", _missing(run)),
+        ("In part", _in_part(run)),
+        ("Understood, not needed", [", ".join(understood)]),
+        ("Not understood", [", ".join(ignored)]),
+        ("Warnings", list(run.warnings)),
+        ("Still needed", [f"{n}: {WHY[n]}" for n in lacking]),
+    ]
+    return [(title, tuple(lines)) for title, lines in found]
+
+
+def _missing(run: PilotRun) -> list[str]:
+    """Series that are absent, by the reason."""
+    absent = {name: why for name, why in run.missing.items() if name not in run.series}
+    return [
+        f"{reason}: {', '.join(name for name, why in absent.items() if why == reason)}"
+        for reason in dict.fromkeys(absent.values())
+    ]
+
+
+def _in_part(run: PilotRun) -> list[str]:
+    """Series that some rows hold and others do not, and why."""
+    return [
+        f"{name}: {int(np.isfinite(run.series[name]).sum())} of {run.step.size} rows ({why})"
+        for name, why in run.missing.items()
+        if name in run.series
+    ]
+
+
+def _block(console: Console, title: str, lines: Sequence[str]) -> None:
+    shown = [line for line in lines if line]
+    for place, line in enumerate(shown):
+        head = f"  {title + ':':<24}" if place == 0 else " " * 26
+        console.print(Text(head + line), soft_wrap=True)

@@ -1,0 +1,147 @@
+"""A run on its way from file to `PilotRun`: which files tell of it, and what to call it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.runs.logfiles.find import LogCandidate
+from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.trackers import wandb_store
+from advisor.runs.trainers import Derived
+
+CONSOLE = wandb_store.CONSOLE[-1]
+CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
+
+
+class LocatedRun(NamedTuple):
+    """What a file told of a run, what config files state of it, and who read it."""
+
+    candidate: LogCandidate
+    reader: Reader
+    raw: RawRun
+    stated: Derived
+
+
+class Place(NamedTuple):
+    """What a run is named after: a file or a folder, and the folder from which its name counts."""
+
+    path: Path
+    root: Path
+    is_folder: bool = False
+
+
+def fold_checkpoints(runs: Sequence[LocatedRun]) -> list[tuple[LocatedRun, list[LocatedRun]]]:
+    """Runs sorted by path, each with the checkpoints (prefixes of it) that were folded in."""
+    families: dict[str, list[LocatedRun]] = {}
+    kept: list[tuple[LocatedRun, list[LocatedRun]]] = []
+    runs, folded = _one_of_wandb(runs)
+    for run in runs:
+        if "trainer_state" in run.candidate.log.name and not run.raw.is_eval_only:
+            families.setdefault(family(run.candidate.path), []).append(run)
+        else:
+            kept.append((run, []))
+    for members in families.values():
+        # Of two equally long ones the final file, which lies higher, is the run's own.
+        members.sort(key=lambda run: (-run.raw.step.size, len(run.candidate.path.parts)))
+        whole: list[tuple[LocatedRun, list[LocatedRun]]] = []
+        for run in members:
+            longer = next((short for long, short in whole if _is_prefix(run.raw, long.raw)), None)
+            if longer is None:
+                whole.append((run, []))
+            else:
+                longer.append(run)
+        kept += whole
+    kept = [(run, [*shorter, *folded.get(run.candidate.path, ())]) for run, shorter in kept]
+    # Sorting is stable, so the runs of one file keep their order.
+    return sorted(kept, key=lambda item: item[0].candidate.path.as_posix())
+
+
+def _one_of_wandb(
+    runs: Sequence[LocatedRun],
+) -> tuple[list[LocatedRun], dict[Path, list[LocatedRun]]]:
+    """Runs with one file of each W&B run: its own or its console, and the others, by file.
+
+    W&B cuts long lines of the console, which then lacks the rows that came with an evaluation; of a
+    run that was killed its own file may lack the last rows.
+    """
+    consoles = {run.candidate.path: run for run in runs if run.candidate.log.name == CONSOLE}
+    dropped: set[Path] = set()
+    folded: dict[Path, list[LocatedRun]] = {}
+    for store in runs:
+        if store.reader is wandb_store.READER:
+            console = consoles.get(wandb_store.console_of(store.candidate.path))
+            if console is not None:
+                longer, other = store, console
+                if _rows(console.raw) > _rows(store.raw):
+                    longer, other = console, store
+                dropped.add(other.candidate.path)
+                folded.setdefault(longer.candidate.path, []).append(other)
+    return [run for run in runs if run.candidate.path not in dropped], folded
+
+
+def _rows(run: RawRun) -> int:
+    return int(run.step.size + run.eval_step.size)
+
+
+def family(path: Path) -> str:
+    """Path without its checkpoint part: the same for all checkpoints of one run."""
+    parts = [CHECKPOINT.sub("", part) for part in path.resolve().parts]
+    return "/".join(part for part in parts if part)
+
+
+def _is_prefix(short: RawRun, whole: RawRun) -> bool:
+    size = short.step.size
+    rewards = short.series["reward"], whole.series["reward"][:size]
+    return np.array_equal(short.step, whole.step[:size]) and np.array_equal(
+        *rewards, equal_nan=True
+    )
+
+
+def name_places(places: Sequence[Place]) -> list[str]:
+    """Name the run of each place, counted from the folder that was read.
+
+    ``"s_lr3e-4"`` for ``s_lr3e-4/trainer_state.json`` (and for the checkpoints in it);
+    ``"a/metrics"`` for ``a/metrics.jsonl``; with its ending where only that tells two apart.
+    """
+    whole = [place.path.resolve() for place in places]
+    parts = [_parts(path, place.is_folder) for path, place in zip(whole, places, strict=True)]
+    # Checkpoints of one run that are no prefixes of each other keep their own folder's name, and
+    # files that differ in their endings alone keep these.
+    shared = Counter(parts)
+    parts = [
+        _parts(path, place.is_folder, keep=shared[names] > 1)
+        for path, place, names in zip(whole, places, parts, strict=True)
+    ]
+    depth = []
+    for path, place, names in zip(whole, places, parts, strict=True):
+        root = place.root.resolve()
+        below = len(path.relative_to(root).parts) if path.is_relative_to(root) else 1
+        depth.append(max(1, below - (len(path.parts) - 1 - len(names))))
+    while True:
+        found = ["/".join(p[-n:]) for p, n in zip(parts, depth, strict=True)]
+        count = Counter(found)
+        longer = [i for i, n in enumerate(found) if count[n] > 1 and depth[i] < len(parts[i])]
+        if not longer:
+            return found
+        for i in longer:
+            depth[i] += 1
+
+
+def _parts(path: Path, is_folder: bool, keep: bool = False) -> tuple[str, ...]:
+    """Parts of the whole path that name a run; the last is its own name."""
+    if is_folder:
+        return path.parts[1:]
+    if path.name != "trainer_state.json":
+        plain = path if path.suffix != ".gz" else path.with_suffix("")
+        return (path if keep else plain.with_suffix("")).parts[1:]
+    folders = path.parent.parts[1:]
+    while not keep and len(folders) > 1 and CHECKPOINT.fullmatch(folders[-1]):
+        folders = folders[:-1]
+    return folders

@@ -1,0 +1,393 @@
+"""Files and folders become pilot runs: strictly, or with a list of what cannot be read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from advisor.common.shown import counted
+from advisor.errors import InputError, NoRewardError, SourceError
+from advisor.runs.copies import mark_copies
+from advisor.runs.evaluated import evaluations_as_rewards
+from advisor.runs.logfiles.columns import parse_columns
+from advisor.runs.logfiles.configs import settings_beside
+from advisor.runs.logfiles.find import LogCandidate, Unread, find_files
+from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
+from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
+from advisor.runs.logs.rows.assemble import assemble
+from advisor.runs.logs.settings.merge import merge_run
+from advisor.runs.logs.settings.sidecar_index import SidecarIndex
+from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
+from advisor.runs.logs.trackers import wandb_csv, wandb_store
+from advisor.runs.logs.trackers.wandb_runs_table import is_runs_table
+from advisor.runs.moved import none_moved
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.trainers.keys import choose_framework, restore_slashes
+
+PathLike = str | os.PathLike[str]
+
+MOST_PASSED_OVER = 5
+"""Files that cannot be read and are named one by one."""
+
+SOURCE = re.compile(r"(?:wandb|mlflow|trackio):(?!//)\S.*")
+"""What is asked of a tracker's own client, rather than read as a file."""
+
+SHOWN = 5
+"""Runs that the short form of an inspection names."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What files and folders hold.
+
+    Attributes
+    ----------
+    runs : list of PilotRun
+        Sorted by path, with unique ids; copies of a run are there and say so.
+    unread : list of Unread
+        Files that gave no run, and why.
+    """
+
+    runs: list[PilotRun]
+    unread: list[Unread]
+
+    @property
+    def train_runs(self) -> list[PilotRun]:
+        """Runs with train rewards, copies left out."""
+        return [run for run in self.runs if run.copy_of is None and not run.is_eval_only]
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there are train rewards, and none moved by more than its noise."""
+        return bool(self.train_runs) and none_moved(self.train_runs)
+
+    def __repr__(self) -> str:
+        """How many runs and other files there are, and the first runs."""
+        shown = [f"  {run!r}" for run in self.runs[:SHOWN]]
+        more = [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
+        head = (
+            f"Inspection({counted(len(self.runs), 'run')}, "
+            f"{counted(len(self.unread), 'file')} without one)"
+        )
+        return "\n".join([head, *shown, *more])
+
+
+SIDECAR = "settings of the runs (sidecar)"
+"""Why a file that was read is none of the logs."""
+
+
+def read_runs(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    sidecar: PathLike | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> list[PilotRun]:
+    """Read pilot runs from logs.
+
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+        Files, or folders and zip archives searched for logs at every depth; or text that names
+        what a tracker's own client hands out: ``wandb:ENTITY/PROJECT[/SWEEP]``,
+        ``mlflow:[TRACKING_URI#]EXPERIMENT``, ``trackio:PROJECT``.
+    sidecar : path-like, optional
+        ``pilots.toml`` or ``pilots.csv`` with the settings that logs do not hold. By default the
+        nearest one beside a log or above it, up to the folder given.
+    overrides : mapping, optional
+        Settings for all runs; they come before the sidecar's, which come before those of config
+        files beside a log and before what its metrics tell.
+    columns : mapping, optional
+        Column map for all files, for keys that no reader knows:
+        ``{"reward": "train/acc", "step": "iteration", "step_unit": "refresh"}``.
+
+    Returns
+    -------
+    runs : list of PilotRun
+        Sorted by path, with unique ids.
+
+    Raises
+    ------
+    InputError
+        A log that was named, a sidecar entry or an override is wrong, no log was found, or a
+        tracker's client is missing, not logged in or without an answer (`SourceError`). What
+        cannot be read in a folder is passed over; the warnings of the first run name it, and
+        `advisor.inspect` lists it.
+    """
+    given = _paths(paths)
+    found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
+    if not found.runs:
+        shown = ", ".join(path.name for path, _ in found.unread[:5])
+        raise InputError(
+            f"no log was found (files seen: {shown or 'none'})",
+            path=", ".join(str(path) for path in given[:3]),
+            advice=f"Give a folder or file that holds one of: {known_formats()}",
+        )
+    return found.runs
+
+
+def inspect(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    sidecar: PathLike | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Inspection:
+    """Look through files and folders for runs, noting what cannot be read.
+
+    Parameters
+    ----------
+    paths, sidecar, overrides, columns
+        As in `read_runs`.
+
+    Returns
+    -------
+    inspection : Inspection
+        The runs, and the files that gave none with the reason.
+
+    Raises
+    ------
+    InputError
+        A path does not exist, a tracker's client gives no runs, or a sidecar, override or column
+        map is wrong. A log that is wrong is listed instead.
+    """
+    return LogSearch(sidecar, overrides, columns, is_strict=False).run(_paths(paths))
+
+
+def _paths(paths: PathLike | Iterable[PathLike]) -> list[Path | str]:
+    """Paths, and as text what a tracker's client is asked for."""
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given or not all(os.fspath(path) for path in given):
+        raise InputError("no path was given", advice="Give at least one pilot log or a folder")
+    return [path if is_source(path) else Path(path) for path in given]
+
+
+def is_source(path: object) -> TypeGuard[str]:
+    """Whether a text names what a tracker's own client is asked for: a folder may be called so."""
+    is_named_so = isinstance(path, str) and SOURCE.fullmatch(path) is not None
+    return is_named_so and not os.path.exists(str(path))
+
+
+class LogSearch:
+    """Reads all runs below some paths; strictly, or noting what cannot be read."""
+
+    def __init__(
+        self,
+        sidecar: PathLike | None,
+        overrides: Mapping[str, Any] | None,
+        columns: Mapping[str, str] | None,
+        *,
+        is_strict: bool,
+    ) -> None:
+        self.flags = check_settings(overrides or {})
+        self.columns = parse_columns(columns) if columns else None
+        self.sidecars = SidecarIndex(None if sidecar is None else Path(sidecar))
+        self.is_strict = is_strict
+        self.unread: list[Unread] = []
+        self._passed_over: list[InputError] = []
+
+    def run(self, paths: Sequence[Path | str]) -> Inspection:
+        """Read all runs below the paths, and those that clients of trackers hand out."""
+        on_disk = [path for path in paths if isinstance(path, Path)]
+        files = find_files(on_disk, None if self.is_strict else self.unread)
+        for place in (path for path in paths if isinstance(path, str)):
+            from advisor.runs.logs.sources import candidates
+
+            files += candidates(place)
+        groups = self._groups(files)
+        counts = _runs_below(groups)
+        located_runs: list[LocatedRun] = []
+        for (reader, _), members in groups.items():
+            try:
+                located_runs += self._read(reader, members, counts)
+            except SourceError:
+                raise
+            except InputError as error:
+                self._pass_over(members[0], error)
+        for candidate in files:
+            is_alone = not (located_runs and self.sidecars.is_used(candidate.path))
+            if candidate.is_named and self.sidecars.is_sidecar(candidate.path) and is_alone:
+                raise is_settings(candidate.path)
+        runs = self._merge(located_runs)
+        if self.is_strict:
+            self.sidecars.refuse_unmatched(files, [run.id for run in runs])
+        for run in runs:
+            if "reward" not in run.series:
+                runs = evaluations_as_rewards(runs)
+                break
+        runs = self._named(runs)
+        runs = mark_copies(runs) if len(runs) > 1 else runs
+        return Inspection(runs, sorted(self.unread))
+
+    def _pass_over(self, candidate: LogCandidate, error: InputError) -> None:
+        """Leave out what cannot be read, which stops nothing else unless the user named it."""
+        if self.is_strict and not candidate.is_named and not self.sidecars.names(candidate):
+            self._passed_over.append(error)
+        else:
+            self._leave_out(candidate.path, error)
+
+    def _named(self, runs: list[PilotRun]) -> list[PilotRun]:
+        """Runs of which the first says what was passed over; raises where there is nothing else."""
+        if not self._passed_over:
+            return runs
+        if not runs:
+            raise self._passed_over[0]
+        first = self._passed_over[:MOST_PASSED_OVER]
+        said = [f"passed over, for it cannot be read: {error}" for error in first]
+        more = len(self._passed_over) - len(first)
+        said += [f"passed over: {more} more files that cannot be read"] if more else []
+        return [runs[0].with_updates(warnings=(*runs[0].warnings, *said)), *runs[1:]]
+
+    def _leave_out(self, path: Path, error: InputError) -> None:
+        # What is wrong with a sidecar is no fault of the logs that it speaks of.
+        if self.is_strict or (error.path and self.sidecars.is_sidecar(Path(error.path))):
+            raise error
+        place = "" if error.row is None else f"row {error.row}: "
+        self.unread.append(Unread(path, f"{place}{error.problem}"))
+
+    def _groups(
+        self, files: Sequence[LogCandidate]
+    ) -> dict[tuple[Reader, Path], list[LogCandidate]]:
+        """Logs by who reads them and which belong together."""
+        groups: dict[tuple[Reader, Path], list[LogCandidate]] = {}
+        for candidate in files:
+            if self.sidecars.is_sidecar(candidate.path):
+                self.unread.append(Unread(candidate.path, SIDECAR))
+                continue
+            try:
+                columns = self.columns or self.sidecars.columns_of(candidate)
+                is_named = candidate.is_named or self.sidecars.names(candidate)
+                reader = candidate.reader or choose_reader(candidate, columns, is_named=is_named)
+            except InputError as error:
+                self._pass_over(candidate, error)
+                continue
+            if reader is None:
+                self.unread.append(Unread(candidate.path, why_no_log(candidate)))
+            else:
+                groups.setdefault((reader, _group(reader, candidate)), []).append(candidate)
+        # A table of runs tells the settings of those in the chart beside it, and is no log.
+        charts = {folder for reader, folder in groups if reader is wandb_csv.READER}
+        for file in files if charts else ():
+            if file.path.parent in charts and is_runs_table(file.log):
+                groups = {key: logs for key, logs in groups.items() if file not in logs}
+                self.unread = [item for item in self.unread if item.path != file.path]
+                self.unread.append(Unread(file.path, SIDECAR))
+        return groups
+
+    def _read(
+        self, reader: Reader, members: Sequence[LogCandidate], counts: Mapping[Path, int]
+    ) -> list[LocatedRun]:
+        candidate = members[0]
+        columns = self.columns or self.sidecars.columns_of(candidate)
+        given = self.sidecars.settings_of(candidate) | self.flags
+        known = {key: setting.value for key, setting in given.items()}
+        logs = [member.log for member in members]
+        sources = settings_beside(
+            candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
+        )
+        located_runs = []
+        without: list[InputError] = []
+        for logged in reader.read(logs, columns):
+            keys = logged.table.keys
+            table, remark = restore_slashes(logged.table, keys)
+            if remark is not None:
+                logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
+                keys = table.keys
+            framework = choose_framework(keys, logged.framework)
+            stated = stated_settings(
+                logged, sources, framework, candidate.path, known.get("group_size")
+            )
+            known_here = {**stated.facts, **known}
+            for log in logs:
+                if log.holes:
+                    logged = replace(logged, warnings=(*log.notes, *logged.warnings))
+            try:
+                located_runs += [
+                    LocatedRun(candidate, reader, raw, stated)
+                    for raw in assemble(logged, framework, candidate.path, columns, known_here)
+                ]
+            except NoRewardError as error:
+                # A project holds runs of other kinds beside those that were trained by rewards.
+                if logged.label is None:
+                    raise
+                problem = f"run '{logged.label}': {error.problem}"
+                without.append(
+                    NoRewardError(problem, path=error.path, key=error.key, advice=error.advice)
+                )
+        if without and not located_runs:
+            raise without[0]
+        if self.is_strict:
+            self._passed_over += without
+        else:
+            self.unread += [Unread(candidate.path, error.problem) for error in without]
+        return located_runs
+
+    def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
+        folded = fold_checkpoints(located_runs)
+        places = {_place(located): None for located, _ in folded}
+        names = dict(zip(places, name_places(list(places)), strict=True))
+        runs: dict[str, PilotRun] = {}
+        for located, shorter in folded:
+            try:
+                name = names[_place(located)]
+                run = self._merge_one(located, shorter, name, runs)
+                if run.id in runs:
+                    raise InputError(
+                        f"two runs have the id '{run.id}'; the other is in {runs[run.id].path}",
+                        path=located.candidate.path,
+                        key="id",
+                        advice="Give each run another id",
+                    )
+            except InputError as error:
+                self._leave_out(located.candidate.path, error)
+            else:
+                runs[run.id] = run
+        return list(runs.values())
+
+    def _merge_one(
+        self,
+        located: LocatedRun,
+        shorter: Sequence[LocatedRun],
+        run_id: str,
+        taken: Mapping[str, PilotRun],
+    ) -> PilotRun:
+        raw = located.raw
+        if raw.label is not None:
+            # Two files may use one name; within a file that is a mistake.
+            twin = taken.get(raw.label)
+            is_own = raw.has_own_id and (twin is None or twin.path == str(raw.path))
+            run_id = raw.label if is_own else f"{run_id}:{raw.label}"
+        others = [short.candidate.path for short in shorter]
+        settings, run_id = self.sidecars.for_run(located.candidate, raw, run_id, others)
+        return merge_run(located, run_id, {**settings, **self.flags})
+
+
+def _group(reader: Reader, candidate: LogCandidate) -> Path:
+    """What the files of one log have in common: their folder, say, or each file itself."""
+    return candidate.path if reader.group is None else reader.group(candidate.log)
+
+
+def _place(located: LocatedRun) -> Place:
+    group = _group(located.reader, located.candidate)
+    is_folder = group != located.candidate.path
+    return Place(group if is_folder else located.candidate.path, located.candidate.root, is_folder)
+
+
+def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) -> dict[Path, int]:
+    """How many logs each folder holds, at every depth."""
+    counts: dict[Path, int] = {}
+    # The checkpoints of a run are one, and so are W&B's file and its console.
+    heads = {family(members[0].path): members[0] for members in groups.values()}
+    stores = [own[0] for (reader, _), own in groups.items() if reader is wandb_store.READER]
+    consoles = {wandb_store.console_of(store.whole_path) for store in stores}
+    for candidate in heads.values():
+        if candidate.whole_path in consoles:
+            continue
+        for folder in candidate.whole_path.parents:
+            counts[folder] = counts.get(folder, 0) + 1
+    return counts

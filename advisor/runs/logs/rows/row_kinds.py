@@ -1,0 +1,256 @@
+"""Kinds of rows in one log, and runs in one table: what to read, and as which run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.table import Table
+from advisor.runs.pilot_run import LEAST_REWARDS
+from advisor.runs.trainers import KeyTable, plain, spellings
+from advisor.runs.trainers.common_keys import KIND_KEYS, RUN_KEYS
+from advisor.runs.trainers.likely_reward import words
+from advisor.runs.trainers.likely_score import counts_evaluations
+from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+
+TRAIN_KINDS = ("rollout", "train", "training")
+EVAL_KINDS = ("eval", "evaluation", "val", "validation", "test")
+
+
+OF_UPDATES = frozenset(
+    {"loss", "kl", "grad", "gradient", "entropy", "lr", "clip", "advantage", "advantages", "train"}
+)
+"""Words of what only training measures."""
+
+OF_EPISODES = frozenset(
+    {
+        *("action", "actions", "chosen_action", "action_type", "observation", "obs"),
+        *("next_state", "next_observation", "next_obs", "done", "terminated"),
+    }
+)
+"""Keys of what an agent does and sees at one step of an episode."""
+
+ABORTED = 0.1
+"""Share of the longest attempt below which another attempt in the file is an aborted one."""
+
+
+class RowKinds(NamedTuple):
+    """Rows that may hold the train reward, rows that evaluate, and what was assumed."""
+
+    train: BoolArray
+    evaluate: BoolArray
+    assumptions: tuple[str, ...]
+
+
+def passes(table: Table, conditions: Mapping[str, str]) -> BoolArray:
+    """Rows whose cells equal what the conditions ask, as text or as numbers."""
+    mask = np.ones(len(table), dtype=bool)
+    for key, expected in conditions.items():
+        hits = np.zeros(len(table), dtype=bool)
+        for row, text in table.text(key).items():
+            hits[row] = text == expected or text == expected.lower()
+        with contextlib.suppress(ValueError):
+            hits |= table.column(key) == float(expected)
+        mask &= hits
+    return mask
+
+
+def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -> RowKinds:
+    """Tell rows with the train reward from others."""
+    everything = np.ones(len(table), dtype=bool)
+    if columns.filter:
+        train = passes(table, columns.filter)
+        if not train.any():
+            raise _nothing_passes(table, columns.filter, path)
+        evaluate = passes(table, columns.eval_filter) if columns.eval_filter else everything
+        return RowKinds(train, evaluate, ())
+    declared = (framework.kind_key,) if framework.kind_key else ()
+    for key in (*declared, *KIND_KEYS):
+        texts = table.text(key)
+        values = list(dict.fromkeys(texts.values()))
+        # As many kinds as rows is a text per row, not a kind.
+        if not values or (len(values) > 1 and len(values) == len(texts)):
+            continue
+        if len(values) == 1 and len(texts) == len(table) and values[0].lower() in EVAL_KINDS:
+            return RowKinds(~everything, everything, ())
+        trains = [v for v in (*framework.train_kinds, *TRAIN_KINDS) if v in values]
+        tests = {v for v in (*framework.eval_kinds, *EVAL_KINDS) if v in values}
+        if len(values) < 2 or not (trains or tests):
+            continue
+        kind = np.array([texts.get(row, "") for row in range(len(table))])
+        train = kind == trains[0] if trains else ~np.isin(kind, list(tests))
+        remark = f"rows with {key}={trains[0]} read as train rows" if trains else ""
+        others = [v for v in values if v not in tests and v not in trains[:1]]
+        if remark and others:
+            remark += f" (of {', '.join(values[:6])})"
+        evaluate = np.isin(kind, list(tests)) if tests else ~train
+        if columns.eval_filter:
+            evaluate = passes(table, columns.eval_filter)
+        return RowKinds(train, evaluate, (remark,) if remark and others else ())
+    # A trainer of its own writes no tables of evaluations under the names of training.
+    if not framework.marks and not columns and are_evaluations(table):
+        return RowKinds(~everything, everything, ())
+    evaluate = passes(table, columns.eval_filter) if columns.eval_filter else everything
+    return RowKinds(everything, evaluate, ())
+
+
+def are_evaluations(table: Table) -> bool:
+    """Whether the columns tell that every row is an evaluation and none a step of training.
+
+    One counts or times what was evaluated in every row, and none measures an update.
+    """
+    if any(not OF_UPDATES.isdisjoint(words(key)) for key in table.filled_keys):
+        return False
+    return any(counts_evaluations(key) and bool(table.has(key).all()) for key in table.filled_keys)
+
+
+def refuse_kinds(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:
+    """Raise where rows of several kinds hold a reward and nothing tells which to read."""
+    if not kinds.train.all():
+        return
+    for key in KIND_KEYS:
+        texts = table.text(key)
+        names = list(dict.fromkeys(texts.values()))
+        if 1 < len(names) < len(texts):
+            raise InputError(
+                f"rows of {len(names)} kinds hold a reward ({', '.join(names[:8])})",
+                path=path,
+                key=key,
+                advice=f'Choose one in a column map: filter = "{key}=..."',
+            )
+
+
+def refuse_episodes(table: Table, columns: Columns, path: Path) -> None:
+    """Raise where rows are the actions of an agent, whose rewards are of no training."""
+    if "reward" in columns.keys:
+        return
+    found = [key for key in table.keys if key.lower().partition("/")[0] in OF_EPISODES]
+    if found:
+        raise InputError(
+            "the rows are steps of an agent in its environment, not of its training",
+            path=path,
+            key=found[0],
+            advice="Give the log of the training, or name its reward in a column map",
+        )
+
+
+def _nothing_passes(table: Table, conditions: Mapping[str, str], path: Path) -> InputError:
+    key = next(iter(conditions))
+    seen = [str(v) for v in dict.fromkeys(table.text(key).values())]
+    seen += [f"{v:g}" for v in dict.fromkeys(table.column(key)[table.has(key)][:8].tolist())]
+    shown = ", ".join(f"{key}={value}" for value in seen[:8])
+    return InputError(
+        f"no row passes the filter {', '.join(f'{k}={v}' for k, v in conditions.items())}",
+        path=path,
+        key="columns.filter",
+        advice=f"Values seen: {shown or f'none, no row has the key {key}'}",
+    )
+
+
+class Segment(NamedTuple):
+    """Rows of one run, and its name or place where the table holds several."""
+
+    table: Table
+    label: str | None
+    has_own_id: bool
+    warnings: tuple[str, ...]
+
+
+def split_by_name(table: Table) -> list[Segment]:
+    """Split a table in which a column names the run of each row."""
+    by_name = {name: key for key in table.keys for name in spellings(plain(key))}
+    names: list[str] | None = None
+    for run_key in RUN_KEYS:
+        these = _names(table, by_name.get(run_key))
+        if these is None:
+            continue
+        # Of a grid of methods and seeds neither column names a run alone.
+        both = these if names is None else _joined(names, these)
+        names = both if _are_runs(both) else names
+    if names is None:
+        return [Segment(table, None, False, ())]
+    places = np.array(names)
+    distinct = [name for name in dict.fromkeys(names) if name]
+    return [Segment(table.take(places == name), name, True, ()) for name in distinct]
+
+
+def are_results(table: Table) -> bool:
+    """Whether most rows name a run of their own, as a table of results does."""
+    by_name = {name: key for key in table.keys for name in spellings(plain(key))}
+    for run_key in RUN_KEYS:
+        names = list(table.text(by_name.get(run_key, "")).values())
+        distinct = len(set(names))
+        if distinct >= 2 and LEAST_REWARDS * distinct > len(table):
+            return True
+    return False
+
+
+def _names(table: Table, key: str | None) -> list[str] | None:
+    """Text of a column in each row, where it may name runs."""
+    if key is None:
+        return None
+    numbers, texts = table.column(key), table.text(key)
+    names = [
+        texts.get(row, "" if np.isnan(numbers[row]) else f"{numbers[row]:g}")
+        for row in range(len(table))
+    ]
+    return names if _are_runs(names) else None
+
+
+def _are_runs(names: list[str]) -> bool:
+    """Whether there are several names; a name per row is no name of a run."""
+    distinct = {name for name in names if name}
+    return len(distinct) >= 2 and LEAST_REWARDS * len(distinct) <= len(names)
+
+
+def _joined(names: list[str], others: list[str]) -> list[str]:
+    """Names of both columns, unless the first tells all apart that the second does."""
+    pairs = dict.fromkeys(zip(names, others, strict=True))
+    if len(pairs) == len(set(names)):
+        return names
+    return [f"{name}/{other}" if other else name for name, other in zip(names, others, strict=True)]
+
+
+def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int) -> list[Segment]:
+    """Split rows where their counter starts anew.
+
+    A counter that goes back to somewhere in the middle is a run resumed from a checkpoint, which
+    stays one run.
+    """
+    if np.all(np.diff(count) < 0):
+        return [Segment(table, None, False, ())]  # newest first, which is settled later
+    starts = [0]
+    reached = -np.inf
+    for index, value in enumerate(count):
+        if value < reached / 2 and value <= max(window, count[starts[-1]]):
+            starts.append(index)
+            reached = -np.inf
+        reached = max(reached, value)
+    if len(starts) == 1:
+        return [Segment(table, None, False, ())]
+    ends = [*starts[1:], train.size]
+    longest = max(end - start for start, end in zip(starts, ends, strict=True))
+    least = max(LEAST_REWARDS, ABORTED * longest)
+    kept, notes = [], []
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True), start=1):
+        if end - start >= least:
+            # Rows without reward in between go with the attempt that they follow.
+            first = 0 if start == 0 else int(train[start])
+            last = len(table) if end == train.size else int(train[end])
+            kept.append((number, np.arange(first, last)))
+        else:
+            line = int(table.numbers[train[start]])
+            notes.append(f"{end - start} rows from row {line} on are an aborted attempt, left out")
+    several = len(kept) > 1
+    if several:
+        notes.insert(0, f"the step starts anew: the file was read as {len(kept)} runs")
+    return [
+        Segment(table.take(rows), str(number) if several else None, False, tuple(notes))
+        for number, rows in kept
+    ]

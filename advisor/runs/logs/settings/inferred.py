@@ -1,0 +1,345 @@
+"""Settings that nobody stated and the rows show: the schedule, and guesses that are called so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+
+from advisor.runs.logfiles import limits
+from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.settings.fingerprints import least_count, shared_ratio
+from advisor.runs.trainers import Derived
+from advisor.theory.arrays import FloatArray, IntArray
+
+MOST_MISFIT = 0.02
+"""Largest misfit, as a share of the peak, at which a schedule is said to be recognised."""
+
+SHARP_MISFIT = 0.002
+"""Misfit below which the planned length read off the curve itself is trusted."""
+
+CLEAR_MISFIT = 1e-4
+"""Misfit by which a richer schedule must fit better than a plainer one."""
+
+WEIGHTED = 0.01
+"""Share by which a ratio of loss and KL may differ from 1 and still be that of one with itself."""
+
+ROUND = 1e-3
+"""Share by which a learning rate read off a log may differ from the number that was set."""
+
+LATE = 3
+"""Distances between rows before the first one, from which on a log does not show the beginning."""
+
+KL_TOLERANCE = 0.05
+"""Share by which a recovered KL coefficient may differ from the stated one."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A learning-rate schedule read off its series.
+
+    Attributes
+    ----------
+    peak : float
+        Fitted where the schedule was recognised, else the largest value logged.
+    kind : {"constant", "linear", "cosine"} or None
+    warmup_steps, planned_steps : int or None
+    is_rising : bool
+        The last row is the largest: the log stops within the warm-up, so the peak is above it.
+    """
+
+    peak: float
+    kind: Literal["constant", "linear", "cosine"] | None
+    warmup_steps: int | None
+    planned_steps: int | None
+    is_rising: bool
+
+
+class Rates(NamedTuple):
+    """Settings that a learning-rate series shows.
+
+    Attributes
+    ----------
+    facts : dict of str to object
+    is_partial : bool
+        The log stops within the warm-up or begins behind it, so its largest learning rate is not
+        the peak, which then is no fact.
+    warnings : tuple of str
+    largest : float or None
+        Of the learning rates logged.
+    """
+
+    facts: dict[str, Any]
+    is_partial: bool
+    warnings: tuple[str, ...]
+    largest: float | None = None
+
+    def without_lengths(self) -> Rates:
+        """What holds as long as it is not known how many optimizer steps a count stands for."""
+        lengths = ("warmup_steps", "planned_steps")
+        return self._replace(facts={k: v for k, v in self.facts.items() if k not in lengths})
+
+
+def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Rates:
+    """Peak, schedule and warm-up as settings; of empty arrays nothing but the length stated."""
+    if planned_steps is not None and step.size and step[-1] > planned_steps:
+        planned_steps = None  # of something else that the log counts
+    facts: dict[str, Any] = {} if planned_steps is None else {"planned_steps": planned_steps}
+    if not rate.size:
+        return Rates(facts, False, ())
+    found = infer_schedule(step, rate, planned_steps)
+    largest = float(rate.max())
+    if found.is_rising:
+        why = f"the log stops within the warm-up, at a learning rate of {largest:.3g}"
+        return Rates(facts, True, (f"{why}: the peak is not known from it",), largest)
+    facts["learning_rate"] = rounded(found.peak)
+    if found.kind is None:
+        what = "the schedule cannot be told from the learning rates logged"
+        is_late = bool(
+            rate.size > 1 and step[0] > LATE * (step[1] - step[0]) and rate[0] == largest
+        )
+        return Rates(facts, is_late, (f"{what}; they are used as they stand",), largest)
+    facts["schedule"], facts["warmup_steps"] = found.kind, found.warmup_steps
+    if found.planned_steps is not None:
+        facts["planned_steps"] = found.planned_steps
+    return Rates(facts, False, (), largest)
+
+
+def rounded(rate: float) -> float:
+    """A learning rate as it was set, where the one read off a log is within 0.1 % of that.
+
+    Logs start a step late, and fits and printed digits round; people set one or two digits.
+    """
+    near = float(f"{rate:.1e}")
+    return near if abs(rate - near) <= ROUND * near else rate
+
+
+def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
+    """Recognise the schedule of learning rates logged at increasing, one-based optimizer steps.
+
+    Older versions of transformers log the rate after the scheduler stepped, newer ones the rate
+    that was used; both offsets are tried. The shapes are those of `dynamics.schedule_factors`.
+    """
+    # The runs of a sweep often share one series.
+    return _infer(step.tobytes(), rate.tobytes(), planned_steps)
+
+
+@lru_cache(maxsize=256)
+def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
+    step, rate = np.frombuffer(steps), np.frombuffer(rates)
+    top = int(np.argmax(rate))
+    peak = float(rate[top])
+    if peak - float(rate.min()) <= 1e-9 * peak:
+        enough = rate.size > 1
+        return Schedule(peak, "constant" if enough else None, 0 if enough else None, None, False)
+    rising = top == rate.size - 1
+    if rate.size < limits.LEAST_SCHEDULE_ROWS or rising:
+        return Schedule(peak, None, None, None, rising)
+    # Every row counts in the peak, but eighty are plenty for a shape.
+    thin = np.unique(np.linspace(0, rate.size - 1, min(rate.size, 80)).astype(int))
+    thin = np.union1d(thin, [top])
+    best: tuple[float, str, int, int, float] | None = None
+    before = 0 if top == 0 else int(step[top - 1]) - 1
+    warmups = np.unique(np.linspace(before, step[top + 1], 64).astype(int))
+    if top == 0:
+        warmups = warmups[warmups <= step[0]]
+    last = int(step[-1])
+    lengths = (
+        np.unique(np.concatenate([_spread(last, 20, 400), _spread(20 * last, 10, 120)]))
+        if planned_steps is None
+        else np.array([max(planned_steps, 1)])
+    )
+    tries = [(kind, offset) for kind in ("constant", "linear", "cosine") for offset in (1, 0)]
+    for kind, offset in tries:
+        if best is not None and best[0] <= CLEAR_MISFIT:
+            break
+        spans = lengths[:1] if kind == "constant" else lengths
+        done = step[thin] - offset
+        shape = _factors(kind, done, warmups[:, None, None], spans[None, :, None])
+        with np.errstate(over="ignore", invalid="ignore"):  # rates of any size can be logged
+            level = (shape * rate[thin]).sum(-1) / np.maximum((shape**2).sum(-1), 1e-300)
+            misfit = np.abs(rate[thin] - level[..., None] * shape).max(-1)
+            misfit = np.divide(misfit, level, out=np.full_like(misfit, np.inf), where=level > 0)
+        misfit = np.nan_to_num(misfit, nan=np.inf, posinf=np.inf)
+        # Where no row lies within the warm-up its length is open: the shortest is assumed.
+        i, j = np.argwhere(misfit <= misfit.min() + 1e-6)[0]
+        error = float(misfit[i, j])
+        # A plainer schedule keeps the place unless a richer one fits clearly better.
+        if best is None or error < best[0] - CLEAR_MISFIT:
+            best = (error, kind, int(warmups[i]), int(spans[j]), float(level[i, j]))
+    if best is None or best[0] > MOST_MISFIT:
+        return Schedule(peak, None, None, None, False)
+    error, name, warmup, length, level_found = best
+    told = planned_steps is None and name != "constant" and error <= SHARP_MISFIT
+    if told and name == "linear":
+        level_found, length = _straight(step, rate, max(warmup, before), level_found, length)
+    return Schedule(
+        # Twelve digits: the fit adds rounding noise, and configs are read by people.
+        float(f"{max(peak, level_found):.12g}"),
+        cast(Literal["constant", "linear", "cosine"], name),
+        warmup,
+        length if told else None,
+        False,
+    )
+
+
+def _straight(
+    step: FloatArray, rate: FloatArray, warmup: int, peak: float, length: int
+) -> tuple[float, int]:
+    """Peak and length of a linear decay, exactly, where rows after the warm-up lie on one line."""
+    rows = step > warmup + 1
+    if warmup or rows.sum() < limits.LEAST_SCHEDULE_ROWS or rate[rows][-1] >= rate[rows][0]:
+        return peak, length
+    slope, level = np.polyfit(step[rows], rate[rows], 1)
+    misfit = float(np.abs(level + slope * step[rows] - rate[rows]).max())
+    # The rate of step s is that after s - 1 steps, or in older versions after s.
+    spans = [(level + slope * offset, -level / slope - offset) for offset in (1, 0)]
+    start, span = min(spans, key=lambda found: abs(found[1] - round(found[1])))
+    is_exact = misfit <= CLEAR_MISFIT * peak and abs(span - round(span)) <= 0.02
+    return (float(start), round(span)) if is_exact else (peak, length)
+
+
+def _spread(first: int, times: int, count: int) -> IntArray:
+    """Lengths from the first on, evenly spread by their ratio."""
+    return np.geomspace(first, times * first, count).astype(np.int64)
+
+
+def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray) -> FloatArray:
+    """Rate over peak after ``done`` scheduler steps; arguments broadcast."""
+    warm = np.clip(done / np.maximum(warmup, 1), 0.0, 1.0)
+    left = np.clip((length - done) / np.maximum(length - warmup, 1), 0.0, 1.0)
+    decay = {
+        "constant": np.ones_like(left),
+        "linear": left,
+        "cosine": 0.5 * (1 - np.cos(np.pi * left)),
+    }[kind]
+    return np.asarray(np.where(done < warmup, warm, decay))
+
+
+class Guess(NamedTuple):
+    """A value that nobody stated, and what gives it away.
+
+    Attributes
+    ----------
+    value : float
+    why : str
+        A sentence without full stop.
+    """
+
+    value: float
+    why: str
+
+
+def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
+    r"""Weight of the KL penalty, from rows whose loss is nothing but that penalty.
+
+    With one update per batch of rollouts the policy term is
+    :math:`\frac{1}{G} \sum_i A_i = 0` whatever is learnt, and the loss is
+    :math:`\beta\,\mathrm{KL}`. Where tokens rather than completions are averaged the two differ,
+    but for rows in which no group had any spread. So either nearly all rows share one ratio, or
+    some share one far more sharply than ratios near it are dense.
+    """
+    found = shared_ratio(loss, kl)
+    if found is None or abs(found.value - 1) <= WEIGHTED:
+        return None  # of 1: what is logged as KL is the penalty, its weight included
+    why = f"loss / kl is {found.value:g} in {found.rows} of {found.of} rows that tell"
+    return Guess(found.value, why)
+
+
+def completions_per_row(reward: FloatArray, window: int = 1) -> Guess | None:
+    """How many completions a row averages, from the smallest step between rewards of 0 or 1.
+
+    A step over the whole window of optimizer steps. None where it could be chance, or where it is
+    a multiple of 5 in each step: credit of 0.1 or 0.2 shows so, batches hardly ever do.
+    """
+    count = least_count(reward)
+    if count is None or count % window or not count // window % 5:
+        return None
+    return Guess(count, f"every reward is a multiple of 1/{count}, if a completion scores 0 or 1")
+
+
+def groups_per_row(silent_share: FloatArray) -> Guess | None:
+    """How many groups a row counts, from the smallest step between shares of silent groups."""
+    count = least_count(silent_share)
+    if count is None:
+        return None
+    return Guess(count, f"every share of silent groups is a multiple of 1/{count}")
+
+
+def group_size_of(completions: Guess | None, groups: Guess | None) -> Guess | None:
+    """Completions per group, where both counts speak and the one divides the other."""
+    if completions is None or groups is None:
+        return None
+    size, rest = divmod(completions.value, groups.value)
+    if rest or size < 2:
+        return None
+    why = f"{completions.value:g} completions / {groups.value:g} groups in a row"
+    return Guess(size, f"{why}: {completions.why}; {groups.why}")
+
+
+def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
+    """Guess settings from the metrics of a run; those that are known are compared."""
+    guessed = Derived()
+    if raw.is_eval_only:
+        return guessed
+    series = raw.series
+    first = slice(limits.MOST_ROWS_FINGERPRINTED)
+    if "loss" in series and "kl" in series:
+        found = kl_coefficient_from_loss(series["loss"][first], series["kl"][first])
+        _settle(guessed, known, "kl_coefficient", found, KL_TOLERANCE)
+    if raw.step_unit != "optimizer":
+        return guessed  # how many optimizer steps a row covers is not known
+    # Every pass over the same rollouts shows their rewards again.
+    window, repeats = divmod(
+        int(known.get("logging_steps") or raw.logging_steps or raw.window),
+        int(known.get("epochs_per_refresh") or 1),
+    )
+    if repeats:
+        return guessed
+    # A sum of several rewards moves in steps of its own.
+    completions = (
+        None if len(raw.parts) > 1 else completions_per_row(series["reward"][first], window)
+    )
+    groups = (
+        groups_per_row(series["silent_group_share"]) if "silent_group_share" in series else None
+    )
+    group_size = known.get("group_size")
+    found = group_size_of(completions, groups)
+    if found is not None and group_size is None:
+        group_size = int(found.value)
+        guessed.facts["group_size"], guessed.arithmetic["group_size"] = group_size, found.why
+    prompts = _prompts(completions, groups, group_size, window)
+    _settle(guessed, known, "prompts_per_step", prompts, 0.0)
+    return guessed
+
+
+def _prompts(
+    completions: Guess | None, groups: Guess | None, group_size: float | None, window: int
+) -> Guess | None:
+    """Prompts per optimizer step, from the groups in a row or from its completions."""
+    per = "" if window == 1 else f" / {window} steps a row"
+    if groups is not None and not groups.value % window:
+        return Guess(groups.value / window, f"{groups.value:g} groups in a row{per}: {groups.why}")
+    if completions is None or not group_size or completions.value % (group_size * window):
+        return None
+    return Guess(
+        completions.value / group_size / window,
+        f"{completions.value:g} completions in a row / group size {group_size:g}{per}: "
+        f"{completions.why}",
+    )
+
+
+def _settle(
+    guessed: Derived, known: Mapping[str, Any], key: str, found: Guess | None, tolerance: float
+) -> None:
+    if found is None:
+        return
+    stated = known.get(key)
+    if stated is None:
+        guessed.facts[key], guessed.arithmetic[key] = found.value, found.why
+    elif abs(found.value - stated) > tolerance * max(abs(stated), abs(found.value)):
+        line = f"{key} = {stated:g} is used; the metrics look like {found.value:g} ({found.why})"
+        guessed.warn(line)

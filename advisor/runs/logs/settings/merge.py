@@ -1,0 +1,298 @@
+"""A raw run and its settings become a PilotRun; contradictions stop here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from advisor.errors import InputError, RateContradictionError
+from advisor.runs.logs.located_run import LocatedRun
+from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.settings.inferred import Rates, guess, read_rates
+from advisor.runs.logs.settings.stated_settings import Setting, check_settings, place_row
+from advisor.runs.pilot_run import LEAST_REWARDS, Missing, PilotRun, parameters_from_name
+from advisor.runs.settings import PartialSettings
+from advisor.runs.trainers import Derived
+from advisor.theory.arrays import FloatArray
+
+RATE_TOLERANCE = 0.05
+"""Share by which a given peak learning rate may differ from the logged one (a log that starts or
+stops beside the peak)."""
+
+INEXACT = ("learning_rate", "warmup_steps")
+"""Facts that a log with rows far apart gives only roughly: a small difference is no warning."""
+
+
+def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
+    """Join what the log tells with what config files, sidecar and flags tell."""
+    raw = located.raw
+    _refuse_short(raw, run_id)
+    interval = _interval(raw.facts, located.stated.facts, {k: s.value for k, s in settings.items()})
+    if raw.step_unit == "refresh" and interval is not None:
+        raw = raw.on_optimizer_steps(interval)
+    rates = read_rates(raw.rate_step, raw.rate, raw.planned_steps)
+    if raw.step_unit != "optimizer":
+        rates = rates.without_lengths()
+    checked = check_settings({**raw.facts, **rates.facts}, path=raw.path, row=place_row(raw))
+    facts = {key: setting.value for key, setting in checked.items()}
+    _refuse_other_rate(raw, rates, settings.get("learning_rate"))
+    _refuse_other_window(raw, settings.get("logging_steps"))
+    warnings = [*raw.warnings, *rates.warnings, *located.stated.warnings]
+    stated_facts, contradictions = _weigh(rates, located.stated.facts, facts)
+    warnings += [line for key, line in contradictions.items() if key not in settings]
+    facts |= stated_facts
+    warnings += _overruled(facts, settings)
+    values = facts | {key: setting.value for key, setting in settings.items()}
+    derivations = _derivations(raw, located.stated, values, settings, stated_facts)
+    assumptions = [*raw.assumptions, *located.stated.assumptions]
+    guessed = guess(raw, values)
+    for key, value in guessed.facts.items():
+        why = guessed.arithmetic[key]
+        values[key] = value
+        derivations[key] = f"{key} {value:g} guessed: {why}"
+        assumptions.append(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
+    warnings += guessed.warnings
+    hyperparameters = PartialSettings(
+        **{name: values[name] for name in PartialSettings.model_fields if name in values}
+    )
+    _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
+    _refuse_bounds(raw, settings)
+    parameters = _parameters(raw, values, settings, assumptions)
+    series, missing = _without_idle_kl(raw, hyperparameters)
+    return _build(
+        raw,
+        id=run_id,
+        format=located.reader.name,
+        model=values.get("model"),
+        task=values.get("task"),
+        parameters=parameters,
+        hyperparameters=hyperparameters,
+        series=series,
+        missing=missing,
+        logging_steps=values.get("logging_steps", raw.logging_steps or raw.window),
+        reward_floor=values.get("reward_floor"),
+        reward_ceiling=values.get("reward_ceiling"),
+        derivations=derivations,
+        assumptions=tuple(dict.fromkeys(assumptions)),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _overruled(facts: Mapping[str, Any], settings: Mapping[str, Setting]) -> list[str]:
+    """What the log says against the user's settings, which are used."""
+    return [
+        f"{key} = {setting.value} from {setting.where} is used; the log says {facts[key]}"
+        for key, setting in settings.items()
+        if key in facts and key not in INEXACT and facts[key] != setting.value
+    ]
+
+
+def _parameters(
+    raw: RawRun, values: dict[str, Any], settings: Mapping[str, Setting], assumptions: list[str]
+) -> float | None:
+    """Size of the model, stated or read off its name, which the run's own name may be."""
+    if "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
+        values["model"] = raw.label
+        assumptions.append(f"model = '{raw.label}' assumed (the run's name tells a size)")
+    parameters: float | None = values.get("parameters")
+    if parameters is None and "model" in values:
+        parameters = parameters_from_name(values["model"])
+        if parameters is not None:
+            assumptions.append(
+                f"parameters = {parameters:g} assumed (read off the name '{values['model']}')"
+            )
+        elif "model" in settings:
+            raise InputError(
+                f"the size of model '{values['model']}' is not known",
+                path=settings["model"].path or raw.path,
+                row=settings["model"].row,
+                key="model",
+                advice="Add 'parameters = 7e9' (all parameters of the base model) beside it",
+            )
+    return parameters
+
+
+def _without_idle_kl(
+    raw: RawRun, hyperparameters: PartialSettings
+) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
+    """Series of a run; without the zeros that some trainers write for an absent KL penalty."""
+    missing, series = dict(raw.missing), dict(raw.series)
+    if hyperparameters.kl_coefficient == 0 and not np.any(np.nan_to_num(series.get("kl", 0.0))):
+        series.pop("kl", None)
+        missing["kl"] = "not applicable"
+    return series, missing
+
+
+def _interval(*sources: Mapping[str, Any]) -> int | None:
+    """K where both of its factors are known; later sources come first."""
+    known = {key: value for source in sources for key, value in source.items()}
+    minibatches = known.get("minibatches_per_refresh")
+    epochs = known.get("epochs_per_refresh")
+    return None if minibatches is None or epochs is None else int(minibatches) * int(epochs)
+
+
+def _weigh(
+    rates: Rates, stated: Mapping[str, Any], logged: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Settings beside the log that are used, and what the log says against others.
+
+    A config file may have been edited after the run; what the rows show happened. Only where they
+    show it roughly (a rate at the edge of its warm-up, a schedule of which a part was seen) does
+    the file speak, if it agrees.
+    """
+    used, against = {}, {}
+    for key, value in stated.items():
+        shown = logged.get(key)
+        if key == "learning_rate" and shown is None and rates.largest is not None:
+            shown = rates.largest
+        if key == "logging_steps":
+            continue  # the rows themselves stand where they stand
+        if shown is None or shown == value:
+            used[key] = value
+        elif key == "learning_rate":
+            close = bool(np.isclose(value, shown, rtol=RATE_TOLERANCE, atol=0.0))
+            if close or (rates.is_partial and value > shown):
+                used[key] = value
+            else:
+                against[key] = f"learning_rate peaks at {shown:.3g} in the log, which is used"
+        elif key in ("schedule", "warmup_steps", "planned_steps"):
+            used[key] = value
+            if key == "schedule" and shown != "constant":
+                against[key] = f"schedule looks {shown} in the log"
+        else:
+            against[key] = f"{key} = {shown} by the log's rows is used"
+        if key in against:
+            against[key] += f"; the settings beside it say {value}"
+    return used, against
+
+
+def _derivations(
+    raw: RawRun,
+    stated: Derived,
+    values: Mapping[str, Any],
+    settings: Mapping[str, Setting],
+    used: Mapping[str, Any],
+) -> dict[str, str]:
+    """For each setting where it was read or how it was reached."""
+    lines = {}
+    for key, value in values.items():
+        if key in settings:
+            lines[key] = f"{key} {value} [{settings[key].where}]"
+        elif key in used:
+            lines[key] = stated.arithmetic.get(key, f"{key} {value}")
+        else:
+            lines[key] = raw.derivations.get(key, f"{key} {value} [the log's rows]")
+    return lines
+
+
+def _build(raw: RawRun, *, missing: dict[str, Missing], **values: Any) -> PilotRun:
+    try:
+        return PilotRun(
+            path=str(raw.path),
+            step=raw.step,
+            step_unit=raw.step_unit,
+            parts=raw.parts,
+            scores=raw.scores,
+            framework=raw.framework,
+            missing=missing,
+            eval_step=raw.eval_step,
+            eval_reward=raw.eval_reward,
+            keys_read=raw.keys_read,
+            keys_understood=raw.keys_understood,
+            keys_ignored=raw.keys_ignored,
+            **values,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"the run does not hold together: {first['msg']}",
+            path=raw.path,
+            row=place_row(raw),
+            key=".".join(str(part) for part in first["loc"]) or None,
+            advice="Correct the log, or report this with the file",
+        ) from None
+
+
+def _refuse_short(raw: RawRun, run_id: str) -> None:
+    if raw.is_eval_only:
+        return
+    rewards = int(np.isfinite(raw.series["reward"]).sum())
+    if rewards >= LEAST_REWARDS:
+        return
+    rows = "1 row" if rewards == 1 else f"{rewards} rows"
+    finite = "reward" if rewards == raw.step.size else f"finite reward (of {raw.step.size})"
+    raise InputError(
+        f"run '{run_id}' has only {rows} with a {finite}",
+        path=raw.path,
+        row=place_row(raw),
+        key=raw.keys_read.get("reward", "reward"),
+        advice=f"Log at least {LEAST_REWARDS} rows (run longer, or lower logging_steps), "
+        "or leave the run out",
+    )
+
+
+def _refuse_other_rate(raw: RawRun, rates: Rates, given: Setting | None) -> None:
+    logged = rates.facts.get("learning_rate", rates.largest)
+    if given is None or logged is None:
+        return
+    if rates.is_partial and given.value > logged:
+        return  # the log stops within the warm-up or begins behind it: the peak is not in it
+    if not np.isclose(given.value, logged, rtol=RATE_TOLERANCE, atol=0.0):
+        raise RateContradictionError(
+            f"{given.where} says {given.value:g}, but the learning rate in the log peaks at "
+            f"{logged:.3g}",
+            logged=float(logged),
+            path=raw.path,
+            row=place_row(raw),
+            key="learning_rate",
+            advice="Correct the entry, or remove it: the log tells the rate",
+        )
+
+
+def _refuse_other_window(raw: RawRun, given: Setting | None) -> None:
+    if given is None or raw.logging_steps in (None, given.value):
+        return
+    raise InputError(
+        f"{given.where} says {given.value}, but the log says {raw.logging_steps}",
+        path=raw.path,
+        row=place_row(raw),
+        key="logging_steps",
+        advice="Correct the entry, or remove it: the log tells it",
+    )
+
+
+def _refuse_other_interval(raw: RawRun, settings: PartialSettings, given: Setting | None) -> None:
+    if given is None:
+        return
+    minibatches, epochs = settings.minibatches_per_refresh, settings.epochs_per_refresh
+    if minibatches is None and epochs is None:
+        problem = f"{given.value} is given without its two factors"
+    elif (minibatches or 1) * (epochs or 1) != given.value:
+        problem = (
+            f"{given.value} is not minibatches_per_refresh x epochs_per_refresh = "
+            f"{minibatches or 1} x {epochs or 1}"
+        )
+    else:
+        return
+    raise InputError(
+        problem,
+        path=given.path or raw.path,
+        row=given.row,
+        key="refresh_interval",
+        advice="Give minibatches_per_refresh and epochs_per_refresh; their product is the interval",
+    )
+
+
+def _refuse_bounds(raw: RawRun, settings: Mapping[str, Setting]) -> None:
+    floor, ceiling = settings.get("reward_floor"), settings.get("reward_ceiling")
+    if floor is not None and ceiling is not None and floor.value >= ceiling.value:
+        raise InputError(
+            f"reward_floor {floor.value:g} is not below reward_ceiling {ceiling.value:g}",
+            path=ceiling.path or raw.path,
+            row=ceiling.row,
+            key="reward_ceiling",
+            advice="Give the lowest and the highest reward that a completion can get",
+        )

@@ -1,0 +1,96 @@
+"""What all sources share: patience with a server, and a run of it in place of a file."""
+
+from __future__ import annotations
+
+import io
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from advisor.errors import SourceError
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.find import LogCandidate
+from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.logged import Logged, Reader
+
+T = TypeVar("T")
+
+MOST_SILENT_SECONDS = 60.0
+"""Without an answer for so long a server counts as out of reach; ours: clients try again by
+themselves, W&B's without end, and a page of a history takes a second or two."""
+
+MOST_WAITING = 4096
+"""Answers that may wait to be read: what is downloaded ahead stays a few megabytes."""
+
+
+def answers(place: str, ask: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """What a client yields, one by one; its errors are raised here.
+
+    Parameters
+    ----------
+    place : str
+        For the message.
+    ask : callable
+        Runs in a thread of its own: a client that waits for a dead server cannot be interrupted.
+
+    Raises
+    ------
+    SourceError
+        Nothing came for `MOST_SILENT_SECONDS`.
+    """
+    came: queue.Queue[tuple[bool, Any]] = queue.Queue(MOST_WAITING)
+
+    def listen() -> None:
+        try:
+            for answer in ask():
+                came.put((True, answer))
+            came.put((False, None))
+        except Exception as error:
+            came.put((False, error))
+
+    threading.Thread(target=listen, daemon=True, name=f"asks {place}").start()
+    while True:
+        try:
+            is_answer, answer = came.get(timeout=MOST_SILENT_SECONDS)
+        except queue.Empty:
+            raise SourceError(
+                f"the server did not answer for {MOST_SILENT_SECONDS:.0f} seconds",
+                path=place,
+                advice="Check the network and the server's address, then try again",
+            ) from None
+        if is_answer:
+            yield answer
+        elif answer is None:
+            return
+        else:
+            raise answer
+
+
+def run_of(
+    place: str, run: str, name: str, read: Callable[[Path, Columns], Iterable[Logged]]
+) -> LogCandidate:
+    """One run of a place, which is found like a file in a folder and read by its own reader."""
+    root = Path(place)
+    path = root / run
+
+    def rows(logs: object, columns: Columns) -> Iterable[Logged]:
+        return read(path, columns)
+
+    reader = Reader(name, lambda log: False, rows)
+    # No settings lie beside it: neither a sidecar of the working folder nor a config is its own.
+    return LogCandidate(LogFile(path, _nothing, 0), root, False, path.parent, reader)
+
+
+def not_installed(place: str, whose: str, extra: str) -> SourceError:
+    """Error to raise where a client is missing."""
+    return SourceError(
+        f"{whose} client is not installed",
+        path=place,
+        advice=f"Install it with: pip install 'grpo-advisor[{extra}]'",
+    )
+
+
+def _nothing() -> BinaryIO:
+    return io.BytesIO()

@@ -1,0 +1,261 @@
+"""TensorBoard event files (``events.out.tfevents...``), read without TensorBoard.
+
+All event files of one folder are read together. A run that was resumed wrote several, and later
+ones count from the first step they have: what earlier ones logged beyond it was trained again. A
+file that counts from the very beginning again is another attempt, and a run of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.event_file import HEADER, header_holds, read_records
+from advisor.runs.logfiles.event_values import Cells, Tags
+from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.logged import Logged, Reader
+from advisor.runs.logfiles.table import Column, Table
+from advisor.runs.logs.rows.row_kinds import ABORTED
+from advisor.runs.pilot_run import LEAST_REWARDS
+from advisor.runs.trainers.keys import kept_keys
+from advisor.theory.arrays import IntArray
+
+STEP = "step"
+"""Key under which the step of an event is handed over."""
+
+TIME_NAMED = re.compile(r"\d{9,11}\.\d+")
+HPARAMS = b"_hparams_/"
+"""torch's ``add_hparams`` puts settings into a folder of their own, named by its time."""
+
+SETTINGS_TAG = re.compile(
+    r"(?:.*/)?(?:args|arguments|training_args|config|model_config|h?params|hyper_?parameters"
+    r"|settings)(?:/text_summary)?",
+    re.IGNORECASE,
+)
+OWN_TAGS = ("args", "arguments", "training_args", "config", "hparams", "hyperparameters")
+"""Tags whose settings are handed over without the tag's name before theirs."""
+
+
+def claims(log: LogFile) -> bool:
+    """Whether a file is an event file, by its name or its first record."""
+    if log.suffix in (".csv", ".json", ".jsonl", ".txt", ".md", ".zip"):
+        return False
+    is_named = "tfevents" in log.name
+    if not is_named and log.suffix not in ("", ".tfevents"):
+        return False
+    head = _head(log)
+    if len(head) < HEADER or header_holds(head):
+        return is_named or (len(head) >= HEADER and b"brain.Event:" in head[:64])
+    return is_named and b"\0" in head
+
+
+def _head(log: LogFile) -> bytes:
+    try:
+        return log.head()
+    except InputError:  # reading it will say what is wrong
+        return b""
+
+
+def group(log: LogFile) -> Path:
+    """Folder of the run."""
+    folder = log.path.parent
+    return folder.parent if _is_settings_only(log) else folder
+
+
+def _is_settings_only(log: LogFile) -> bool:
+    return bool(TIME_NAMED.fullmatch(log.path.parent.name)) and HPARAMS in _head(log)
+
+
+def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the runs of a folder: one, or several attempts."""
+    files, warnings = _read_files(logs, columns)
+    run = [(log, tags) for log, tags in files if not _is_settings_only(log)] or files
+    attempts: list[_Attempt] = []
+    for log, tags in sorted(run, key=lambda file: (file[1].started, file[0].path)):
+        if not attempts or _starts_anew(tags.cells, attempts[-1].cells):
+            attempts.append(_Attempt({}, [], []))
+        attempt = attempts[-1]
+        attempt.files.append((log, tags))
+        replaced = _append(attempt.cells, tags.cells, log.path)
+        if replaced is not None:
+            attempt.warnings.append(
+                f"steps from {replaced} on were logged before {log.name} too; this file counts"
+            )
+    if not any(attempt.cells for attempt in attempts):
+        raise InputError(
+            "the event file holds no scalars",
+            path=logs[0].path,
+            advice="Give the folder of the run's own event file, with the scalars of its steps",
+        )
+    longest = max(_length(attempt.cells) for attempt in attempts)
+    least = max(LEAST_REWARDS, ABORTED * longest) if len(attempts) > 1 else 0
+    told = [attempt for attempt in attempts if _length(attempt.cells) >= least] or attempts[-1:]
+    shared = [file for file in files if _is_settings_only(file[0])]
+    if len(told) > 1:
+        warnings.append(f"the step starts anew in later files: {len(told)} runs")
+    if len(told) < len(attempts):
+        warnings.append(f"{len(attempts) - len(told)} aborted attempts were left out")
+    for place, attempt in enumerate(told, start=1):
+        yield Logged(
+            _table(attempt.cells),
+            label=str(place) if len(told) > 1 else None,
+            settings=_settings([*shared, *attempt.files]),
+            warnings=(*warnings, *attempt.warnings),
+        )
+
+
+class _Attempt(NamedTuple):
+    """One attempt at a run: its cells by tag, its files, and what to know about them."""
+
+    cells: dict[str, Cells]
+    files: list[tuple[LogFile, Tags]]
+    warnings: list[str]
+
+
+def _starts_anew(later: Mapping[str, Cells], cells: Mapping[str, Cells]) -> bool:
+    """Whether a file counts again from where the files before it began, rather than going on."""
+    shared = [tag for tag, new in later.items() if len(new.steps) and tag in cells]
+    shared = [tag for tag in shared if len(cells[tag].steps)]
+    return bool(shared) and all(min(later[tag].steps) <= min(cells[tag].steps) for tag in shared)
+
+
+def _length(cells: Mapping[str, Cells]) -> int:
+    return max((len(set(each.steps)) for each in cells.values()), default=0)
+
+
+def _read_files(
+    logs: Sequence[LogFile], columns: Columns
+) -> tuple[list[tuple[LogFile, Tags]], list[str]]:
+    """Tags of each file; one that cannot be read is passed over where others can."""
+    keeps_key = kept_keys(columns)
+    files: list[tuple[LogFile, Tags]] = []
+    warnings: list[str] = []
+    failed: InputError | None = None
+    for log in logs:
+        tags = Tags(keeps_key, lambda tag: SETTINGS_TAG.fullmatch(tag) is not None)
+        count = 0
+        try:
+            for records in read_records(log, warnings):
+                tags.add(records)
+                count = sum(len(cells.steps) for cells in tags.cells.values())
+                _refuse_too_many(count, len(tags.cells), log.path)
+        except InputError as error:
+            if len(logs) == 1:
+                raise
+            failed = error
+            warnings.append(f"{log.name} was left out: {error.problem}")
+            continue
+        if tags.malformed:
+            warnings.append(f"{log.name}: {tags.malformed} records are no events and were left out")
+        files.append((log, tags))
+    if not files and failed is not None:
+        raise failed
+    return files, warnings
+
+
+def _refuse_too_many(cells: int, tags: int, path: Path) -> None:
+    if cells > limits.MOST_TABLE_CELLS or tags > limits.MOST_TABLE_KEYS:
+        raise InputError(
+            f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers"
+            if cells > limits.MOST_TABLE_CELLS
+            else f"the log names more than {limits.MOST_TABLE_KEYS:,} tags",
+            path=path,
+            advice="Give the event file of one run, with the scalars of its steps",
+        )
+
+
+def _append(cells: dict[str, Cells], later: Mapping[str, Cells], path: Path) -> int | None:
+    """Put the cells of a later file behind those before it."""
+    starts = [min(new.steps) for new in later.values() if len(new.steps)]
+    start = min(starts, default=0)
+    is_replaced = False
+    for tag, new in later.items():
+        old = cells.get(tag)
+        if old is None or not len(old.steps):
+            cells[tag] = new
+            continue
+        # No view of the old cells may be left: an array that is looked at cannot grow.
+        stays = np.asarray(old.steps) < start
+        if len(new.steps) and not stays.all():
+            is_replaced = True
+            old.steps = type(new.steps)("q", np.asarray(old.steps)[stays].tobytes())
+            old.values = type(new.values)("d", np.asarray(old.values)[stays].tobytes())
+        old.steps.extend(new.steps)
+        old.values.extend(new.values)
+    _refuse_too_many(sum(len(each.steps) for each in cells.values()), len(cells), path)
+    return start if is_replaced else None
+
+
+def _table(cells: dict[str, Cells]) -> Table:
+    """One row per step; of two cells of a tag at one step the later."""
+    steps = _all_steps(cells)
+    columns = {STEP: Column(np.arange(steps.size), steps.astype(np.float64))}
+    for tag in sorted(cells):
+        each = cells.pop(tag)  # so that only one copy of the numbers lives at a time
+        if tag == STEP:
+            continue
+        own = np.asarray(each.steps, dtype=np.int64)
+        order = np.argsort(own, kind="stable")
+        own = own[order]
+        is_last = np.append(own[1:] != own[:-1], True)[: own.size]
+        values = np.asarray(each.values, dtype=np.float64)[order][is_last]
+        columns[tag] = Column(np.searchsorted(steps, own[is_last]), values)
+    return Table(np.arange(1, steps.size + 1), columns, np.zeros(steps.size, dtype=bool))
+
+
+def _all_steps(cells: Mapping[str, Cells]) -> IntArray:
+    steps = np.zeros(0, dtype=np.int64)
+    for each in cells.values():
+        steps = np.union1d(steps, np.asarray(each.steps, dtype=np.int64))
+    return steps
+
+
+def _settings(files: Sequence[tuple[LogFile, Tags]]) -> dict[str, Any]:
+    """Settings that stand in the files, later ones last."""
+    found: dict[str, Any] = {}
+    for _, tags in sorted(files, key=lambda file: file[1].started):
+        for tag, text in tags.texts.items():
+            name = tag.removesuffix("/text_summary").rpartition("/")[2]
+            _flatten(_parse_settings(text), "" if name.lower() in OWN_TAGS else name, found)
+        _flatten(tags.hparams, "", found)
+    return found
+
+
+def _parse_settings(text: str) -> Mapping[str, Any]:
+    """Settings of a text: a JSON object, or the two-column table that TensorBoard renders."""
+    begins = text.lstrip()
+    if begins.startswith("{"):
+        try:
+            parsed = json.loads(begins)
+        except (ValueError, RecursionError):
+            return {}
+        return parsed if isinstance(parsed, dict) else {}
+    split = [line.strip().split("|") for line in text.splitlines()]
+    rows = [(cells[1].strip(), cells[2].strip()) for cells in split if len(cells) == 4]
+    is_table = len(rows) > 2 and not rows[1][0].strip("-:")
+    return dict(rows[2:]) if is_table else {}
+
+
+def _flatten(
+    settings: Mapping[str, Any], prefix: str, found: dict[str, Any], depth: int = 0
+) -> None:
+    for name, value in settings.items():
+        key = f"{prefix}.{name}" if prefix else str(name)
+        if isinstance(value, Mapping):
+            if depth < limits.MOST_HPARAMS_LEVELS:
+                _flatten(value, key, found, depth + 1)
+        elif value is None or isinstance(value, bool | int | float | str):
+            found[key] = (
+                value[: limits.MOST_SETTING_CHARACTERS] if isinstance(value, str) else value
+            )
+
+
+READER = Reader("TensorBoard event files", claims, read, group)

@@ -1,0 +1,125 @@
+"""W&B line charts as CSV, with the metrics of several charts of the same runs put together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from advisor.errors import InputError
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.parsing import cell_number
+from advisor.runs.logs.trackers.tracker import Counts, TrackedRuns
+from advisor.runs.logs.trackers.wandb_chart import Chart, Point, is_chart
+from advisor.runs.logs.trackers.wandb_runs_table import settings_by_run
+
+GROUP = "Group: "
+COUNTS = Counts("W&B's own counter of log calls", warns_of_samples=True)
+
+
+def group(log: LogFile) -> Path:
+    """Folder of a chart: W&B exports one metric at a time, and its charts share their runs."""
+    return log.path.parent
+
+
+def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the runs of a chart, or of all charts of a folder."""
+    runs = TrackedRuns(logs[0].path, columns, COUNTS)
+    source = Chart(logs[0], columns) if len(logs) == 1 else _Merged(logs, columns)
+    for point in source.points():
+        runs.add(point.row, point.cells, count=point.own, run=point.run)
+    warnings: dict[str | None, list[str]] = {
+        run: [*source.notes, *_warn(run or "", run in source.averaged)] for run in runs.runs
+    }
+    stated = settings_by_run(logs[0])
+    names = list(runs.runs)
+    logged_runs = runs.logged(
+        warnings=warnings, assumptions=tuple(source.assumptions), own_ids=True
+    )
+    for logged in logged_runs:
+        name = logged.label or (names[0] if len(names) == 1 else None)
+        settings = stated.get(name or "", {})
+        yield replace(logged, settings={**settings, **logged.settings}) if settings else logged
+
+
+class _Merged:
+    """Several charts of the same runs: one row per run and place on the axis."""
+
+    def __init__(self, logs: Sequence[LogFile], columns: Columns) -> None:
+        self.notes: list[str] = []
+        self.assumptions: list[str] = []
+        self.averaged: set[str] = set()
+        self._runs: dict[str, dict[tuple[str, str], Point]] = {}
+        self._cells = 0
+        failure: InputError | None = None
+        for log in sorted(logs, key=lambda log: log.path):
+            try:
+                self._take(log, columns)
+            except InputError as error:
+                failure = failure or error
+                self.notes.append(f"{log.name} was left out: {error.problem}")
+        if failure is not None and not self._runs:
+            raise failure
+
+    def points(self) -> Iterator[Point]:
+        """Points of all runs, each run's in the order of the axis."""
+        for run, points in self._runs.items():
+            ordered = sorted(points.values(), key=lambda point: _place(point.at[1]))
+            for number, point in enumerate(ordered, start=1):
+                yield point._replace(run=run, row=number)
+
+    def _take(self, log: LogFile, columns: Columns) -> None:
+        chart = Chart(log, columns, is_alone=False)
+        found: dict[str, list[Point]] = {}
+        for point in chart.points():
+            found.setdefault(point.run, []).append(point)
+            self._cells += len(point.cells)
+            if self._cells > limits.MOST_CHART_CELLS:
+                raise InputError(
+                    f"the charts of the folder hold more than {limits.MOST_CHART_CELLS:,} cells",
+                    path=log.path,
+                    advice="Give one chart at a time, or put them in folders of their own",
+                )
+        self.notes += [f"{log.name}: {note}" for note in chart.notes]
+        self.assumptions += chart.assumptions
+        self.averaged |= chart.averaged
+        for run, points in found.items():
+            self._merge(run, points, log)
+
+    def _merge(self, run: str, points: list[Point], log: LogFile) -> None:
+        known = self._runs.get(run, {})
+        if any(_contradict(known[p.at].cells, p.cells) for p in points if p.at in known):
+            # Another run of the same name, or the same one at another time.
+            run = f"{run} ({PurePosixPath(log.name).stem})"
+            known = self._runs.get(run, {})
+        for point in points:
+            before = known[point.at].cells if point.at in known else {}
+            known[point.at] = point._replace(cells={**before, **point.cells})
+        self._runs[run] = known
+
+
+def _contradict(one: dict[str, str], other: dict[str, str]) -> bool:
+    return any(one[key] != other[key] for key in one.keys() & other.keys())
+
+
+def _place(at: str) -> float:
+    place = cell_number(at)
+    return math.inf if place is None or math.isnan(place) else place
+
+
+def _warn(run: str, is_averaged: bool) -> list[str]:
+    if run.startswith(GROUP):
+        return [f"'{run}' is a mean over runs that W&B grouped; their noise is averaged out"]
+    if is_averaged:
+        return [
+            "points of the chart are means over several logged rows (its bounds differ from its "
+            "values), so the noise of the reward is understated; export the history instead"
+        ]
+    return []
+
+
+READER = Reader("W&B chart as CSV", is_chart, read, group, claim=Claim.ROW)

@@ -1,0 +1,78 @@
+"""What a run still lacks before it can be fitted."""
+
+from __future__ import annotations
+
+import math
+
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.settings import REQUIRED
+
+WHY = {
+    **REQUIRED,
+    "parameters": "the size of the model is not known",
+    "minibatches_per_refresh": "the log counts batches of rollouts, and how many optimizer steps "
+    "each takes is not known",
+    "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
+    "is not known",
+    "adapter": "the learning rate is one of LoRA for a model of more than 1e9 parameters, and the "
+    "log tells of no adapter",
+    "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
+}
+"""Setting -> what is wrong without it."""
+
+HOW = {
+    "parameters": "Add 'parameters = 7e9' (all parameters of the base model), or a model name that "
+    "tells it, to pilots.toml",
+    "adapter": 'Add \'adapter = "lora"\' or "full" for it to pilots.toml beside the logs',
+    "step_unit": 'Say in a column map: step_unit = "optimizer" or "refresh"',
+}
+"""Setting -> how to give it, where a line ``name = ...`` in pilots.toml is not the way."""
+
+
+LARGE, FAST = 1e9, 2e-5
+"""Parameters and learning rate above which full fine-tuning is rare enough to be asked for: most
+public full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
+
+
+def needs(run: PilotRun) -> list[str]:
+    """Names of the settings without which a run cannot be fitted and which are not known.
+
+    Parameters
+    ----------
+    run : PilotRun
+
+    Returns
+    -------
+    names : list of str
+        Empty for a run that can be fitted; also for evaluations, to which nothing can be added.
+    """
+    if run.is_eval_only:
+        return []
+    lacking = run.hyperparameters.lacking
+    if run.parameters is None:
+        lacking.append("parameters")
+    if run.step_unit == "refresh":
+        factors = ("minibatches_per_refresh", "epochs_per_refresh")
+        lacking += [name for name in factors if getattr(run.hyperparameters, name) is None]
+    if run.step_unit == "unknown":
+        lacking.append("step_unit")
+    return lacking
+
+
+def questions(run: PilotRun) -> list[str]:
+    """What a run needs, and what it is asked for though a fit can go on without.
+
+    A large model at a rate of LoRA whose log tells of no adapter: it counts as fully fine-tuned,
+    and the answer says so.
+    """
+    found = needs(run)
+    if run.parameters is not None and may_be_lora(run):
+        found.append("adapter")
+    return found
+
+
+def may_be_lora(run: PilotRun) -> bool:
+    """Whether a log tells of no adapter at a rate of LoRA: it has one, or is no large model."""
+    known = run.hyperparameters
+    is_fast = (known.learning_rate or 0) > FAST and (run.parameters or math.inf) > LARGE
+    return known.adapter is None and is_fast and not run.is_eval_only

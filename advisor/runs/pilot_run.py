@@ -1,0 +1,316 @@
+"""A pilot run as its log tells it, with units, bounds and why a value is missing."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from advisor.runs.settings import PartialSettings, Positive, PositiveInt
+from advisor.theory.arrays import BoolArray, FloatArray
+
+Missing = Literal["not logged", "not applicable", "not finite", "cut"]
+"""Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
+
+UNNAMED_MODEL, UNNAMED_TASK = "model", "task"
+"""What runs are grouped under whose logs name none."""
+
+SERIES = (
+    "reward",
+    "reward_std_within_group",
+    "silent_group_share",
+    "entropy",
+    "gradient_norm",
+    "clip_share",
+    "learning_rate",
+    "kl",
+    "completion_length",
+    "truncated_share",
+    "step_time_seconds",
+    "policy_kl",
+    "mismatch_kl",
+    "mismatch_difference",
+    "importance_ess",
+    "distinct_answers",
+    "all_right_share",
+    "all_wrong_share",
+    "loss",
+    "tokens",
+)
+"""Names of the per-row series that the package understands, in reading order."""
+
+LEAST_REWARDS = 3
+"""Finite rewards below which a run shows no curve: start, direction and noise need three."""
+
+StepUnit = Literal["optimizer", "refresh", "unknown"]
+"""What ``PilotRun.step`` counts: optimizer steps; or, as long as the refresh interval is not known,
+batches of rollouts; or what only the user can say."""
+
+
+class Score(NamedTuple):
+    """A measure of answers that is logged beside the reward: steps and values, finite, in order."""
+
+    step: FloatArray
+    values: FloatArray
+
+
+class PilotRun(BaseModel):
+    """One training run as its log tells it.
+
+    Attributes
+    ----------
+    id : str
+        Unique within a folder.
+    path : str
+        File it was read from.
+    model, task : str or None
+        Names; runs pool within (model, task).
+    parameters : float or None
+        All parameters of the base model, N.
+    step : ndarray of shape (rows,)
+        Optimizer step at which a row was logged, one-based, strictly increasing.
+    step_unit : {"optimizer", "refresh", "unknown"}
+        What ``step`` counts; only runs on optimizer steps can be fitted.
+    series : dict of str to ndarray of shape (rows,)
+        Per-row series by the names in ``SERIES``; NaN where a cell is missing. "reward" is there
+        unless the log holds evaluations only; then ``step`` is empty.
+    parts : dict of str to ndarray of shape (rows,)
+        Means of the single reward functions, by their names.
+    scores : dict of str to Score
+        Other columns that may score answers, by key; nothing is fitted to them. Those of rows of
+        evaluations begin with "held-out ".
+    missing : dict of str to str
+        Why a series is absent, or why cells of it are NaN.
+    eval_step, eval_reward : ndarray of shape (evaluations,)
+        Held-out reward, kept apart from train reward; step 0 is before training.
+    logging_steps : int
+        Optimizer steps that one row averages.
+    reward_floor, reward_ceiling : float
+        Bounds of the reward, in its own units.
+    format, framework : str
+        Reader of the file, and trainer whose keys it holds.
+    copy_of : str or None
+        Id of another run with the same numbers; only that one is fitted.
+    keys_read, keys_understood, keys_ignored : dict, tuple, tuple
+        Series name -> key of the log; keys whose meaning is known and that were not needed; keys
+        that were seen and not understood.
+    derivations : dict of str to str
+        Hyperparameter -> where it was read, or the arithmetic by which it was reached.
+    assumptions, warnings : tuple of str
+        What was assumed, and what looked wrong but did not stop the reading.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    id: str
+    path: str
+    model: str | None = None
+    task: str | None = None
+    parameters: Positive | None = None
+    hyperparameters: PartialSettings = PartialSettings()
+    step: FloatArray
+    step_unit: StepUnit = "optimizer"
+    series: dict[str, FloatArray]
+    parts: dict[str, FloatArray] = Field(default_factory=dict)
+    scores: dict[str, Score] = Field(default_factory=dict)
+    missing: dict[str, Missing] = Field(default_factory=dict)
+    eval_step: FloatArray = Field(default_factory=lambda: np.zeros(0))
+    eval_reward: FloatArray = Field(default_factory=lambda: np.zeros(0))
+    logging_steps: PositiveInt = 1
+    reward_floor: float | None = None
+    reward_ceiling: float | None = None
+    format: str = ""
+    framework: str = ""
+    copy_of: str | None = None
+    keys_read: dict[str, str] = Field(default_factory=dict)
+    keys_understood: tuple[str, ...] = ()
+    keys_ignored: tuple[str, ...] = ()
+    derivations: dict[str, str] = Field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _shapes_agree(self) -> PilotRun:
+        if "reward" not in self.series and (self.step.size or not self.eval_step.size):
+            raise ValueError("series has no 'reward'")
+        for name, values in (*self.series.items(), *self.parts.items()):
+            if values.shape != self.step.shape:
+                raise ValueError(f"series '{name}' has {values.size} rows, step {self.step.size}")
+        if self.eval_step.shape != self.eval_reward.shape:
+            raise ValueError("eval_step and eval_reward differ in length")
+        if np.any(np.diff(self.step) <= 0):
+            raise ValueError("step must increase strictly")
+        return self
+
+    @property
+    def is_eval_only(self) -> bool:
+        """Whether the log holds evaluations and no train reward: it can be shown, not fitted."""
+        return "reward" not in self.series
+
+    @property
+    def reward(self) -> FloatArray:
+        """Train reward per row, shape (rows,), in the log's own units; empty if eval-only."""
+        return self.series.get("reward", np.zeros(0))
+
+    def __repr__(self) -> str:
+        """Model, task, settings that tell runs apart, and length."""
+        own = self.hyperparameters
+        step = self.eval_step if self.is_eval_only else self.step
+        last = f"{step[-1]:g}" if step.size else "none"
+        return (
+            f"PilotRun({self.id!r}: {self.model} on {self.task}; learning rate "
+            f"{own.learning_rate}, group size {own.group_size}, K {own.refresh_interval}; "
+            f"{step.size} rows to step {last})"
+        )
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Settings, length, ends and warnings, as notebooks show them."""
+        from advisor.common.html import bullets, heading, table, whole
+
+        known = {
+            name: value
+            for name, value in self.hyperparameters.model_dump().items()
+            if value is not None
+        }
+        step, values = (
+            (self.eval_step, self.eval_reward) if self.is_eval_only else (self.step, self.reward)
+        )
+        finite = values[np.isfinite(values)]
+        share = max(1, finite.size // 10)
+        rows = [
+            ["model", self.model],
+            ["task", self.task],
+            *known.items(),
+            ["rows", int(step.size)],
+            ["last step", float(step[-1]) if step.size else None],
+            ["first tenth of rewards", float(finite[:share].mean()) if finite.size else None],
+            ["last tenth of rewards", float(finite[-share:].mean()) if finite.size else None],
+            ["series", ", ".join(sorted(self.series)) or "evaluations only"],
+        ]
+        return whole(heading(self.id, self.path), table(["", ""], rows), bullets(self.warnings))
+
+    def with_updates(self, **updates: Any) -> PilotRun:
+        """Copy with some attributes replaced, validated again."""
+        return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in _FIELDS})
+
+    def until(self, step: float) -> PilotRun:
+        """Return the run as if it had been stopped after an optimizer step.
+
+        Parameters
+        ----------
+        step : float
+            Rows and evaluations beyond it are left out.
+        """
+        known, tested = self.step <= step, self.eval_step <= step
+        return self.with_updates(
+            step=self.step[known],
+            series={name: values[known] for name, values in self.series.items()},
+            parts={name: values[known] for name, values in self.parts.items()},
+            scores={
+                name: Score(at[at <= step], values[at <= step])
+                for name, (at, values) in self.scores.items()
+            },
+            eval_step=self.eval_step[tested],
+            eval_reward=self.eval_reward[tested],
+        )
+
+    def first_part(self, share: float) -> PilotRun:
+        """Return the run as if it had been stopped after a share, in (0, 1), of its last step."""
+        return self.until(share * self.step[-1])
+
+    def before(self, row: int) -> PilotRun:
+        """Return the run as it was before one of its rows, counted from 0, was written."""
+        return self.until(self.step[row - 1] if row else 0.0)
+
+    def joined(self, later: PilotRun) -> PilotRun | None:
+        """Return a later file of the same run with the rows of this one before its own.
+
+        Parameters
+        ----------
+        later : PilotRun
+            Of a log that was rotated, or of a run that was resumed into a new file. Where both
+            hold a step, the later row counts; settings that it does not tell stay as here.
+
+        Returns
+        -------
+        run : PilotRun or None
+            None where the later file starts no later than this one: it holds all, or the run was
+            started from scratch.
+        """
+        if not later.step.size or not self.step.size or self.step_unit != later.step_unit:
+            return None
+        kept = self.step < later.step[0]
+        if not kept.any():
+            return None
+        tested = self.eval_step < (later.eval_step[0] if later.eval_step.size else np.inf)
+        told = later.hyperparameters.model_dump(exclude_none=True)
+        return later.with_updates(
+            step=np.concatenate([self.step[kept], later.step]),
+            series=_rows_of_both(self.series, later.series, kept, later.step.size),
+            parts=_rows_of_both(self.parts, later.parts, kept, later.step.size),
+            scores=_scores_of_both(self.scores, later.scores, float(later.step[0])),
+            eval_step=np.concatenate([self.eval_step[tested], later.eval_step]),
+            eval_reward=np.concatenate([self.eval_reward[tested], later.eval_reward]),
+            hyperparameters=self.hyperparameters.model_copy(update=told),
+        )
+
+
+_FIELDS = tuple(PilotRun.model_fields)
+
+
+def _rows_of_both(
+    earlier: dict[str, FloatArray], later: dict[str, FloatArray], kept: BoolArray, rows: int
+) -> dict[str, FloatArray]:
+    """Series of two files after each other; NaN where one of them lacks a series."""
+    return {
+        name: np.concatenate(
+            [
+                earlier.get(name, np.full(kept.size, np.nan))[kept],
+                later.get(name, np.full(rows, np.nan)),
+            ]
+        )
+        for name in {**earlier, **later}
+    }
+
+
+def _scores_of_both(
+    earlier: dict[str, Score], later: dict[str, Score], first: float
+) -> dict[str, Score]:
+    """Scores of two files after each other, the earlier ones up to the later file's first step."""
+    nothing = Score(np.zeros(0), np.zeros(0))
+    joined = {}
+    for name in {**earlier, **later}:
+        (step, values), after = earlier.get(name, nothing), later.get(name, nothing)
+        kept = step < first
+        joined[name] = Score(
+            np.concatenate([step[kept], after.step]), np.concatenate([values[kept], after.values])
+        )
+    return joined
+
+
+def parameters_from_name(model: str) -> float | None:
+    """Read a parameter count off a model's name.
+
+    Parameters
+    ----------
+    model : str
+        For example ``"Qwen/Qwen2.5-7B-Instruct"``.
+
+    Returns
+    -------
+    parameters : float or None
+        ``7e9`` for the example; ``None`` where the name does not tell.
+
+    Examples
+    --------
+    >>> parameters_from_name("Qwen/Qwen2.5-7B-Instruct")
+    7000000000.0
+    """
+    found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bBmM])(?![a-zA-Z0-9])", model)
+    if found is None:
+        return None
+    return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]

@@ -1,0 +1,194 @@
+"""Meaning of the keys that one trainer logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import combinations
+from typing import Any
+
+from advisor.runs.logfiles.table import Table
+from advisor.runs.trainers.derived import Derived
+
+PREFIXES = ("train/", "train.", "metrics/", "metrics.", "data/", "logs/")
+"""What W&B, TensorBoard and nested JSON put before the keys of a train row."""
+
+MOST_MEANINGS = 65536
+"""Keys of which a table remembers whether it understands them."""
+
+
+def _derive_nothing(source: Mapping[str, Any] | Table) -> Derived:
+    return Derived()
+
+
+@dataclass(frozen=True, eq=False)
+class KeyTable:
+    """Meaning of a trainer's keys and settings.
+
+    Keys are compared in lower case, without blanks round slashes, and also without the prefixes
+    in ``PREFIXES``.
+
+    Attributes
+    ----------
+    name : str
+    marks : tuple of str
+        Patterns of keys that only this trainer writes.
+    reward : tuple of tuple of str
+        Names of the train reward, best first; names in one inner tuple are equally good. None
+        contains a KL penalty, is a spread or a part of the reward.
+    never_reward : mapping of str to str
+        Keys that look like the reward and are not, and why.
+    optimizer_steps, refreshes : tuple of str
+        Counters of optimizer steps, and of batches of rollouts, best first.
+    evaluations : tuple of str
+        Patterns of held-out rewards, best first; several keys under one pattern are averaged.
+    series : mapping of str to tuple of str
+        Series of ``advisor.runs.pilot_run.SERIES`` -> names, best first.
+    parts : str
+        Pattern of the mean of one reward function; its group ``name`` is the function.
+    understood : tuple of str
+        Patterns of keys whose meaning is known and which the package does not use.
+    kind_key : str
+        Key that tells kinds of rows apart, if there is one.
+    train_kinds, eval_kinds : tuple of str
+        Its values for rows with the train reward, best first, and for evaluations.
+    setting_marks : tuple of str
+        Names of settings that only this trainer has; one that ends with a dot stands for all below.
+    observed : tuple of str
+        Further keys whose cells ``observe`` looks at.
+    derive : callable (settings) -> Derived
+        From its settings, flattened with dots.
+    observe : callable (Table) -> Derived
+        From its rows, where they tell a setting.
+    """
+
+    name: str
+    marks: tuple[str, ...] = ()
+    reward: tuple[tuple[str, ...], ...] = ()
+    never_reward: Mapping[str, str] = field(default_factory=dict)
+    optimizer_steps: tuple[str, ...] = ()
+    refreshes: tuple[str, ...] = ()
+    evaluations: tuple[str, ...] = ()
+    series: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: str = r"(?!)"
+    understood: tuple[str, ...] = ()
+    kind_key: str = ""
+    train_kinds: tuple[str, ...] = ()
+    eval_kinds: tuple[str, ...] = ()
+    setting_marks: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
+    derive: Callable[[Mapping[str, Any]], Derived] = _derive_nothing
+    observe: Callable[[Table], Derived] = _derive_nothing
+
+    def score(self, keys: Iterable[str]) -> int:
+        """How many keys only this trainer writes."""
+        return sum(self._mark.fullmatch(key) is not None for key in keys)
+
+    def reads(self, key: str) -> bool:
+        """Whether the cells of a key are used."""
+        return self._used.fullmatch(key) is not None
+
+    def understands(self, key: str) -> bool:
+        """Whether the meaning of a key is known, used or not."""
+        known = self._meanings.get(key)
+        if known is None:
+            known = self.reads(key) or self._known.fullmatch(key) is not None
+            if len(self._meanings) < MOST_MEANINGS:
+                self._meanings[key] = known
+        return known
+
+    def restored(self, keys: Iterable[str]) -> dict[str, str]:
+        """Keys that were written with "_" or "." for their slashes, by how they were written.
+
+        Exports to CSV, to databases and into nested JSON replace slashes: ``critic_score_mean``.
+        """
+        names = {}
+        for key in keys:
+            name = plain(key)
+            if self.understands(name):
+                continue
+            candidates = _with_slashes(name)
+            used = next((found for found in candidates if self.reads(found)), None)
+            known = used or next((found for found in candidates if self.understands(found)), None)
+            if known is not None:
+                names[key] = known
+        return names
+
+    @cached_property
+    def _meanings(self) -> dict[str, bool]:
+        """Answers of `understands`: the files of a project repeat their keys."""
+        return {}
+
+    @cached_property
+    def _mark(self) -> re.Pattern[str]:
+        return _union(self.marks)
+
+    @cached_property
+    def _known(self) -> re.Pattern[str]:
+        return _union((*self.understood, *(re.escape(key) for key in self.never_reward)))
+
+    @cached_property
+    def _used(self) -> re.Pattern[str]:
+        names = [
+            *(name for level in self.reward for name in level),
+            *self.optimizer_steps,
+            *self.refreshes,
+            *self.observed,
+            *(name for names in self.series.values() for name in names),
+            *((self.kind_key,) if self.kind_key else ()),
+        ]
+        return _union((*map(re.escape, names), *self.evaluations, self.parts))
+
+
+@lru_cache(maxsize=65536)
+def plain(key: str) -> str:
+    """Lower case and without the blanks that notebook tables put round slashes."""
+    return key.strip().lower().replace(" / ", "/")
+
+
+@lru_cache(maxsize=65536)
+def spellings(key: str) -> tuple[str, ...]:
+    """A plain key, and what it is without the prefixes that it has."""
+    found = [key]
+    while prefix := next((p for p in PREFIXES if found[-1].startswith(p)), None):
+        found.append(found[-1].removeprefix(prefix))
+    return tuple(found)
+
+
+MOST_PLACES = 7
+"""Underscores of a key at which slashes may have stood."""
+
+MOST_CHARACTERS = 300
+"""Of a key that may name a metric; of a longer one, a text, a hundred copies would be made."""
+
+
+@lru_cache(maxsize=65536)
+def _with_slashes(key: str) -> tuple[str, ...]:
+    """What a plain key may have been before slashes became "." or "_", fewest slashes first."""
+    if "/" in key or len(key) > MOST_CHARACTERS:
+        return ()
+    found = [key.replace(".", "/")] if "." in key else []
+    places = [at for at, letter in enumerate(key) if letter == "_"][:MOST_PLACES]
+    for count in range(1, len(places) + 1):
+        for chosen in combinations(places, count):
+            found.append("".join("/" if at in chosen else c for at, c in enumerate(key)))
+    return tuple(found)
+
+
+def any_reads_restored(tables: Iterable[KeyTable], key: str) -> bool:
+    """Whether some table uses a plain key whose slashes were replaced."""
+    found = _with_slashes(key)
+    return bool(found) and any_reads(tables, found)
+
+
+def any_reads(tables: Iterable[KeyTable], names: Iterable[str]) -> bool:
+    """Whether some table uses the cells of a key with one of these names."""
+    return any(table.reads(name) for name in names for table in tables)
+
+
+def _union(patterns: Iterable[str]) -> re.Pattern[str]:
+    # Named groups may stand in several patterns, but only once in their union.
+    bare = [re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in patterns]
+    return re.compile("|".join(f"(?:{pattern})" for pattern in bare) or r"(?!)")

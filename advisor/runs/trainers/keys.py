@@ -1,0 +1,320 @@
+"""Which key of a log holds what: as the user mapped it, else as declared; which cells are kept."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from advisor.errors import InputError, NoRewardError
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.table import Table
+from advisor.runs.pilot_run import SERIES
+from advisor.runs.trainers.common_keys import (
+    COMMON_KEYS,
+    COMPONENT_STD,
+    KIND_KEYS,
+    RUN_KEYS,
+    UNSURE_STEPS,
+)
+from advisor.runs.trainers.key_table import (
+    KeyTable,
+    any_reads,
+    any_reads_restored,
+    plain,
+    spellings,
+)
+from advisor.runs.trainers.likely_reward import SUCCESS, is_like_a_reward, is_success, likely_reward
+from advisor.runs.trainers.likely_score import (
+    EVALUATION,
+    GAP,
+    NAMED_LIKE_IT,
+    SCORE,
+    counts_evaluations,
+    is_like_a_score,
+)
+from advisor.runs.trainers.registry import all_key_tables, cached, key_tables
+
+ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
+
+COLUMN_SETTINGS: Mapping[str, str] = {
+    name: name.removesuffix("_mean")
+    for name in (
+        *("group_size", "group_size_mean", "num_generations", "n_samples_per_prompt", "rollout_n"),
+        *("prompts_per_step", "prompts_per_batch", "num_prompts", "questions_per_step"),
+        *("num_groups", "groups_per_step", "steps_per_generation", "generation_batch_size"),
+        *("per_device_train_batch_size", "gradient_accumulation_steps", "num_iterations", "mu"),
+        *("minibatches_per_refresh", "epochs_per_refresh", "ppo_epochs", "kl_coefficient"),
+        *("kl_coef", "kl_coeff", "kl_beta", "beta", "epsilon", "epsilon_high", "lora_rank"),
+        *("lora_r", "adapter_rank", "max_completion_length", "max_new_tokens", "model_name"),
+        *("model", "base_model", "model_name_or_path", "dataset", "dataset_name", "task"),
+        *("optimizer", "lr_scheduler_type", "scale_rewards"),
+    )
+}
+"""Columns that hold a setting where they have one value -> its name among settings."""
+
+SUCCESS_IN_A_NAME = re.compile("|".join(sorted(SUCCESS)))
+
+SCORE_IN_A_NAME = re.compile(
+    rf"^(?!.*std$).*(?<![a-z])(?:{'|'.join(sorted(SCORE | GAP | EVALUATION | NAMED_LIKE_IT))})",
+    re.IGNORECASE,
+)
+"""What a name has that may be a score: most keys are asked for nothing further."""
+
+LEAST_FLATTENED = 3
+"""Keys that only one trainer writes, by which a log is known whose slashes were replaced."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys of a log by what they hold.
+
+    Attributes
+    ----------
+    framework : KeyTable
+        Table whose declarations were asked first.
+    found : dict of str to str
+        ``reward``, ``step`` and the names of ``SERIES`` -> key.
+    evaluations : tuple of str
+        Keys of held-out rewards that are averaged.
+    parts : dict of str to str
+        Reward function -> key of its mean.
+    refused : dict of str to str
+        Keys that look like the reward and are not -> why.
+    scores : tuple of str
+        Other keys that may score answers, by the words of their names.
+    """
+
+    framework: KeyTable
+    found: dict[str, str]
+    evaluations: tuple[str, ...]
+    parts: dict[str, str]
+    refused: dict[str, str]
+    scores: tuple[str, ...] = ()
+
+
+def kept_keys(columns: Columns) -> Callable[[str], bool]:
+    """Whether a reader keeps the cells of a key: those that a trainer uses or the user mapped."""
+    mapped = {*columns.keys.values(), *columns.filter, *columns.eval_filter}
+    return lambda key: key in mapped or _is_used(key)
+
+
+@cached
+def _is_used(key: str) -> bool:
+    names = spellings(plain(key))
+    if not (ALWAYS_KEPT.isdisjoint(names) and COLUMN_SETTINGS.keys().isdisjoint(names)):
+        return True
+    if any(map(COMPONENT_STD.fullmatch, names)) or any_reads(all_key_tables(), names):
+        return True
+    name = names[0]
+    # Most keys are asked for nothing further.
+    if "reward" in name and is_like_a_reward(key):
+        return True
+    if SCORE_IN_A_NAME.search(name) and (is_like_a_score(key) or counts_evaluations(key)):
+        return True
+    if SUCCESS_IN_A_NAME.search(name) and is_success(key):
+        return True
+    return "/" not in name and any_reads_restored(key_tables(), name)
+
+
+def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | None]:
+    """Rows under the keys of their trainer where all of its slashes were replaced, and a remark."""
+    if any("/" in key for key in keys):
+        return table, None
+    best: dict[str, str] = {}
+    most = LEAST_FLATTENED - 1
+    for known in key_tables():
+        names = known.restored(keys)
+        marks = known.score(names.values())
+        if marks > most:
+            best, most = names, marks
+    if not best:
+        return table, None
+    key = min(best, key=lambda key: (not has_reward_key([key]), keys.index(key)))
+    return table.renamed(best), f"keys were read with their slashes ('{key}' as '{best[key]}')"
+
+
+def choose_framework(keys: Iterable[str], named: str | None) -> KeyTable:
+    """Key table that the format names, else the one with most marks among the keys."""
+    if named is not None:
+        return next((f for f in key_tables() if f.name == named), COMMON_KEYS)
+    bare = [name for key in keys for name in spellings(plain(key))]
+    best = max(key_tables(), key=lambda framework: framework.score(bare))
+    return best if best.score(bare) else COMMON_KEYS
+
+
+def reward_key(
+    seen: Sequence[str], filled: Sequence[str], framework: KeyTable, columns: Columns, path: Path
+) -> str | None:
+    """Key of the train reward: the mapped one, else the best declared; None where none is known."""
+    if "reward" in columns.keys:
+        return _mapped("reward", seen, columns, path)
+    for listed in (filled, seen):
+        by_name = _by_name(listed)
+        for level in (*framework.reward, *COMMON_KEYS.reward):
+            matches = [by_name[name] for name in level if name in by_name]
+            if len(matches) > 1:
+                raise InputError(
+                    f"{' and '.join(matches)} could each be the train reward",
+                    path=path,
+                    key="reward",
+                    advice=f'Say which in a column map: [columns] reward = "{matches[0]}"',
+                )
+            if matches and plain(matches[0]) not in framework.never_reward:
+                return matches[0]
+    return likely_reward([key for key in filled if plain(key) not in _never()])
+
+
+def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> NoRewardError:
+    """Error of a log without a train reward."""
+    looked = [key for key in seen if plain(key) in framework.never_reward]
+    why = f"; '{looked[0]}' is not it: {framework.never_reward[plain(looked[0])]}" if looked else ""
+    return NoRewardError(
+        f"no key holds the train reward (keys seen: {show_keys(seen)}{why})",
+        path=path,
+        key="reward",
+        advice='Name it in pilots.toml: [columns] reward = "..."',
+    )
+
+
+def find_keys(
+    train: Sequence[str],
+    seen: Sequence[str],
+    reward: str | None,
+    framework: KeyTable,
+    columns: Columns,
+    path: Path,
+) -> Keys:
+    """Keys of all that is read: reward, step, series, evaluations and parts of the reward."""
+    found = {} if reward is None else {"reward": reward}
+    for name in columns.keys:
+        found[name] = _mapped(name, seen, columns, path)
+    by_name = _by_name(train if reward is not None else seen)
+    common = COMMON_KEYS
+    tables: dict[str, tuple[str, ...]] = {
+        "step": (
+            *framework.optimizer_steps,
+            *framework.refreshes,
+            *common.optimizer_steps,
+            *UNSURE_STEPS,
+        )
+    }
+    for name in dict.fromkeys([*framework.series, *common.series]):
+        tables[name] = (name, *framework.series.get(name, ()), *common.series.get(name, ()))
+    for name, names in tables.items():
+        match = next((by_name[n] for n in names if n in by_name), None)
+        if name not in found and match is not None and match not in found.values():
+            found[name] = match
+    mapped = found.pop("eval_reward", None)
+    evaluations = (mapped,) if mapped else _evaluations(seen, framework)
+    parts: dict[str, str] = {}
+    for key in train:
+        match_part = _full(framework.parts, key) or _full(common.parts, key)
+        if match_part is not None and key not in found.values():
+            parts.setdefault(match_part.group("name"), key)
+    refused = {key: framework.never_reward.get(plain(key), "") for key in seen}
+    used = {*found.values(), *evaluations, *parts.values()}
+    return Keys(
+        framework,
+        found,
+        evaluations,
+        parts,
+        {key: why for key, why in refused.items() if why},
+        tuple(_score_keys(key for key in seen if key not in used)),
+    )
+
+
+def _score_keys(seen: Iterable[str]) -> list[str]:
+    """Keys that may score answers, by the words of their names."""
+    return [key for key in seen if SCORE_IN_A_NAME.search(key) and is_like_a_score(key)]
+
+
+def has_reward_key(seen: Iterable[str]) -> bool:
+    """Whether a name of the train reward is among the keys, declared by a trainer or likely."""
+    keys = list(seen)
+    if any(map(_is_reward, keys)):
+        return True
+    return any(map(is_success, keys)) and likely_reward(keys) is not None
+
+
+def is_declared(key: str) -> bool:
+    """Whether a trainer, or the common names, declare a key as the train reward."""
+    return any(spelled in _rewards() for spelled in spellings(plain(key)))
+
+
+@cached
+def _is_reward(key: str) -> bool:
+    name = plain(key)
+    if is_declared(key):
+        return True
+    return name not in _never() and is_like_a_reward(key)
+
+
+def has_evaluation_key(seen: Iterable[str]) -> bool:
+    """Whether a key of a held-out reward is there, that a trainer or a common name declares."""
+    return any(map(_is_evaluation, seen))
+
+
+@cached
+def _is_evaluation(key: str) -> bool:
+    return any(_evaluations([key], table) for table in all_key_tables())
+
+
+def show_keys(keys: Iterable[str], sought: str = "reward") -> str:
+    """At most eight keys for a message, the likeliest first."""
+    listed = list(dict.fromkeys(keys))
+    close = difflib.get_close_matches(sought, listed[:500], n=8, cutoff=0.4)
+    ordered = list(dict.fromkeys([*close, *listed]))
+    shown = [key if len(key) <= 40 else f"{key[:37]}..." for key in ordered[:8]]
+    more = f" and {len(ordered) - 8} more" if len(ordered) > 8 else ""
+    return (", ".join(shown) or "none") + more
+
+
+@cached
+def _rewards() -> frozenset[str]:
+    names = [name for table in all_key_tables() for level in table.reward for name in level]
+    return frozenset([*names, *(name.replace("/", "_") for name in names)])
+
+
+@cached
+def _never() -> frozenset[str]:
+    names = [name for table in all_key_tables() for name in table.never_reward]
+    return frozenset([*names, *(name.replace("/", "_") for name in names)])
+
+
+def _evaluations(seen: Sequence[str], framework: KeyTable) -> tuple[str, ...]:
+    """Keys of the best pattern that is there; several are averaged."""
+    for pattern in (*framework.evaluations, *COMMON_KEYS.evaluations):
+        matches = tuple(key for key in seen if _full(pattern, key))
+        if matches:
+            return matches
+    return ()
+
+
+@lru_cache(maxsize=65536)
+def _full(pattern: str, key: str) -> re.Match[str] | None:
+    matches = (re.fullmatch(pattern, name) for name in spellings(plain(key)))
+    return next((match for match in matches if match is not None), None)
+
+
+def _mapped(name: str, seen: Sequence[str], columns: Columns, path: Path) -> str:
+    key = columns.keys[name]
+    if key not in seen:
+        raise InputError(
+            f"the column map reads '{name}' from a key that the log lacks",
+            path=path,
+            key=key,
+            advice=f"Keys seen: {show_keys(seen, key)}",
+        )
+    return key
+
+
+def _by_name(listed: Iterable[str]) -> Mapping[str, str]:
+    by_name: dict[str, str] = {}
+    for key in listed:
+        for name in spellings(plain(key)):
+            by_name.setdefault(name, key)
+    return by_name
