@@ -6,7 +6,7 @@ Type checkers read the same names from ``__init__.pyi``.
 
 import importlib as _importlib
 
-from advisor._version import VERSION as _VERSION
+from advisor.common.version import VERSION as _VERSION
 
 __version__ = _VERSION
 
@@ -19,7 +19,7 @@ _NAMES = {
     "advisor.errors": "AdvisorError CannotTellError InputError NotConvergedError StudyError",
     "advisor.findings.learned_priors": "learn_priors",
     "advisor.findings.text": "describe",
-    "advisor.forecast.fit": "fit",
+    "advisor.forecast.fitting": "fit",
     "advisor.forecast.forecaster": "Forecaster Target",
     "advisor.runs.logs": "Inspection demo_folder inspect read_runs",
     "advisor.model.posterior": "Posterior",

@@ -45,7 +45,7 @@ from advisor.errors import (
 )
 from advisor.findings.learned_priors import learn_priors as learn_priors
 from advisor.findings.text import describe as describe
-from advisor.forecast.fit import fit as fit
+from advisor.forecast.fitting import fit as fit
 from advisor.forecast.forecaster import Forecaster as Forecaster
 from advisor.forecast.forecaster import Target as Target
 from advisor.model.posterior import Posterior as Posterior

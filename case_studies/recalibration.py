@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.forecast.stability import log_odds, on_line, shrinkage
+from advisor.forecast.survival import log_odds, on_line, shrinkage
 from advisor.model.equations import sigmoid
 from advisor.theory.arrays import FloatArray
 

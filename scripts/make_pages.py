@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.advice import advise
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import demo_runs, read_runs
 from advisor.runs.pilot_run import PilotRun

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from advisor.advice import advise
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Target
 from advisor.runs.logs import read_runs
 
@@ -117,6 +117,6 @@ def test_tiny_transformers(tiny_grpo):
     assert 0.82 < advice.reward.mean < 0.96
     fatal = advice.settings.model_copy(update={"learning_rate": 1e-2})
     from advisor.forecast.forecaster import Forecaster
-    from advisor.forecast.stability import stability
+    from advisor.forecast.survival import stability
 
     assert stability(Forecaster(posterior, target), fatal, 200).probability < 0.2

@@ -35,18 +35,13 @@ from advisor.advice.trade_offs import (
     best_piloted,
     trade_offs,
 )
-from advisor.common.progress import Progress, progress_of
+from advisor.common import Progress, progress_of
 from advisor.errors import CannotTellError, InputError
-from advisor.findings.design import informed_share
-from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
-from advisor.forecast.interval import interval_of
-from advisor.forecast.predictive import final_reward, peak
-from advisor.forecast.target import pilots_of
-from advisor.model.posterior import Posterior
-from advisor.model.presets import outside_evidence
-from advisor.runs.moved import NONE_MOVED
-from advisor.runs.settings import Settings
-from advisor.runs.trainers.registry import recipes as trainer_recipes
+from advisor.findings import informed_share
+from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
+from advisor.model import Posterior, outside_evidence
+from advisor.runs import NONE_MOVED, Settings
+from advisor.runs import recipes as trainer_recipes
 
 WORTH_A_PILOT = 0.005
 """Expected rise of the final reward, as a share of its range, from which a pilot is suggested."""

@@ -8,11 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
-from advisor.forecast.forecaster import Target
-from advisor.forecast.interval import Interval
-from advisor.forecast.stability import Stability
-from advisor.model.posterior import Provenance
-from advisor.runs.settings import Settings
+from advisor.forecast import Interval, Stability, Target
+from advisor.model import Provenance
+from advisor.runs import Settings
 
 
 class Alternative(BaseModel):

@@ -10,9 +10,9 @@ from itertools import product
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.model.posterior import Posterior
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import IntArray
+from advisor.model import Posterior
+from advisor.runs import Settings
+from advisor.theory import IntArray
 
 RATE_RATIO = 10 ** (1 / 6)
 """Ratio of neighbouring learning rates: six to a decade, finer than any pilot can tell apart."""

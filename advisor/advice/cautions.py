@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from advisor.advice.candidates import RATE_REACH, largest_surviving_rate
-from advisor.findings.run_fit import misfit_caution
-from advisor.forecast.forecaster import SUPPORT, Forecaster
-from advisor.model.posterior import Posterior
-from advisor.model.sampling import FIRST_LOOK
-from advisor.runs.moved import NONE_MOVED
+from advisor.findings import misfit_caution
+from advisor.forecast import SUPPORT, Forecaster
+from advisor.model import FIRST_LOOK, Posterior
+from advisor.runs import NONE_MOVED
 
 
 def cautions(posterior: Posterior, forecaster: Forecaster, steps: int) -> list[str]:

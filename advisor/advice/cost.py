@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from advisor.forecast.forecaster import Target
-from advisor.model.posterior import Posterior, RunSummary
-from advisor.runs.settings import Settings
+from advisor.forecast import Target
+from advisor.model import Posterior, RunSummary
+from advisor.runs import Settings
 
 GENERATION_SHARE = 0.7
 """Share of a step's time that generation takes where the pilots cannot tell it from the update: a

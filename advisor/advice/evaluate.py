@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.objective import Budget, Objective
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import Stability, stability_and_draws
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.forecast import Forecaster, Stability, stability_and_draws
+from advisor.runs import Settings
+from advisor.theory import FloatArray, IntArray
 
 CURVE_POINTS = 33
 """Steps at which a curve is asked for its way to a goal; between them it is interpolated."""

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import stability_draws
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import Forecaster, stability_draws
+from advisor.runs import Settings
+from advisor.theory import FloatArray
 
 LOOKS = (1 / 3, 2 / 3, 1.0)
 """Shares of what is to come of a pilot at which its reward is looked at; each time a third of its

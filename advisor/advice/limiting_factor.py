@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.advice.candidates import RATE_REACH, Lattice, largest_surviving_rate
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.wording import level_text, other_prompts, percent
-from advisor.model.posterior import Posterior
+from advisor.model import Posterior
 
 NOTICED = 0.01
 """Share of the reward range that a freed constraint must give to be named."""

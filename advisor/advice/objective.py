@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import CostModel, fresh_completions
 from advisor.errors import InputError
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import FloatArray
+from advisor.runs import Settings
+from advisor.theory import FloatArray
 
 MOST_STEPS = 1_000_000
 """Optimizer steps beyond which a budget is a mistake of units."""

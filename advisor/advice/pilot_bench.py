@@ -13,15 +13,9 @@ from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilo
 from advisor.advice.pilot_worth import Action, Worth
 from advisor.advice.planned_logs import SAME_RATE, PlannedLogs, price_of
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.run_effect import RunEffect
-from advisor.model.posterior import Posterior
-from advisor.model.presets import outside_evidence
-from advisor.model.priors import Priors, preset_names
-from advisor.runs.diagnosis.collapse_card import collapse_onset
-from advisor.runs.diagnosis.fall import find_any_fall
-from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
-from advisor.runs.settings import Settings
+from advisor.forecast import Forecaster, RunEffect, Target
+from advisor.model import Posterior, Priors, outside_evidence, preset_names
+from advisor.runs import LEAST_REWARDS, PilotRun, Settings, collapse_onset, find_any_fall
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,11 @@ from advisor.advice.information import IDLE, information_gain, shown, utilities
 from advisor.advice.objective import Objective
 from advisor.advice.recommendation import NextPilot, Recommendation
 from advisor.advice.scenario import base_settings
-from advisor.common.seed import DEFAULT_SEED
-from advisor.common.shown import counted
+from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.run_effect import RunEffect
-from advisor.forecast.stability import stability, stability_draws
-from advisor.model.posterior import Posterior
-from advisor.runs.settings import Settings
+from advisor.forecast import Forecaster, RunEffect, stability, stability_draws
+from advisor.model import Posterior
+from advisor.runs import Settings
 
 FEWEST_RUNS = 3
 FEWEST_SETTINGS = 2

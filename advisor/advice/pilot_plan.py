@@ -18,19 +18,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.pilot_choice import FEWEST_RUNS
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.run_effect import RunEffect
-from advisor.forecast.stability import stability_draws
-from advisor.forecast.target import MOST_PARAMETERS
-from advisor.model.cohort import build_cohort
-from advisor.model.posterior import Posterior
-from advisor.model.presets import preset_for
-from advisor.model.prior_posterior import prior_posterior
-from advisor.model.priors import Priors, load_priors
-from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
-from advisor.runs.settings import Settings, checked_settings
+from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target, stability_draws
+from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
+from advisor.runs import LEAST_REWARDS, PilotRun, Settings, checked_settings, parameters_from_name
 
 SHARE = 0.2
 """Share of the full run's price that pilots may cost."""

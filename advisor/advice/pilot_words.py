@@ -13,8 +13,7 @@ from advisor.advice.pilot_plan import PlannedPilot
 from advisor.advice.pilot_worth import Action, margin
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import Settings
+from advisor.runs import PilotRun, Settings
 
 TITLES = {"go on": "GO ON", "stop": "STOP PILOTING", "run": "RUN"}
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from advisor.advice.cost import fresh_completions
 from advisor.advice.information import IDLE, information_gain, shown, utilities
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import rest_stable, stability_draws
-from advisor.model.cohort import planned_factors
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import Forecaster, rest_stable, stability_draws
+from advisor.model import planned_factors
+from advisor.runs import Settings
+from advisor.theory import FloatArray
 
 ROUNDING = 1e-9
 """Of shares that are added up."""

@@ -16,14 +16,11 @@ from advisor.advice.pilot_worth import Action, worthwhile
 from advisor.advice.planned_logs import PlannedLogs, match_logs, price_of
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.wording import percent
-from advisor.common.progress import Progress, progress_of
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED, Progress, progress_of
 from advisor.errors import InputError
-from advisor.forecast.fit import fit
-from advisor.model.posterior import Posterior
-from advisor.model.priors import Priors
-from advisor.model.sampling import Sampling
-from advisor.runs.pilot_run import PilotRun
+from advisor.forecast import fit
+from advisor.model import Posterior, Priors, Sampling
+from advisor.runs import PilotRun
 
 
 def pilots(

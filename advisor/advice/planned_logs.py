@@ -10,9 +10,7 @@ import numpy as np
 
 from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
-from advisor.runs.needs import WHY, needs
-from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
-from advisor.runs.settings import PartialSettings, Settings
+from advisor.runs import LEAST_REWARDS, WHY, PartialSettings, PilotRun, Settings, needs
 
 SAME_RATE = 0.01
 """Share by which the learning rate of a log may differ from that of its planned pilot."""

@@ -10,14 +10,9 @@ import numpy as np
 
 from advisor.advice.answer_fields import PriorCheck
 from advisor.advice.evaluate import Evaluation, Evaluator
-from advisor.findings.sensitivity import log_prior
-from advisor.forecast.stability import (
-    line_for,
-    log_update_norm,
-    recalibrated,
-    stability_draws,
-)
-from advisor.model.compat import smoothed_weights
+from advisor.findings import log_prior
+from advisor.forecast import line_for, log_update_norm, recalibrated, stability_draws
+from advisor.model import smoothed_weights
 
 POWERS = (0.8, 1.25)
 """Powers of the priors (arXiv:2107.14054, which goes closer to 1 for a derivative): what an eighth

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor.model.posterior import Posterior
-from advisor.runs.settings import Settings
+from advisor.model import Posterior
+from advisor.runs import Settings
 
 KNOBS = {
     "learning_rate": "learning rate",

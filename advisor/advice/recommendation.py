@@ -90,7 +90,7 @@ class Recommendation(AnswerFields):
 
     def _repr_html_(self) -> str:
         """Answer and table, as notebooks show them."""
-        from advisor.common.html import heading, paragraph, table, whole
+        from advisor.common import heading, paragraph, table, whole
 
         frame = self.table
         rows = []

@@ -15,9 +15,9 @@ from pydantic import (
 )
 
 from advisor.advice.objective import MOST_STEPS, Budget, Objective
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
-from advisor.runs.settings import Settings
+from advisor.runs import Settings
 
 SAMPLERS = ("tpe", "gp")
 """Tree-structured Parzen estimator, and Gaussian process, which needs PyTorch."""

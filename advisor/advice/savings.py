@@ -9,8 +9,8 @@ import numpy as np
 
 from advisor.advice.cost import Cost
 from advisor.advice.evaluate import curve_steps
-from advisor.forecast.forecaster import Forecaster
-from advisor.model.posterior import Posterior
+from advisor.forecast import Forecaster
+from advisor.model import Posterior
 
 if TYPE_CHECKING:
     from advisor.advice.answer_fields import Alternative, AnswerFields

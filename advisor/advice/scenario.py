@@ -11,15 +11,20 @@ import numpy.typing as npt
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.reach import outside, piloted
 from advisor.advice.request import Request
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
-from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
-from advisor.forecast.interval import interval_of
-from advisor.forecast.predictive import final_reward
-from advisor.forecast.stability import stability
-from advisor.forecast.target import named_target, pilots_of
-from advisor.model.posterior import Posterior
-from advisor.runs.settings import CARRIED, Settings
+from advisor.forecast import (
+    SUPPORT,
+    Forecaster,
+    Target,
+    final_reward,
+    interval_of,
+    named_target,
+    pilots_of,
+    stability,
+)
+from advisor.model import Posterior
+from advisor.runs import CARRIED, Settings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,10 @@ import numpy as np
 from advisor.advice.candidates import AXES, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.request import Search
-from advisor.common.progress import Progress
-from advisor.common.shown import without_password
+from advisor.common import Progress, without_password
 from advisor.errors import InputError
-from advisor.model.posterior import RunSummary
-from advisor.runs.settings import Settings
+from advisor.model import RunSummary
+from advisor.runs import Settings
 
 if TYPE_CHECKING:
     import optuna

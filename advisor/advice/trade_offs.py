@@ -9,10 +9,9 @@ import numpy as np
 from advisor.advice.answer_fields import Alternative
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share
 from advisor.advice.objective import Budget, Objective
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.target import pilots_of
-from advisor.model.posterior import Posterior
-from advisor.runs.settings import Settings
+from advisor.forecast import Forecaster, pilots_of
+from advisor.model import Posterior
+from advisor.runs import Settings
 
 GIVEN_UP = 0.05
 """Share of the reward range that a trade-off may cost."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 from advisor.advice.answer_fields import NextPilot
 from advisor.advice.recommendation import Recommendation
 from advisor.errors import InputError
-from advisor.runs.pilot_run import UNNAMED_MODEL
-from advisor.runs.settings import Settings
-from advisor.runs.trainers.export import export_config
-from advisor.runs.trainers.registry import exports, find_trainer
+from advisor.runs import UNNAMED_MODEL, Settings, export_config, exports, find_trainer
 
 
 def export(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import AXES
 from advisor.advice.cost import Cost
-from advisor.forecast.forecaster import SUPPORT
-from advisor.forecast.stability import Stability
-from advisor.model.compat import TRUSTED_K
-from advisor.runs.settings import Settings
-from advisor.runs.trainers.registry import paste_line
+from advisor.forecast import SUPPORT, Stability
+from advisor.model import TRUSTED_K
+from advisor.runs import Settings, paste_line
 
 MOST_DIGITS = 6
 """Digits after the point of a per cent that tell it from a level that it misses."""

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.predictive import final_rows
-from advisor.runs.needs import needs
-from advisor.runs.pilot_run import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import final_rows
+from advisor.runs import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun, needs
+from advisor.theory import FloatArray
 
 COHORT = 10
 """Runs of one cohort."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.backtesting.cases import Case
-from advisor.forecast.single_run import DRAWS, EXPONENTIAL, TIME, Curve, curve_fit
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import DRAWS, EXPONENTIAL, TIME, Curve, curve_fit
+from advisor.theory import FloatArray
 
 
 def _hill(theta: FloatArray, time: FloatArray) -> FloatArray:

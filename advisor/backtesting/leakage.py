@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.errors import InputError
-from advisor.model.priors import Priors
-from advisor.runs.fingerprint import fingerprint
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import Priors
+from advisor.runs import PilotRun, fingerprint
 
 
 def check_no_leakage(runs: Sequence[PilotRun], preset: Priors) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.backtesting.scores import QUANTILES, Prediction, score
-from advisor.common.shown import counted
+from advisor.common import counted
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 INTERVALS = (0.5, 0.8, 0.95)
 QUANTILES = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)

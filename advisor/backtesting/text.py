@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.backtesting.result import Backtest
-from advisor.common.shown import counted
+from advisor.common import counted
 
 
 def show(found: Backtest, console: Console) -> None:

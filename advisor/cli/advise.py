@@ -11,16 +11,15 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from advisor.advice import Request, Search
-    from advisor.model.sampling import Sampling
-    from advisor.runs.diagnosis import Diagnosis
-    from advisor.runs.pilot_run import PilotRun
-    from advisor.study.study import Study
+    from advisor.model import Sampling
+    from advisor.runs import Diagnosis, PilotRun
+    from advisor.study import Study
 
 CANNOT_TELL = 3
 """Exit code where the pilots do not hold the answer."""
@@ -66,7 +65,7 @@ def advise(
     / advisor advise runs/ --to-reward 0.8 --gpus 8
     """
     from advisor.advice import Request, Search
-    from advisor.model.sampling import Sampling
+    from advisor.model import Sampling
 
     run_advise(
         logs,
@@ -118,13 +117,12 @@ def run_advise(
     ``finished`` holds runs that were made after the pilots, for the end of page and answer.
     """
     from advisor.advice import advise as recommend
-    from advisor.advice.search import check_storage
+    from advisor.advice import check_storage
     from advisor.cli.terminal import Reporter, noted
     from advisor.errors import KeptElsewhereError
-    from advisor.forecast.fit import fit
-    from advisor.runs.diagnosis import diagnose
-    from advisor.runs.logs import read_runs
-    from advisor.study.study import Study, check_place
+    from advisor.forecast import fit
+    from advisor.runs import diagnose, read_runs
+    from advisor.study import Study, check_place
 
     check_place(out)
     if search is not None and search.storage is not None:
@@ -166,7 +164,7 @@ def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from advisor.common.shown import counted
+    from advisor.common import counted
 
     table = Table(title=counted(len(runs), "pilot"), title_justify="left", header_style="bold")
     for name, justify in (
@@ -199,7 +197,7 @@ def print_failed_pilots(judged: Sequence[Diagnosis], console: Console) -> None:
     """Say which pilots show something that their rewards do not: it shapes the answer as well."""
     from rich.text import Text
 
-    from advisor.runs.diagnosis.diagnose import AFTER
+    from advisor.runs import AFTER
 
     for one in judged:
         causes = [card for card in one.cards if card.status == "FAIL" and card.mode != "collapse"]
@@ -220,13 +218,11 @@ def print_answer(study: Study, *, details: bool) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
-    from advisor.advice.assumed import SAID, weightiest
-    from advisor.advice.recommendation import TITLES
-    from advisor.advice.trainer_config import missing_configs
+    from advisor.advice import SAID, TITLES, missing_configs, weightiest
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
-    from advisor.findings.text import describe
-    from advisor.runs.trainers.registry import find_trainer
+    from advisor.findings import describe
+    from advisor.runs import find_trainer
 
     console, advice = HarmlessConsole(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from advisor._version import VERSION
 from advisor.cli.advise import advise
 from advisor.cli.argument_flags import with_flags
 from advisor.cli.backtest import backtest
@@ -31,7 +30,7 @@ from advisor.cli.priors import priors_app
 from advisor.cli.report import report
 from advisor.cli.watch import watch
 from advisor.cli.what_if import what_if
-from advisor.common.shown import harmless
+from advisor.common import VERSION, harmless
 from advisor.errors import AdvisorError
 
 STOPPED = 130

@@ -8,7 +8,7 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 
 CANNOT_TELL = 3
 """Exit code where no run could be asked."""
@@ -47,16 +47,13 @@ def backtest(
     [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25 --figure backtest.svg
     """
     from advisor.backtesting import backtest as run_backtest
-    from advisor.backtesting import transfer
-    from advisor.backtesting.figure import draw_backtest
-    from advisor.backtesting.text import show
+    from advisor.backtesting import draw_backtest, show, transfer
     from advisor.cli.terminal import Reporter, output
-    from advisor.common.saving import check_output, write_or_keep
+    from advisor.common import check_output, write_or_keep
     from advisor.errors import InputError
-    from advisor.model.sampling import Sampling
-    from advisor.reporting.figures.figure import render
-    from advisor.reporting.gallery import check_format
-    from advisor.runs.logs import read_runs
+    from advisor.model import Sampling
+    from advisor.reporting import check_format, render
+    from advisor.runs import read_runs
 
     shares = seen or [0.25]
     if to_other_models and len(shares) > 1:

@@ -10,7 +10,7 @@ from advisor.cli.echo import echo
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from advisor.study.compared_lines import Comparison
+    from advisor.study import Comparison
 
 
 def compare(
@@ -36,7 +36,7 @@ def compare(
     from rich.text import Text
 
     from advisor.cli.terminal import noted, output
-    from advisor.study.comparison import compare as compare_paths
+    from advisor.study import compare as compare_paths
 
     with noted(quiet=quiet):
         found = compare_paths(one, other, **flags.stated(sidecar, settings, column))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.cli import flags
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 
 FULL_RUN = 600
 """Optimizer steps of the run that is advised, and of those that were trained."""
@@ -27,8 +27,8 @@ def demo(
     """
     from advisor.advice import Request
     from advisor.cli.advise import run_advise
-    from advisor.model.sampling import Sampling
-    from advisor.runs.logs import demo_runs
+    from advisor.model import Sampling
+    from advisor.runs import demo_runs
 
     pilots, full_runs = demo_runs()
     run_advise(

@@ -14,8 +14,7 @@ from advisor.cli.echo import echo
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from advisor.runs.diagnosis import Diagnosis
-    from advisor.runs.pilot_run import PilotRun
+    from advisor.runs import Diagnosis, PilotRun
 
 FAILED = 5
 """Exit code where a run fails a check, for continuous integration."""
@@ -43,9 +42,7 @@ def diagnose(
     """
     from advisor.cli.inspect import require_runs
     from advisor.cli.terminal import output
-    from advisor.runs.diagnosis.text import as_json as to_json
-    from advisor.runs.diagnosis.text import as_markdown
-    from advisor.runs.logs import inspect
+    from advisor.runs import as_markdown, diagnosis_json, inspect
 
     found = inspect(logs, **flags.stated(sidecar, settings, column))
     require_runs(
@@ -55,7 +52,7 @@ def diagnose(
     if figures is not None:
         _draw(found.runs, judged, figures)
     if as_json:
-        echo(to_json(judged))
+        echo(diagnosis_json(judged))
     elif markdown:
         echo(as_markdown(judged), nl=False)
     else:
@@ -69,13 +66,13 @@ def diagnose(
 
 def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> list[Diagnosis]:
     """Diagnose runs, with their distance from the refresh limit where a posterior is given."""
-    from advisor.runs.diagnosis import diagnose as judge
+    from advisor.runs import diagnose as judge
 
     if posterior is None:
         return [judge(run, siblings=runs) for run in runs]
     from advisor.cli.terminal import noted
-    from advisor.forecast.margin import refresh_margin
-    from advisor.monitoring.loading import load_posterior
+    from advisor.forecast import refresh_margin
+    from advisor.monitoring import load_posterior
 
     with noted(quiet=quiet):
         known, _ = load_posterior(posterior)
@@ -92,8 +89,7 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
     from rich.table import Table
     from rich.text import Text
 
-    from advisor.runs.diagnosis.card import SEVERITY
-    from advisor.runs.diagnosis.text import card_lines, printable, worst
+    from advisor.runs import SEVERITY, card_lines, printable, worst
 
     table = Table(header_style="bold", box=SIMPLE)
     for name in ("run", "verdict", "collapse at step", "says"):
@@ -131,10 +127,9 @@ def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> N
 
 def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:
     """Write a figure per failure mode and run."""
-    from advisor.common.saving import write_whole
+    from advisor.common import write_whole
     from advisor.errors import InputError, unwritable
-    from advisor.reporting.figures.figure import render
-    from advisor.reporting.figures.symptom import draw_symptom, symptom_info
+    from advisor.reporting import draw_symptom, render, symptom_info
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

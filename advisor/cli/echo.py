@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from advisor.common.shown import harmless
+from advisor.common import harmless
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:

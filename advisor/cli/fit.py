@@ -6,7 +6,7 @@ from pathlib import Path
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 
 
 def fit(
@@ -27,11 +27,11 @@ def fit(
     [bold]Example[/]: advisor fit runs/ --out posterior.nc
     """
     from advisor.cli.terminal import Reporter, noted
-    from advisor.common.saving import check_output, write_or_keep
-    from advisor.findings.text import describe
-    from advisor.forecast.fit import fit as fit_runs
-    from advisor.model.sampling import FIRST_LOOK, Sampling
-    from advisor.runs.logs import read_runs
+    from advisor.common import check_output, write_or_keep
+    from advisor.findings import describe
+    from advisor.forecast import fit as fit_runs
+    from advisor.model import FIRST_LOOK, Sampling
+    from advisor.runs import read_runs
 
     check_output(out, "the posterior", "--out")
     with Reporter(quiet=quiet) as progress:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from advisor.common.progress import Progress
+    from advisor.common import Progress
     from advisor.engine import EngineSettings
-    from advisor.findings.past_study import PastStudy
-    from advisor.model.priors import Priors
-    from advisor.runs.pilot_run import PilotRun
+    from advisor.findings import PastStudy
+    from advisor.model import Priors
+    from advisor.runs import PilotRun
 
 POSTERIOR = "posterior.nc"
 
@@ -40,13 +40,13 @@ class Told:
     @property
     def is_learned_again(self) -> bool:
         """Whether the base was itself learned from past studies."""
-        from advisor.model.priors import preset_names
+        from advisor.model import preset_names
 
         return bool(self.base.learned_from) and self.base.name not in preset_names()
 
     def learned(self, name: str) -> Priors:
         """Preset for the next study."""
-        from advisor.findings.learned_priors import learn_from_studies
+        from advisor.findings import learn_from_studies
 
         return learn_from_studies(self.studies, base=self.base, name=name)
 
@@ -66,12 +66,15 @@ def read(
         A posterior cannot be read, nothing says anything, or what was fitted under different
         presets needs a base to be named.
     """
-    from advisor.backtesting.cases import grouped
+    from advisor.backtesting import grouped
     from advisor.errors import InputError
-    from advisor.findings.history import read_history, read_posteriors
-    from advisor.findings.learned_priors import check_studies, refuse_different_presets
-    from advisor.model.posterior import Posterior
-    from advisor.model.priors import load_priors
+    from advisor.findings import (
+        check_studies,
+        read_history,
+        read_posteriors,
+        refuse_different_presets,
+    )
+    from advisor.model import Posterior, load_priors
 
     files, folders = _sorted_out(sources)
     start = None if base is None else load_priors(base)
@@ -100,8 +103,8 @@ def read(
 
 def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
     """Saved posteriors, of study folders those within, and where runs are."""
-    from advisor.runs.logs import is_source
-    from advisor.study.study import is_study
+    from advisor.runs import is_source
+    from advisor.study import is_study
 
     files: list[Path] = []
     folders: list[str] = []
@@ -122,9 +125,9 @@ def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 def _finished(folders: Sequence[str], beside: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
     """Finished runs; logs that cannot be read are named, not in the way."""
-    from advisor.backtesting.cases import finished_runs
-    from advisor.common.shown import counted
-    from advisor.runs.logs import NO_LOG, inspect
+    from advisor.backtesting import finished_runs
+    from advisor.common import counted
+    from advisor.runs import NO_LOG, inspect
 
     found = inspect(folders, **beside)
     unread = [f"{one.path}: {one.reason}" for one in found.unread if one.reason not in NO_LOG]
@@ -141,7 +144,7 @@ def _each_once(
     runs: Sequence[PilotRun], base: Priors, studies: Sequence[PastStudy]
 ) -> tuple[list[PilotRun], list[str]]:
     """Runs that nothing else has learned from, and why the others are passed over."""
-    from advisor.runs.fingerprint import fingerprint
+    from advisor.runs import fingerprint
 
     owner = dict.fromkeys(base.learned_from, f"the base '{base.name}' has learned from it")
     for study in studies:
@@ -160,7 +163,6 @@ def _each_once(
 
 def _preset_of(runs: Sequence[PilotRun]) -> Priors:
     """Preset whose evidence all runs lie in."""
-    from advisor.model.presets import preset_for
-    from advisor.model.priors import load_priors
+    from advisor.model import load_priors, preset_for
 
     return load_priors(preset_for(runs)[0])

@@ -13,7 +13,7 @@ from advisor.cli.advise import CANNOT_TELL
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
-    from advisor.runs.logs import Inspection
+    from advisor.runs import Inspection
 
 
 def inspect(
@@ -33,9 +33,9 @@ def inspect(
     [bold]Example[/]: advisor inspect runs/ --explain
     """
     from advisor.cli.terminal import output
-    from advisor.runs.logs import as_json as to_json
-    from advisor.runs.logs import explain, show
-    from advisor.runs.logs import inspect as inspect_logs
+    from advisor.runs import as_json as to_json
+    from advisor.runs import explain, show
+    from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **flags.stated(sidecar, settings, column))
     if as_json:
@@ -55,7 +55,7 @@ def inspect(
 def require_runs(found: Inspection, logs: Sequence[str | Path], why: str = "") -> None:
     """Raise an ``InputError`` where no run was found."""
     from advisor.errors import InputError
-    from advisor.runs.logs import known_formats
+    from advisor.runs import known_formats
 
     if not found.runs:
         raise InputError(

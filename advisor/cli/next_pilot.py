@@ -22,8 +22,7 @@ def next_pilot(
     [bold]Examples[/]: advisor next-pilot study --steps 60
     / advisor next-pilot study --to trl > pilot.yaml
     """
-    from advisor.advice.trainer_config import export_pilot
-    from advisor.advice.wording import in_trainer_names, pilot_reason
+    from advisor.advice import export_pilot, in_trainer_names, pilot_reason
     from advisor.cli.terminal import load
 
     loaded = load(study, quiet=quiet)

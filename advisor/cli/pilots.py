@@ -13,14 +13,12 @@ import typer
 from advisor.cli import flags
 from advisor.cli.advise import CANNOT_TELL
 from advisor.cli.echo import echo
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
-    from advisor.advice.pilot_words import Piloting
-    from advisor.advice.recommendation import Recommendation
-    from advisor.model.posterior import Posterior
-    from advisor.runs.pilot_run import PilotRun
+    from advisor.advice import Piloting, PilotPlan, PlannedPilot, Recommendation
+    from advisor.model import Posterior
+    from advisor.runs import PilotRun
 
 BETWEEN_ASKS = 60.0
 """Seconds at least between two looks at a tracker's server: each asks for whole histories; ours."""
@@ -51,8 +49,8 @@ def pilots(
 
     [bold]Example[/]: advisor pilots pilots --logs runs --follow --out study
     """
-    from advisor.advice.pilot_plan import PilotPlan
-    from advisor.study.study import check_place
+    from advisor.advice import PilotPlan
+    from advisor.study import check_place
 
     if out is not None:
         check_place(out)
@@ -98,7 +96,7 @@ class Desk:
 
     def read(self) -> tuple[list[PilotRun], list[str]]:
         """Runs that can be read now, and which logs cannot and why."""
-        from advisor.runs.logs import NO_LOG, inspect
+        from advisor.runs import NO_LOG, inspect
 
         found = inspect(self.logs, **self.beside)
         names = {pilot.name for pilot in self.plan.pilots}
@@ -112,8 +110,8 @@ class Desk:
     def followed(self, show: Callable[[Piloting], None], every: float) -> Piloting:
         """Look again and again, until the word is final."""
         from advisor.errors import InputError, NotConvergedError
-        from advisor.monitoring.follow import signature_of
-        from advisor.runs.logs import is_source
+        from advisor.monitoring import signature_of
+        from advisor.runs import is_source
 
         def signature(log: str) -> object:
             if is_source(log):
@@ -150,7 +148,7 @@ class Desk:
 
     def written(self, found: Piloting, out: Path | None) -> list[str]:
         """Write the new pilot's script or the study, and say where."""
-        from advisor.runs.trainers.registry import exports
+        from advisor.runs import exports
 
         if found.new is not None:
             return self._with_pilot(found.new)
@@ -169,9 +167,8 @@ class Desk:
     def _study(self, posterior: Posterior, advice: Recommendation, out: Path) -> list[str]:
         """Save the answer as a study, and name the launch config of the plan's trainer."""
         from advisor.cli.terminal import Reporter
-        from advisor.runs.diagnosis import diagnose
-        from advisor.runs.trainers.registry import exports
-        from advisor.study.study import Study
+        from advisor.runs import diagnose, exports
+        from advisor.study import Study
 
         judged = tuple(diagnose(run, siblings=self.runs) for run in self.runs)
         with Reporter(quiet=self.quiet) as progress:
@@ -191,12 +188,11 @@ class Desk:
 
     def _with_pilot(self, pilot: PlannedPilot) -> list[str]:
         """Write the script of a pilot beyond the plan, and the plan with it."""
-        from advisor.advice.pilot_plan import PLAN
+        from advisor.advice import PLAN
         from advisor.cli.terminal import write_new
-        from advisor.common.saving import write_whole
+        from advisor.common import write_whole
         from advisor.errors import unwritable
-        from advisor.runs.trainers.export import export_config
-        from advisor.runs.trainers.registry import exports
+        from advisor.runs import export_config, exports
 
         plan, lines = self.plan, []
         if plan.trainer is not None:
@@ -222,15 +218,13 @@ class Desk:
 
     def _word(self, unread: list[str]) -> Piloting:
         """Fit the runs and weigh the pilots."""
-        from advisor.advice import piloting
+        from advisor.advice import fit_pilots, pilots
         from advisor.cli.terminal import Reporter
 
         asked: dict[str, Any] = {"priors": self.priors, "seed": self.seed}
         with Reporter(quiet=self.quiet) as progress:
-            self.posterior, _ = piloting.fit_pilots(
-                self.plan, self.runs, progress=progress, **asked
-            )
-            found = piloting.pilots(
+            self.posterior, _ = fit_pilots(self.plan, self.runs, progress=progress, **asked)
+            found = pilots(
                 self.plan, self.runs, posterior=self.posterior, progress=progress, **asked
             )
         return found.model_copy(update={"said": (*found.said, *unread)})

@@ -31,13 +31,12 @@ def plan(
     [bold]Example[/]: advisor plan --model Qwen/Qwen2.5-7B --steps 500 --to verl --out pilots
     --set learning_rate=1e-6 --set group_size=8 --set prompts_per_step=128
     """
-    from advisor.advice.pilot_plan import PLAN, planned_settings, size_of
-    from advisor.advice.pilot_plan import plan as plan_pilots
+    from advisor.advice import PLAN, planned_settings, size_of
+    from advisor.advice import plan as plan_pilots
     from advisor.cli.terminal import write_new
     from advisor.errors import InputError
-    from advisor.forecast.forecaster import Target
-    from advisor.runs.trainers.export import export_config
-    from advisor.runs.trainers.registry import exports
+    from advisor.forecast import Target
+    from advisor.runs import export_config, exports
 
     if out is not None and to is None:
         raise InputError(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from advisor.model.posterior import Posterior
-    from advisor.reporting.figures.figure import Drawn
-    from advisor.runs.pilot_run import PilotRun
+    from advisor.model import Posterior
+    from advisor.reporting import Drawn
+    from advisor.runs import PilotRun
 
 ALL = "all"
 
@@ -41,8 +41,7 @@ def plot(
     / advisor plot study all --out figures
     """
     from advisor.cli.terminal import load, refuse_existing, write_new
-    from advisor.reporting.figures import FIGURES
-    from advisor.reporting.gallery import drawings
+    from advisor.reporting import FIGURES, drawings
 
     names = _names(name, has_pilots=bool(pilots))
     chosen = _format(kind, None if name == ALL else out)
@@ -72,9 +71,9 @@ def plot(
 def _names(name: str, *, has_pilots: bool) -> list[str]:
     """Figures to draw; refuses an unknown one, and pilots that are missing or not needed."""
     from advisor.errors import InputError
-    from advisor.reporting.figures import FIGURES, forecast_check
+    from advisor.reporting import FIGURES, FORECAST_CHECK
 
-    check = forecast_check.FIGURE.name
+    check = FORECAST_CHECK.name
     known = (*FIGURES, check, ALL)
     if name not in known:
         raise InputError(f"there is no figure '{name}'", advice=f"Choose among {', '.join(known)}")
@@ -98,7 +97,7 @@ def _names(name: str, *, has_pilots: bool) -> list[str]:
 
 def _format(kind: str | None, out: Path | None) -> str:
     """Format that is asked for: by name, by the file's ending, or png."""
-    from advisor.reporting.gallery import check_format
+    from advisor.reporting import check_format
 
     ends = "" if out is None else out.suffix.removeprefix(".").lower()
     chosen = kind or ends or "png"
@@ -116,26 +115,26 @@ def check_forecasts(
 ) -> Drawn:
     """Fit the first half of a study's pilots and draw what became of the forecasts."""
     from advisor.cli.terminal import Reporter
-    from advisor.model.sampling import Sampling
-    from advisor.reporting.figures import forecast_check
-    from advisor.runs.logs import read_runs
+    from advisor.model import Sampling
+    from advisor.reporting import FORECAST_CHECK, forecast_check_info
+    from advisor.runs import read_runs
 
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(pilots, **beside)
-        info = forecast_check.forecast_check_info(
+        info = forecast_check_info(
             _own(runs, posterior, pilots),
             priors=posterior.meta.priors,
             sampling=Sampling(seed=seed),
             progress=progress,
         )
-    return forecast_check.FIGURE.drawn(info)
+    return FORECAST_CHECK.drawn(info)
 
 
 def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[str]) -> list[PilotRun]:
     """Those of the runs that the study was made from; an ``InputError`` where none is."""
     from advisor.errors import InputError
-    from advisor.runs.fingerprint import fingerprint
+    from advisor.runs import fingerprint
 
     known = {run.fingerprint for run in posterior.meta.runs} - {""}
     names = {run.id for run in posterior.meta.runs}

@@ -12,7 +12,7 @@ from advisor.cli import flags
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
-    from advisor.model.priors import Priors
+    from advisor.model import Priors
 
 priors_app = typer.Typer(
     no_args_is_help=True,
@@ -34,9 +34,7 @@ def show(
     """
     from advisor.cli.terminal import output
     from advisor.errors import InputError
-    from advisor.model.prior_predictive import prior_predictive
-    from advisor.model.priors import load_priors
-    from advisor.model.priors.text import show_preset, show_presets
+    from advisor.model import load_priors, prior_predictive, show_preset, show_presets
 
     if preset is None:
         if figure is not None:
@@ -92,10 +90,9 @@ def learn(
     """
     from advisor.cli.history import read
     from advisor.cli.terminal import Reporter, noted, output
-    from advisor.common.shown import counted
-    from advisor.findings.learned_priors import check_name
-    from advisor.model.priors.text import show_learned
-    from advisor.model.priors.writing import check_preset_file, write_preset
+    from advisor.common import counted
+    from advisor.findings import check_name
+    from advisor.model import check_preset_file, show_learned, write_preset
 
     check_preset_file(out)
     called = out.stem if name is None else name
@@ -133,7 +130,7 @@ def learn(
 
 def _listed() -> list[dict[str, Any]]:
     """Name, description and evidence of every preset."""
-    from advisor.model.priors import load_priors, preset_names
+    from advisor.model import load_priors, preset_names
 
     presets = [load_priors(name) for name in preset_names()]
     return [p.model_dump(include={"name", "description", "evidence"}) for p in presets]
@@ -143,8 +140,7 @@ def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
     """Every number of a preset and what it predicts."""
     from dataclasses import asdict
 
-    from advisor.model.prior_predictive import COLLAPSE_STEPS, REFERENCE
-    from advisor.model.priors.table import prior_table
+    from advisor.model import COLLAPSE_STEPS, REFERENCE, prior_table
 
     return {
         **priors.model_dump(include={"name", "description", "evidence", "learned_from"}),
@@ -162,10 +158,9 @@ def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
 
 def _draw(predictive: Any, path: Path) -> None:
     """Write prior reward curves as a figure."""
-    from advisor.common.saving import write_whole
+    from advisor.common import write_whole
     from advisor.errors import InputError, unwritable
-    from advisor.reporting.figures.figure import FORMATS, render
-    from advisor.reporting.figures.prior_predictive import draw_priors
+    from advisor.reporting import FORMATS, draw_priors, render
 
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:

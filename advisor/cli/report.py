@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 
 
 def report(
@@ -31,9 +31,8 @@ def report(
     from advisor.cli.plot import check_forecasts
     from advisor.cli.terminal import load
     from advisor.errors import AdvisorError
-    from advisor.reporting.figures import forecast_check
-    from advisor.reporting.figures.figure import Drawn, Missing, reason_of
-    from advisor.runs.logs import read_runs
+    from advisor.reporting import FORECAST_CHECK, Drawn, Missing, reason_of
+    from advisor.runs import read_runs
 
     loaded = load(study, quiet=quiet)
     more: list[Drawn | Missing] = []
@@ -41,7 +40,7 @@ def report(
     if outcome:
         loaded = replace(loaded, finished=tuple(read_runs(outcome, **beside)))
     if pilots:
-        kind = forecast_check.FIGURE
+        kind = FORECAST_CHECK
         try:
             more.append(check_forecasts(loaded.posterior, pilots, beside, seed=seed, quiet=quiet))
         except AdvisorError as error:

@@ -15,13 +15,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.segment import Segment
 
 from advisor.cli.echo import echo
-from advisor.common.progress import SAMPLING_AGAIN, ProgressLines
-from advisor.common.saving import write_new as whole
-from advisor.common.shown import harmless
+from advisor.common import SAMPLING_AGAIN, ProgressLines, harmless
+from advisor.common import write_new as whole
 from advisor.errors import InputError, unwritable
 
 if TYPE_CHECKING:
-    from advisor.study.study import Study
+    from advisor.study import Study
 
 WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
@@ -72,7 +71,7 @@ def noted(*, quiet: bool = False) -> Iterator[None]:
 
 def load(study: Path, *, quiet: bool = False) -> Study:
     """Load a study; warnings become notes."""
-    from advisor.study.study import Study
+    from advisor.study import Study
 
     with noted(quiet=quiet):
         return Study.load(study)

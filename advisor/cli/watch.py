@@ -10,9 +10,8 @@ import typer
 from advisor.cli import flags
 
 if TYPE_CHECKING:
-    from advisor.monitoring import WatchReport
-    from advisor.monitoring.view import View
-    from advisor.runs.pilot_run import PilotRun
+    from advisor.monitoring import View, WatchReport
+    from advisor.runs import PilotRun
 
 ALARM = 5
 """Exit code where something is wrong with the run."""
@@ -46,8 +45,7 @@ def watch(
     [bold]Example[/]: advisor watch run/trainer_state.json --posterior study --target-reward 0.8
     """
     from advisor.cli.terminal import HarmlessConsole
-    from advisor.monitoring.reading import reader
-    from advisor.monitoring.view import View
+    from advisor.monitoring import View, reader
 
     if not once:
         _refuse_source(log)
@@ -72,10 +70,8 @@ class Forecast:
         self, posterior: Path, pilots: list[str], gpus: int, asked: dict[str, Any]
     ) -> None:
         from advisor.cli.terminal import noted
-        from advisor.monitoring import Watch
-        from advisor.monitoring.loading import load_posterior
-        from advisor.monitoring.refit import Refitter
-        from advisor.runs.logs import read_runs
+        from advisor.monitoring import Refitter, Watch, load_posterior
+        from advisor.runs import read_runs
 
         with noted():
             known, self._advised_steps = load_posterior(posterior)
@@ -108,7 +104,7 @@ class Forecast:
 def _refuse_source(log: str) -> None:
     """Raise an ``InputError`` where a log is no file that grows."""
     from advisor.errors import InputError
-    from advisor.runs.logs import is_source
+    from advisor.runs import is_source
 
     if is_source(log):
         raise InputError(
@@ -137,7 +133,7 @@ def _follow(
 ) -> WatchReport | None:
     """Show an update whenever the log grows, until the planned steps are done."""
     from advisor.errors import AdvisorError
-    from advisor.monitoring.follow import follow
+    from advisor.monitoring import follow
 
     last: WatchReport | None = None
     said: set[str] = set()

@@ -10,7 +10,7 @@ from advisor.cli import flags
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
-    from advisor.advice.reach import Ranges
+    from advisor.advice import Ranges
 
 
 def what_if(
@@ -34,7 +34,7 @@ def what_if(
     """
     from itertools import product
 
-    from advisor.advice.reach import piloted
+    from advisor.advice import piloted
     from advisor.cli.terminal import load
     from advisor.errors import InputError
 
@@ -72,8 +72,8 @@ def what_if(
 
 def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
     """Aligned columns, marked where no pilot ran, and below them what is not supported."""
-    from advisor.advice.reach import KNOBS, range_text
-    from advisor.forecast.forecaster import SUPPORT
+    from advisor.advice import KNOBS, range_text
+    from advisor.forecast import SUPPORT
 
     outside = [{name for name in row["outside"].split(", ") if name} for row in rows]
     beyond = set().union(*outside)
@@ -109,7 +109,7 @@ def _aligned(cells: Sequence[dict[str, str]]) -> str:
 
 def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -> dict[str, str]:
     """One row as text, with an asterisk at each number that no pilot speaks of."""
-    from advisor.advice.wording import gpu_time, percent
+    from advisor.advice import gpu_time, percent
 
     def told(text: str, *names: str) -> str:
         # Where another row of the column has an asterisk, its place is kept free.

@@ -2,7 +2,7 @@
 
 from advisor.engine.engine import Engine, engine_of
 from advisor.engine.item import Item, digest_of
-from advisor.engine.mapped import EngineSettings, Mapped, mapped
+from advisor.engine.mapping import EngineSettings, Mapped, mapped
 from advisor.engine.outcome import Outcome
 from advisor.engine.shard import Shard, shard_of
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from advisor._version import VERSION
+from advisor.common import VERSION
 from advisor.engine.outcome import Outcome
 from advisor.errors import AdvisorError
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from advisor._version import VERSION
+from advisor.common import VERSION
 from advisor.engine.backend import Backend
 from advisor.engine.outcome import LOST, Outcome
 from advisor.errors import InputError

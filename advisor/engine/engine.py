@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from advisor.common.shown import counted
+from advisor.common import counted
 from advisor.errors import InputError
 
 SCHEMES = ("dask", "ray")

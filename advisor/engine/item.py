@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
-from advisor._version import VERSION
+from advisor.common import VERSION
 
 HASH = 20
 """Characters of a content hash."""

@@ -20,9 +20,8 @@ from typing import Literal
 
 import numpy as np
 
-from advisor.model.parameters import LAWS
-from advisor.model.posterior import MIN_SIZES, Meta, Posterior, RunSummary
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.model import LAWS, MIN_SIZES, Meta, Posterior, RunSummary
+from advisor.theory import FloatArray, IntArray
 
 FACTORS = {
     "learning_rate": "learning rate",

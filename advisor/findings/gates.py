@@ -14,14 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.findings.prior_groups import prior_groups
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.interval import Interval, interval_of
+from advisor.findings.grouped_priors import prior_groups
+from advisor.forecast import Forecaster, Interval, interval_of
+from advisor.model import INTERVAL, Posterior, RunSummary, clock_table
 from advisor.model import equations as eq
-from advisor.model.cohort import clock_table
-from advisor.model.posterior import INTERVAL, Posterior, RunSummary
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import FloatArray
+from advisor.runs import Settings
+from advisor.theory import FloatArray
 
 PLATEAU_WIDTH = 0.2
 """Width of the plateau's interval, in reward ranges, from which it is not published: a window of

@@ -14,17 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from advisor.common.progress import Progress, silent
+from advisor.common import Progress, silent
 from advisor.engine import EngineSettings, Item, digest_of, mapped
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.past_study import PastStudy, past_study
-from advisor.model.families import SPECTRUM
-from advisor.model.posterior import Posterior
-from advisor.model.priors import Priors
-from advisor.model.sampling import Sampling, cohort_of, sampled
-from advisor.runs.digest import run_digest
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import SPECTRUM, Posterior, Priors, Sampling, cohort_of, sampled
+from advisor.runs import PilotRun, run_digest
 
 ATTEMPTS = (
     Sampling(draws=1000, tune=500, target_accept=0.9),

@@ -22,11 +22,17 @@ from advisor.findings.meta_analysis import (
     new_study,
 )
 from advisor.findings.past_study import PastStudy, past_study
-from advisor.model.parameters import GROUP_LEVELS, TASK_LEVELS
-from advisor.model.posterior import Posterior
-from advisor.model.priors import Priors, load_priors, preset_names
-from advisor.model.priors.loader import Domain, NormalPrior
-from advisor.model.priors.table import prior_entries
+from advisor.model import (
+    GROUP_LEVELS,
+    TASK_LEVELS,
+    Domain,
+    NormalPrior,
+    Posterior,
+    Priors,
+    load_priors,
+    preset_names,
+    prior_entries,
+)
 
 MOST_NAMED = 3
 """Posteriors that a source names; the others it counts."""

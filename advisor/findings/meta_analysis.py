@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.model.priors.loader import NormalPrior
-from advisor.theory.arrays import FloatArray
+from advisor.model import NormalPrior
+from advisor.theory import FloatArray
 
 STUDY_SHARE = 0.16
 """Share of the variance of a base entry that is spread between studies, the rest being doubt about

@@ -12,14 +12,16 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.engine import digest_of
 from advisor.findings.meta_analysis import without_prior
-from advisor.model.cohort import Reference
-from advisor.model.compat import convergence
-from advisor.model.parameters import POPULATION
-from advisor.model.posterior import Posterior
-from advisor.model.priors import Priors
-from advisor.model.priors.loader import NormalPrior
-from advisor.model.priors.table import prior_entries
-from advisor.theory.arrays import FloatArray
+from advisor.model import (
+    POPULATION,
+    NormalPrior,
+    Posterior,
+    Priors,
+    Reference,
+    convergence,
+    prior_entries,
+)
+from advisor.theory import FloatArray
 
 
 class PastRun(BaseModel):

@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from advisor.model import FEWEST_BINS, Observations, Posterior, residuals
 from advisor.model import equations as eq
-from advisor.model.observations import Observations
-from advisor.model.posterior import Posterior
-from advisor.model.residuals import FEWEST_BINS, residuals
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory import FloatArray, IntArray
 
 NAMED = 0.01
 """Chance of a check below which a run is named by it."""

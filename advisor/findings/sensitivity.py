@@ -11,9 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from advisor.model.parameters import LAWS, LEVELS, POPULATION
-from advisor.model.posterior import Posterior
-from advisor.theory.arrays import FloatArray
+from advisor.model import LAWS, LEVELS, POPULATION, Posterior
+from advisor.theory import FloatArray
 
 SENSITIVE = 0.05
 """Sensitivity from which a number is said to rest on the priors (arXiv:2107.14054). For a normal

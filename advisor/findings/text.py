@@ -8,10 +8,8 @@ from advisor.findings.design import SIZE, design_check
 from advisor.findings.gates import gate
 from advisor.findings.run_fit import misfit_caution
 from advisor.findings.sensitivity import SENSITIVE, deciding_numbers, prior_sensitivity
-from advisor.forecast.interval import interval_of
-from advisor.model.equations import shifted_share
-from advisor.model.families import FAMILIES, SPECTRUM
-from advisor.model.posterior import INTERVAL, Posterior
+from advisor.forecast import interval_of
+from advisor.model import FAMILIES, INTERVAL, SPECTRUM, Posterior, shifted_share
 
 
 def describe(posterior: Posterior) -> str:

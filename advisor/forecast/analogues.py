@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from advisor.forecast.falling import row_noise
 from advisor.forecast.predictive import final_rows
-from advisor.runs.fingerprint import fingerprint
-from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.runs import LEAST_REWARDS, PilotRun, fingerprint
+from advisor.theory import FloatArray
 
 SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85)
 """Shares of their length at which the runs of a corpus are described."""

@@ -25,9 +25,9 @@ from advisor.forecast.analogues import (
 )
 from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.single_run import EXPONENTIAL, curve_fit, local_level
-from advisor.model.posterior import Posterior
-from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.model import Posterior
+from advisor.runs import LEAST_REWARDS, PilotRun
+from advisor.theory import FloatArray
 
 SIZE = 1000
 """Draws of an answer."""

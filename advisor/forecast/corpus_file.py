@@ -11,9 +11,8 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast.analogues import FEATURES, Corpus
-from advisor.model.presets import all_small
-from advisor.model.priors.loader import preset_folder
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import all_small, preset_folder
+from advisor.runs import PilotRun
 
 NAME = "analogues.json"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.runs import LEAST_REWARDS, PilotRun
+from advisor.theory import FloatArray
 
 FALL_Z = 3.0
 """Standard errors by which the last third must lie below the first."""

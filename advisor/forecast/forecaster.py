@@ -11,14 +11,10 @@ import numpy.typing as npt
 from advisor.errors import InputError
 from advisor.forecast.laws import RunLaws, scored_steps
 from advisor.forecast.run_effect import RunEffect
+from advisor.model import LAWS, POPULATION, Covariates, Posterior, clock_table, planned_factors
 from advisor.model import equations as eq
-from advisor.model.cohort import Covariates, clock_table, planned_factors
-from advisor.model.parameters import LAWS, POPULATION
-from advisor.model.posterior import Posterior
-from advisor.runs.pilot_run import UNNAMED_MODEL, UNNAMED_TASK
-from advisor.runs.settings import Settings
-from advisor.theory import stiffness_limit
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.runs import UNNAMED_MODEL, UNNAMED_TASK, Settings
+from advisor.theory import FloatArray, IntArray, stiffness_limit
 
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.model.posterior import INTERVAL
-from advisor.theory.arrays import FloatArray
+from advisor.model import INTERVAL
+from advisor.theory import FloatArray
 
 
 class Interval(BaseModel):

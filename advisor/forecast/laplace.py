@@ -8,8 +8,8 @@ import numpy as np
 
 from advisor.forecast.laws import RunLaws
 from advisor.forecast.observed_run import ObservedRun, residual_correlation
-from advisor.model.equations import DEGREES, LEAST_VARIANCE, sigmoid
-from advisor.theory.arrays import FloatArray
+from advisor.model import DEGREES, LEAST_VARIANCE, sigmoid
+from advisor.theory import FloatArray
 
 ITERATIONS = 6
 """Gauss-Newton steps; what they leave is corrected by importance."""

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.model import equations as eq
-from advisor.runs.settings import Settings
-from advisor.theory import policy_steps
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.runs import Settings
+from advisor.theory import FloatArray, IntArray, policy_steps
 
 
 @dataclass(frozen=True)

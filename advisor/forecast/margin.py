@@ -7,12 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.stability import stiffness_left
-from advisor.model.posterior import Posterior
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import Settings
-from advisor.theory import coefficients, damping_ratio
-from advisor.theory.arrays import FloatArray
+from advisor.forecast.survival import stiffness_left
+from advisor.model import Posterior
+from advisor.runs import PilotRun, Settings
+from advisor.theory import FloatArray, coefficients, damping_ratio
 
 CLOSED_FORM = 0.25
 """Stiffness times uncorrected age below which the closed form holds to 0.05 (docs/theory, T7)."""

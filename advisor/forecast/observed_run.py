@@ -8,15 +8,16 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast.laws import scored_steps
-from advisor.model.cohort import CLOCK_EXPONENTS, build_cohort, planned_factors
-from advisor.model.equations import WANDER_SHARE, clock_polynomial
-from advisor.model.posterior import Meta
-from advisor.runs.diagnosis.collapse import Collapse
-from advisor.runs.diagnosis.fall import find_final_fall
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import Settings
-from advisor.theory import cumulative_clock
-from advisor.theory.arrays import FloatArray
+from advisor.model import (
+    CLOCK_EXPONENTS,
+    WANDER_SHARE,
+    Meta,
+    build_cohort,
+    clock_polynomial,
+    planned_factors,
+)
+from advisor.runs import Collapse, PilotRun, Settings, find_final_fall
+from advisor.theory import FloatArray, cumulative_clock
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,9 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.laws import RunLaws
 from advisor.forecast.observed_run import ObservedRun, residual_correlation
 from advisor.forecast.reweighting import ReweightedDraws
-from advisor.model.equations import DEGREES, WANDER_SHARE, sigmoid
-from advisor.model.posterior import Posterior
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
+from advisor.runs import PilotRun, Settings
+from advisor.theory import BoolArray, FloatArray, IntArray
 
 FINAL_SHARE = 0.1
 """Share of a run, at its end, whose mean reward is forecast and judged."""

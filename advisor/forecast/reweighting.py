@@ -11,9 +11,9 @@ from advisor.forecast.laplace import COPIES, Residuals, residuals_of, run_effect
 from advisor.forecast.laws import RunLaws
 from advisor.forecast.observed_run import ObservedRun
 from advisor.forecast.run_effect import RunEffect
-from advisor.forecast.stability import collapse_rate
-from advisor.model.compat import smoothed_weights
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.forecast.survival import collapse_rate
+from advisor.model import smoothed_weights
+from advisor.theory import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.model.parameters import RUN_EFFECTS
-from advisor.model.posterior import Posterior
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.model import RUN_EFFECTS, Posterior
+from advisor.theory import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.runs import PilotRun
+from advisor.theory import FloatArray
 
 DRAWS = 1000
 BINS = 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
-from advisor.model.posterior import Posterior, RunSummary
-from advisor.runs.pilot_run import parameters_from_name
+from advisor.model import Posterior, RunSummary
+from advisor.runs import parameters_from_name
 
 MOST_PARAMETERS = 1e14
 """Parameters of a model beyond which a number is a mistake of units."""

@@ -15,15 +15,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import FlatRewardError, InputError
-from advisor.runs.copies import mark_copies
-from advisor.runs.moved import NONE_MOVED, none_moved
-from advisor.runs.needs import WHY, needs, questions
-from advisor.runs.pilot_run import UNNAMED_MODEL, UNNAMED_TASK, PilotRun
-from advisor.runs.settings import Settings
-from advisor.runs.trainers import setting_name
-from advisor.runs.trainers.asking import asked_of
-from advisor.theory import cumulative_clock, policy_steps, schedule_factors
-from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+from advisor.runs import (
+    NONE_MOVED,
+    UNNAMED_MODEL,
+    UNNAMED_TASK,
+    WHY,
+    PilotRun,
+    Settings,
+    asked_of,
+    mark_copies,
+    needs,
+    none_moved,
+    questions,
+    setting_name,
+)
+from advisor.theory import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    cumulative_clock,
+    policy_steps,
+    schedule_factors,
+)
 
 CLOCK_EXPONENTS = np.array([0.25, 0.75, 1.25, 1.75])
 """Learning-rate exponents at which each clock is tabulated; between them it is interpolated."""

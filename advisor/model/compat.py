@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from advisor.common.progress import SAMPLING, Progress, silent
-from advisor.theory.arrays import FloatArray
+from advisor.common import SAMPLING, Progress, silent
+from advisor.theory import FloatArray
 
 POLL_SECONDS = 0.02
 REPORT_SECONDS = 1.5

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
-from advisor.theory import Oscillator, decay, spectrum_decay
-from advisor.theory.arrays import FloatArray, namespace
+from advisor.theory import FloatArray, Oscillator, decay, namespace, spectrum_decay
 
 STALE_LIMIT = 0.9
 """Largest s k A fed to the closed form: beyond it the damping would change sign."""

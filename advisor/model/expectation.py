@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from advisor.model import equations as eq
 from advisor.model.observations import Observations
 from advisor.model.parameters import LAWS
-from advisor.theory.arrays import namespace
+from advisor.theory import namespace
 
 
 class Expectation(NamedTuple):

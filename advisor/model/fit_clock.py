@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from advisor.common.progress import SAMPLING, Progress, silent
+from advisor.common import SAMPLING, Progress, silent
 
 LEAST_SHARE = 0.01
 """Share of an attempt from which its speed is taken: the first draws are the slowest."""

@@ -14,7 +14,7 @@ from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFE
 from advisor.model.priors import Priors
 from advisor.model.run_density import bin_log_densities, one_step_ahead
 from advisor.model.variables import DIMS, model_variables
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 PRIOR_DRAWS = 1000
 """Draws of the prior group."""

@@ -10,7 +10,7 @@ import numpy as np
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort
 from advisor.model.parameters import GROUP_EFFECTS, LAWS, RUN_EFFECTS, SCALARS
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

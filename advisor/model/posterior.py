@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from advisor._version import VERSION
-from advisor.common.saving import write_whole
-from advisor.common.shown import counted
+from advisor.common import VERSION, counted, write_whole
 from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
@@ -27,10 +25,8 @@ from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.storage import from_netcdf, to_netcdf
 from advisor.model.variables import DIMS
-from advisor.runs.fingerprint import fingerprint
-from advisor.runs.settings import Settings
-from advisor.runs.step_time import seconds_per_step
-from advisor.theory.arrays import FloatArray
+from advisor.runs import Settings, fingerprint, seconds_per_step
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -305,7 +301,7 @@ class Posterior:
 
     def _repr_html_(self) -> str:
         """Table and convergence, as notebooks show them."""
-        from advisor.common.html import heading, paragraph, table, whole
+        from advisor.common import heading, paragraph, table, whole
 
         found, runs = self.convergence, self.meta.runs
         frame = self.table

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.model.priors.loader import Priors
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import Settings
+from advisor.runs import PilotRun, Settings
 
 SMALL = 1e7
 """Parameters below which a model is small: the evidence of that preset ends there."""

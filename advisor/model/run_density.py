@@ -13,7 +13,7 @@ import numpy as np
 
 from advisor.model.cohort import MAX_BINS
 from advisor.model.equations import DEGREES
-from advisor.theory.arrays import FloatArray, namespace
+from advisor.theory import FloatArray, namespace
 
 
 def covariance(white: Any, residual: Any, correlation: Any) -> Any:

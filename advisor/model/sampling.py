@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.common.progress import SAMPLING_AGAIN, Progress
-from advisor.common.seed import DEFAULT_SEED
-from advisor.common.shown import counted
+from advisor.common import DEFAULT_SEED, SAMPLING_AGAIN, Progress, counted
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.families import Family
@@ -17,12 +15,8 @@ from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.fit_clock import FitClock
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors
-from advisor.model.residuals import worst_fits
-from advisor.runs.diagnosis import Collapse
-from advisor.runs.diagnosis.collapse_card import collapse_onset
-from advisor.runs.diagnosis.dead_start import dead_from_the_start
-from advisor.runs.diagnosis.fall import find_any_fall
-from advisor.runs.pilot_run import PilotRun
+from advisor.model.run_residuals import worst_fits
+from advisor.runs import Collapse, PilotRun, collapse_onset, dead_from_the_start, find_any_fall
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0

@@ -22,7 +22,7 @@ from advisor.errors import StudyError
 from advisor.model.inference_data import Group
 from advisor.model.observations import Observations
 from advisor.model.variables import named_draws
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 OBSERVED = (
     "train_reward",

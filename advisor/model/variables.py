@@ -15,7 +15,7 @@ from advisor.model.parameters import (
     SCALARS,
     TASK_LEVELS,
 )
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 STACKED = {
     "shared": (SCALARS, ("shared_term",)),

@@ -1,19 +1,29 @@
 """A run while it goes on: forecasts, alarms, and whether to stop it; importing needs no PyMC."""
 
 from advisor.monitoring.decision import WatchDecision, WatchReport, watch_decision, watch_report
-from advisor.monitoring.follow import Follower, Growth
+from advisor.monitoring.following import Follower, Growth, follow, signature_of
 from advisor.monitoring.hook import RunWatch, watch
+from advisor.monitoring.loading import load_posterior
+from advisor.monitoring.reading import reader
+from advisor.monitoring.refit import Refitter
 from advisor.monitoring.update import Update
+from advisor.monitoring.view import View
 from advisor.monitoring.watcher import Watch
 
 __all__ = [
     "Follower",
     "Growth",
+    "Refitter",
     "RunWatch",
     "Update",
+    "View",
     "Watch",
     "WatchDecision",
     "WatchReport",
+    "follow",
+    "load_posterior",
+    "reader",
+    "signature_of",
     "watch",
     "watch_decision",
     "watch_report",

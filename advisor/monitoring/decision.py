@@ -6,16 +6,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from advisor.advice.cost import CostModel, learn_cost
-from advisor.advice.wording import percent
-from advisor.forecast.forecaster import Target
-from advisor.model.posterior import Posterior
+from advisor.advice import CostModel, learn_cost, percent
+from advisor.forecast import Target
+from advisor.model import Posterior
 from advisor.monitoring.naming import named
 from advisor.monitoring.update import Update
 from advisor.monitoring.watcher import LATEST_ROWS, Watch
-from advisor.runs.diagnosis import Card, Diagnosis, diagnose
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.step_time import seconds_per_step
+from advisor.runs import Card, Diagnosis, PilotRun, diagnose, seconds_per_step
 
 Action = Literal["stop", "change", "go on"]
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.model.posterior import Posterior
+from advisor.model import Posterior
 from advisor.monitoring.decision import WatchReport, watch_report
 from advisor.monitoring.watcher import Watch
-from advisor.runs.pilot_run import SERIES, PilotRun
-from advisor.runs.settings import PartialSettings
+from advisor.runs import SERIES, PartialSettings, PilotRun
 
 LEAST_ROWS = 3
 """Rows with a reward from which a forecast is made."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from advisor.errors import InputError
-from advisor.model.posterior import Posterior
+from advisor.model import Posterior
 
 POSTERIOR = "posterior.nc"
 ANSWER = "recommendation.json"

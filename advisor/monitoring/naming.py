@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.observed_run import ObservedRun, peak_rate
-from advisor.model.posterior import Meta
-from advisor.runs.pilot_run import PilotRun
+from advisor.forecast import ObservedRun, peak_rate
+from advisor.model import Meta
+from advisor.runs import PilotRun
 
 CHANGED_RATE = 1.01
 """Logged over given learning rate from which the difference is said."""

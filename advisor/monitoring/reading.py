@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import RateContradictionError
-from advisor.runs.logs import read_runs
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun, read_runs
 
 
 def reader(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor.common.progress import Progress, silent
+from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.fit import fit
+from advisor.forecast import fit
 from advisor.monitoring.update import Update
 from advisor.monitoring.watcher import Watch
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 
 MORE_ROWS = 1.5
 """Times the rows of the last fit that a run must have before it is fitted again."""

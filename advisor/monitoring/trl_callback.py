@@ -13,11 +13,9 @@ import numpy as np
 from transformers import TrainerCallback
 
 from advisor.errors import AdvisorError
-from advisor.model.posterior import Posterior
+from advisor.model import Posterior
 from advisor.monitoring import RunWatch, WatchReport, watch
-from advisor.runs.settings import PartialSettings
-from advisor.runs.trainers.trl.keys import KEY_TABLE
-from advisor.runs.trainers.trl.settings import derive
+from advisor.runs import KEY_TABLE, PartialSettings, derive
 
 PREFIX = "advisor/"
 """Of what is logged: a folder of its own in TensorBoard, W&B and Trackio."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from advisor.forecast.interval import Band, Interval
-from advisor.runs.settings import Settings
+from advisor.forecast import Band, Interval
+from advisor.runs import Settings
 
 
 class Update(BaseModel):

@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from advisor.advice.wording import percent
-from advisor.common.shown import harmless
+from advisor.advice import percent
+from advisor.common import harmless
 from advisor.monitoring.decision import WatchReport
 
 WIDTH = 64

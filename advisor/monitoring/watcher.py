@@ -8,30 +8,34 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.begun import end_of_begun_run
-from advisor.forecast.corpus_file import corpus_beside
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.interval import Interval, band_of, interval_of
-from advisor.forecast.observed_run import ObservedRun, observe
-from advisor.forecast.predictive import (
+from advisor.forecast import (
     FINAL_SHARE,
+    Forecaster,
+    Interval,
+    ObservedRun,
     RestOfRun,
+    ReweightedDraws,
+    RunEffect,
+    Target,
+    band_of,
+    collapse_rate,
+    corpus_beside,
+    end_of_begun_run,
     final_of_rest,
     final_steps,
+    interval_of,
     level_of_fallen_run,
+    observe,
     probability_as_low,
     rest_of_run,
+    rest_stable,
+    reweighted,
 )
-from advisor.forecast.reweighting import ReweightedDraws, reweighted
-from advisor.forecast.run_effect import RunEffect
-from advisor.forecast.stability import collapse_rate, rest_stable
-from advisor.model.compat import TRUSTED_K, smoothed_weights
-from advisor.model.posterior import Posterior
+from advisor.model import TRUSTED_K, Posterior, smoothed_weights
 from advisor.monitoring.naming import differences, named
 from advisor.monitoring.update import Update
-from advisor.runs.diagnosis.collapse_card import collapse_onset
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.runs import PilotRun, collapse_onset
+from advisor.theory import FloatArray
 
 DRAWS = 1000
 """Population draws that are weighted at each step."""

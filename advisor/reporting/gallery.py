@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.common.saving import write_whole
+from advisor.common import write_whole
 from advisor.errors import InputError
-from advisor.model.posterior import Posterior
+from advisor.model import Posterior
 from advisor.reporting.figures import FIGURES
 from advisor.reporting.figures.figure import FORMATS, Drawn, Missing, reason_of
 

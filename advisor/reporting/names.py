@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from advisor.model.posterior import Meta
-from advisor.runs.settings import Settings
+from advisor.model import Meta
+from advisor.runs import Settings
 
 
 def scientific(value: float) -> str:

@@ -1,1 +1,125 @@
 """What happened: logs and their trainers to pilot runs, and what is wrong with one."""
+
+from advisor.runs.copies import mark_copies
+from advisor.runs.diagnosis import MODES, Card, Collapse, Diagnosis, diagnose
+from advisor.runs.diagnosis.card import SEVERITY
+from advisor.runs.diagnosis.collapse import LOST_SHARE, tamed, trailing_mean, window_rows
+from advisor.runs.diagnosis.collapse_card import collapse_onset
+from advisor.runs.diagnosis.dead_start import dead_from_the_start
+from advisor.runs.diagnosis.diagnose import AFTER
+from advisor.runs.diagnosis.fall import find_any_fall, find_final_fall
+from advisor.runs.diagnosis.levels import LEAST_ROWS, Level, difference, ends
+from advisor.runs.diagnosis.text import as_markdown, card_lines, diagnosis_json, printable, worst
+from advisor.runs.digest import run_digest
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
+from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logs import (
+    NO_LOG,
+    Inspection,
+    as_json,
+    demo_runs,
+    explain,
+    inspect,
+    is_source,
+    known_formats,
+    read_runs,
+    show,
+)
+from advisor.runs.logs.readers import readers
+from advisor.runs.logs.rows.assemble import assemble
+from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.missing_series import WHY, needs, questions
+from advisor.runs.moved import NONE_MOVED, none_moved
+from advisor.runs.pilot_run import (
+    LEAST_REWARDS,
+    SERIES,
+    UNNAMED_MODEL,
+    UNNAMED_TASK,
+    PilotRun,
+    parameters_from_name,
+)
+from advisor.runs.run_fingerprint import fingerprint
+from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
+from advisor.runs.step_time import seconds_per_step
+from advisor.runs.trainers import setting_name
+from advisor.runs.trainers.asking import asked_of
+from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.keys import choose_framework
+from advisor.runs.trainers.registry import exports, find_trainer, paste_line, recipes
+from advisor.runs.trainers.trl.keys import KEY_TABLE
+from advisor.runs.trainers.trl.settings import derive
+
+__all__ = [
+    "AFTER",
+    "CARRIED",
+    "KEY_TABLE",
+    "LEAST_REWARDS",
+    "LEAST_ROWS",
+    "LOST_SHARE",
+    "MODES",
+    "NONE_MOVED",
+    "NO_LOG",
+    "SERIES",
+    "SEVERITY",
+    "UNNAMED_MODEL",
+    "UNNAMED_TASK",
+    "WHY",
+    "Card",
+    "Collapse",
+    "Columns",
+    "Diagnosis",
+    "Inspection",
+    "Level",
+    "LogFile",
+    "PartialSettings",
+    "PilotRun",
+    "RawRun",
+    "Reader",
+    "Settings",
+    "as_json",
+    "as_markdown",
+    "asked_of",
+    "assemble",
+    "card_lines",
+    "checked_settings",
+    "choose_framework",
+    "collapse_onset",
+    "dead_from_the_start",
+    "demo_runs",
+    "derive",
+    "diagnose",
+    "diagnosis_json",
+    "difference",
+    "ends",
+    "explain",
+    "export_config",
+    "exports",
+    "find_any_fall",
+    "find_final_fall",
+    "find_trainer",
+    "fingerprint",
+    "inspect",
+    "is_source",
+    "known_formats",
+    "mark_copies",
+    "needs",
+    "none_moved",
+    "on_disk",
+    "open_archive",
+    "parameters_from_name",
+    "paste_line",
+    "printable",
+    "questions",
+    "read_runs",
+    "readers",
+    "recipes",
+    "run_digest",
+    "seconds_per_step",
+    "setting_name",
+    "show",
+    "tamed",
+    "trailing_mean",
+    "window_rows",
+    "worst",
+]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 ALIKE = 2e-3
 """Share of the reward's range by which copies may differ: consoles print four digits."""

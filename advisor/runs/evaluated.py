@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.runs.needs import needs
+from advisor.runs.missing_series import needs
 from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
 
 SAID = (

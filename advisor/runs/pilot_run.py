@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.theory import BoolArray, FloatArray
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
@@ -169,7 +169,7 @@ class PilotRun(BaseModel):
 
     def _repr_html_(self) -> str:
         """Settings, length, ends and warnings, as notebooks show them."""
-        from advisor.common.html import bullets, heading, table, whole
+        from advisor.common import bullets, heading, table, whole
 
         known = {
             name: value

@@ -1,1 +1,13 @@
 """Studies: the folder an answer leaves, and how two of them differ."""
+
+from advisor.study.compared_lines import Comparison
+from advisor.study.comparison import compare
+from advisor.study.study import Study, check_place, is_study
+
+__all__ = [
+    "Comparison",
+    "Study",
+    "check_place",
+    "compare",
+    "is_study",
+]

@@ -7,17 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.advice import Recommendation
-from advisor.advice.candidates import AXES
-from advisor.advice.scenario import evaluated
-from advisor.advice.wording import percent
+from advisor.advice import AXES, Recommendation, evaluated, percent
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.predictive import FINAL_SHARE, final_rows
-from advisor.model.posterior import Posterior
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import Settings
+from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
+from advisor.model import Posterior
+from advisor.runs import PilotRun, Settings, diagnose
 from advisor.study.compared_lines import Comparison, Line, Section
 
 SIDES = ("forecast", "outcome", "difference")

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from advisor.runs.diagnosis import MODES, Card, diagnose
-from advisor.runs.diagnosis.levels import LEAST_ROWS, Level, ends
-from advisor.runs.diagnosis.levels import difference as standard_errors
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import LEAST_ROWS, MODES, Card, Level, PilotRun, diagnose, ends
+from advisor.runs import difference as standard_errors
 from advisor.study.compared_lines import Comparison, Value, section
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 APART = 2.0
 """Standard errors from which two levels are called different."""

@@ -6,11 +6,9 @@ import math
 from functools import partial
 from typing import Any
 
-from advisor.advice import NextPilot, Recommendation
-from advisor.advice.wording import percent
-from advisor.forecast.interval import Interval, interval_of
-from advisor.model.posterior import INTERVAL, Posterior, RunSummary
-from advisor.model.priors.table import prior_entries
+from advisor.advice import NextPilot, Recommendation, percent
+from advisor.forecast import Interval, interval_of
+from advisor.model import INTERVAL, Posterior, RunSummary, prior_entries
 from advisor.study.compared_lines import (
     Comparison,
     Section,
@@ -21,7 +19,7 @@ from advisor.study.compared_lines import (
     section,
 )
 from advisor.study.study import Study
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 CHANCE = 4.0
 """Monte Carlo standard errors beyond which two samplers do not disagree by chance: of a hundred

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import InputError
-from advisor.runs.logs import inspect, is_source, known_formats
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun, inspect, is_source, known_formats
 from advisor.study.compared_lines import Comparison
 from advisor.study.compared_runs import compare_runs
 

@@ -14,20 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from advisor.advice import NextPilot, Recommendation, export, next_pilot
-from advisor.advice.scenario import evaluated_rows
-from advisor.advice.trainer_config import missing_configs, trainer_configs
-from advisor.common.progress import Progress, progress_of
-from advisor.common.saving import (
+from advisor.advice import (
+    NextPilot,
+    Recommendation,
+    evaluated_rows,
+    export,
+    missing_configs,
+    next_pilot,
+    trainer_configs,
+)
+from advisor.common import (
     DRAFT,
+    Progress,
     check_output,
+    harmless,
     owned,
+    progress_of,
     replacing,
     second_places,
     standing,
     write_whole,
 )
-from advisor.common.shown import harmless
 from advisor.errors import (
     AdvisorError,
     InputError,
@@ -35,18 +42,16 @@ from advisor.errors import (
     StudyError,
     unwritable,
 )
-from advisor.forecast.forecaster import Forecaster
-from advisor.model.posterior import Posterior
-from advisor.runs.diagnosis import Diagnosis
-from advisor.runs.diagnosis.text import as_json
-from advisor.runs.trainers.registry import exports
+from advisor.forecast import Forecaster
+from advisor.model import Posterior
+from advisor.runs import Diagnosis, diagnosis_json, exports
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from advisor.reporting.figures.figure import Drawn, Missing
-    from advisor.runs.pilot_run import PilotRun
+    from advisor.reporting import Drawn, Missing
+    from advisor.runs import PilotRun
     from advisor.study.compared_lines import Comparison
 
 MANIFEST = "manifest.json"
@@ -587,4 +592,4 @@ def _write_configs(configs: Mapping[str, str], missing: Mapping[str, str], folde
 
 def _write_diagnoses(diagnoses: Sequence[Diagnosis], folder: Path) -> None:
     if diagnoses:
-        (folder / DIAGNOSES).write_text(as_json(diagnoses), encoding="utf-8")
+        (folder / DIAGNOSES).write_text(diagnosis_json(diagnoses), encoding="utf-8")

@@ -7,13 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from advisor.model import (
+    POPULATION,
+    RUN_EFFECTS,
+    SPECTRUM,
+    Cohort,
+    Family,
+    NormalPrior,
+    Posterior,
+    Priors,
+    build_cohort,
+    load_priors,
+    make_posterior,
+)
 from advisor.model import equations as eq
-from advisor.model.cohort import Cohort, build_cohort
-from advisor.model.families import SPECTRUM, Family
-from advisor.model.parameters import POPULATION, RUN_EFFECTS
-from advisor.model.posterior import Posterior, make_posterior
-from advisor.model.priors import Priors, load_priors
-from advisor.model.priors.loader import NormalPrior
 from advisor.testing.simulate import KNOWN_SIZES, PRESET, Plan, rising
 
 PILOTED = {"plateau_loss.level": -4.0, "hazard.level": -7.6}

@@ -29,13 +29,17 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.runs.logfiles.logged import Reader
-from advisor.runs.logs.readers import readers
-from advisor.runs.logs.rows.assemble import assemble
-from advisor.runs.logs.rows.raw_run import RawRun
-from advisor.runs.trainers.keys import choose_framework
+from advisor.runs import (
+    Columns,
+    LogFile,
+    RawRun,
+    Reader,
+    assemble,
+    choose_framework,
+    on_disk,
+    open_archive,
+    readers,
+)
 
 REWARDS = [round(0.8 - 0.6 * 0.9**n + 0.01 * (-1) ** n, 4) for n in range(30)]
 """A rising curve with noise, four digits each."""

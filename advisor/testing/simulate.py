@@ -8,12 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from advisor.model import LAWS, POPULATION, RUN_EFFECTS, Covariates, Reference, load_priors
 from advisor.model import equations as eq
-from advisor.model.cohort import Covariates, Reference
-from advisor.model.parameters import LAWS, POPULATION, RUN_EFFECTS
-from advisor.model.priors import load_priors
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings, Settings
+from advisor.runs import PartialSettings, PilotRun, Settings
 from advisor.theory import cumulative_clock, policy_steps, schedule_factors
 
 PRESET = "small_models"

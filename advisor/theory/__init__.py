@@ -1,5 +1,6 @@
 """The theory (arXiv:2606.30789 and what was derived from it); imports numpy only."""
 
+from advisor.theory.arrays import BoolArray, FloatArray, IntArray, namespace
 from advisor.theory.clock import cumulative_clock, policy_steps, schedule_factors
 from advisor.theory.fluctuation import (
     PromptDifficulty,
@@ -9,6 +10,7 @@ from advisor.theory.fluctuation import (
     temperature,
 )
 from advisor.theory.oscillator import (
+    TAYLOR_RADIUS,
     Oscillator,
     coefficients,
     damping_ratio,
@@ -17,15 +19,18 @@ from advisor.theory.oscillator import (
     overdamped_trajectory,
     trajectory,
 )
-from advisor.theory.refresh import (
-    cycle_map,
-    lag_in_cycles,
-    spectral_radius,
-)
-from advisor.theory.refresh_limit import stiffness_limit
-from advisor.theory.spectrum import inertial_time, spectrum_decay
+from advisor.theory.refresh import cycle_map, lag_in_cycles, spectral_radius
+from advisor.theory.refresh_limit import JUMP, SHARES, stiffness_limit
+from advisor.theory.spectrum import SMALLEST_MOMENTUM, inertial_time, spectrum_decay
 
 __all__ = [
+    "JUMP",
+    "SHARES",
+    "SMALLEST_MOMENTUM",
+    "TAYLOR_RADIUS",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
     "Oscillator",
     "PromptDifficulty",
     "coefficients",
@@ -37,6 +42,7 @@ __all__ = [
     "group_deviation",
     "inertial_time",
     "lag_in_cycles",
+    "namespace",
     "oscillatory_onset",
     "overdamped_trajectory",
     "policy_steps",

@@ -17,7 +17,17 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def namespace(*values: Any) -> Any:
-    """Return the module whose functions fit the arguments: numpy, or ``pytensor.tensor``."""
+    """Module whose functions fit the arguments: numpy, or PyTensor's tensors.
+
+    Parameters
+    ----------
+    *values : float, array or tensor
+
+    Returns
+    -------
+    module
+        ``pytensor.tensor`` where one of them is a tensor, else ``numpy``.
+    """
     if any(type(value).__module__.startswith("pytensor") for value in values):
         return sys.modules["pytensor.tensor"]
     return np

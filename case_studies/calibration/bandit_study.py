@@ -14,7 +14,7 @@ from advisor.backtesting import backtest
 from advisor.backtesting.scores import INTERVALS, QUANTILES
 from advisor.engine import EngineSettings
 from advisor.errors import NotConvergedError
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.model.priors import load_priors
 from advisor.model.priors.loader import NormalPrior
 

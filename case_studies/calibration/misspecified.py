@@ -22,7 +22,7 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.findings.run_fit import run_fits
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import FINAL_SHARE
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
 from advisor.runs.diagnosis.fall import find_final_fall

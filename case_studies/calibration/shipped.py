@@ -24,7 +24,7 @@ from advisor.engine import EngineSettings
 from advisor.errors import NotConvergedError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
-from advisor.forecast.stability import rate_tolerated
+from advisor.forecast.survival import rate_tolerated
 from advisor.model.cohort import Cohort
 from advisor.model.families import SPECTRUM
 from advisor.model.fit_clock import FitClock

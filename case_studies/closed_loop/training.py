@@ -23,7 +23,7 @@ from table import train_row  # noqa: E402
 from tasks import TASKS  # noqa: E402
 
 from advisor.errors import AdvisorError  # noqa: E402
-from advisor.forecast.fit import fit  # noqa: E402
+from advisor.forecast.fitting import fit  # noqa: E402
 from advisor.model.posterior import Posterior  # noqa: E402
 from advisor.model.sampling import Sampling  # noqa: E402
 from advisor.runs.logs import read_runs  # noqa: E402

@@ -16,7 +16,7 @@ from typing import Any
 
 from advisor.backtesting.cases import make_cases
 from advisor.errors import NotConvergedError
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.model.compat import versions
 from advisor.model.sampling import Sampling
 from advisor.runs.logs import demo_folder, read_runs

@@ -34,7 +34,7 @@ from advisor.advice.pilot_plan import plan  # noqa: E402
 from advisor.engine import Item, digest_of  # noqa: E402
 from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
-from advisor.forecast.stability import stability  # noqa: E402
+from advisor.forecast.survival import stability  # noqa: E402
 from advisor.runs.digest import run_digest  # noqa: E402
 from advisor.runs.settings import Settings  # noqa: E402
 

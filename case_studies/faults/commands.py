@@ -175,7 +175,7 @@ class Stage:
 
         stack = ExitStack()
         for name, replaced in (
-            ("advisor.forecast.fit.fit", lambda *given, **more: self.posteriors[seed]),
+            ("advisor.forecast.fitting.fit", lambda *given, **more: self.posteriors[seed]),
             ("advisor.advice.advise", lambda *given, **more: self.answers[seed]),
             ("advisor.reporting.plot", _few_bytes),
             ("advisor.reporting.drawings", lambda *given, **more: []),

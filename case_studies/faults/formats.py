@@ -195,7 +195,7 @@ def others(place: Path) -> list[Example]:
 def read_log(folder: Path) -> str:
     """Inspect and diagnose."""
     from advisor.runs.diagnosis import diagnose
-    from advisor.runs.diagnosis.text import as_json as cards
+    from advisor.runs.diagnosis.text import diagnosis_json as cards
     from advisor.runs.logs import as_json, inspect
 
     found = inspect([folder])
@@ -228,7 +228,7 @@ def read_posterior(folder: Path) -> str:
 
 def read_preset(folder: Path) -> str:
     """Load, list, and draw from it."""
-    from advisor.model.prior_predictive import prior_predictive
+    from advisor.model.prior_trajectories import prior_predictive
     from advisor.model.priors import load_priors
     from advisor.model.priors.table import prior_table
 
@@ -263,7 +263,7 @@ def read_code(folder: Path) -> str:
 
 def read_watched(folder: Path) -> str:
     """Look three times, the last at a longer log."""
-    from advisor.monitoring.follow import Follower
+    from advisor.monitoring.following import Follower
     from advisor.monitoring.reading import reader
 
     follower = Follower(folder / "run.jsonl", reader())

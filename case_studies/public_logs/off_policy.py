@@ -9,9 +9,9 @@ from instability import neutral
 from sources import Labelled
 
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior
 from advisor.model.presets import preset_for
 from advisor.model.priors import load_priors

@@ -14,7 +14,7 @@ import numpy as np
 from advisor.backtesting.cases import bounds_of
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import read_runs
-from advisor.runs.needs import needs
+from advisor.runs.missing_series import needs
 from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
 
 STUDIES = Path(__file__).resolve().parents[1]

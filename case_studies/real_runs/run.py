@@ -49,7 +49,7 @@ from advisor.forecast.begun import (
     end_of_begun_run,
 )
 from advisor.forecast.corpus_file import shipped_corpus
-from advisor.forecast.fit import fitted_or_none
+from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.predictive import final_rows
 from advisor.model.priors import Priors, load_priors
 from advisor.runs.digest import run_digest

@@ -25,9 +25,9 @@ from run import BOOTSTRAPS, Run, by_cohort, first_part, load, marks_of, presets
 from advisor.backtesting.cases import is_lora
 from advisor.engine import EngineSettings, Item
 from advisor.forecast.analogues import describe, is_share
-from advisor.forecast.fit import fitted_or_none
+from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import LOGITS, log_update_norm, stability_draws
+from advisor.forecast.survival import LOGITS, log_update_norm, stability_draws
 from advisor.model.priors import Priors
 from advisor.runs.diagnosis.fall import find_final_fall
 from advisor.theory.arrays import BoolArray, FloatArray

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from job import Job, as_runs
 from plan import Setup
 
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.forecast.margin import refresh_margin
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import Sampling

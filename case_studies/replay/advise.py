@@ -14,7 +14,7 @@ from advisor.advice.cost import CostModel
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.objective import Budget
 from advisor.errors import AdvisorError
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Forecaster
 from advisor.model import equations as eq
 from advisor.model.posterior import Posterior

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from tables import World, read_worlds
 
-from advisor.forecast.stability import log_update_norm
+from advisor.forecast.survival import log_update_norm
 from advisor.runs.diagnosis.fall import find_final_fall
 from advisor.theory.arrays import FloatArray
 

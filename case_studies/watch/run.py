@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))
 
 from failures import CAUSE, FAILURES, STEPS, config_of, train_one  # noqa: E402
 
-from advisor.forecast.fit import fit  # noqa: E402
+from advisor.forecast.fitting import fit  # noqa: E402
 from advisor.model.posterior import Posterior  # noqa: E402
 from advisor.monitoring import Watch, watch_report  # noqa: E402
 from advisor.runs.logs import demo_folder, read_runs  # noqa: E402

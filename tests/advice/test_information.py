@@ -13,7 +13,7 @@ from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.pilot_choice import ANOTHER_RUN
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
-from advisor.forecast.stability import stability_draws
+from advisor.forecast.survival import stability_draws
 from advisor.testing import (
     Plan,
     made_up_posterior,

@@ -16,7 +16,7 @@ from advisor.advice.wording import in_trainer_names, percent
 from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.runs.trainers.registry import recipes as trainer_recipes
 from advisor.testing import (
     PLANS,

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.margin import refresh_margin
-from advisor.forecast.stability import refresh_contracts
+from advisor.forecast.survival import refresh_contracts
 from advisor.runs.diagnosis import diagnose
 from advisor.testing import (
     Plan,

@@ -17,7 +17,7 @@ from advisor.advice.pilot_choice import PILOT_LEVEL, choose_pilot, decision_of, 
 from advisor.advice.scenario import base_settings
 from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import CannotTellError
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.runs.moved import NONE_MOVED
 from advisor.testing import (
     PLANS,

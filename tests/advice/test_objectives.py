@@ -13,7 +13,7 @@ from advisor.advice.evaluate import curve_steps
 from advisor.advice.scenario import base_settings
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import stability, stability_draws
+from advisor.forecast.survival import stability, stability_draws
 from advisor.testing import (
     made_up_posterior,
 )

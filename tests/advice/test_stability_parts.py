@@ -15,7 +15,7 @@ from theory_oracles import (
 )
 
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.stability import (
+from advisor.forecast.survival import (
     SPREADS,
     fluctuation,
     fluctuation_small,

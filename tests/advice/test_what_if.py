@@ -16,7 +16,7 @@ from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.forecast.target import largest_target, pilots_of
 from advisor.testing import (
     PLANS,

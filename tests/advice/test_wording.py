@@ -16,7 +16,7 @@ from advisor.advice.scenario import base_settings
 from advisor.advice.wording import in_trainer_names, percent, price
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.testing import (
     PLANS,
     Plan,

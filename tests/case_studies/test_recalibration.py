@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from studies import modules_of
 
-from advisor.forecast.stability import (
+from advisor.forecast.survival import (
     DEVIATIONS,
     line_for,
     log_odds,

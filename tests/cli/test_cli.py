@@ -10,7 +10,7 @@ import pytest
 from processor_time import times_a_plain_application
 from undrawn import draw_nothing
 
-import advisor.forecast.fit
+import advisor.forecast.fitting
 import advisor.reporting
 from advisor.cli.app import main
 from advisor.runs.logs import demo_folder
@@ -167,15 +167,13 @@ def unfitted(monkeypatch):
     def fit(*arguments, **options):
         raise AssertionError("the pilots were fitted before the request was read")
 
-    monkeypatch.setattr(advisor.forecast.fit, "fit", fit)
+    monkeypatch.setattr(advisor.forecast, "fit", fit)
 
 
 @pytest.fixture
 def fitted(monkeypatch):
     """A posterior of smooth made-up pilots, of the demo's task and models, without step times."""
-    monkeypatch.setattr(
-        advisor.forecast.fit, "fit", lambda *arguments, **options: made_up_posterior()
-    )
+    monkeypatch.setattr(advisor.forecast, "fit", lambda *arguments, **options: made_up_posterior())
 
 
 @pytest.mark.parametrize(

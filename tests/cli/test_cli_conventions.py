@@ -17,7 +17,7 @@ import pytest
 import typer
 
 import advisor.advice.pilot_plan
-import advisor.forecast.fit
+import advisor.forecast.fitting
 import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.loading
@@ -79,7 +79,7 @@ def test_every_command_has_an_example_that_parses(words):
 # Nothing but a sentence --------------------------------------------------------------------------
 
 BROKEN = {
-    ("demo",): (advisor.forecast.fit, "fit", ["--out", "OUT"]),
+    ("demo",): (advisor.forecast, "fit", ["--out", "OUT"]),
     ("plan",): (
         advisor.advice.pilot_plan,
         "plan",
@@ -91,8 +91,8 @@ BROKEN = {
     ("pilots",): (advisor.advice.pilot_plan.PilotPlan, "load", ["PLAN"]),
     ("inspect",): (advisor.runs.logs, "inspect", [LOG]),
     ("diagnose",): (advisor.runs.logs, "inspect", [LOG]),
-    ("fit",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),
-    ("advise",): (advisor.forecast.fit, "fit", [LOG, "--out", "OUT"]),
+    ("fit",): (advisor.forecast, "fit", [LOG, "--out", "OUT"]),
+    ("advise",): (advisor.forecast, "fit", [LOG, "--out", "OUT"]),
     ("backtest",): (advisor.runs.logs, "read_runs", [LOG]),
     ("what-if",): (advisor.study.study.Study, "load", ["STUDY"]),
     ("next-pilot",): (advisor.study.study.Study, "load", ["STUDY"]),

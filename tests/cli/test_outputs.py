@@ -7,7 +7,7 @@ import json
 import pytest
 
 import advisor.backtesting
-import advisor.forecast.fit
+import advisor.forecast.fitting
 from advisor.cli.app import main
 from advisor.runs.logs import demo_folder
 from advisor.study.study import Study
@@ -38,7 +38,7 @@ def no_work(monkeypatch):
     def worked(*given, **more):
         raise AssertionError("work was done")
 
-    monkeypatch.setattr(advisor.forecast.fit, "fit", worked)
+    monkeypatch.setattr(advisor.forecast, "fit", worked)
     monkeypatch.setattr(advisor.backtesting, "backtest", worked)
 
 
@@ -65,7 +65,7 @@ def test_place_is_tried_before_work(run, nowhere, no_work, command, flag, name, 
 def test_answer_is_printed_and_kept_where_its_folder_fails(run, nowhere, tmp_path, monkeypatch):
     """The disk fills up after the check."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(advisor.forecast.fit, "fit", lambda *given, **more: made_up_posterior())
+    monkeypatch.setattr(advisor.forecast, "fit", lambda *given, **more: made_up_posterior())
     monkeypatch.setattr("advisor.study.study.check_place", lambda folder: None)
     whole = run("advise", demo_folder(), "--out", "study", "--quiet", "--json")
     code, out, said = run("advise", demo_folder(), "--out", nowhere / "study", "--quiet", "--json")
@@ -85,7 +85,7 @@ def test_answer_is_printed_where_a_page_cannot_be_made(run, tmp_path, monkeypatc
         raise ZeroDivisionError("drawn badly")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(advisor.forecast.fit, "fit", lambda *given, **more: made_up_posterior())
+    monkeypatch.setattr(advisor.forecast, "fit", lambda *given, **more: made_up_posterior())
     monkeypatch.setattr("advisor.reporting.plot", fault)
     code, out, said = run("advise", demo_folder(), "--out", "study", "--quiet")
     assert code == 1

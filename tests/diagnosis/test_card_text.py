@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_runs import FEW, falling, make, noise, rising
 
 from advisor.runs.diagnosis import diagnose
-from advisor.runs.diagnosis.text import as_json, as_markdown, card_lines, plain, printable
+from advisor.runs.diagnosis.text import as_markdown, card_lines, diagnosis_json, plain, printable
 
 ROWS = 60
 BAD = "<script>|"
@@ -61,7 +61,7 @@ def test_a_hostile_name_is_text_everywhere():
     assert r"correct &lt;script&gt;\| fell from 0.6" in text
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in table)
-    assert json.loads(as_json([found]))[0]["id"] == f"a/{BAD}"
+    assert json.loads(diagnosis_json([found]))[0]["id"] == f"a/{BAD}"
 
 
 def test_control_characters_do_not_reach_a_terminal():
@@ -91,8 +91,8 @@ def test_card_lines_give_number_interval_threshold_and_source():
 
 def test_json_is_a_list_of_whole_diagnoses():
     runs = [make(rising(ROWS)), make(np.full(ROWS, np.nan)), make(np.zeros(0))]
-    document = json.loads(as_json([diagnose(run) for run in runs]))
+    document = json.loads(diagnosis_json([diagnose(run) for run in runs]))
     for one in document:
         assert set(one) == {"id", "path", "run", "verdict", "collapse_step", "cards"}
         assert len(one["cards"]) == 7
-    assert as_json([]) == "[]"
+    assert diagnosis_json([]) == "[]"

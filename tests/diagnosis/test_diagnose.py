@@ -15,7 +15,7 @@ from processor_time import at_most
 from advisor.runs.diagnosis import MODES, Card, diagnose
 from advisor.runs.diagnosis.card import SEVERITY
 from advisor.runs.diagnosis.diagnose import AFTER
-from advisor.runs.diagnosis.text import as_json, as_markdown, card_lines, worst
+from advisor.runs.diagnosis.text import as_markdown, card_lines, diagnosis_json, worst
 from advisor.runs.pilot_run import SERIES
 
 ROWS = 100
@@ -98,7 +98,9 @@ def test_any_numbers_give_cards(run, margin):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = diagnose(run, margin)
-        document = json.loads(as_json([found]), parse_constant=lambda name: pytest.fail(name))
+        document = json.loads(
+            diagnosis_json([found]), parse_constant=lambda name: pytest.fail(name)
+        )
         as_markdown([found])
     times = np.concatenate([run.step, run.eval_step])
     assert document[0]["verdict"] == found.verdict
@@ -126,7 +128,7 @@ def test_any_long_run_gives_cards(seed):
     reward = series.get("reward", np.ones(rows))
     series["reward"] = np.where(rng.random(rows) < 0.1, np.nan, reward)
     run = make(reward, evals=rng.random(50), every=rows // 50).with_updates(series=series)
-    assert json.loads(as_json([diagnose(run)]))
+    assert json.loads(diagnosis_json([diagnose(run)]))
 
 
 def test_a_card_holds_no_number_that_json_lacks():

@@ -13,9 +13,9 @@ from clusters import cluster
 from mapped_functions import deadly, gated_third, picky, third
 from test_mapped import gated_items, items_of
 
-from advisor._version import VERSION
+from advisor.common.version import VERSION
 from advisor.engine import Engine, engine_of, mapped
-from advisor.engine.mapped import WAITING
+from advisor.engine.mapping import WAITING
 from advisor.engine.outcome import LOST
 from advisor.errors import InputError
 

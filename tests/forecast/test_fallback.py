@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from advisor.errors import NotConvergedError
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.model.priors import load_priors
 from advisor.testing import Plan, rising
 
@@ -34,7 +34,9 @@ def asked(monkeypatch):
             raise NotConvergedError("no")
         return cohort.notes
 
-    monkeypatch.setattr(importlib.import_module("advisor.forecast.fit"), "converged", _converged)
+    monkeypatch.setattr(
+        importlib.import_module("advisor.forecast.fitting"), "converged", _converged
+    )
     return names
 
 
@@ -53,7 +55,7 @@ def test_a_preset_that_learned_from_nothing_is_the_last_word(asked, monkeypatch)
         raise NotConvergedError("no")
 
     broad = TEAM.model_copy(update={"learned_from": (), "name": "broad"})
-    monkeypatch.setattr(importlib.import_module("advisor.forecast.fit"), "converged", _never)
+    monkeypatch.setattr(importlib.import_module("advisor.forecast.fitting"), "converged", _never)
     with pytest.raises(NotConvergedError):
         fit(runs(BILLIONS), priors=broad)
     assert asked == ["again"]

@@ -10,7 +10,7 @@ import pytest
 from cohorts import simulated
 from scipy.stats import multivariate_t
 
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.model import equations as eq
 from advisor.model.compat import import_arviz
 from advisor.model.inference_data import inference_groups

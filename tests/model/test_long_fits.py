@@ -7,8 +7,8 @@ import pytest
 import advisor
 from advisor.common.progress import SAMPLING, silent
 from advisor.errors import NotConvergedError
-from advisor.forecast.fit import fit
-from advisor.model import residuals
+from advisor.forecast.fitting import fit
+from advisor.model import run_residuals as residuals
 from advisor.model.fit_clock import FitClock, span
 from advisor.model.sampling import Sampling
 from advisor.testing import Plan, rising

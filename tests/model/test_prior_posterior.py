@@ -7,7 +7,7 @@ import pytest
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.equations import task_log_stiffness
-from advisor.model.prior_posterior import prior_posterior
+from advisor.model.prior_draws import prior_posterior
 from advisor.model.priors import load_priors
 from advisor.testing import Plan
 from advisor.testing.posteriors import cohort_of_plans

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from advisor.advice import advise
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.run_effect import RunEffect

@@ -12,12 +12,12 @@ from advisor.advice.cautions import cautions
 from advisor.findings import run_fit
 from advisor.findings.run_fit import misfit_caution, run_fits
 from advisor.findings.text import describe
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.expectation import expectation
 from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.residuals import strays, worst_fits
 from advisor.model.run_density import covariance, draw_run
+from advisor.model.run_residuals import strays, worst_fits
 from advisor.testing import Plan, made_up_posterior
 from advisor.testing.simulate import simulate_runs
 

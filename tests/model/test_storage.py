@@ -10,7 +10,7 @@ import pytest
 
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
-from advisor.forecast.fit import fit
+from advisor.forecast.fitting import fit
 from advisor.model import compat as _compat
 from advisor.model.fast.density import density_of, pack
 from advisor.model.fast.sampler_coordinates import place

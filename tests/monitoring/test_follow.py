@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from advisor.monitoring.follow import Follower, follow
+from advisor.monitoring.following import Follower, follow
 from advisor.monitoring.reading import reader
 
 SETTINGS = {"group_size": 8, "prompts_per_step": 16, "parameters": 1e5}
@@ -224,7 +224,7 @@ def test_log_that_cannot_be_looked_at_is_said_once_and_followed_on(log, monkeypa
         raise OSError(number, os.strerror(number), str(path))
 
     with monkeypatch.context() as patched:
-        patched.setattr("advisor.monitoring.follow.signature_of", broken)
+        patched.setattr("advisor.monitoring.following.signature_of", broken)
         assert os.strerror(number) in one.growth().said[0]
         assert one.growth() is None
     with log.open("a") as stream:

@@ -13,7 +13,7 @@ from watched import PLAN
 
 from advisor.cli import app as cli
 from advisor.errors import InputError
-from advisor.monitoring.follow import follow
+from advisor.monitoring.following import follow
 
 NAMED = ["--set", "group_size=8", "--set", "prompts_per_step=16", "--set", "learning_rate=3e-4"]
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from advisor.model.cohort import Reference
-from advisor.model.prior_posterior import prior_posterior
+from advisor.model.prior_draws import prior_posterior
 from advisor.model.priors import load_priors
 from advisor.model.pymc_model import build_model
 from advisor.testing import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.prior_predictive import prior_predictive
+from advisor.model.prior_trajectories import prior_predictive
 from advisor.model.priors import load_priors, preset_names
 from advisor.model.priors.loader import Priors
 from advisor.model.priors.table import prior_entries

@@ -12,7 +12,7 @@ from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior
 from advisor.model.priors import load_priors
 from advisor.runs.settings import PartialSettings, Settings

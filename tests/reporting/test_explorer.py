@@ -18,7 +18,7 @@ from advisor.advice import CostModel, Recommendation
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward, outcome_paths
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting.page.explorer import DRAWS, explorer_data, page_forecaster
 from advisor.runs.settings import Settings

@@ -14,7 +14,7 @@ from processor_time import at_most
 
 from advisor.advice import Recommendation
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.stability import stability
+from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior
 from advisor.reporting import draw_stability_map, stability_map_info
 from advisor.reporting.drawing import style

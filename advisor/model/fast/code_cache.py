@@ -13,7 +13,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from advisor.common.saving import write_whole
+from advisor.common import write_whole
 
 SOURCES = (
     "model/fast/kernel.py",

@@ -20,7 +20,7 @@ from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 from advisor.model.fast.machine_code import compiled
 from advisor.model.fast.tables import BIN_COLUMNS, RUN_COLUMNS, Shape, shapes_of
 from advisor.model.parameters import LEVELS, POPULATION
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 _HEADER = 9
 _LEVELS = len(LEVELS)

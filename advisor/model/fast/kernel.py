@@ -37,7 +37,7 @@ from advisor.model.fast.tables import (
     RUN_RATE,
 )
 from advisor.model.parameters import LAWS, POPULATION
-from advisor.theory.spectrum import SMALLEST_MOMENTUM
+from advisor.theory import SMALLEST_MOMENTUM
 
 LEAST_GAP = 1e-9
 """Share below which what a cold plateau lacks is not told from nothing."""

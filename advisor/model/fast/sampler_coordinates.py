@@ -22,7 +22,7 @@ from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
 from advisor.model.parameters import LAWS, POPULATION, SCALARS
 from advisor.model.priors import Priors
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory import FloatArray, IntArray
 
 STEP = 1e-4
 """Of the finite difference of the gradient; parameters are of order one."""

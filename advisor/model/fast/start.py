@@ -10,8 +10,7 @@ from advisor.model.fast.tables import shape_of
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
-from advisor.theory import overdamped_trajectory
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray, overdamped_trajectory
 
 OFF_CENTRE = 0.1
 """Prior standard deviations by which population parameters start off their prior mean."""

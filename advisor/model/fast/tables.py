@@ -13,7 +13,7 @@ from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory import FloatArray, IntArray
 
 RUN_LOG_PARAMETERS = 0
 RUN_INTERVAL = 1

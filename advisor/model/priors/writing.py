@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from advisor.common.saving import write_whole
+from advisor.common import write_whole
 from advisor.errors import InputError, unwritable
 from advisor.model.priors.loader import Priors, load_priors
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.reporting.drawing import style
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.theory import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.reporting.names import scientific
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.model.compat import convergence, draw_ranks
-from advisor.model.parameters import RUN_EFFECTS
-from advisor.model.posterior import Convergence, Meta, Posterior
+from advisor.model import RUN_EFFECTS, Convergence, Meta, Posterior, convergence, draw_ranks
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import shorten
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from advisor.findings.design import informed_share
-from advisor.forecast.interval import central, ends_of
-from advisor.model.posterior import INTERVAL, Posterior
+from advisor.findings import informed_share
+from advisor.forecast import central, ends_of
+from advisor.model import INTERVAL, Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import share_text

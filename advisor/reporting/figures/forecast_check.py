@@ -8,22 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.backtesting.backtest import ADVISOR, check_shares, chosen_preset
-from advisor.backtesting.cases import Case, CohortCases, make_cases, nothing_to_ask
-from advisor.backtesting.scores import QUANTILES, Prediction, Question, predict, score
-from advisor.common.progress import Progress, silent
+from advisor.backtesting import (
+    ADVISOR,
+    QUANTILES,
+    Case,
+    CohortCases,
+    Prediction,
+    Question,
+    check_shares,
+    chosen_preset,
+    make_cases,
+    nothing_to_ask,
+    predict,
+    score,
+)
+from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.fit import fit
-from advisor.forecast.interval import central
-from advisor.forecast.predictive import begun_run_reward
-from advisor.model.posterior import Posterior
-from advisor.model.priors import Priors
-from advisor.model.sampling import Sampling
+from advisor.forecast import begun_run_reward, central, fit
+from advisor.model import Posterior, Priors, Sampling
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import settings_label, share_text, shorten
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.runs import PilotRun
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.advice.reach import outside, piloted
-from advisor.advice.wording import gpu_unit, level_text, percent
-from advisor.model.posterior import Posterior
+from advisor.advice import gpu_unit, level_text, outside, percent, piloted
+from advisor.model import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.drawing.labels import Label, place_labels
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import quantity, role_of, settings_label
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.theory import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from advisor.advice import Recommendation
-    from advisor.advice.reach import Ranges
-    from advisor.runs.settings import Settings
+    from advisor.advice import Ranges, Recommendation
+    from advisor.runs import Settings
 
 
 WIDE = 24

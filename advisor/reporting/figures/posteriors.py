@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.common.shown import counted
-from advisor.findings.at_pilot import at_pilot, middle_pilot
-from advisor.findings.prior_groups import prior_groups
-from advisor.forecast.interval import central
-from advisor.model.compat import density
-from advisor.model.parameters import LAWS
-from advisor.model.posterior import MIN_SIZES, Posterior
+from advisor.common import counted
+from advisor.findings import at_pilot, middle_pilot, prior_groups
+from advisor.forecast import central
+from advisor.model import LAWS, MIN_SIZES, Posterior, density
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import left_out_note, most_piloted, settings_label, shorten
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.model.prior_predictive import BANDS, GAIN, REFERENCE, PriorPredictive
+from advisor.model import BANDS, GAIN, REFERENCE, PriorPredictive
 from advisor.reporting.drawing import style
 
 if TYPE_CHECKING:

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.advice.candidates import default_lattice
-from advisor.advice.reach import SAME
-from advisor.advice.wording import level_text
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.stability import stability_and_draws
-from advisor.model.posterior import Posterior
+from advisor.advice import SAME, default_lattice, level_text
+from advisor.forecast import Forecaster, stability_and_draws
+from advisor.model import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import role_of, scientific
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+from advisor.runs import Settings
+from advisor.theory import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

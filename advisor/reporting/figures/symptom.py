@@ -11,10 +11,8 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.reporting.drawing import style
 from advisor.reporting.names import shorten
-from advisor.runs.diagnosis import Card, Diagnosis
-from advisor.runs.diagnosis.collapse import tamed, trailing_mean, window_rows
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.runs import Card, Diagnosis, PilotRun, tamed, trailing_mean, window_rows
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.interval import central
-from advisor.forecast.predictive import fitted_curve, outcome_paths
-from advisor.model.posterior import Posterior
+from advisor.forecast import Forecaster, central, fitted_curve, outcome_paths
+from advisor.model import Posterior
 from advisor.reporting.drawing import style
 from advisor.reporting.figures.figure import FigureKind
 from advisor.reporting.names import left_out_note, most_piloted, settings_label, shorten
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

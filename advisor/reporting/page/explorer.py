@@ -10,23 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.advice.candidates import RATE_REACH
-from advisor.advice.reach import piloted
-from advisor.forecast.forecaster import SUPPORT, Forecaster
-from advisor.forecast.predictive import FINAL_POINTS, FINAL_SHARE, LEAST_CHANCE, MOST_CHANCE
-from advisor.forecast.stability import LOGITS, SPREADS, averaged, line_for
+from advisor.advice import RATE_REACH, piloted
+from advisor.forecast import (
+    FINAL_POINTS,
+    FINAL_SHARE,
+    LEAST_CHANCE,
+    LOGITS,
+    MOST_CHANCE,
+    SPREADS,
+    SUPPORT,
+    Forecaster,
+    averaged,
+    line_for,
+)
+from advisor.model import CLOCK_EXPONENTS, INTERVAL, LAWS, NO_LINE, Posterior
 from advisor.model import equations as eq
-from advisor.model.cohort import CLOCK_EXPONENTS
-from advisor.model.parameters import LAWS
-from advisor.model.posterior import INTERVAL, Posterior
-from advisor.model.priors.loader import NO_LINE
-from advisor.runs.diagnosis.collapse import LOST_SHARE
-from advisor.runs.settings import Settings
-from advisor.theory import refresh_limit
-from advisor.theory.arrays import FloatArray
-from advisor.theory.oscillator import TAYLOR_RADIUS
-from advisor.theory.refresh import lag_in_cycles
-from advisor.theory.spectrum import SMALLEST_MOMENTUM
+from advisor.runs import LOST_SHARE, Settings
+from advisor.theory import (
+    JUMP,
+    SHARES,
+    SMALLEST_MOMENTUM,
+    TAYLOR_RADIUS,
+    FloatArray,
+    lag_in_cycles,
+    stiffness_limit,
+)
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
@@ -102,7 +110,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             "fall": LOST_SHARE,
             "spreads": SPREADS,
             "logits": LOGITS,
-            "jump": refresh_limit.JUMP,
+            "jump": JUMP,
             "interval": INTERVAL,
             "finalShare": FINAL_SHARE,
             "finalPoints": FINAL_POINTS,
@@ -219,11 +227,9 @@ def _limits(base: Settings, choices: dict[str, list[float]]) -> dict[str, Any]:
                 cycles = lag_in_cycles(lag, interval)
                 key = f"{interval}:{cycles}"
                 if key not in found:
-                    at_shares = refresh_limit.stiffness_limit(
-                        base.momentum, interval, refresh_limit.SHARES, lag
-                    )
+                    at_shares = stiffness_limit(base.momentum, interval, SHARES, lag)
                     found[key] = np.log(at_shares).tolist()
-    return {"shares": refresh_limit.SHARES.tolist(), "table": found}
+    return {"shares": SHARES.tolist(), "table": found}
 
 
 def _packed(values: FloatArray) -> str:

@@ -14,36 +14,35 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from advisor.advice.assumed import weightiest
-from advisor.advice.reach import KNOBS, outside, piloted
-from advisor.advice.recommendation import TITLES
-from advisor.advice.savings import saving
-from advisor.advice.wording import (
+from advisor.advice import (
+    KNOBS,
     NEARLY_ALL,
+    TITLES,
     evidence_text,
     explanation_text,
     gpu_time,
     in_trainer_names,
     level_text,
+    outside,
     percent,
     pilot_reason,
+    piloted,
+    saving,
     stability_interval,
+    weightiest,
 )
-from advisor.common.saving import write_whole
-from advisor.forecast.forecaster import SUPPORT
-from advisor.model.posterior import Posterior
+from advisor.common import write_whole
+from advisor.forecast import SUPPORT
+from advisor.model import Posterior
 from advisor.reporting.drawing.inline_svg import inline_svg
 from advisor.reporting.figures.figure import Missing, reason_of, render
 from advisor.reporting.gallery import drawings_made
 from advisor.reporting.names import scientific
 from advisor.reporting.page.explorer import explorer_data
-from advisor.runs.diagnosis import Diagnosis
-from advisor.runs.diagnosis.text import card_lines, worst
-from advisor.runs.trainers.registry import exports
+from advisor.runs import Diagnosis, card_lines, exports, worst
 
 if TYPE_CHECKING:
-    from advisor.advice import Cost, NextPilot, Recommendation
-    from advisor.advice.reach import Ranges
+    from advisor.advice import Cost, NextPilot, Ranges, Recommendation
     from advisor.reporting.figures.figure import Drawn
 
 T = TypeVar("T")

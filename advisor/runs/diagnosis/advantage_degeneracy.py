@@ -10,8 +10,13 @@ from advisor.runs.diagnosis.card import Card, Finding, not_applicable
 from advisor.runs.diagnosis.levels import ends, series_of, since, steps_above
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import find_trainer, setting_name
-from advisor.theory import PromptDifficulty, drift_factor, group_deviation, silent_group_share
-from advisor.theory.arrays import FloatArray
+from advisor.theory import (
+    FloatArray,
+    PromptDifficulty,
+    drift_factor,
+    group_deviation,
+    silent_group_share,
+)
 
 MODE = "advantage_degeneracy"
 TITLE = "Advantage degeneracy"

@@ -10,7 +10,7 @@ from advisor.runs.diagnosis.collapse import trailing_mean
 from advisor.runs.diagnosis.fall import SURE
 from advisor.runs.diagnosis.levels import ROUNDING, as_normal, lag_one, level, series_of, widening
 from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 TIMES = {
     "entropy": 3.0,

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 WINDOW_ROWS = 5
 WINDOW_SHARE = 0.05

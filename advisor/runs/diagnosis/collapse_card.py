@@ -27,7 +27,7 @@ from advisor.runs.diagnosis.fall import (
 from advisor.runs.diagnosis.levels import Z95, difference, level, series_of
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 MODE = "collapse"
 TITLE = "Collapse"

@@ -9,7 +9,7 @@ import numpy as np
 from advisor.runs.diagnosis.collapse import trailing_mean
 from advisor.runs.diagnosis.levels import SMALLEST
 from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 FEWEST = 5
 """Evaluations in a window; fewer bound no slope."""

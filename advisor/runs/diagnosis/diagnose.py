@@ -73,7 +73,7 @@ class Diagnosis(BaseModel):
 
     def _repr_html_(self) -> str:
         """Verdict and cards in short, as notebooks show them."""
-        from advisor.common.html import heading, table, whole
+        from advisor.common import heading, table, whole
 
         fall = "" if self.collapse_step is None else f", collapse at step {self.collapse_step:.0f}"
         return whole(

@@ -15,7 +15,7 @@ from advisor.runs.diagnosis.refresh_pattern import alternation, find_drift
 from advisor.runs.diagnosis.slowing import find_slowing
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 MODE = "dynamical_instability"
 TITLE = "Dynamical instability"

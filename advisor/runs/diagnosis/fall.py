@@ -22,7 +22,7 @@ from advisor.runs.diagnosis.levels import (
     lag_one,
     widening,
 )
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 SURE = 4.0
 """Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.3

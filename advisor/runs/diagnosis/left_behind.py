@@ -12,7 +12,7 @@ from advisor.runs.diagnosis.levels import LEAST_ROWS, Level, difference, level
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers.likely_reward import words
 from advisor.runs.trainers.likely_score import EVALUATION, is_gap
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 HELD_OUT = "held-out reward"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from advisor.runs.diagnosis.collapse import trailing_mean
 from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 Z95 = 1.959964
 """Two-sided 95 % of a normal distribution."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from advisor.runs.diagnosis.collapse import trailing_mean
 from advisor.runs.diagnosis.levels import SMALLEST
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 FEWEST_ROWS = 40
 FEWEST_CYCLES = 4

@@ -12,7 +12,7 @@ from advisor.runs.diagnosis.collapse_card import has_collapsed, judged_series
 from advisor.runs.diagnosis.levels import SMALLEST, Level, difference, ends, series_of, since
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 MODE = "policy_concentration"
 TITLE = "Policy concentration"

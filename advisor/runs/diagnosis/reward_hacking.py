@@ -14,7 +14,7 @@ from advisor.runs.diagnosis.left_behind import HELD_OUT, Beside, scores_beside, 
 from advisor.runs.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 MODE = "reward_hacking"
 TITLE = "Reward hacking"

@@ -8,7 +8,7 @@ import numpy as np
 
 from advisor.runs.diagnosis.fall import MOST_ROWS
 from advisor.runs.diagnosis.levels import SMALLEST, averaged_down
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 FEWEST_ROWS = 60
 TREND_ROWS = 3

@@ -10,7 +10,7 @@ from advisor.runs.diagnosis.card import SEVERITY, Card
 from advisor.runs.diagnosis.diagnose import Diagnosis
 
 
-def as_json(found: Sequence[Diagnosis]) -> str:
+def diagnosis_json(found: Sequence[Diagnosis]) -> str:
     """Diagnoses as a JSON list; what is missing or infinite is null."""
     return json.dumps([one.model_dump(mode="json") for one in found], indent=1, allow_nan=False)
 

@@ -10,7 +10,7 @@ from advisor.runs.diagnosis.collapse_card import floor_of, judged_series
 from advisor.runs.diagnosis.levels import Z95, Level, difference, ends
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 MODE = "too_short"
 TITLE, NOTHING = "Too short to tell", "Nothing learned"

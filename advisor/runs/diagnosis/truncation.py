@@ -7,7 +7,7 @@ from advisor.runs.diagnosis.collapse_card import has_collapsed
 from advisor.runs.diagnosis.levels import difference, ends, series_of, steps_above
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 MODE = "truncation"
 TITLE = "Truncation at the length limit"

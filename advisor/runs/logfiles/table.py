@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+from advisor.theory import BoolArray, FloatArray, IntArray
 
 
 @dataclass

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from advisor.common.shown import counted
+from advisor.common import counted
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.configs.find import BESIDE_SEVERAL
 from advisor.runs.logfiles.find import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
-from advisor.runs.needs import WHY, may_be_lora, needs, questions
+from advisor.runs.missing_series import WHY, may_be_lora, needs, questions
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers.asking import asked_of, words_of
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 MOST_ROWS = 30
 """Runs from which on those that are alike share a row."""

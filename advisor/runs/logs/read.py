@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from advisor.common.shown import counted
+from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
 from advisor.runs.copies import mark_copies
 from advisor.runs.evaluated import evaluations_as_rewards

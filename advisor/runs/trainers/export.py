@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.common.shown import harmless
+from advisor.common import harmless
 from advisor.errors import InputError
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.launch import make_launch

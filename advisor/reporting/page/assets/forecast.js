@@ -258,7 +258,7 @@ const Forecast = (() => {
     };
   }
 
-  // P(stable) as it was in truth where the model said so much (`advisor.forecast.stability`).
+  // P(stable) as it was in truth where the model said so much (`advisor.forecast.survival`).
   function recalibrated(model, said, settings) {
     if (model.line === null) return said;
     const [intercept, slope, updateNorm, onlyLowers] = model.line, most = model.constants.logits;

@@ -48,7 +48,7 @@ from advisor.runs.trainers.keys import (
 )
 from advisor.runs.trainers.likely_reward import words
 from advisor.runs.trainers.likely_score import EVALUATION
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.theory import BoolArray, FloatArray
 
 MOST_ZEROS = 8
 """Evaluations that may all be 0; a longer column of nothing but zeros was never computed."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from advisor.runs.pilot_run import Missing, Score, StepUnit
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.common_keys import KIND_KEYS, RUN_KEYS
 from advisor.runs.trainers.likely_reward import words
 from advisor.runs.trainers.likely_score import counts_evaluations
-from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+from advisor.theory import BoolArray, FloatArray, IntArray
 
 TRAIN_KINDS = ("rollout", "train", "training")
 EVAL_KINDS = ("eval", "evaluation", "val", "validation", "test")

@@ -14,7 +14,7 @@ from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.pilot_run import SERIES, Missing
 from advisor.runs.trainers import plain, spellings
 from advisor.runs.trainers.common_keys import COMPONENT_STD
-from advisor.theory.arrays import BoolArray, FloatArray, IntArray
+from advisor.theory import BoolArray, FloatArray, IntArray
 
 OF_A_SAMPLE = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.runs.logfiles import limits
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.theory import BoolArray, FloatArray
 
 CHANCE = 1e-3
 """Probability below which a smallest step is not taken for chance."""

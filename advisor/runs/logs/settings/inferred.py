@@ -13,7 +13,7 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logs.rows.raw_run import RawRun
 from advisor.runs.logs.settings.fingerprints import least_count, shared_ratio
 from advisor.runs.trainers import Derived
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory import FloatArray, IntArray
 
 MOST_MISFIT = 0.02
 """Largest misfit, as a share of the peak, at which a schedule is said to be recognised."""

@@ -16,7 +16,7 @@ from advisor.runs.logs.settings.stated_settings import Setting, check_settings, 
 from advisor.runs.pilot_run import LEAST_REWARDS, Missing, PilotRun, parameters_from_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or

@@ -13,7 +13,7 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.trainers.keys import kept_keys
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory import FloatArray, IntArray
 
 NO_STEP = -(2.0**62)
 

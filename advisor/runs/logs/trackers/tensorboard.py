@@ -26,7 +26,7 @@ from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.logs.rows.row_kinds import ABORTED
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers.keys import kept_keys
-from advisor.theory.arrays import IntArray
+from advisor.theory import IntArray
 
 STEP = "step"
 """Key under which the step of an event is handed over."""

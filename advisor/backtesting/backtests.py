@@ -12,21 +12,20 @@ from advisor.backtesting.curves import CURVES, ensemble, last_value
 from advisor.backtesting.leakage import check_no_leakage
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
-from advisor.common.progress import Progress, progress_of
+from advisor.common import Progress, progress_of
 from advisor.engine import EngineSettings, Item, Mapped, digest_of, mapped
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.analogues import Corpus
-from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
-from advisor.forecast.corpus_file import corpus_beside
-from advisor.forecast.fit import fit, fitted_or_none
-from advisor.forecast.single_run import curve_fit
-from advisor.model.posterior import Posterior
-from advisor.model.presets import preset_for
-from advisor.model.priors import Priors, load_priors
-from advisor.model.sampling import Sampling
-from advisor.runs.copies import mark_copies
-from advisor.runs.digest import run_digest
-from advisor.runs.pilot_run import PilotRun
+from advisor.forecast import (
+    Corpus,
+    corpus_beside,
+    curve_fit,
+    curve_of_begun_run,
+    end_of_begun_run,
+    fit,
+    fitted_or_none,
+)
+from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for
+from advisor.runs import PilotRun, mark_copies, run_digest
 
 ADVISOR = "advisor"
 STAGE = "Backtesting"

@@ -18,8 +18,7 @@ from typing import Any, TypedDict
 
 from joblib import Parallel, delayed
 
-from advisor._version import VERSION
-from advisor.common.progress import Progress, silent
+from advisor.common import VERSION, Progress, silent
 from advisor.engine.attempt import Call, Refusal, attempted, packed
 from advisor.engine.backend import Backend
 from advisor.engine.connection import connected

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.model import POPULATION, Meta
 from advisor.model import equations as eq
-from advisor.model.parameters import POPULATION
-from advisor.model.posterior import Meta
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 
 class PriorGroups(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 
 Read = Callable[[Path], list[PilotRun]]
 Signature = tuple[tuple[str, int, int, int], ...]

@@ -13,7 +13,7 @@ from advisor.model.observations import Observations
 from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior
 from advisor.model.run_density import covariance
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory import FloatArray, IntArray
 
 FEWEST_BINS = 6
 """Bins below which neither a third nor a swing of a run can be told apart."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.backtesting.backtest import (
+from advisor.backtesting.backtests import (
     ADVISOR,
     STAGE,
     check_shares,
@@ -29,19 +29,13 @@ from advisor.backtesting.cases import (
 from advisor.backtesting.curves import CURVES, last_value
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
-from advisor.common.progress import Progress, progress_of
+from advisor.common import Progress, progress_of
 from advisor.engine import EngineSettings, Item, digest_of, mapped
 from advisor.errors import InputError
-from advisor.forecast.fit import fit
-from advisor.forecast.forecaster import Target
-from advisor.forecast.predictive import new_run_reward
-from advisor.forecast.single_run import DRAWS, curve_fit
-from advisor.model.posterior import Posterior
-from advisor.model.priors import Priors
-from advisor.model.sampling import Sampling
-from advisor.runs.digest import run_digest
-from advisor.runs.pilot_run import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import DRAWS, Target, curve_fit, fit, new_run_reward
+from advisor.model import Posterior, Priors, Sampling
+from advisor.runs import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun, run_digest
+from advisor.theory import FloatArray
 
 ELSEWHERE = 8
 """Pilots of other models in one fit."""

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from advisor.common.progress import SAMPLING_AGAIN, Progress, progress_of
+from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.falling import is_falling
-from advisor.model.families import SPECTRUM, family_of
-from advisor.model.fit_clock import FitClock
-from advisor.model.posterior import Posterior
-from advisor.model.presets import all_small, preset_for
-from advisor.model.priors import Priors, load_priors
-from advisor.model.sampling import Sampling, cohort_of, converged
-from advisor.runs.moved import NONE_MOVED, none_moved
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import (
+    SPECTRUM,
+    FitClock,
+    Posterior,
+    Priors,
+    Sampling,
+    all_small,
+    cohort_of,
+    converged,
+    family_of,
+    load_priors,
+    preset_for,
+)
+from advisor.runs import NONE_MOVED, PilotRun, none_moved
 
 NARROWER, NARROWER_OF_SMALL = "theory", "small_models"
 """What is taken where chains get lost in a preset that learned from runs: such a one leaves room

@@ -10,8 +10,7 @@ from advisor.model import equations as eq
 from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.priors import Priors
 from advisor.model.priors.loader import NormalPrior
-from advisor.theory.arrays import FloatArray
-from advisor.theory.spectrum import inertial_time
+from advisor.theory import FloatArray, inertial_time
 
 GROUP_SIZE, INTERVAL, MOMENTUM = 8, 1, 0.9
 """Reference configuration of a curve; its learning rate, prompts and model size are the

@@ -16,11 +16,9 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from advisor.forecast.forecaster import Forecaster
-from advisor.model.equations import MOST_HAZARD, sigmoid
-from advisor.model.priors.loader import NO_LINE, Priors, StabilityLine
-from advisor.runs.settings import Settings
-from advisor.theory import temperature
-from advisor.theory.arrays import FloatArray
+from advisor.model import MOST_HAZARD, NO_LINE, Priors, StabilityLine, sigmoid
+from advisor.runs import Settings
+from advisor.theory import FloatArray, temperature
 
 FALL = 1 / 3
 """Share of its level that an unstable run has lost (`diagnosis.collapse`)."""

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
 from advisor.model.families import SPECTRUM
 from advisor.model.parameters import LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Priors
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 
 def prior_posterior(

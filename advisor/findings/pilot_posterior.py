@@ -6,11 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from advisor.model import LAWS, Covariates, Meta, RunSummary
 from advisor.model import equations as eq
-from advisor.model.cohort import Covariates
-from advisor.model.parameters import LAWS
-from advisor.model.posterior import Meta, RunSummary
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 
 def middle_pilot(meta: Meta) -> RunSummary:
