@@ -81,7 +81,7 @@ def test_every_command_has_an_example_that_parses(words):
 BROKEN = {
     ("demo",): (advisor.forecast, "fit", ["--out", "OUT"]),
     ("plan",): (
-        advisor.advice.pilot_plan,
+        advisor.advice,
         "plan",
         [
             *("--model", "m-7b", "--steps", "500", "--set", "learning_rate=1e-6"),
@@ -89,19 +89,19 @@ BROKEN = {
         ],
     ),
     ("pilots",): (advisor.advice.pilot_plan.PilotPlan, "load", ["PLAN"]),
-    ("inspect",): (advisor.runs.logs, "inspect", [LOG]),
-    ("diagnose",): (advisor.runs.logs, "inspect", [LOG]),
+    ("inspect",): (advisor.runs, "inspect", [LOG]),
+    ("diagnose",): (advisor.runs, "inspect", [LOG]),
     ("fit",): (advisor.forecast, "fit", [LOG, "--out", "OUT"]),
     ("advise",): (advisor.forecast, "fit", [LOG, "--out", "OUT"]),
-    ("backtest",): (advisor.runs.logs, "read_runs", [LOG]),
+    ("backtest",): (advisor.runs, "read_runs", [LOG]),
     ("what-if",): (advisor.study.study.Study, "load", ["STUDY"]),
     ("next-pilot",): (advisor.study.study.Study, "load", ["STUDY"]),
     ("export",): (advisor.study.study.Study, "load", ["STUDY", "--to", "trl"]),
     ("plot",): (advisor.study.study.Study, "load", ["STUDY", "stability"]),
     ("report",): (advisor.study.study.Study, "load", ["STUDY"]),
-    ("compare",): (advisor.study.study, "is_study", ["STUDY", "STUDY"]),
-    ("watch",): (advisor.monitoring.loading, "load_posterior", [LOG, "--posterior", "P", "--once"]),
-    ("priors", "show"): (advisor.model.priors, "load_priors", ["lora"]),
+    ("compare",): (advisor.study, "is_study", ["STUDY", "STUDY"]),
+    ("watch",): (advisor.monitoring, "load_posterior", [LOG, "--posterior", "P", "--once"]),
+    ("priors", "show"): (advisor.model, "load_priors", ["lora"]),
     ("priors", "learn"): (advisor.model.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
 }
 """What to break inside each command, and arguments with which it gets there."""
@@ -159,7 +159,7 @@ def test_interruption_is_no_traceback(monkeypatch, capsys):
     def interrupted(*given, **also):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(advisor.runs.logs, "inspect", interrupted)
+    monkeypatch.setattr(advisor.runs, "inspect", interrupted)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", LOG])
     assert stopped.value.code == 130
@@ -186,7 +186,7 @@ def test_request_to_end_ends_a_command_wherever_it_comes(monkeypatch, capsys, wh
         time.sleep(60)
         raise AssertionError("it went on")
 
-    monkeypatch.setattr(advisor.runs.logs, "inspect", inspected)
+    monkeypatch.setattr(advisor.runs, "inspect", inspected)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", LOG])
     said = capsys.readouterr().err
@@ -213,7 +213,7 @@ def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, is_st
         raise InputError("made")
 
     monkeypatch.setattr(sys, "unraisablehook", lambda one: told.append(one.exc_type))
-    monkeypatch.setattr(advisor.runs.logs, "inspect", inspected)
+    monkeypatch.setattr(advisor.runs, "inspect", inspected)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", LOG])
     gc.collect()
