@@ -128,7 +128,7 @@ def test_a_typed_value_is_taken_as_it_stands(
     field = element("value-group_size")
     assert browser.js(f"{field}.getAttribute('aria-invalid')") == "true"
     typed(browser, "learning_rate", "1")
-    assert "'1' cannot be shown: give 3e-5 to " in text_of(browser, "what-notes")
+    assert "'1' cannot be shown: give 3.3e-5 to " in text_of(browser, "what-notes")
     reset(browser)
     assert browser.js(f"{field}.getAttribute('aria-invalid')") is None
 
@@ -140,7 +140,7 @@ def test_beyond_the_pilots_numbers_are_grey_and_say_so(browser: Any) -> None:
     moved(browser, "learning_rate", 0)
     assert is_grey(browser)
     said = text_of(browser, "what-notes")
-    assert "learning rate 3e-5 (piloted: 1e-4 to 0.003)" in said
+    assert "learning rate 3.3e-5 (piloted: 1e-4 to 0.003)" in said
     assert "group size 4 (piloted: 8 to 32)" in said
     assert "come from the prior" in said
     reset(browser)

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-SEEN = 0.5
-"""Share of each pilot that the fit sees."""
-
 WINDOWS = 8
 """Windows into which the rest is cut: each is forecast and judged as a mean."""
 
@@ -110,18 +107,11 @@ class ForecastCheck:
             f"{one.final.quantiles[HIGH]:.3f}], came {one.final.target:.3f}"
             for one in self.checked
         )
-        return (
-            f"Pilots forecast from the first {style.share_text(self.seen)} of their steps. "
-            f"{self.coverage} {listed}."
-        )
-
-    @property
-    def coverage(self) -> str:
-        """How right the forecasts were, as a sentence."""
         count = len(self.checked)
         return (
+            f"Pilots forecast from the first {style.share_text(self.seen)} of their steps. "
             f"The 80 % interval of the final level holds {self.covered} of {count} "
-            f"({style.share_text(self.covered / count)}); mean error {self.error:.3f}."
+            f"({style.share_text(self.covered / count)}); mean error {self.error:.3f}. {listed}."
         )
 
     @property
@@ -144,7 +134,7 @@ class ForecastCheck:
 def forecast_check_info(
     runs: Sequence[PilotRun],
     *,
-    seen: float = SEEN,
+    seen: float = 0.5,
     priors: Priors | str | None = None,
     sampling: Sampling | None = None,
     progress: Progress = silent,
@@ -187,16 +177,9 @@ def forecast_check_info(
     if not checked:
         raise nothing_to_ask(left_out)
     checked.sort(key=lambda one: one.final.error)
-    return ForecastCheck(
-        tuple(checked),
-        share,
-        (
-            min(one.final.bounds[0] for one in checked),
-            max(one.final.bounds[1] for one in checked),
-        ),
-        tuple(left_out),
-        tuple(failed),
-    )
+    floors, ceilings = zip(*(one.final.bounds for one in checked), strict=True)
+    bounds = min(floors), max(ceilings)
+    return ForecastCheck(tuple(checked), share, bounds, tuple(left_out), tuple(failed))
 
 
 def _check(
@@ -241,19 +224,17 @@ def _check(
     )
 
 
-LEAST_SPAN = 0.05
-"""Share of the reward's range that an axis spans at least."""
-
-
 def draw_forecast_check(info: ForecastCheck) -> Figure:
-    """Draw forecast against outcome of all pilots, and the curves of some beside it or below."""
+    """Draw forecast against outcome of all pilots, and the curves of some beside it."""
     drawn = info.drawn
     rows = min(2, len(drawn))
     columns = -(-len(drawn) // rows)
     figure = style.new_figure(5.0 + 3.0 * columns, 5.4 if rows > 1 else 4.4)
     grid = figure.add_gridspec(rows, 1 + columns, width_ratios=[1.55] + [1.0] * columns)
     _draw_levels(figure.add_subplot(grid[:, 0]), info)
-    limits = _limits(info)
+    shown = [(one.seen_reward, one.observed, one.lower, one.upper) for one in drawn]
+    values = np.concatenate([series for one in shown for series in one])
+    limits = style.padded(values.tolist(), 0.05, 0.05 * (info.bounds[1] - info.bounds[0]))
     for index, one in enumerate(drawn):
         axes = figure.add_subplot(grid[index // columns, 1 + index % columns])
         style.tidy(
@@ -293,7 +274,7 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
         for one in info.checked
         for value in (one.final.target, one.final.quantiles[LOW], one.final.quantiles[HIGH])
     ]
-    low, high = style.padded(values, 0.06, LEAST_SPAN * (ceiling - floor))
+    low, high = style.padded(values, 0.06, 0.05 * (ceiling - floor))
     axes.plot([low, high], [low, high], color=style.FAINT, linewidth=1.0, zorder=0)
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
@@ -301,16 +282,6 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
     corner: dict[str, Any] = {"xycoords": "axes fraction", "color": style.MUTED}
     style.write(axes, "forecast too high", (0.03, 0.97), va="top", **corner)
     style.write(axes, "forecast too low", (0.97, 0.03), ha="right", **corner)
-
-
-def _limits(info: ForecastCheck) -> tuple[float, float]:
-    values = np.concatenate(
-        [
-            np.concatenate([one.seen_reward, one.observed, one.lower, one.upper])
-            for one in info.drawn
-        ]
-    )
-    return style.padded(values.tolist(), 0.05, LEAST_SPAN * (info.bounds[1] - info.bounds[0]))
 
 
 def _draw_curve(axes: Axes, one: Checked, *, is_named: bool) -> None:

@@ -31,12 +31,11 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
     """Evaluate the grid; ready for JSON, the numbers as base64 of little-endian floats."""
     advice, base = recommendation, recommendation.settings
     forecaster = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
-    choices = choices_of(advice)
+    choices = choices_of(posterior, advice)
     places = itertools.product(*choices.values())
     plans = [base.model_copy(update=dict(zip(choices, place, strict=True))) for place in places]
     values = np.array([numbers(forecaster, plan) for plan in plans], dtype="<f4")
-    rates = [run.settings.learning_rate for run in posterior.meta.runs] + choices["learning_rate"]
-    ends, bounds = (min(rates), max(rates)), forecaster.outcome_bounds
+    ends, bounds = (choices[RATE][0], choices[RATE][-1]), forecaster.outcome_bounds
     prices = [advice.cost_model(plan, int(plan.planned_steps or 0)) for plan in plans]
     stable = advice.stability
     return {
@@ -61,7 +60,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "rewardTicks": [(at, f"{at:.3g}") for at in style.even_ticks(*bounds, 5)],
         "rateTicks": [(at, style.scientific(at)) for at in style.log_places(*ends)],
         "supported": SUPPORT * posterior.meta.longest,
-        "piloted": {name: ends for name, ends in piloted(posterior).items() if name in choices},
+        "piloted": {name: own for name, own in piloted(posterior).items() if name in choices},
         "words": {name: KNOBS[name] for name in choices if name in KNOBS},
         "pilots": [
             (run.settings.learning_rate, run.collapse_step is None) for run in posterior.meta.runs
@@ -79,11 +78,11 @@ def paid(cost: Cost) -> str:
     return gpu_time(cost.gpu_hours)
 
 
-def choices_of(advice: Recommendation) -> dict[str, list[float]]:
+def choices_of(posterior: Posterior, advice: Recommendation) -> dict[str, list[float]]:
     """Values of every slider, ascending, the answer's own among them; learning rates last."""
-    settings, offered = advice.settings, advice.choices[RATE]
-    low, high = min(*offered, settings.learning_rate), max(*offered, settings.learning_rate)
-    ladder = np.geomspace(low / RATE_REACH, high * RATE_REACH, RATES - 1)
+    settings = advice.settings
+    known = [*advice.choices[RATE], *piloted(posterior)[RATE], settings.learning_rate]
+    ladder = np.geomspace(min(known) / RATE_REACH, max(known) * RATE_REACH, RATES - 1)
     return {
         "planned_steps": sorted({max(1, round(advice.steps * share)) for share in LENGTHS}),
         "group_size": sorted({*GROUPS, settings.group_size}),

@@ -54,36 +54,6 @@ SLIDERS = {
     "planned_steps": "Optimizer steps",
 }
 
-GUIDE = [
-    (
-        "Reward",
-        "Expected at the last step of a run that stays stable; the interval holds 80 % of single "
-        "runs, the effect of the seed included.",
-    ),
-    (
-        "P(stable)",
-        "Probability that the trailing mean reward does not end more than a third below its best. "
-        "Its parts: rollouts refreshed often enough, learning rate tolerated, fluctuation small.",
-    ),
-    (
-        "Refresh interval K",
-        "Optimizer steps per batch of rollouts: mini-batches times epochs.",
-    ),
-    (
-        "Stiffness",
-        "Share of the remaining distance to the plateau that one step covers, early on.",
-    ),
-    (
-        "Prior and posterior",
-        "Thin grey is what was believed before the pilots, blue is after. Where both agree, the "
-        "pilots said little.",
-    ),
-    (
-        "Not supported",
-        "A run more than three times as long as the longest pilot: survival is extrapolated.",
-    ),
-]
-
 
 def report(
     posterior: Posterior, recommendation: Recommendation, path: str | Path, **parts: Any
@@ -153,17 +123,25 @@ def report_html(
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, recommendation))
     gains, no_gains = _tried(lambda: _gains(posterior, recommendation))
     script = _asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     pilot = recommendation.next_pilot
+    is_dead = recommendation.collapsed == recommendation.pilots
+    whose = {
+        "recommendation": "advised",
+        "next_pilot": f"{'gentlest' if is_dead else 'best'} that was piloted",
+        "infeasible": "nearest found",
+    }
     labels = {name: export.label for name, export in exports().items()}
     figures = [_figure(one) for one in drawn or drawings_made(posterior, recommendation)]
     return environment.get_template("report.html.j2").render(
         title=TITLES[recommendation.kind],
-        whose=_whose(recommendation),
+        whose=whose[recommendation.kind],
         kind=recommendation.kind,
         subject=f"{target.subject}, {recommendation.steps:,} optimizer steps",
         style=Markup(_asset("report.css")),
         script=Markup(script),
-        script_hash=_hash(script),
+        # By its digest the page allows this script and no other.
+        script_hash=f"sha256-{digest}",
         model=Markup(_inert(explorer)) if explorer else "",
         no_explorer=no_explorer,
         no_gains=no_gains,
@@ -174,13 +152,17 @@ def report_html(
         sliders=_sliders(explorer, recommendation) if explorer else [],
         paste=in_trainer_names(recommendation.settings, recommendation.trainer),
         answer=explanation_text(recommendation),
-        contents=_contents(figures, has_configs=bool(configs), outcome=outcome),
         cards=_cards_of(recommendation),
         details=evidence_text(recommendation),
         figures=figures,
         learned=_table(posterior.table),
-        verdicts=_verdicts(diagnoses),
-        diagnoses=[_findings(one) for one in diagnoses if one.verdict != "PASS"],
+        diagnoses=[
+            {
+                "row": (one.id, one.verdict, _step(one.collapse_step), worst(one)),
+                "findings": "\n".join(line for card in one.cards for line in card_lines(card)),
+            }
+            for one in diagnoses
+        ],
         pilot=None if pilot is None else _pilot(pilot, recommendation),
         configs=[
             {"name": labels.get(name, name), "text": text} for name, text in (configs or {}).items()
@@ -188,9 +170,8 @@ def report_html(
         assumptions=weightiest(recommendation.assumptions, len(recommendation.assumptions))[0],
         outcome=outcome,
         priors=f"{meta.priors.name}: {meta.priors.description}",
-        convergence=_convergence(posterior),
-        guide=GUIDE,
-        provenance=_provenance(posterior),
+        sampled=posterior.convergence,
+        made=meta.provenance,
     )
 
 
@@ -202,68 +183,13 @@ def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
         return None, reason_of(error)
 
 
-def _provenance(posterior: Posterior) -> list[tuple[str, str]]:
-    made = posterior.meta.provenance
-    return [
-        ("Package", f"grpo-advisor {made.package}"),
-        ("Fitted", made.created),
-        ("Data (SHA-256)", made.data_sha256),
-        ("Seed", str(made.seed)),
-        *made.versions.items(),
-    ]
-
-
-def _contents(
-    figures: list[dict[str, str]], *, has_configs: bool, outcome: Mapping[str, Any] | None
-) -> list[tuple[str, str]]:
-    """Identifiers and titles of the sections: the decision's figure first."""
-    first, *others = ((one["id"], one["title"]) for one in figures)
-    return [
-        first,
-        ("what-if", "What if"),
-        ("settings", "Alternatives"),
-        *others,
-        ("diagnosis", "Diagnosis"),
-        ("next", "Next pilot"),
-        *([("configs", "Configs")] if has_configs else []),
-        ("guide", "How to read this page"),
-        *([("outcome", outcome["title"])] if outcome else []),
-    ]
-
-
-def _verdicts(diagnoses: Sequence[Diagnosis]) -> dict[str, Any]:
-    return {
-        "columns": ["run", "verdict", "collapse at step", "says"],
-        "rows": [[one.id, one.verdict, _step(one.collapse_step), worst(one)] for one in diagnoses],
-    }
-
-
-def _findings(one: Diagnosis) -> dict[str, str]:
-    lines = [line for card in one.cards for line in card_lines(card)]
-    return {"id": one.id, "verdict": one.verdict, "text": "\n".join(lines)}
-
-
 def _asset(name: str) -> str:
     return (files("advisor.reporting.page") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    """Source expression by which the page allows this script and no other."""
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 def _inert(data: dict[str, Any]) -> str:
     """JSON that cannot end the element that it stands in."""
     return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
-
-
-def _whose(advice: Recommendation) -> str:
-    """What the settings are called that the numbers are of."""
-    if advice.kind == "next_pilot":
-        is_dead = advice.collapsed == advice.pilots
-        return "gentlest that was piloted" if is_dead else "best that was piloted"
-    return "advised" if advice.kind == "recommendation" else "nearest found"
 
 
 def _beyond(posterior: Posterior, advice: Recommendation) -> str:
@@ -409,7 +335,9 @@ def _pilot(pilot: NextPilot, advice: Recommendation) -> dict[str, Any]:
             {
                 "name": "Cost of the pilot",
                 "value": paid(pilot.cost),
-                "note": _share(pilot, advice),
+                "note": f"{100 * pilot.cost.paid / advice.cost.paid:.3g} % of the run's"
+                if advice.cost.paid
+                else "",
             },
             {
                 "name": "Expected to raise the final reward by",
@@ -418,12 +346,6 @@ def _pilot(pilot: NextPilot, advice: Recommendation) -> dict[str, Any]:
             },
         ],
     }
-
-
-def _share(pilot: NextPilot, advice: Recommendation) -> str:
-    if not advice.cost.paid:
-        return ""
-    return f"{100 * pilot.cost.paid / advice.cost.paid:.3g} % of the run's"
 
 
 def _step(step: float | None) -> str:
@@ -515,14 +437,3 @@ def _cell(column: object, value: object) -> str:
     if str(column).startswith("reward"):
         return f"{value:.3f}"
     return style.scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"
-
-
-def _convergence(posterior: Posterior) -> list[tuple[str, str]]:
-    found = posterior.convergence
-    return [
-        ("Largest R-hat (1 is best)", f"{found.rhat:.3f} ({found.worst})"),
-        ("Smallest effective sample size", f"{found.ess:,.0f}"),
-        ("Divergent draws", f"{100 * found.divergent_share:.2f} %"),
-        ("Draws over all chains", f"{found.draws:,}"),
-        ("Leapfrog steps per draw", f"{found.steps_per_draw:.0f}"),
-    ]
