@@ -11,8 +11,8 @@ import pytest
 from advisor.advice import Recommendation
 from advisor.advice.answer_fields import Alternative
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_frontier, frontier_info, style
-from advisor.reporting.figures.frontier import _best
+from advisor.reporting import style
+from advisor.reporting.figures.frontier import _best, draw_frontier, frontier_info
 
 from .conftest import PILOTS
 

@@ -13,8 +13,7 @@ from matplotlib.text import Text
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_posteriors, posteriors_info
-from advisor.reporting.figures.posteriors import MAX_GROUPS
+from advisor.reporting.figures.posteriors import MAX_GROUPS, draw_posteriors, posteriors_info
 from advisor.reporting.style import settings_label
 
 from .conftest import Pilot

@@ -16,8 +16,13 @@ from advisor.advice import Recommendation
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_stability_map, stability_map_info, style
-from advisor.reporting.figures.stability_map import MAX_PANELS, _limit
+from advisor.reporting import style
+from advisor.reporting.figures.stability_map import (
+    MAX_PANELS,
+    _limit,
+    draw_stability_map,
+    stability_map_info,
+)
 
 from .conftest import PILOTS, Pilot
 
