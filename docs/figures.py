@@ -12,8 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from advisor.reporting import drawings, forecast_check_info
-from advisor.reporting.figures import forecast_check
+from advisor.reporting import FORECAST_CHECK, drawings, forecast_check_info
 from advisor.runs.logs import demo_folder, read_runs
 from advisor.study.study import Study
 
@@ -25,7 +24,7 @@ def main(study: Path) -> None:
     study = Study.load(study)
     posterior, advice = study.posterior, study.recommendation
     check = forecast_check_info(read_runs([demo_folder()]), priors=posterior.meta.priors)
-    for one in [*drawings(posterior, advice), forecast_check.FIGURE.drawn(check)]:
+    for one in [*drawings(posterior, advice), FORECAST_CHECK.drawn(check)]:
         path = HERE / f"{one.name}.svg"
         path.write_bytes(one.rendered("svg"))
         print(f"{path} {path.stat().st_size / 1000:.0f} kB")

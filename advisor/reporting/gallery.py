@@ -9,37 +9,42 @@ from typing import TYPE_CHECKING
 from advisor.common import write_whole
 from advisor.errors import InputError
 from advisor.model import Posterior
-from advisor.reporting.figures import FIGURES
-from advisor.reporting.figures.figure import FORMATS, Drawn, Missing, reason_of
+from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
+from advisor.reporting.figures import (
+    convergence,
+    frontier,
+    posteriors,
+    stability_map,
+    trajectories,
+)
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
+
+FIGURES: dict[str, FigureKind] = {
+    kind.name: kind
+    for kind in (
+        stability_map.FIGURE,
+        frontier.FIGURE,
+        trajectories.FIGURE,
+        posteriors.FIGURE,
+        posteriors.EXPONENTS,
+        convergence.FIGURE,
+    )
+}
+"""Figures of a study by name, in the order of the report: the decision first."""
 
 
 def drawings(
     posterior: Posterior, recommendation: Recommendation, names: Sequence[str] | None = None
 ) -> list[Drawn]:
-    """Draw figures, each once.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    recommendation : Recommendation
-    names : sequence of str, optional
-        Of ``FIGURES`` [default: all].
-    """
+    """Draw figures of ``FIGURES``, each once; by default all."""
     kinds = [FIGURES[name] for name in (FIGURES if names is None else names)]
     return [kind.drawn(kind.info(posterior, recommendation)) for kind in kinds]
 
 
 def drawings_made(posterior: Posterior, recommendation: Recommendation) -> list[Drawn | Missing]:
-    """Draw all figures; one that fails is told with its reason and costs no other.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    recommendation : Recommendation
-    """
+    """Draw all figures; one that fails is named with its reason and costs no other."""
     out: list[Drawn | Missing] = []
     for name, kind in FIGURES.items():
         try:
@@ -92,12 +97,7 @@ def plot(
 
 
 def check_format(kind: str, key: str = "formats") -> None:
-    """Refuse a format that no figure has.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a format that no figure has."""
     if kind not in FORMATS:
         raise InputError(
             f"no figure format '{kind}'", key=key, advice=f"Choose among {', '.join(FORMATS)}"

@@ -11,7 +11,7 @@ import advisor.runs.logs
 from advisor.backtesting import backtest, transfer
 from advisor.backtesting.figure import draw_backtest
 from advisor.cli.app import main
-from advisor.reporting.figures.figure import render
+from advisor.reporting.figure import render
 from advisor.testing import (
     Plan,
     rising,

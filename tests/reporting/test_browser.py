@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ import pytest
 from advisor.advice import Recommendation
 from advisor.advice.scenario import evaluated
 from advisor.advice.wording import in_trainer_names, percent
+from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.reporting import report
-from advisor.reporting.page.explorer import explorer_data, page_forecaster
+from advisor.reporting.page.explorer import DRAWS, explorer_data
 
 from .browser import check_pages, chromium
 from .conftest import PILOTS, Pilot
@@ -77,7 +77,7 @@ def is_grey(browser: Any) -> bool:
 def by_package(posterior: Posterior, advice: Recommendation, rate: float) -> dict[str, Any]:
     """Numbers of another learning rate, of the draws that the page holds."""
     changes = {"learning_rate": rate, "steps": advice.steps}
-    forecaster = page_forecaster(posterior, advice)
+    forecaster = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
     table = evaluated(forecaster, advice.cost_model, advice.settings, changes)
     return dict(table.to_dict(orient="records")[0])
 
@@ -122,13 +122,13 @@ def test_a_typed_value_is_taken_as_it_stands(
     reset(browser)
     typed(browser, "learning_rate", "2.345e-4")
     row = by_package(posterior, advice, 2.345e-4)
-    assert exact(browser, "what-reward") == pytest.approx(row["reward"], abs=1e-6)
+    assert exact(browser, "what-reward") == pytest.approx(row["reward"], abs=0.01)
     typed(browser, "group_size", "many")
-    assert "'many' cannot be: give a whole number from 2." in text_of(browser, "what-notes")
+    assert "'many' cannot be shown: give one of 4, 8, 16, 32, 64" in text_of(browser, "what-notes")
     field = element("value-group_size")
     assert browser.js(f"{field}.getAttribute('aria-invalid')") == "true"
-    typed(browser, "epochs_per_refresh", "3")
-    assert "'3' cannot be: give one of " in text_of(browser, "what-notes")
+    typed(browser, "learning_rate", "1")
+    assert "'1' cannot be shown: give 3.3e-5 to " in text_of(browser, "what-notes")
     reset(browser)
     assert browser.js(f"{field}.getAttribute('aria-invalid')") is None
 
@@ -136,13 +136,13 @@ def test_a_typed_value_is_taken_as_it_stands(
 def test_beyond_the_pilots_numbers_are_grey_and_say_so(browser: Any) -> None:
     reset(browser)
     assert not is_grey(browser)
-    typed(browser, "group_size", "4096")
-    typed(browser, "learning_rate", "1")
+    typed(browser, "group_size", "4")
+    moved(browser, "learning_rate", 0)
     assert is_grey(browser)
     said = text_of(browser, "what-notes")
-    assert "learning rate 1 (piloted: 1e-4 to 0.003)" in said
-    assert "group size 4096 (piloted: 8 to 32)" in said
-    assert "the prior's word" in said
+    assert "learning rate 3.3e-5 (piloted: 1e-4 to 0.003)" in said
+    assert "group size 4 (piloted: 8 to 32)" in said
+    assert "come from the prior" in said
     reset(browser)
     assert not is_grey(browser)
 
@@ -160,24 +160,10 @@ def test_a_level_that_is_missed_is_not_said_to_be_met(
     browser.open(page)
 
 
-@pytest.mark.long
-def test_size_exponents_are_learned_where_two_sizes_ran(
-    browser: Any, page: Path, build: Build, advise: Build, tmp_path: Path
-) -> None:
-    moved(browser, "parameters", 0)
-    assert "exponents that 2 piloted sizes told" in text_of(browser, "what-notes")
-    posterior = build([Pilot(1e-4), Pilot(3e-4, 16)])
-    browser.open(report(posterior, advise(posterior, Pilot(1e-4)), tmp_path / "one.html"))
-    moved(browser, "parameters", 0)
-    said = text_of(browser, "what-notes")
-    assert "by the prior's exponents, since pilots ran one size" in said
-    browser.open(page)
-
-
 def test_charts_have_named_axes_with_round_ticks(browser: Any) -> None:
     reset(browser)
     for name, labels in (
-        ("what-curve", {"optimizer step", "reward"}),
+        ("what-curve", {"learning rate (grey: not piloted)", "reward"}),
         ("what-risk", {"learning rate (grey: not piloted)", "P(stable)"}),
     ):
         words = browser.js(
@@ -205,12 +191,6 @@ def test_charts_have_named_axes_with_round_ticks(browser: Any) -> None:
     # Every pilot stands on the axis, and so does what became of it.
     assert browser.js("document.querySelectorAll('#what-risk .pilot').length") == len(PILOTS) - 1
     assert browser.js("document.querySelectorAll('#what-risk .dead').length") == 1
-    # What no pilot ran is shaded: here nothing, and all of the way to a rate beyond them.
-    beyond = "document.querySelectorAll('#what-risk .beyond').length"
-    before = browser.js(beyond)
-    typed(browser, "learning_rate", "1")
-    assert browser.js(beyond) == before + 1
-    reset(browser)
 
 
 def test_the_piloted_range_is_marked_below_each_slider(browser: Any) -> None:
@@ -372,36 +352,18 @@ def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path
         assert exact(browser, "what-reward") > 0
 
 
-FIGURES_SHOWN = """
-[...document.querySelectorAll('.paper')].map(p => [p.scrollWidth - p.clientWidth,
-  [...p.querySelectorAll('svg')].filter(s => s.checkVisibility())
-    .map(s => s.getAttribute('class'))])
-"""
-
-
-@pytest.mark.parametrize(("width", "drawing"), [(390, "narrow"), (760, "narrow"), (1000, "wide")])
-def test_a_phone_has_drawings_of_its_own(page: Path, width: int, drawing: str) -> None:
+@pytest.mark.parametrize("width", [390, 760])
+def test_on_a_phone_a_figure_is_scrolled_and_its_words_can_be_read(page: Path, width: int) -> None:
     with chromium(width=width) as browser:
         browser.open(page)
-        shown = browser.js(FIGURES_SHOWN)
-        assert len(shown) > 3
-        for hidden, drawings in shown:
-            assert hidden <= 1
-            assert drawings == [drawing]
+        assert browser.js(
+            "[...document.querySelectorAll('.paper')].every(p => p.scrollWidth > p.clientWidth)"
+        )
         assert browser.js("document.documentElement.scrollWidth") <= width
         assert check_pages.unreadable(browser) == []
-
-
-def test_where_no_narrow_drawing_was_made_the_wide_one_is_shown(page: Path, tmp_path: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    alone = re.sub(r'<svg class="narrow".*?</svg>', "", text, flags=re.DOTALL)
-    assert alone != text
-    (tmp_path / "wide.html").write_text(alone, encoding="utf-8")
-    with chromium(width=390) as phone:
-        phone.open(tmp_path / "wide.html")
-        assert {tuple(drawings) for _, drawings in phone.js(FIGURES_SHOWN)} == {("wide",)}
-        # Negative control of what the narrow ones are for.
-        assert any("px high" in one for one in check_pages.unreadable(phone))
+        # Negative control: scaled to the phone they could not.
+        browser.js("document.querySelectorAll('.paper svg').forEach(s => s.style.minWidth = '0')")
+        assert any("px high" in one for one in check_pages.unreadable(browser))
 
 
 def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:

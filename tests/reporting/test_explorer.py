@@ -1,7 +1,8 @@
-"""The page's own arithmetic, run by Node, against the package's."""
+"""The grid of the sliders, as the page's own script reads it in Node, against the package."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -10,30 +11,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import advisor.reporting.page
 from advisor.advice import CostModel, Recommendation
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.interval import interval_of
-from advisor.forecast.predictive import final_reward, outcome_paths
-from advisor.forecast.survival import stability
+from advisor.advice.scenario import evaluated_rows
+from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
-from advisor.reporting.page.explorer import DRAWS, explorer_data, page_forecaster
-from advisor.runs.settings import Settings
-
-from .conftest import PILOTS, settings
+from advisor.reporting.page.explorer import DRAWS, explorer_data
 
 Build = Callable[..., Any]
-SCRIPT = Path(advisor.reporting.page.__file__).parent / "assets" / "forecast.js"
+SCRIPT = Path(advisor.reporting.page.__file__).parent / "assets" / "page.js"
 DRIVER = """
-const Forecast = require(process.argv[1]);
+const Grid = require(process.argv[1]);
 const { model, asked } = JSON.parse(require('fs').readFileSync(0, 'utf8'));
-const loaded = Forecast.load(model);
-console.log(JSON.stringify(asked.map((one) => Forecast.evaluate(loaded, one, one.times))));
+const grid = Grid.load(model);
+console.log(JSON.stringify(asked.map((one) => Grid.at(grid, one))));
 """
-WITHIN = 1e-6
+NAMES = {
+    "reward": "reward",
+    "low": "reward_low",
+    "high": "reward_high",
+    "stable": "p_stable",
+    "refresh": "p_refresh",
+    "tolerance": "p_tolerance",
+    "fluctuation": "p_fluctuation",
+}
+"""Numbers of the page and columns of `what_if`."""
 
 
 def by_page(model: dict[str, Any], asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -51,133 +55,69 @@ def by_page(model: dict[str, Any], asked: list[dict[str, Any]]) -> list[dict[str
     return list(json.loads(done.stdout))
 
 
-def by_package(
-    posterior: Posterior, advice: Recommendation, asked: dict[str, Any]
-) -> dict[str, Any]:
-    target = advice.target
-    of = Target(target.task, target.model, asked["parameters"], target.start_reward)
-    forecaster = Forecaster(posterior, of, draws=DRAWS, seed=advice.seed)
-    changed = {k: v for k, v in asked.items() if k not in ("parameters", "times")}
-    plan = advice.settings.model_copy(update=changed)
-    steps = asked["planned_steps"]
-    draws = forecaster.outcome(plan, [steps])[:, 0]
-    final = interval_of(final_reward(forecaster, plan, steps))
-    found, paid = stability(forecaster, plan, steps), advice.cost_model(plan, steps)
-    curve = forecaster.outcome(plan, asked["times"])
-    paths = outcome_paths(forecaster, plan, asked["times"])
-    return {
-        "reward": draws.mean(),
-        "rewardLow": final.low,
-        "rewardHigh": final.high,
-        "stable": found.probability,
-        "least": found.least,
-        "refresh": found.refresh,
-        "tolerance": found.tolerance,
-        "fluctuation": found.fluctuation,
-        "completions": paid.completions,
-        "gpuHours": paid.gpu_hours,
-        "curve": [
-            {"step": step, "mean": own.mean(), "low": np.quantile(path, 0.1),
-             "high": np.quantile(path, 0.9)}
-            for step, own, path in zip(asked["times"], curve.T, paths.T, strict=True)
-        ],
-    }  # fmt: skip
+def by_package(posterior: Posterior, advice: Recommendation, one: dict[str, Any]) -> dict[str, Any]:
+    forecaster = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
+    changes = {"steps" if name == "planned_steps" else name: value for name, value in one.items()}
+    (row,) = evaluated_rows(forecaster, advice.cost_model, advice.settings, changes)
+    return row
 
 
-def questions(model: dict[str, Any], count: int = 25, seed: int = 0) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
-    asked = []
-    for _ in range(count):
-        one = {name: values[rng.integers(len(values))] for name, values in model["choices"].items()}
-        asked.append({**one, "times": [0, one["planned_steps"] // 3, one["planned_steps"]]})
-    return asked
+def places(model: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every hundredth place of the grid."""
+    choices = model["choices"]
+    every = [
+        dict(zip(choices, place, strict=True)) for place in itertools.product(*choices.values())
+    ]
+    return every[::97]
 
 
-def assert_same(page: Any, package: Any) -> None:
-    if isinstance(package, dict):
-        for name, value in package.items():
-            assert_same(page[name], value)
-    elif isinstance(package, list):
-        for one, other in zip(page, package, strict=True):
-            assert_same(one, other)
-    elif package is None:
-        assert page is None
-    else:
-        assert page == pytest.approx(package, abs=WITHIN, rel=1e-9)
+def is_held_out(posterior: Posterior) -> Posterior:
+    evaluated = (True,) * len(posterior.meta.groups)
+    return replace(posterior, meta=posterior.meta.model_copy(update={"evaluated": evaluated}))
 
 
-PLANS: dict[str, dict[str, Any]] = {
-    "constant": {},
-    "warm-up and cosine": {"schedule": "cosine", "warmup_steps": 7},
-    "linear": {"schedule": "linear"},
-    "no importance ratio": {"importance_ratio": False},
-    "no momentum": {"momentum": 0.0},
-    "late samples": {"lag": 3.0, "momentum": 0.95},
-}
-
-
-@pytest.mark.parametrize("plan", PLANS)
-def test_page_and_package_agree(posterior: Posterior, advice: Recommendation, plan: str) -> None:
-    own = Settings.model_validate({**advice.settings.model_dump(), **PLANS[plan]})
-    asked_of = advice.model_copy(update={"settings": own})
-    model = explorer_data(posterior, asked_of)
-    asked = questions(model)
-    lengths = [one["planned_steps"] > model["constants"]["supported"] for one in asked]
-    assert any(lengths) and not all(lengths)  # noqa: PT018
+@pytest.mark.parametrize("held_out", [False, True])
+def test_numbers_at_grid_points_are_those_of_python(
+    posterior: Posterior, advise: Build, held_out: bool
+) -> None:
+    own = is_held_out(posterior) if held_out else posterior
+    price = CostModel(fixed=2.0, generated=0.1, trained=0.02, gpus=8, source="")
+    advice = advise(own).model_copy(update={"cost_model": price} if held_out else {})
+    model = explorer_data(own, advice)
+    asked = places(model)
+    assert any(one["planned_steps"] > model["supported"] for one in asked)
     for page, one in zip(by_page(model, asked), asked, strict=True):
-        assert_same(page, by_package(posterior, asked_of, one))
+        row = by_package(own, advice, one)
+        for name, column in NAMES.items():
+            assert page[name] == pytest.approx(row[column], abs=1e-6)
+        assert page["least"] <= page["stable"] + 1e-7
+        assert page["completions"] == f"{row['completions']:,.0f} completions"
+        assert ("GPU" in page["cost"]) == held_out
 
 
-def test_prompts_have_a_slider_where_the_answer_chose_among_them(
+def test_between_learning_rates_numbers_are_interpolated(
     posterior: Posterior, advice: Recommendation
 ) -> None:
-    own = advice.settings.prompts_per_step
-    for offered in ({}, {"prompts_per_step": (own,)}):
-        kept = advice.model_copy(update={"choices": {**advice.choices, **offered}})
-        assert "prompts_per_step" not in explorer_data(posterior, kept)["choices"]
-    offered = {"prompts_per_step": (own / 4, 4 * own)}
-    told = advice.model_copy(update={"choices": {**advice.choices, **offered}})
-    model = explorer_data(posterior, told)
-    assert model["choices"]["prompts_per_step"] == [own / 4, own, 4 * own]
-    asked = questions(model, seed=2)
-    for page, one in zip(by_page(model, asked), asked, strict=True):
-        assert_same(page, by_package(posterior, told, one))
-
-
-def test_they_agree_on_oscillators_held_out_rewards_and_prices(build: Build, advise: Build) -> None:
-    plain = build(PILOTS)
-    shape = plain.draws["is_oscillator"].shape
-    swinging = np.arange(np.prod(shape), dtype=float).reshape(shape) % 2
-    posterior = replace(
-        plain,
-        draws={**plain.draws, "is_oscillator": swinging},
-        meta=plain.meta.model_copy(update={"evaluated": (True,) * len(plain.meta.groups)}),
-    )
-    advice = advise(posterior, PILOTS[0]).model_copy(
-        update={"cost_model": CostModel(fixed=2.0, generated=0.1, trained=0.02, gpus=8, source="")}
-    )
     model = explorer_data(posterior, advice)
-    asked = questions(model, seed=1)
-    found = by_page(model, asked)
-    assert all(one["gpuHours"] is not None for one in found)
-    for page, one in zip(found, asked, strict=True):
-        assert_same(page, by_package(posterior, advice, one))
+    low, high = model["choices"]["learning_rate"][3:5]
+    asked = [{**model["start"], "learning_rate": rate} for rate in (low, (low * high) ** 0.5, high)]
+    first, middle, last = by_page(model, asked)
+    assert middle["reward"] == pytest.approx((first["reward"] + last["reward"]) / 2)
+    row = by_package(posterior, advice, asked[1])
+    assert middle["reward"] == pytest.approx(row["reward"], abs=0.01)
 
 
 def test_the_check_would_see_another_number(posterior: Posterior, advice: Recommendation) -> None:
+    """Negative control: a grid of another answer's settings."""
+    other = advice.settings.model_copy(update={"prompts_per_step": 32.0})
+    model = explorer_data(posterior, advice.model_copy(update={"settings": other}))
+    (page,) = by_page(model, places(model)[5:6])
+    row = by_package(posterior, advice, places(model)[5])
+    assert page["reward"] != pytest.approx(row["reward"], abs=1e-6)
+
+
+def test_the_answer_is_among_the_choices(posterior: Posterior, advice: Recommendation) -> None:
     model = explorer_data(posterior, advice)
-    asked = questions(model, 1)
-    model["constants"]["mostHazard"] *= 1.01
-    model["reference"]["learning_rate"] *= 1.01
-    (page,) = by_page(model, asked)
-    with pytest.raises(AssertionError):
-        assert_same(page, by_package(posterior, advice, asked[0]))
-
-
-def test_what_is_advised_can_be_chosen(posterior: Posterior, advice: Recommendation) -> None:
-    choices = explorer_data(posterior, advice)["choices"]
-    assert advice.settings.learning_rate in choices["learning_rate"]
-    assert advice.steps in choices["planned_steps"]
-    assert all(values == sorted(set(values)) for values in choices.values())
-    assert page_forecaster(posterior, advice).population["log_misfit"].size <= DRAWS
-    assert settings(PILOTS[0]).group_size in choices["group_size"]
+    assert all(model["start"][name] in values for name, values in model["choices"].items())
+    assert all(values == sorted(set(values)) for values in model["choices"].values())
+    assert len(json.dumps(model)) < 150_000

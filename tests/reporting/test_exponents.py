@@ -12,8 +12,7 @@ import pytest
 from advisor.findings.design import informed_share
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_exponents, exponents_info
-from advisor.reporting.drawing import style
+from advisor.reporting.figures.posteriors import draw_exponents, exponents_info
 
 Build = Callable[..., Any]
 
@@ -52,31 +51,6 @@ def test_numbers_near_zero_have_no_sign(posterior: Posterior) -> None:
     assert row.span == "0.00 [0.00, 0.50]"
 
 
-def test_no_name_of_theory_runs_over_another_or_over_a_row(posterior: Posterior) -> None:
-    """Group size has invariance at zero, which is the left end of its axes."""
-    for is_narrow in (False, True):
-        figure = draw_exponents(exponents_info(posterior), is_narrow=is_narrow)
-        figure.draw_without_rendering()
-        for axes in figure.axes:
-            names = [text for text in axes.texts if text.get_color() == style.ALARM]
-            assert names or axes is figure.axes[-1]
-            boxes = [text.get_window_extent() for text in names]
-            others = [label.get_window_extent() for label in axes.get_yticklabels()]
-            for at, box in enumerate(boxes):
-                assert not any(box.overlaps(other) for other in boxes[at + 1 :])
-                assert not any(box.overlaps(other) for other in others)
-
-
-def test_on_a_phone_name_and_numbers_stand_above_the_bars(posterior: Posterior) -> None:
-    figure = draw_exponents(exponents_info(posterior), is_narrow=True)
-    assert figure.get_figwidth() == style.NARROW
-    for axes in figure.axes:
-        assert axes.get_yticklabels() == []
-    words = {text.get_text() for axes in figure.axes for text in axes.texts}
-    own = rows(posterior)["rate.group_size"]
-    assert {"group size", f"{own.span}, {own.learned} learned"} <= words
-
-
 def test_the_drawing_names_bars_theory_and_columns(posterior: Posterior) -> None:
     figure = draw_exponents(exponents_info(posterior))
     rate, loss, collapse = figure.axes
@@ -84,11 +58,13 @@ def test_the_drawing_names_bars_theory_and_columns(posterior: Posterior) -> None
     assert labels[0] == ["learning rate", "group size", "prompts per step", "model size"]
     assert [len(own) for own in labels] == [4, 4, 5]
     words = [text.get_text() for text in rate.texts]
-    assert {"posterior", "prior", "invariance", "AdamW in noise", "SGD"} <= set(words)
+    assert "0 (invariance), 0.5 (AdamW in noise)" in words
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["posterior", "prior"]
     own = rows(posterior)["rate.group_size"]
     assert own.span in words
     assert own.learned in words
-    assert "temperature" in {text.get_text() for text in loss.texts}
+    assert "1 (temperature)" in {text.get_text() for text in loss.texts}
     assert collapse.get_xlabel() == "exponent (no unit)"
 
 

@@ -11,7 +11,7 @@ import pytest
 from advisor.backtesting import backtest
 from advisor.backtesting.scores import QUANTILES, Prediction
 from advisor.errors import InputError, NotConvergedError
-from advisor.reporting import draw_forecast_check, forecast_check_info
+from advisor.reporting import forecast_check_info
 from advisor.reporting.figures import forecast_check
 from advisor.reporting.figures.forecast_check import (
     HIGH,
@@ -20,6 +20,7 @@ from advisor.reporting.figures.forecast_check import (
     WINDOWS,
     Checked,
     ForecastCheck,
+    draw_forecast_check,
 )
 from advisor.runs.pilot_run import PilotRun
 from advisor.testing import (

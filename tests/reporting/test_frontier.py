@@ -11,9 +11,8 @@ import pytest
 from advisor.advice import Recommendation
 from advisor.advice.answer_fields import Alternative
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_frontier, frontier_info
-from advisor.reporting.drawing import style
-from advisor.reporting.figures.frontier import _best
+from advisor.reporting import style
+from advisor.reporting.figures.frontier import _best, draw_frontier, frontier_info
 
 from .conftest import PILOTS
 
@@ -56,7 +55,8 @@ def test_numbers_are_those_of_the_answer(posterior: Posterior, answer: Recommend
     assert info.unit == "generated completions"
     assert info.note == (
         "1 of 3 configurations of the frontier stay below P(stable) = 90 %. "
-        "2 of 3 configurations of the frontier lie beyond what was piloted: the prior's word."
+        "2 of 3 configurations of the frontier lie beyond what was piloted, where the prior "
+        "decides."
     )
 
 

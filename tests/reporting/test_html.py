@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from advisor.advice import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.model.posterior import Posterior
 from advisor.reporting import FIGURES, gallery, report, report_html
-from advisor.reporting.drawing.inline_svg import inline_svg
-from advisor.reporting.figures.figure import render
+from advisor.reporting.figure import render
 from advisor.reporting.page import html
+from advisor.reporting.page.html import inline_svg
 
 from .conftest import Pilot
 
@@ -130,9 +129,8 @@ def test_it_reads_on_a_phone_in_the_dark_and_aloud(text: str) -> None:
     assert "prefers-color-scheme: dark" in text
     assert "max-width" in text
     drawn = [values for tag, values in page.tags if tag == "svg" and "id" not in values]
-    # One drawing for a screen and one for a phone, of which the page shows one.
     assert tags.count("figure") == tags.count("figcaption") == len(FIGURES)
-    assert [one["class"] for one in drawn] == ["wide", "narrow"] * len(FIGURES)
+    assert len(drawn) == len(FIGURES)
     assert all(len(one["aria-label"] or "") > 60 and one["role"] == "img" for one in drawn)
     ids = [values["id"] for _, values in page.tags if "id" in values]
     assert len(ids) == len(set(ids))
@@ -142,30 +140,14 @@ def test_it_reads_on_a_phone_in_the_dark_and_aloud(text: str) -> None:
 
 
 def drawings_in(text: str) -> list[str]:
-    return re.findall(r"<svg class=\"\w+\" role=\"img\".*?</svg>", text, re.DOTALL)
-
-
-@pytest.mark.long
-def test_text_of_figures_is_text_and_large_ones_are_pixels(
-    text: str, posterior: Posterior, advice: Recommendation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = drawings_in(text)
-    assert len(drawn) == 2 * len(FIGURES)
-    words = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", drawn[0]))
-    for said in ("peak learning rate", "Group size 8: advised", "refresh interval K"):
-        assert said in words
-    monkeypatch.setattr(html, "MAX_SVG_BYTES", 1000)
-    page = Page(report_html(posterior, advice))
-    sources = [values["src"] or "" for tag, values in page.tags if tag == "img"]
-    assert len(sources) == len(FIGURES)
-    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    return re.findall(r"<svg role=\"img\".*?</svg>", text, re.DOTALL)
 
 
 def test_words_with_a_rim_are_text_as_well(text: str, posterior: Posterior) -> None:
     """Matplotlib draws such words as outlines of letters, twice."""
-    decision, _, frontier, *_ = drawings_in(text)
+    decision, frontier, *_ = drawings_in(text)
     words = set(re.findall(r"<text[^>]*>([^<]*)</text>", decision + frontier))
-    assert {"← TRL defaults", "lr 1e-6", "verl example scripts"} <= words
+    assert {"peak learning rate", "Group size 8: advised", "90 %", "verl example scripts"} <= words
     rims = re.findall(r'<g id="[^"]*rim_\d+" style="([^"]*)">', decision)
     assert rims
     for look in rims:
@@ -192,25 +174,12 @@ def test_places_are_rounded_and_words_are_not(posterior: Posterior, advice: Reco
         b"<text style=\"font-size: 9px; font-family: 'DejaVu Sans', serif; fill: #1a1a1a\" "
         b'x="1.98765">d="0.916543"</text></g></svg>'
     )
-    made = inline_svg(drawing, "one", "said 0.123456", "narrow")
-    assert 'class="narrow"' in made
+    made = inline_svg(drawing, "one", "said 0.123456")
     assert 'd="M 1.23 0 L 3.5 4"' in made
     assert 'style="stroke-width: 0.12345"' in made
     assert '<text style="font-size: 9px; fill: var(--drawn-ink)" x="1.99">' in made
     assert 'd="0.916543"' in made
     assert 'aria-label="said 0.123456"' in made
-
-
-def test_a_narrow_drawing_that_fails_costs_not_the_wide_one(
-    posterior: Posterior, advice: Recommendation
-) -> None:
-    def fail() -> Figure:
-        raise RuntimeError("too narrow")
-
-    kind = FIGURES["exponents"]
-    drawn = dataclasses.replace(kind.drawn(kind.info(posterior, advice)), narrow=fail)
-    (one,) = drawings_in(report_html(posterior, advice, drawn=[drawn]))
-    assert one.startswith('<svg class="wide"')
 
 
 def test_figures_follow_the_scheme_of_the_page(text: str) -> None:
@@ -244,8 +213,8 @@ def test_a_section_that_cannot_be_made_costs_no_other(
     assert said.count("the <b>sky</b> fell.") == 3
     assert "This figure could not be made: the <b>sky</b> fell." in said
     assert "The sliders could not be made: the <b>sky</b> fell." in said
-    assert "What the advice gains could not be told: the <b>sky</b> fell." in said
-    assert len(drawings_in(text)) == 2 * (len(FIGURES) - 2)
+    assert "What the advice gains could not be computed: the <b>sky</b> fell." in said
+    assert len(drawings_in(text)) == len(FIGURES) - 2
     assert in_trainer_names(advice.settings) in text
 
 
@@ -258,7 +227,7 @@ def test_a_script_for_a_name_comes_out_as_text(build: Build, advise: Build) -> N
     tags = [tag for tag, _ in page.tags]
     assert tags.count("script") == 2
     assert tags.count("img") == 0
-    assert len(drawings_in(text)) == 2 * len(FIGURES)
+    assert len(drawings_in(text)) == len(FIGURES)
     assert not any(key.startswith("on") for _, values in page.tags for key in values)
     assert any(name in line for line in page.texts["p"])
     assert any(name in (values.get("aria-label") or "") for _, values in page.tags)

@@ -13,9 +13,8 @@ from matplotlib.text import Text
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_posteriors, posteriors_info
-from advisor.reporting.figures.posteriors import MAX_GROUPS
-from advisor.reporting.names import settings_label
+from advisor.reporting.figures.posteriors import MAX_GROUPS, draw_posteriors, posteriors_info
+from advisor.reporting.style import settings_label
 
 from .conftest import Pilot
 
@@ -109,7 +108,6 @@ def test_stiffness_has_a_log_axis_and_all_axes_have_units(posterior: Posterior) 
     assert plateau.get_xlabel() == "train reward (reward units)"
     assert stiffness.get_xlabel() == "stiffness k (per optimizer step)"
     assert curvature.get_xlabel() == "exponent c (no unit)"
-    assert {text.get_text() for text in curvature.texts} >= {"prior", "posterior"}
 
 
 def test_many_groups_are_cut_and_said(build: Build) -> None:

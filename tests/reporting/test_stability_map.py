@@ -16,9 +16,13 @@ from advisor.advice import Recommendation
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_stability_map, stability_map_info
-from advisor.reporting.drawing import style
-from advisor.reporting.figures.stability_map import MAX_PANELS, _limit
+from advisor.reporting import style
+from advisor.reporting.figures.stability_map import (
+    MAX_PANELS,
+    _limit,
+    draw_stability_map,
+    stability_map_info,
+)
 
 from .conftest import PILOTS, Pilot
 
@@ -94,22 +98,6 @@ def test_what_is_drawn_is_the_reward_that_is_expected(
     assert all(low < line < high for line in lines)
 
 
-def test_evidence_ends_where_the_pilots_did(info: Any) -> None:
-    rates = [pilot.learning_rate for pilot in PILOTS]
-    inside = (info.learning_rate >= min(rates)) & (info.learning_rate <= max(rates))
-    panel = info.group_size.tolist().index(8)
-    assert (info.evidence[panel, 0] == inside).all() or info.interval[0] < 2
-    assert not info.evidence[:, :, ~inside].any()
-    assert info.evidence[panel, info.interval.tolist().index(8)].sum() == inside.sum()
-    beyond = info.interval > max(pilot.minibatches * pilot.epochs for pilot in PILOTS)
-    assert not info.evidence[:, beyond].any()
-    unpiloted = (info.group_size < 8) | (info.group_size > 32)
-    assert unpiloted.any()
-    assert not info.evidence[unpiloted].any()
-    labels = [t.get_text() for t in draw_stability_map(info).legends[0].get_texts()]
-    assert "beyond what was piloted" in labels
-
-
 def test_the_limit_falls_with_the_refresh_interval_and_rises_with_the_group(info: Any) -> None:
     # The prior means say so: mini-batches are hotter, batches are cooler.
     assert np.all(np.diff(info.limit, axis=1) < 0)
@@ -146,19 +134,19 @@ def test_limit_of_one_row(probability: list[float], expected: float) -> None:
 
 
 def test_pilots_stand_in_the_panel_of_their_group(info: Any) -> None:
-    shown = [info.group_size[p] if p >= 0 else None for p in info.pilot_panel]
+    shown = [info.group_size[dot.panel] if dot.panel >= 0 else None for dot in info.pilots]
     offered = set(info.group_size.tolist())
     assert shown == [p.group_size if p.group_size in offered else None for p in PILOTS]
-    assert info.pilot_collapsed.tolist() == [False, False, True, False, False]
-    assert info.pilot_of_target.tolist() == [True, True, True, False, False]
-    assert info.pilot_interval.tolist() == [2, 8, 2, 2, 4]
+    assert [dot.has_collapsed for dot in info.pilots] == [False, False, True, False, False]
+    assert [dot.is_own for dot in info.pilots] == [True, True, True, False, False]
+    assert [dot.interval for dot in info.pilots] == [2, 8, 2, 2, 4]
 
 
 def test_a_pilot_of_a_distant_group_is_left_out_and_counted(build: Build, advise: Build) -> None:
     posterior = build([Pilot(1e-4, 4), Pilot(3e-4, 128)])
     found = stability_map_info(posterior, advise(posterior, Pilot(1e-4, 4)))
-    assert found.pilot_panel.tolist()[1] == -1
-    assert found.note == (
+    assert found.pilots[1].panel == -1
+    assert found.note.endswith(
         "Also offered, but not drawn: group size 32, 64, 128, 256. "
         "1 pilot of other group sizes not drawn."
     )
@@ -178,7 +166,8 @@ def test_the_drawing_has_a_titled_panel_per_group_and_names_what_is_beyond(info:
     assert "expected reward after 180 steps, if stable" in labels
     assert "P(stable) = 90 %" in labels
     words = [text.get_text() for axes in panels for text in axes.texts]
-    assert "← TRL defaults\nlr 1e-6" in words
+    assert "beyond what was piloted" in labels
+    assert "Beyond the picture: TRL defaults (lr 1e-6, G 8, K 1)" in info.note
     assert "90 %" in words
 
 
@@ -259,7 +248,7 @@ def test_a_star_is_seen_under_the_pilot_that_lies_on_it(build: Build, advise: Bu
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         (axes,) = [one for one in figure.axes if "advised" in one.get_title(loc="left")]
-        x, y = axes.transData.transform((info.advised.learning_rate, info.advised.interval))
+        x, y = axes.transData.transform(info.advised.place)
         pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3].astype(int)
         near = pixels[int(y) - 22 : int(y) + 22, int(x) - 22 : int(x) + 22]
         return int(np.sum(np.abs(near - np.array(to_rgb(style.BLUE)) * 255).sum(axis=2) < 12))
@@ -274,7 +263,6 @@ def test_epochs_are_those_advised_and_lower_intervals_stay_empty(
 ) -> None:
     advice = advise(posterior, Pilot(3e-4, 16, 2, 4))
     found = stability_map_info(posterior, advice)
-    assert found.epochs == 4
     assert found.interval[0] == 4
     forecaster = Forecaster(posterior, advice.target, draws=400)
     panel = found.group_size.tolist().index(16)
@@ -290,7 +278,7 @@ def test_epochs_are_those_advised_and_lower_intervals_stay_empty(
 
 def test_an_unpiloted_target_can_be_mapped(posterior: Posterior, advise: Build) -> None:
     found = stability_map_info(posterior, advise(posterior, target=Target("sort", "huge", 7e9)))
-    assert not found.pilot_of_target.any()
+    assert not any(dot.is_own for dot in found.pilots)
 
 
 def test_the_map_takes_less_than_three_seconds(

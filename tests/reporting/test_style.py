@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.advice.wording import level_text
-from advisor.reporting import page
-from advisor.reporting.drawing import style
-from advisor.reporting.names import scientific, shorten
+from advisor.reporting import page, style
+from advisor.reporting.figures.trajectories import Trajectories, _rate_scale
+from advisor.reporting.style import scientific, shorten
 
 FINITE = st.floats(-10, 10, allow_nan=False)
 
@@ -96,5 +96,6 @@ def test_curves_of_every_learning_rate_are_seen_in_the_dark() -> None:
     css = (Path(page.__file__).parent / "assets" / "report.css").read_text(encoding="utf-8")
     papers = re.findall(r"--drawn-paper: #([0-9a-f]{6})", css)
     dark = min(luminance(tuple(v / 255 for v in bytes.fromhex(paper))) for paper in papers)
-    colours = style.rate_colors()(np.linspace(0, 1, 20))
+    drawn = Trajectories((), 0, 0.0, 1.0)
+    colours = _rate_scale(drawn).get_cmap()(np.linspace(0, 1, 20))
     assert min((luminance(tuple(one)) + 0.05) / (dark + 0.05) for one in colours) >= 3

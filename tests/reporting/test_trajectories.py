@@ -15,8 +15,12 @@ from advisor.forecast.predictive import fitted_curve
 from advisor.forecast.run_effect import RunEffect
 from advisor.model.parameters import RUN_EFFECTS
 from advisor.model.posterior import Posterior
-from advisor.reporting import draw_trajectories, trajectories_info
-from advisor.reporting.figures.trajectories import MAX_LABELS, MAX_PANELS
+from advisor.reporting.figures.trajectories import (
+    MAX_LABELS,
+    MAX_PANELS,
+    draw_trajectories,
+    trajectories_info,
+)
 
 from .conftest import Pilot
 

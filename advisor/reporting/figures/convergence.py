@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.model import RUN_EFFECTS, Convergence, Meta, Posterior, convergence, draw_ranks
-from advisor.reporting.drawing import style
-from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import shorten
+from advisor.reporting import style
+from advisor.reporting.figure import FigureKind
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -19,12 +18,6 @@ if TYPE_CHECKING:
 
 
 MAX_PANELS = 3
-
-DERIVED = ("start", "is_oscillator")
-"""Not sampled: the same as another parameter, or a constant."""
-
-PER_TASK = ("headroom_logit", "log_slope", "log_onset")
-"""Parameters with one value per task; other vectors are per run or per (task, model)."""
 
 
 @dataclass(frozen=True)
@@ -87,66 +80,41 @@ def convergence_info(posterior: Posterior) -> Ranks:
 
 def _scalars(draws: Mapping[str, FloatArray], meta: Meta) -> dict[str, FloatArray]:
     """Every parameter alone, by a name that says of what it is; constants left out."""
-    groups = [" on ".join(shorten(part, 16) for part in pair[::-1]) for pair in meta.groups]
-    runs = [shorten(run.id) for run in meta.runs]
-    out = {}
+    tasks = [style.shorten(task) for task in meta.tasks]
+    groups = [" on ".join(style.shorten(part, 16) for part in pair[::-1]) for pair in meta.groups]
+    runs = [style.shorten(run.id) for run in meta.runs]
+    out: dict[str, FloatArray] = {}
     for name, values in draws.items():
-        if name in DERIVED:
+        # Not sampled: the same as another parameter, or a constant.
+        if name in ("start", "is_oscillator"):
             continue
+        law, _, term = name.replace("_", " ").rpartition(".")
+        title = f"{law}: {term}" if law else term
         if values.ndim == 2:
-            if np.ptp(values) > 0:
-                out[_words(name)] = values
+            out[title] = values
             continue
-        owners = (
-            [shorten(task) for task in meta.tasks]
-            if name in PER_TASK
-            else runs
-            if name in RUN_EFFECTS
-            else groups
-        )
+        per_task = name in ("headroom_logit", "log_slope", "log_onset")
+        owners = tasks if per_task else runs if name in RUN_EFFECTS else groups
         for index, owner in enumerate(owners):
-            label = f"{_words(name)}\n{owner}"
+            label = f"{title}\n{owner}"
             # Two runs may be called the same where only their folders differ.
             label += f" ({index + 1})" if label in out else ""
-            if np.ptp(values[..., index]) > 0:
-                out[label] = values[..., index]
-    return out
+            out[label] = values[..., index]
+    return {label: values for label, values in out.items() if np.ptp(values) > 0}
 
 
-def _words(name: str) -> str:
-    """``run_offset.plateau`` as people would write it."""
-    law, _, term = name.rpartition(".")
-    term = term.replace("_", " ")
-    return f"{law.replace('_', ' ')}: {term}" if law else term
-
-
-COLUMNS = 3
-
-
-def draw_convergence(info: Ranks, *, is_narrow: bool = False) -> Figure:
+def draw_convergence(info: Ranks) -> Figure:
     """Draw one panel per parameter, with ArviZ's rank plot."""
     count = len(info.worst)
-    columns = 1 if is_narrow else min(COLUMNS, count)
-    rows = -(-count // columns)
-    width = style.NARROW if is_narrow else 3.1 * columns + 0.3
-    figure = style.new_figure(width, 2.7 * rows + 0.2)
-    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for axes in panels[count:]:
-        axes.remove()
-    panels = panels[:count]
-    chains = info.worst[0].draws.shape[0]
-    colors = [style.CYCLE[chain % len(style.CYCLE)] for chain in range(chains)]
+    figure = style.new_figure(3.1 * count + 0.3, 2.9)
+    panels = list(figure.subplots(1, count, squeeze=False).flat)
+    colors = [style.CYCLE[chain % len(style.CYCLE)] for chain in range(len(info.worst[0].draws))]
     x, y = draw_ranks(panels, [one.draws for one in info.worst], colors)
-    for index, (axes, one) in enumerate(zip(panels, info.worst, strict=True)):
+    for axes, one in zip(panels, info.worst, strict=True):
         name, _, owner = one.name.partition("\n")
-        style.tidy(
-            axes,
-            title=name,
-            note=f"{shorten(owner, 36) or 'all pilots'}\n"
-            f"R-hat {one.rhat:.3f}, {one.ess:,.0f} effective draws",
-            x=x if index + columns >= count else "",
-            y=y if index % columns == 0 else "",
-        )
+        mixed = f"R-hat {one.rhat:.3f}, {one.ess:,.0f} effective draws"
+        note = f"{style.shorten(owner, 36) or 'all pilots'}\n{mixed}"
+        style.tidy(axes, title=name, note=note, x=x, y=y if axes is panels[0] else "")
         axes.title.set_fontsize(style.LABEL)
     return figure
 

@@ -26,9 +26,8 @@ from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import begun_run_reward, central, fit
 from advisor.model import Posterior, Priors, Sampling
-from advisor.reporting.drawing import style
-from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import settings_label, share_text, shorten
+from advisor.reporting import style
+from advisor.reporting.figure import FigureKind
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-SEEN = 0.5
-"""Share of each pilot that the fit sees."""
 
 WINDOWS = 8
 """Windows into which the rest is cut: each is forecast and judged as a mean."""
@@ -111,18 +107,11 @@ class ForecastCheck:
             f"{one.final.quantiles[HIGH]:.3f}], came {one.final.target:.3f}"
             for one in self.checked
         )
-        return (
-            f"Pilots forecast from the first {share_text(self.seen)} of their steps. "
-            f"{self.coverage} {listed}."
-        )
-
-    @property
-    def coverage(self) -> str:
-        """How right the forecasts were, as a sentence."""
         count = len(self.checked)
         return (
+            f"Pilots forecast from the first {style.share_text(self.seen)} of their steps. "
             f"The 80 % interval of the final level holds {self.covered} of {count} "
-            f"({share_text(self.covered / count)}); mean error {self.error:.3f}."
+            f"({style.share_text(self.covered / count)}); mean error {self.error:.3f}. {listed}."
         )
 
     @property
@@ -145,35 +134,14 @@ class ForecastCheck:
 def forecast_check_info(
     runs: Sequence[PilotRun],
     *,
-    seen: float = SEEN,
+    seen: float = 0.5,
     priors: Priors | str | None = None,
     sampling: Sampling | None = None,
     progress: Progress = silent,
 ) -> ForecastCheck:
-    """Fit the first part of each pilot and forecast the rest.
+    """Fit the first part of each pilot and forecast the rest, as `backtest(runs, seen=seen)` does.
 
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-        With their settings, as `read_runs` returns them.
-    seen : float
-        Share of each that the fit sees.
-    priors : Priors or str, optional
-        A preset that has not learned from these runs [default: as `advisor backtest` chooses].
-    sampling : Sampling, optional
-    progress : callable, optional
-
-    Returns
-    -------
-    info : ForecastCheck
-        Final levels are those of `backtest(runs, seen=seen)`.
-
-    Raises
-    ------
-    InputError
-        No run can be asked about, or the preset has learned from one of them.
-    NotConvergedError
-        No fit converged.
+    ``priors`` have not learned from these runs, by default those that `advisor backtest` chooses.
     """
     (share,) = check_shares(seen)
     cohorts, unusable = make_cases(runs, share)
@@ -203,20 +171,15 @@ def forecast_check_info(
             else:
                 left_out.append(f"{case.seen.id}: its first part is that of another run")
     if failed and not checked:
-        raise NotConvergedError(f"no fit of the first {share_text(share)} of the pilots converged")
+        raise NotConvergedError(
+            f"no fit of the first {style.share_text(share)} of the pilots converged"
+        )
     if not checked:
         raise nothing_to_ask(left_out)
     checked.sort(key=lambda one: one.final.error)
-    return ForecastCheck(
-        tuple(checked),
-        share,
-        (
-            min(one.final.bounds[0] for one in checked),
-            max(one.final.bounds[1] for one in checked),
-        ),
-        tuple(left_out),
-        tuple(failed),
-    )
+    floors, ceilings = zip(*(one.final.bounds for one in checked), strict=True)
+    bounds = min(floors), max(ceilings)
+    return ForecastCheck(tuple(checked), share, bounds, tuple(left_out), tuple(failed))
 
 
 def _check(
@@ -247,7 +210,7 @@ def _check(
     summary = posterior.meta.runs[index]
     return Checked(
         run=run.id,
-        label=settings_label(summary.settings),
+        label=style.settings_label(summary.settings),
         seen_step=posterior.pilots["step"][of_run],
         seen_reward=posterior.pilots["reward"][of_run],
         step=np.array([rows.mean() for rows in windows]),
@@ -261,43 +224,29 @@ def _check(
     )
 
 
-ROWS = 2
-
-LEAST_SPAN = 0.05
-"""Share of the reward's range that an axis spans at least."""
-
-
-def draw_forecast_check(info: ForecastCheck, *, is_narrow: bool = False) -> Figure:
-    """Draw forecast against outcome of all pilots, and the curves of some beside it or below."""
+def draw_forecast_check(info: ForecastCheck) -> Figure:
+    """Draw forecast against outcome of all pilots, and the curves of some beside it."""
     drawn = info.drawn
-    rows = len(drawn) if is_narrow else min(ROWS, len(drawn))
+    rows = min(2, len(drawn))
     columns = -(-len(drawn) // rows)
-    if is_narrow:
-        figure = style.new_figure(style.NARROW, 4.8 + 2.5 * rows)
-        grid = figure.add_gridspec(1 + rows, 1, height_ratios=[4.8] + [2.5] * rows)
-        places = [grid[1 + row, 0] for row in range(rows)]
-    else:
-        figure = style.new_figure(5.0 + 3.0 * columns, 5.4 if rows > 1 else 4.4)
-        grid = figure.add_gridspec(rows, 1 + columns, width_ratios=[1.55] + [1.0] * columns)
-        places = [grid[row, 1 + column] for row in range(rows) for column in range(columns)]
-    _draw_levels(figure.add_subplot(grid[0 if is_narrow else slice(None), 0]), info)
-    limits = _limits(info)
-    first: Axes | None = None
+    figure = style.new_figure(5.0 + 3.0 * columns, 5.4 if rows > 1 else 4.4)
+    grid = figure.add_gridspec(rows, 1 + columns, width_ratios=[1.55] + [1.0] * columns)
+    _draw_levels(figure.add_subplot(grid[:, 0]), info)
+    shown = [(one.seen_reward, one.observed, one.lower, one.upper) for one in drawn]
+    values = np.concatenate([series for one in shown for series in one])
+    limits = style.padded(values.tolist(), 0.05, 0.05 * (info.bounds[1] - info.bounds[0]))
     for index, one in enumerate(drawn):
-        axes = figure.add_subplot(places[index])
+        axes = figure.add_subplot(grid[index // columns, 1 + index % columns])
         style.tidy(
             axes,
-            title=shorten(one.run, 22),
+            title=style.shorten(one.run, 22),
             note=one.label,
             x="optimizer step" if index + columns >= len(drawn) else "",
             y="train reward" if index % columns == 0 else "",
         )
         axes.title.set_fontsize(style.LABEL)
         axes.set_ylim(*limits)
-        _draw_curve(axes, one)
-        first = first or axes
-    if first is not None:
-        _name_curve(first, drawn[0])
+        _draw_curve(axes, one, is_named=index == 0)
     return figure
 
 
@@ -306,7 +255,7 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
     floor, ceiling = info.bounds
     style.tidy(
         axes,
-        title=f"Final level, forecast from the first {share_text(info.seen)}",
+        title=f"Final level, forecast from the first {style.share_text(info.seen)}",
         note=f"80 % interval holds {info.covered} of {len(info.checked)}; mean error "
         f"{info.error:.3f}",
         x=f"reward that came, last tenth (range {floor:g} to {ceiling:g})",
@@ -325,7 +274,7 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
         for one in info.checked
         for value in (one.final.target, one.final.quantiles[LOW], one.final.quantiles[HIGH])
     ]
-    low, high = style.padded(values, 0.06, LEAST_SPAN * (ceiling - floor))
+    low, high = style.padded(values, 0.06, 0.05 * (ceiling - floor))
     axes.plot([low, high], [low, high], color=style.FAINT, linewidth=1.0, zorder=0)
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
@@ -335,45 +284,29 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
     style.write(axes, "forecast too low", (0.97, 0.03), ha="right", **corner)
 
 
-def _limits(info: ForecastCheck) -> tuple[float, float]:
-    values = np.concatenate(
-        [
-            np.concatenate([one.seen_reward, one.observed, one.lower, one.upper])
-            for one in info.drawn
-        ]
-    )
-    return style.padded(values.tolist(), 0.05, LEAST_SPAN * (info.bounds[1] - info.bounds[0]))
-
-
-def _draw_curve(axes: Axes, one: Checked) -> None:
+def _draw_curve(axes: Axes, one: Checked, *, is_named: bool) -> None:
+    """What was seen, the forecast with its band, and what came; the first says which is which."""
     axes.plot(one.seen_step, one.seen_reward, "o", color=style.MUTED, markersize=3.2, mew=0)
     axes.fill_between(one.step, one.lower, one.upper, color=style.BLUE, alpha=0.16, linewidth=0)
     axes.plot(one.step, one.median, color=style.BLUE, linewidth=1.6)
     is_inside = (one.observed >= one.lower) & (one.observed <= one.upper)
-    look: dict[str, Any] = {"ls": "", "ms": 5, "mec": style.INK, "mew": 1.1}
-    axes.plot(one.step[is_inside], one.observed[is_inside], "o", mfc=style.INK, **look)
-    axes.plot(one.step[~is_inside], one.observed[~is_inside], "s", mfc="white", **look)
+    dots: dict[str, Any] = {"ls": "", "ms": 5, "mec": style.INK, "mew": 1.1}
+    axes.plot(one.step[is_inside], one.observed[is_inside], "o", mfc=style.INK, **dots)
+    axes.plot(one.step[~is_inside], one.observed[~is_inside], "s", mfc="white", **dots)
     axes.axvline(one.last_seen, color=style.MUTED, linewidth=0.8, linestyle=":")
     if one.has_collapsed:
         corner: dict[str, Any] = {"xycoords": "axes fraction", "ha": "right"}
         style.write(axes, "had collapsed", (0.97, 0.6), color=style.ALARM, **corner)
-
-
-def _name_curve(axes: Axes, one: Checked) -> None:
-    """Say once which part was seen."""
-    low, high = axes.get_ylim()
-    is_high = float(np.median(one.median)) > (low + high) / 2
-    for text, gap, side in (("seen", -4, "right"), ("forecast", 4, "left")):
-        style.write(
-            axes,
-            text,
-            (one.last_seen, 0.04 if is_high else 0.95),
-            (gap, 0),
-            xycoords=axes.get_xaxis_transform(),
-            ha=side,
-            va="bottom" if is_high else "top",
-            color=style.MUTED if side == "right" else style.BLUE,
-        )
+    if not is_named:
+        return
+    is_high = float(np.median(one.median)) > sum(axes.get_ylim()) / 2
+    for text, gap, side, color in (
+        ("seen", -4, "right", style.MUTED),
+        ("forecast", 4, "left", style.BLUE),
+    ):
+        look: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "ha": side, "color": color}
+        look["va"] = "bottom" if is_high else "top"
+        style.write(axes, text, (one.last_seen, 0.04 if is_high else 0.95), (gap, 0), **look)
 
 
 FIGURE = FigureKind(
@@ -384,4 +317,4 @@ FIGURE = FigureKind(
     forecast_check_info,
     draw_forecast_check,
 )
-"""Needs the pilots' logs and fits anew: not among the figures of a study."""
+"""Needs the pilots' logs and fits again: not among the figures of a study."""

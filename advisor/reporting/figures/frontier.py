@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.advice import gpu_unit, level_text, outside, percent, piloted
+from advisor.advice import Alternative, gpu_unit, level_text, outside, percent, piloted
 from advisor.model import Posterior
-from advisor.reporting.drawing import style
-from advisor.reporting.drawing.labels import Label, place_labels
-from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import quantity, role_of, settings_label
+from advisor.reporting import style
+from advisor.reporting.figure import FigureKind
 from advisor.theory import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
     from advisor.advice import Ranges, Recommendation
     from advisor.runs import Settings
-
-
-WIDE = 24
-"""Characters from which names take a line each."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +43,8 @@ class Named:
     @property
     def label(self) -> str:
         """Names over the settings, in short lines."""
-        names = ", ".join(self.names)
-        if len(names) >= WIDE:
-            names = names.replace(", ", ",\n")
+        is_long = sum(map(len, self.names)) > 20
+        names = (",\n" if is_long else ", ").join(self.names)
         return f"{names}\n{self.settings}"
 
 
@@ -87,7 +81,7 @@ class Frontier:
             "together."
         ]
         parts += [
-            f"{_sentence(', '.join(one.names))} ({one.settings}): {one.reward:.3f} for "
+            f"{', '.join(one.names).capitalize()} ({one.settings}): {one.reward:.3f} for "
             f"{one.cost:.3g}, P(stable) {percent(one.probability)}."
             for one in self.named
         ]
@@ -102,7 +96,7 @@ class Frontier:
         if below:
             parts.append(f"{below} {of} stay below P(stable) = {level_text(self.level)}.")
         if beyond:
-            parts.append(f"{beyond} {of} lie beyond what was piloted: the prior's word.")
+            parts.append(f"{beyond} {of} lie beyond what was piloted, where the prior decides.")
         return " ".join(parts)
 
 
@@ -115,47 +109,48 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
     unit, scale = "generated completions", 1.0
     if advice.cost.gpu_hours is not None:
         unit, scale = gpu_unit(max(one for one in hours if one is not None))
-    found: dict[tuple[Settings, float], Named] = {}
-    roles = (
-        (
-            role_of(advice.kind, is_dead=advice.collapsed == advice.pilots),
-            "advised",
-            advice.settings,
-            advice.reward.mean,
-            advice.stability,
-            advice.cost,
-        ),
-        *(
-            (one.name, kind, one.settings, one.reward, one.stability, one.cost)
-            for kind, group in (
-                ("alternative", advice.alternatives),
-                ("pilot", (advice.best_piloted,)),
-                ("alternative", advice.equal_completions),
-                ("recipe", advice.recipes),
-            )
-            for one in group
-        ),
+    own = Alternative(
+        name=style.role_of(advice.kind, is_dead=advice.collapsed == advice.pilots),
+        settings=advice.settings,
+        reward=advice.reward.mean,
+        stability=advice.stability,
+        cost=advice.cost,
+        steps_to_95=None,
     )
-    for name, kind, settings, reward, stable, cost in roles:
+    groups = {
+        "advised": (own,),
+        "alternative": advice.alternatives,
+        "pilot": (advice.best_piloted,),
+        "cheaper": advice.equal_completions,
+        "recipe": advice.recipes,
+    }
+    found: dict[tuple[Settings, float], Named] = {}
+    for kind, one in ((kind, one) for kind, group in groups.items() for one in group):
         # One configuration under one budget is one point, whatever length it was planned with.
-        key = settings.model_copy(update={"planned_steps": None}), round(cost.paid, 9)
-        if key in found:
-            names = tuple(dict.fromkeys((*found[key].names, name)))
-            found[key] = Named(names, *_rest(found[key]))
-        else:
-            label = _marked(settings, ranges)
-            found[key] = Named((name,), label, kind, cost.paid * scale, reward, stable.least)
+        settings = one.settings.model_copy(update={"planned_steps": None})
+        first = found.setdefault(
+            (settings, round(one.cost.paid, 9)),
+            Named(
+                (),
+                _marked(one.settings, ranges),
+                kind,
+                one.cost.paid * scale,
+                one.reward,
+                one.stability.least,
+            ),
+        )
+        names = tuple(dict.fromkeys((*first.names, one.name)))
+        found[settings, round(one.cost.paid, 9)] = replace(first, names=names)
     points = [(f.cost.paid * scale, f.reward, f.stability.least) for f in advice.frontier]
     table = np.array(points, dtype=float).reshape(-1, 3)
     advised = next(iter(found.values()))
     corners = _best([*points, (advised.cost, advised.reward, advised.probability)], advice.level)
+    inside = [not outside(f.settings.model_dump(), ranges) for f in advice.frontier]
     return Frontier(
         cost=table[:, 0],
         reward=table[:, 1],
         probability=table[:, 2],
-        piloted=np.array(
-            [not outside(f.settings.model_dump(), ranges) for f in advice.frontier], bool
-        ),
+        piloted=np.array(inside, dtype=bool),
         named=tuple(found.values()),
         best_cost=corners[:, 0],
         best_reward=corners[:, 1],
@@ -175,16 +170,8 @@ def _marked(settings: Settings, ranges: Ranges) -> str:
         "group_size" in beyond,
         bool({"minibatches_per_refresh", "epochs_per_refresh"} & set(beyond)),
     )
-    parts = settings_label(settings).split(", ")
+    parts = style.settings_label(settings).split(", ")
     return ", ".join(part + ("*" if star else "") for part, star in zip(parts, stars, strict=True))
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
-def _rest(one: Named) -> tuple[str, str, float, float, float]:
-    return one.settings, one.kind, one.cost, one.reward, one.probability
 
 
 def _best(points: Iterable[tuple[float, float, float]], level: float) -> FloatArray:
@@ -202,75 +189,44 @@ MARKS: dict[str, dict[str, Any]] = {
     "advised": {"marker": "*", "ms": 17, "mfc": style.BLUE, "mec": "white", "zorder": 6},
     "pilot": {"marker": "o", "ms": 7, "mfc": style.INK, "mec": "white", "zorder": 5},
     "alternative": {"marker": "D", "ms": 7, "mfc": style.GREEN, "mec": "white", "zorder": 5},
+    "cheaper": {"marker": "D", "ms": 7, "mfc": style.GREEN, "mec": "white", "zorder": 5},
     "recipe": {"marker": "s", "ms": 7, "mfc": style.ORANGE, "mec": style.INK, "zorder": 5},
 }
 """Advised and recipes look as on the map of P(stable)."""
 
-SAMPLES = 30
-"""Points along each piece of a line that labels keep clear of."""
 
-
-def draw_frontier(info: Frontier, *, is_narrow: bool = False) -> Figure:
+def draw_frontier(info: Frontier) -> Figure:
     """Draw the frontier, the line of the best for its price, and every named configuration."""
-    figure = style.new_figure(style.NARROW if is_narrow else 8.4, 5.4)
+    figure = style.new_figure(8.4, 5.4)
     axes = figure.add_subplot()
     axes.set_xscale("log")
-    gap = "\n" if is_narrow else " "
     measure = "train reward" if info.measure == "reward" else info.measure
     style.tidy(
         axes,
         title="Reward against price",
         note="Line: the most reward for its price with P(stable) of at least "
-        f"{level_text(info.level)}.{gap}Hollow: below that.\n"
+        f"{level_text(info.level)}. Hollow: below that.\n"
         "Grey, and an asterisk: a setting that no pilot ran.",
         x=f"price of the run ({info.unit})",
         y=f"expected {measure} at the last step (range {info.floor:.3g} to {info.ceiling:.3g})",
     )
     _limit(axes, info)
     is_stable = info.probability >= info.level
-    look: dict[str, Any] = {"ls": "", "marker": "o", "ms": 5, "zorder": 3}
-    for kept, face in ((info.piloted, style.SKY), (~info.piloted, style.FAINT)):
-        shown = is_stable & kept
-        axes.plot(info.cost[shown], info.reward[shown], mfc=face, mec="white", mew=0.6, **look)
-    axes.plot(
-        info.cost[~is_stable],
-        info.reward[~is_stable],
-        mfc="white",
-        mec=style.VERMILLION,
-        mew=1.3,
-        **look,
-    )
+    risky: dict[str, Any] = {"mfc": "white", "mec": style.VERMILLION}
+    for kept, look in (
+        (is_stable & info.piloted, {"mfc": style.SKY, "mec": "white", "mew": 0.6}),
+        (is_stable & ~info.piloted, {"mfc": style.FAINT, "mec": "white", "mew": 0.6}),
+        (~is_stable, {**risky, "mew": 1.3}),
+    ):
+        axes.plot(info.cost[kept], info.reward[kept], "o", ms=5, zorder=3, **look)
     if info.best_cost.size:
-        end = axes.get_xlim()[1]
-        axes.step(
-            [*info.best_cost, end],
-            [*info.best_reward, info.best_reward[-1]],
-            where="post",
-            color=style.BLUE,
-            linewidth=1.5,
-            zorder=2,
-        )
+        costs = np.repeat([*info.best_cost, axes.get_xlim()[1]], 2)[1:-1]
+        axes.plot(costs, np.repeat(info.best_reward, 2), color=style.BLUE, linewidth=1.5, zorder=2)
     for one in info.named:
-        mark = {**MARKS[one.kind], "ls": "", "mew": 1.1}
-        if one.probability < info.level:
-            mark |= {"mfc": "white", "mec": style.VERMILLION, "mew": 1.8}
-        axes.plot(one.cost, one.reward, **mark)
-    place_labels(
-        axes,
-        [
-            Label(
-                one.label, one.cost, one.reward, style.BLUE if one.kind == "advised" else style.INK
-            )
-            for one in info.named
-        ],
-        np.array([*zip(info.cost, info.reward, strict=True), *_named(info)], dtype=float),
-        _stairs(info, axes.get_xlim()[1]),
-    )
+        hollow = {**risky, "mew": 1.8} if one.probability < info.level else {}
+        axes.plot(one.cost, one.reward, **{"ls": "", "mew": 1.1, **MARKS[one.kind], **hollow})
+    _write_labels(axes, info.named)
     return figure
-
-
-def _named(info: Frontier) -> list[tuple[float, float]]:
-    return [(one.cost, one.reward) for one in info.named]
 
 
 def _limit(axes: Axes, info: Frontier) -> None:
@@ -280,32 +236,60 @@ def _limit(axes: Axes, info: Frontier) -> None:
     low, high = float(cost.min()), float(cost.max())
     room = max((high / low) ** 0.12, 1.25)
     axes.set_xlim(low / room, high * room)
-    style.log_ticks(axes.xaxis, *axes.get_xlim(), text=quantity)
+    style.log_ticks(axes.xaxis, *axes.get_xlim(), text=style.quantity)
     least = 0.05 * (info.ceiling - info.floor)
     axes.set_ylim(*style.padded(reward.tolist(), 0.12, least))
 
 
-def _stairs(info: Frontier, end: float) -> Any:
-    """Samples along the line of the best."""
-    if not info.best_cost.size:
-        return np.empty((0, 2))
-    costs = np.append(info.best_cost, end)
-    parts = [
-        np.column_stack(
-            [np.geomspace(costs[i], costs[i + 1], SAMPLES), np.full(SAMPLES, info.best_reward[i])]
-        )
-        for i in range(len(info.best_cost))
+def _write_labels(axes: Axes, named: Sequence[Named]) -> None:
+    """Name each point, the first before the others, where its label covers least."""
+    from matplotlib.transforms import Bbox
+
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]
+    point, frame = axes.figure.dpi / 72, axes.get_window_extent()
+    marks, strokes, taken = [np.empty((0, 2))], [np.empty((0, 2))], list[Bbox]()
+    for line in axes.lines:
+        path = line.get_transform().transform_path(line.get_path())
+        if line.get_linestyle() == "None":
+            marks.append(np.asarray(path.vertices))
+        else:
+            strokes.append(np.asarray(path.interpolated(40).vertices))
+    angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    ways = [
+        (radius, np.array([np.cos(angle), np.sin(angle)]))
+        for radius in (9.0, 16.0, 26.0, 38.0, 52.0, 68.0, 86.0, 106.0, 128.0)
+        for angle in angles
     ]
-    parts += [
-        np.column_stack(
-            [
-                np.full(SAMPLES, costs[i]),
-                np.linspace(info.best_reward[i - 1], info.best_reward[i], SAMPLES),
-            ]
-        )
-        for i in range(1, len(info.best_cost))
-    ]
-    return np.concatenate(parts)
+    for one in named:
+        at = one.cost, one.reward
+        look: dict[str, Any] = {"rim": 2.6, "ha": "center", "va": "center", "zorder": 7}
+        look["color"] = style.BLUE if one.kind == "advised" else style.INK
+        probe = style.write(axes, one.label, at, **look)
+        size, anchor = probe.get_window_extent().size, axes.transData.transform(at)
+        probe.remove()
+
+        def box(radius: float, way: FloatArray, size: Any = size, anchor: Any = anchor) -> Bbox:
+            middle = anchor + radius * point * way + way * size / 2
+            return Bbox([middle - size / 2, middle + size / 2]).padded(2)
+
+        def cost(place: tuple[float, FloatArray], box: Any = box) -> float:
+            own = box(*place)
+            is_out = np.any(own.min < frame.min) or np.any(own.max > frame.max)
+            return float(
+                place[0]
+                + 3 * abs(place[1][1])  # beside rather than above
+                + 1e6 * is_out
+                + 2000 * own.count_overlaps(taken)
+                + 60 * own.count_contains(np.concatenate(marks))
+                + 4 * own.count_contains(np.concatenate(strokes))
+            )
+
+        best = min(ways, key=cost)
+        taken.append(box(*best))
+        offset = (np.mean([taken[-1].min, taken[-1].max], axis=0) - anchor) / point
+        if best[0] > 9:
+            look["arrowprops"] = {"arrowstyle": "-", "color": style.MUTED, "lw": 0.7, "shrinkB": 4}
+        style.write(axes, one.label, at, tuple(offset), **look).set_in_layout(False)
 
 
 FIGURE = FigureKind(

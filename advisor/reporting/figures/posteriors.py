@@ -1,32 +1,28 @@
-"""Figure: plateau, stiffness and curvature exponent, posterior against prior."""
+"""Figures: what was learned of plateau, stiffness and all exponents, against prior and theory."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from advisor.common import counted
-from advisor.findings import at_pilot, middle_pilot, prior_groups
-from advisor.forecast import central
-from advisor.model import LAWS, MIN_SIZES, Posterior, density
-from advisor.reporting.drawing import style
-from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import left_out_note, most_piloted, settings_label, shorten
+from advisor.findings import at_pilot, informed_share, middle_pilot, prior_groups
+from advisor.forecast import central, ends_of
+from advisor.model import INTERVAL, LAWS, MIN_SIZES, Posterior, density
+from advisor.reporting import style
+from advisor.reporting.figure import FigureKind
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 MAX_GROUPS = 10
-PRIOR_DRAWS = 4000
-PRIOR_REACH = 0.9
-"""Central share of the prior that the axes keep in view."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +54,10 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Posteriors:
-    """The whole figure; one ridge per (task, model), and the exponent of the model size.
+    """One ridge per (task, model), and the exponent of the model size.
 
     Plateaus are in reward units, stiffness per optimizer step, both at ``reference``, the settings
-    of the pilot in the middle; ``sizes``
-    counts the distinct model sizes, ``left_out`` the (task, model) pairs that are not drawn.
+    of the pilot in the middle; ``sizes`` counts the distinct model sizes.
     """
 
     plateau: tuple[Ridge, ...]
@@ -84,26 +79,24 @@ class Posteriors:
             f"{plateau.label}: plateau {plateau.span}, stiffness {stiffness.span} per step."
             for plateau, stiffness in zip(self.plateau, self.stiffness, strict=True)
         ]
-        curvature = f"Curvature exponent {self.curvature.span}" + (
-            ", prior-dominated." if self.is_prior_dominated else "."
-        )
-        return " ".join(
-            [f"Posterior densities against their priors, {self.reference}.", *pairs, curvature]
+        doubt = ", prior-dominated" if self.is_prior_dominated else ""
+        return (
+            f"Posterior densities against their priors, {self.reference}. {' '.join(pairs)} "
+            f"Curvature exponent {self.curvature.span}{doubt}."
         )
 
     @property
     def note(self) -> str:
         """What the figure leaves out, if anything."""
-        return left_out_note(self.left_out)
+        return style.left_out_note(self.left_out)
 
 
 def posteriors_info(posterior: Posterior) -> Posteriors:
     """Collect densities; the prior is simulated from the posterior's preset with a fixed seed."""
     meta = posterior.meta
-    kept = [meta.groups.index(pair) for pair in most_piloted(meta, MAX_GROUPS)]
-    prior = prior_groups(meta, PRIOR_DRAWS)
-    labels = [" on ".join(map(shorten, meta.groups[g][::-1])) for g in kept]
-    run = middle_pilot(meta)
+    kept = [meta.groups.index(pair) for pair in style.most_piloted(meta, MAX_GROUPS)]
+    labels = [" on ".join(map(style.shorten, meta.groups[g][::-1])) for g in kept]
+    run, prior = middle_pilot(meta), prior_groups(meta, 4000)
     laws = [f"{law}.{term}" for law in ("rate", "plateau_loss") for term in LAWS[law]]
     plateau, stiffness = at_pilot(
         meta,
@@ -115,80 +108,52 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
     prior_plateau, prior_stiffness = at_pilot(
         meta, run, prior.population, prior.plateau, prior.stiffness
     )
+    named = list(zip(labels, kept, strict=True))
     return Posteriors(
-        plateau=tuple(
-            _ridge(label, plateau[:, g], prior_plateau[:, g])
-            for label, g in zip(labels, kept, strict=True)
+        tuple(_ridge(label, plateau[:, g], prior_plateau[:, g]) for label, g in named),
+        tuple(
+            _ridge(label, stiffness[:, g], prior_stiffness[:, g], log=True) for label, g in named
         ),
-        stiffness=tuple(
-            _ridge(label, stiffness[:, g], prior_stiffness[:, g], log=True)
-            for label, g in zip(labels, kept, strict=True)
-        ),
-        curvature=_ridge("", posterior.flat("curvature_exponent"), prior.curvature),
-        sizes=posterior.sizes,
-        reference=f"at {settings_label(run.settings)}",
-        left_out=len(meta.groups) - len(kept),
+        _ridge("", posterior.flat("curvature_exponent"), prior.curvature),
+        posterior.sizes,
+        f"at {style.settings_label(run.settings)}",
+        len(meta.groups) - len(kept),
     )
 
 
 def _ridge(label: str, draws: FloatArray, prior: FloatArray, *, log: bool = False) -> Ridge:
-    lower, median, upper = central(draws)
-    reach = central(prior, PRIOR_REACH)[[0, 2]]
     value, height = density(np.log10(draws) if log else draws)
     prior_value, prior_height = density(np.log10(prior) if log else prior, 512)
-    return Ridge(
-        label,
-        10**value if log else value,
-        height,
-        10**prior_value if log else prior_value,
-        prior_height,
-        *map(float, (lower, median, upper, *reach)),
-    )
+    ends = (*central(draws), *central(prior, 0.9)[[0, 2]])
+    if log:
+        value, prior_value = 10**value, 10**prior_value
+    return Ridge(label, value, height, prior_value, prior_height, *map(float, ends))
 
 
-PEAK, BAR = 0.55, 0.09
-"""Height of a ridge above its base line and depth of its interval bar below, in rows."""
-
-
-def draw_posteriors(info: Posteriors, *, is_narrow: bool = False) -> Figure:
+def draw_posteriors(info: Posteriors) -> Figure:
     """Draw three panels: ridges of plateau and stiffness, and the curvature exponent."""
-    from matplotlib.ticker import MaxNLocator
-
     rows = len(info.plateau)
-    figure, (left, middle, right) = _panels(rows, is_narrow=is_narrow)
-    middle.set_xscale("log")
-    style.tidy(left, title="Plateau", note=info.reference, x="train reward (reward units)")
-    style.tidy(middle, title="Stiffness", note=info.reference, x="stiffness k (per optimizer step)")
-    style.tidy(
-        right,
-        title="Curvature",
-        note=counted(info.sizes, "model size")
-        + (f" of {MIN_SIZES}: prior-dominated" if info.is_prior_dominated else ""),
-        x="exponent c (no unit)",
-    )
-    for axes, ridges in ((left, info.plateau), (middle, info.stiffness), (right, [info.curvature])):
-        _draw_ridges(axes, ridges)
-        if axes is not middle:
-            axes.xaxis.set_major_locator(MaxNLocator(5))
-    for axes in (left, middle) if is_narrow else (left,):
-        axes.set_yticks(range(rows), [style.plain(r.label) for r in info.plateau], color=style.INK)
-    style.log_ticks(middle.xaxis, *middle.get_xlim())
-    right.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
-    _name_curves(right, info.curvature)
-    return figure
-
-
-def _panels(rows: int, *, is_narrow: bool) -> tuple[Figure, list[Axes]]:
-    """Axes of plateau, stiffness and curvature: side by side, or one below the other."""
-    if is_narrow:
-        high = max(1.6, 1.0 + 0.95 * rows)
-        figure = style.new_figure(style.NARROW, 2 * high + 2.6)
-        return figure, list(figure.subplots(3, 1, height_ratios=[high, high, 2.2]))
-    figure = style.new_figure(10.2, max(3.0, 1.3 + 0.95 * rows))
+    figure = style.new_figure(10.2, max(3.2, 1.5 + 0.95 * rows))
     # The exponent has one ridge: it takes the height of three at most.
     grid = figure.add_gridspec(rows, 3, width_ratios=[1.15, 1.15, 1.0])
     tall = (rows, rows, min(rows, 3))
-    return figure, [figure.add_subplot(grid[:end, at]) for at, end in enumerate(tall)]
+    left, middle, right = (figure.add_subplot(grid[:end, at]) for at, end in enumerate(tall))
+    middle.set_xscale("log")
+    sizes = counted(info.sizes, "model size")
+    doubt = f" of {MIN_SIZES}: prior-dominated" if info.is_prior_dominated else ""
+    style.tidy(left, title="Plateau", note=info.reference, x="train reward (reward units)")
+    style.tidy(middle, title="Stiffness", note=info.reference, x="stiffness k (per optimizer step)")
+    style.tidy(right, title="Curvature", note=sizes + doubt, x="exponent c (no unit)")
+    _draw_ridges(left, info.plateau)
+    _draw_ridges(middle, info.stiffness)
+    _draw_ridges(right, [info.curvature])
+    left.set_yticks(range(rows), [style.plain(ridge.label) for ridge in info.plateau])
+    for axes in (left, right):
+        axes.locator_params(axis="x", nbins=5)
+    style.log_ticks(middle.xaxis, *middle.get_xlim())
+    right.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
+    _draw_legend(figure)
+    return figure
 
 
 def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
@@ -202,15 +167,12 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
         max(max(ridge.prior_upper, ridge.value[-1]) for ridge in ridges),
     )
     for row, ridge in enumerate(ridges):
-        scale = PEAK / ridge.height.max()
-        axes.fill_between(
-            ridge.value, row, row - scale * ridge.height, color=style.SKY, alpha=0.4, linewidth=0
-        )
-        axes.plot(ridge.value, row - scale * ridge.height, color=style.BLUE, linewidth=1.4)
-        axes.plot(
-            ridge.prior_value, row - scale * ridge.prior_height, color=style.MUTED, linewidth=0.9
-        )
-        bar = row + BAR
+        scale = 0.55 / ridge.height.max()
+        top, prior_top = row - scale * ridge.height, row - scale * ridge.prior_height
+        axes.fill_between(ridge.value, row, top, color=style.SKY, alpha=0.4, linewidth=0)
+        axes.plot(ridge.value, top, color=style.BLUE, linewidth=1.4)
+        axes.plot(ridge.prior_value, prior_top, color=style.MUTED, linewidth=0.9)
+        bar = row + 0.09
         axes.plot([ridge.lower, ridge.upper], [bar, bar], color=style.BLUE, linewidth=3)
         axes.plot(ridge.median, bar, "o", color="white", markersize=3.2, mec=style.BLUE)
         place = axes.transAxes.inverted().transform(axes.transData.transform((ridge.median, 0)))[0]
@@ -219,20 +181,152 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
         style.write(axes, ridge.span, (end, bar), (0, -5), ha=side, va="top")
 
 
-def _name_curves(axes: Axes, ridge: Ridge) -> None:
-    """Name posterior and prior beside their curves, each on the side where it stands alone."""
-    scale = PEAK / ridge.height.max()
-    is_right = ridge.median > (ridge.prior_lower + ridge.prior_upper) / 2
-    for name, value, height, color, right in (
-        ("posterior", ridge.value, ridge.height, style.BLUE, is_right),
-        ("prior", ridge.prior_value, ridge.prior_height, style.MUTED, not is_right),
-    ):
-        # Two thirds up the outer flank of the curve.
-        flank = np.flatnonzero(height > 0.66 * height.max())[-1 if right else 0]
-        offset, side = ((6, 3), "left") if right else ((-6, 3), "right")
-        style.write(
-            axes, name, (value[flank], -scale * height[flank]), offset, ha=side, color=color
+TERMS: dict[str, dict[str, tuple[str, str]]] = {
+    "Stiffness k: exponent of": {
+        "rate.learning_rate": ("learning rate", "1 (SGD)"),
+        "rate.group_size": ("group size", "0 (invariance), 0.5 (AdamW in noise)"),
+        "rate.prompts_per_step": ("prompts per step", "0 (invariance), 0.5 (AdamW in noise)"),
+        "curvature_exponent": ("model size", ""),
+    },
+    "Plateau loss D: exponent of": {
+        "plateau_loss.learning_rate": ("learning rate", "1 (temperature)"),
+        "plateau_loss.batch": ("1 / completions per step", "0.5 (AdamW in noise), 1 (SGD)"),
+        "plateau_loss.refresh_interval": ("refresh interval", ""),
+        "plateau_loss.size": ("model size", ""),
+    },
+    "Collapse rate: exponent of": {
+        "hazard.learning_rate": ("learning rate", ""),
+        "hazard.batch": ("1 / completions per step", ""),
+        "hazard.minibatches": ("mini-batches per refresh", ""),
+        "hazard.epochs": ("epochs per refresh", ""),
+        "hazard.size": ("model size", ""),
+    },
+}
+"""Title of each law, and its exponents: what is raised, and theory's values (docs/theory, T25)."""
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """One exponent: central 80 % intervals of posterior and prior, and the theory's values.
+
+    ``key`` names it among the draws, ``label`` what is raised to it. ``informed`` is the share of
+    the prior's variance that the pilots removed, below 0 where they widened it.
+    """
+
+    key: str
+    label: str
+    theory: str
+    informed: float
+    lower: float
+    median: float
+    upper: float
+    prior_lower: float
+    prior_median: float
+    prior_upper: float
+
+    @property
+    def span(self) -> str:
+        """Median and interval."""
+        return f"{self.median:z.2f} [{self.lower:z.2f}, {self.upper:z.2f}]"
+
+    @property
+    def learned(self) -> str:
+        """Share of the prior's variance removed."""
+        return style.share_text(max(0.0, self.informed))
+
+    @property
+    def theory_at(self) -> list[float]:
+        """Values that the theory has."""
+        return [float(part.split()[0]) for part in self.theory.split(", ") if part]
+
+
+@dataclass(frozen=True)
+class Exponents:
+    """The whole figure: title of each law and its exponents."""
+
+    laws: tuple[tuple[str, tuple[Exponent, ...]], ...]
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        parts = ["Exponents with central 80 % intervals, against their priors."]
+        for title, rows in self.laws:
+            listed = "; ".join(f"{row.label} {row.span}, {row.learned} learned" for row in rows)
+            parts.append(f"{title} {listed}.")
+        return " ".join(parts)
+
+
+def exponents_info(posterior: Posterior) -> Exponents:
+    """Collect intervals of the exponents, their priors', and the theory's values."""
+    informed = informed_share(posterior)
+
+    def row(key: str, label: str, theory: str) -> Exponent:
+        prior = getattr(posterior.meta.priors, key.replace(".", "_"))
+        spread = NormalDist(prior.mean, prior.sd)
+        ends = (*central(posterior.flat(key)), *map(spread.inv_cdf, ends_of(INTERVAL)))
+        return Exponent(key, label, theory, informed[key], *map(float, ends))
+
+    return Exponents(
+        tuple(
+            (title, tuple(row(key, *texts) for key, texts in terms.items()))
+            for title, terms in TERMS.items()
         )
+    )
+
+
+def draw_exponents(info: Exponents) -> Figure:
+    """Draw one panel per law: the posterior's interval in blue, the prior's below in grey."""
+    counts = [len(rows) for _, rows in info.laws]
+    figure = style.new_figure(10.2, 0.44 * sum(counts) + 0.8 * len(counts))
+    # ArviZ's own forest has highest-density intervals in one version, and no second bar per row.
+    panels = figure.subplots(len(counts), 1, height_ratios=counts)
+    for axes, (title, rows) in zip(panels, info.laws, strict=True):
+        style.tidy(axes, title=title, x="exponent (no unit)" if axes is panels[-1] else "")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(rows) - 0.5, -0.6)
+        axes.set_yticks(range(len(rows)), [row.label for row in rows])
+        axes.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
+        for place, row in enumerate(rows):
+            _draw_row(axes, row, place)
+    beside: dict[str, Any] = {"xycoords": panels[0].get_yaxis_transform(), "annotation_clip": False}
+    heads = ("posterior\nmedian [80 %]", "learned\nfrom pilots", "\ntheory")
+    for x, text in zip(COLUMNS, heads, strict=True):
+        style.write(panels[0], text, (1, -0.52), (x, 0), va="bottom", color=style.MUTED, **beside)
+    _draw_legend(figure)
+    return figure
+
+
+COLUMNS = (14.0, 122.0, 186.0)
+"""Columns of text beside the axes, in points from them."""
+
+
+def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
+    """Two bars and the marks of theory, and what they say beside them."""
+    axes.plot([row.lower, row.upper], [place] * 2, color=style.BLUE, linewidth=3.2)
+    axes.plot(row.median, place, "o", color="white", mec=style.BLUE, mew=1.4, markersize=5.5)
+    below = place + 0.2
+    axes.plot([row.prior_lower, row.prior_upper], [below] * 2, color=style.MUTED, linewidth=1.0)
+    axes.plot(row.prior_median, below, "|", color=style.MUTED, markersize=6)
+    for at in row.theory_at:
+        axes.plot([at] * 2, [place - 0.2, place + 0.3], color=style.VERMILLION, linewidth=1.4)
+    beside: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
+    colors = (style.INK, style.MUTED, style.ALARM)
+    for x, text, color in zip(COLUMNS, (row.span, row.learned, row.theory), colors, strict=True):
+        style.write(axes, text, (1, place), (x, 0), va="center", color=color, **beside)
+
+
+def _draw_legend(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [
+        Line2D([], [], color=style.BLUE, linewidth=3, label="posterior"),
+        Line2D([], [], color=style.MUTED, linewidth=1, label="prior"),
+    ]
+    figure.legend(
+        handles=lines, loc="outside lower left", ncols=2, frameon=False, fontsize=style.NOTE
+    )
 
 
 FIGURE = FigureKind(
@@ -242,4 +336,14 @@ FIGURE = FigureKind(
     "Where both agree the data said little.",
     lambda posterior, _: posteriors_info(posterior),
     draw_posteriors,
+)
+
+EXPONENTS = FigureKind(
+    "exponents",
+    "How the settings act",
+    "Blue is the posterior with its central 80 % interval, thin grey below it the prior, "
+    "vermillion what the theory says. Numbers: median and interval, and what was learned from the "
+    "pilots, the share of the prior's variance that they removed.",
+    lambda posterior, _: exponents_info(posterior),
+    draw_exponents,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.model import BANDS, GAIN, REFERENCE, PriorPredictive
-from advisor.reporting.drawing import style
+from advisor.reporting import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

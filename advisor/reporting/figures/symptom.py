@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.reporting.drawing import style
-from advisor.reporting.names import shorten
+from advisor.reporting import style
 from advisor.runs import Card, Diagnosis, PilotRun, tamed, trailing_mean, window_rows
 from advisor.theory import FloatArray
 
@@ -80,13 +79,7 @@ class Symptom:
 
 
 def symptom_info(run: PilotRun, diagnosis: Diagnosis, mode: str) -> Symptom:
-    """Collect the series of a mode.
-
-    Raises
-    ------
-    InputError
-        The mode is unknown, or the log holds none of its series.
-    """
+    """Collect the series of a mode; refused where it is unknown or the log holds none of them."""
     if mode not in SERIES:
         raise InputError(
             f"there is no failure mode '{mode}'", advice=f"Choose among {', '.join(SERIES)}"
@@ -137,7 +130,7 @@ def draw_symptom(info: Symptom) -> Figure:
         style.tidy(
             own,
             title=f"{info.card.title}: {info.card.status}" if is_first else "",
-            note=shorten(f"{info.run}: {info.card.headline}", 110) if is_first else "",
+            note=style.shorten(f"{info.run}: {info.card.headline}", 110) if is_first else "",
             x=info.step_unit if index == count - 1 else "",
             y=panel[0].name if len(panel) == 1 else "reward" if is_first else "parts",
         )
@@ -173,5 +166,5 @@ def _draw(axes: Axes, trace: Trace, colour: str, *, is_named: bool) -> None:
             axes.plot(trace.step[width - 1 :], smooth, color=colour, linewidth=1.6)
     if is_named and trace.value.size:
         place = (float(trace.step[-1]), float(np.mean(trace.value[-5:])))
-        name = shorten(trace.name, 24)
+        name = style.shorten(trace.name, 24)
         style.write(axes, name, place, (4, 0), va="center", color=colour, annotation_clip=False)

@@ -9,9 +9,8 @@ import numpy as np
 
 from advisor.forecast import Forecaster, central, fitted_curve, outcome_paths
 from advisor.model import Posterior
-from advisor.reporting.drawing import style
-from advisor.reporting.figures.figure import FigureKind
-from advisor.reporting.names import left_out_note, most_piloted, settings_label, shorten
+from advisor.reporting import style
+from advisor.reporting.figure import FigureKind
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class Forecast:
     end: tuple[float, float, float]
 
     @property
-    def said(self) -> str:
+    def numbers(self) -> str:
         """The answer's own numbers."""
         mean, low, high = self.end
         return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
@@ -108,7 +107,7 @@ class Trajectories:
             if panel.forecast is not None:
                 parts.append(
                     f"Forecast for {name} with {panel.forecast.label}: "
-                    f"{panel.forecast.measure} {panel.forecast.said} "
+                    f"{panel.forecast.measure} {panel.forecast.numbers} "
                     f"at step {panel.forecast.step[-1]:.0f}, if it stays stable."
                 )
                 continue
@@ -124,48 +123,26 @@ class Trajectories:
     @property
     def note(self) -> str:
         """What the figure leaves out, if anything."""
-        return left_out_note(self.left_out)
+        return style.left_out_note(self.left_out)
 
 
 def trajectories_info(
     posterior: Posterior, recommendation: Recommendation | None = None
 ) -> Trajectories:
-    """Collect what the figure shows.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    recommendation : Recommendation, optional
-        Adds a panel with the forecast of its settings over the target's pilots.
-
-    Returns
-    -------
-    info : Trajectories
-        At most ``MAX_PANELS`` panels: the pairs with most pilots, in the posterior's order.
-    """
+    """Collect the panels, of at most ``MAX_PANELS`` pairs; an answer adds one with its forecast."""
     meta = posterior.meta
-    members = {
-        pair: [i for i, run in enumerate(meta.runs) if (run.task, run.model) == pair]
-        for pair in meta.groups
-    }
-    room = MAX_PANELS - (recommendation is not None)
-    first = most_piloted(meta, room)
-    panels = [
-        Panel(task, model, tuple(_run_curve(posterior, i) for i in members[(task, model)]))
-        for task, model in first
-    ]
+
+    def curves(task: str, model: str) -> tuple[RunCurve, ...]:
+        own = [at for at, run in enumerate(meta.runs) if (run.task, run.model) == (task, model)]
+        return tuple(_run_curve(posterior, at) for at in own)
+
+    first = style.most_piloted(meta, MAX_PANELS - (recommendation is not None))
+    panels = [Panel(*pair, curves(*pair)) for pair in first]
     if recommendation is not None:
-        target = recommendation.target
-        own = members.get((target.task, target.model), [])
-        panels.append(
-            Panel(
-                target.task,
-                target.model,
-                tuple(_run_curve(posterior, i) for i in own),
-                _forecast(posterior, recommendation),
-            )
-        )
-    return Trajectories(tuple(panels), len(members) - len(first), meta.floor, meta.ceiling)
+        pair = recommendation.target.task, recommendation.target.model
+        panels.append(Panel(*pair, curves(*pair), _forecast(posterior, recommendation)))
+    left_out = len(meta.groups) - len(first)
+    return Trajectories(tuple(panels), left_out, meta.floor, meta.ceiling)
 
 
 def _run_curve(posterior: Posterior, index: int) -> RunCurve:
@@ -177,7 +154,7 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
     grid = _cycle_centers(float(last), settings.refresh_interval)
     lower, median, upper = central(fitted_curve(posterior, index, grid))
     return RunCurve(
-        label=settings_label(settings),
+        label=style.settings_label(settings),
         learning_rate=settings.learning_rate,
         step=posterior.pilots["step"][mine],
         reward=posterior.pilots["reward"][mine],
@@ -192,11 +169,7 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
 
 
 def _cycle_centers(last: float, interval: int) -> FloatArray:
-    """Middle of each refresh cycle, and both ends of the run.
-
-    The fitted curve is a staircase of K steps to a stair. A line through the middles is its mean
-    over one cycle, and stays readable where eight runs share a panel.
-    """
+    """Middle of each refresh cycle, where a line is the mean of a staircase; and both ends."""
     starts = np.arange(0.0, last, interval)
     starts = starts[np.unique(np.linspace(0, starts.size - 1, CURVE_POINTS).astype(int))]
     centers = starts + (1 + np.minimum(interval, last - starts)) / 2
@@ -206,27 +179,27 @@ def _cycle_centers(last: float, interval: int) -> FloatArray:
 def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
     grid = np.unique(np.linspace(0, recommendation.steps, CURVE_POINTS).astype(int))
     forecaster = Forecaster(posterior, recommendation.target, seed=recommendation.seed)
-    settings, said = recommendation.settings, recommendation.reward
+    settings, reward = recommendation.settings, recommendation.reward
     lower, _, upper = central(outcome_paths(forecaster, settings, grid))
     return Forecast(
-        label=settings_label(settings),
+        label=style.settings_label(settings),
         measure=recommendation.measure,
         step=grid.astype(float),
         lower=lower,
         mean=forecaster.outcome(settings, grid).mean(axis=0),
         upper=upper,
-        end=(said.mean, said.low, said.high),
+        end=(reward.mean, reward.low, reward.high),
     )
 
 
-def draw_trajectories(info: Trajectories, *, is_narrow: bool = False) -> Figure:
+def draw_trajectories(info: Trajectories) -> Figure:
     """Draw the pilots, two panels to a row; an odd last panel takes the whole row."""
     panels = info.panels
-    columns = 1 if is_narrow else min(2, len(panels))
+    columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     is_crowded = any(len(panel.runs) > MAX_LABELS for panel in panels)
     width = 4.9 * columns + (1.4 if is_crowded else 0.4)
-    figure = style.new_figure(style.NARROW if is_narrow else width, 3.3 * rows + 0.2)
+    figure = style.new_figure(width, 3.3 * rows + 0.2)
     grid = figure.add_gridspec(rows, columns)
     scale = _rate_scale(info)
     for index, panel in enumerate(panels):
@@ -236,7 +209,7 @@ def draw_trajectories(info: Trajectories, *, is_narrow: bool = False) -> Figure:
         axes.set_ylim(*_limits(info))
         style.tidy(
             axes,
-            title=_name(panel),
+            title=f"{style.shorten(panel.model)} on {style.shorten(panel.task)}",
             note=f"{panel.forecast.measure} of {panel.forecast.label}, if it stays stable"
             if panel.forecast
             else "",
@@ -249,7 +222,8 @@ def draw_trajectories(info: Trajectories, *, is_narrow: bool = False) -> Figure:
             _draw_forecast(axes, panel, panel.forecast)
     if is_crowded:
         bar = figure.colorbar(scale, ax=figure.axes, shrink=0.5, pad=0.02, aspect=30)
-        style.tidy_bar(bar, "learning rate")
+        bar.set_label("learning rate", fontsize=style.LABEL, color=style.INK)
+        bar.outline.set_visible(False)  # type: ignore[operator]
         style.log_ticks(bar.ax.yaxis, *scale.get_clim())
     return figure
 
@@ -262,14 +236,17 @@ def _color(run: RunCurve, scale: ScalarMappable) -> Any:
 
 
 def _rate_scale(info: Trajectories) -> ScalarMappable:
+    from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import ListedColormap, LogNorm
 
     rates = [run.learning_rate for panel in info.panels for run in panel.runs] or [1.0]
     low, high = min(rates), max(rates)
     if low == high:
         low, high = low / 2, high * 2
-    return ScalarMappable(LogNorm(low, high), style.rate_colors())
+    # Viridis without the ends that white and dark paper swallow.
+    colors = ListedColormap(colormaps["viridis"](np.linspace(0.35, 0.86, 256)), name="rates")
+    return ScalarMappable(LogNorm(low, high), colors)
 
 
 def _limits(info: Trajectories) -> tuple[float, float]:
@@ -308,12 +285,12 @@ def _draw_pilots(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
 def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     """Name runs of one setting and one fate once, with a line to the end of each."""
     low, high = axes.get_ylim()
-    alike: dict[tuple[str, bool], list[RunCurve]] = {}
+    same: dict[tuple[str, bool], list[RunCurve]] = {}
     for run in panel.runs:
-        alike.setdefault((run.label, run.collapse_step is not None), []).append(run)
-    means = [float(np.mean([run.end[1] for run in runs])) for runs in alike.values()]
+        same.setdefault((run.label, run.collapse_step is not None), []).append(run)
+    means = [float(np.mean([run.end[1] for run in runs])) for runs in same.values()]
     places = style.spread_apart(means, 0.085 * (high - low), low, high)
-    for ((label, has_collapsed), runs), place in zip(alike.items(), places, strict=True):
+    for ((label, has_collapsed), runs), place in zip(same.items(), places, strict=True):
         count = f" ({len(runs)} runs)" if len(runs) > 1 else ""
         for index, run in enumerate(runs):
             axes.annotate(
@@ -347,7 +324,7 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
     for edge in (forecast.lower, forecast.upper):
         axes.plot(forecast.step, edge, "--", color=style.BLUE, linewidth=0.8)
     axes.plot(forecast.step, forecast.mean, "--", color=style.BLUE, linewidth=1.8)
-    mean, interval = forecast.said.split(" ", 1)
+    mean, interval = forecast.numbers.split(" ", 1)
     style.write(
         axes,
         f"{mean}\n{interval}\nat step {forecast.step[-1]:,.0f}",
@@ -367,10 +344,6 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
             xycoords=axes.get_xaxis_transform(),
             color=style.MUTED,
         )
-
-
-def _name(panel: Panel) -> str:
-    return f"{shorten(panel.model)} on {shorten(panel.task)}"
 
 
 FIGURE = FigureKind(

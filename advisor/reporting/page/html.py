@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -34,65 +35,24 @@ from advisor.advice import (
 from advisor.common import write_whole
 from advisor.forecast import SUPPORT
 from advisor.model import Posterior
-from advisor.reporting.drawing.inline_svg import inline_svg
-from advisor.reporting.figures.figure import Missing, reason_of, render
+from advisor.reporting import style
+from advisor.reporting.figure import Missing, reason_of
 from advisor.reporting.gallery import drawings_made
-from advisor.reporting.names import scientific
-from advisor.reporting.page.explorer import explorer_data
+from advisor.reporting.page.explorer import explorer_data, paid
 from advisor.runs import Diagnosis, card_lines, exports, worst
 
 if TYPE_CHECKING:
-    from advisor.advice import Cost, NextPilot, Ranges, Recommendation
-    from advisor.reporting.figures.figure import Drawn
+    from advisor.advice import Cost, NextPilot, Recommendation
+    from advisor.reporting.figure import Drawn
 
 T = TypeVar("T")
-
-MAX_SVG_BYTES = 1_000_000
-"""A larger drawing goes into the page as pixels, to keep the page below 5 MB."""
-
-LEAST_SAID = 0.001
-"""Share of the range that is written as a number."""
 
 SLIDERS = {
     "learning_rate": "Learning rate",
     "group_size": "Group size G",
     "minibatches_per_refresh": "Mini-batches per refresh",
-    "epochs_per_refresh": "Epochs per refresh",
-    "prompts_per_step": "Prompts per step",
-    "lag": "Lag, optimizer steps",
     "planned_steps": "Optimizer steps",
-    "parameters": "Model size, parameters",
 }
-
-GUIDE = [
-    (
-        "Reward",
-        "Expected at the last step of a run that stays stable; the interval holds 80 % of single "
-        "runs, the effect of the seed included.",
-    ),
-    (
-        "P(stable)",
-        "Probability that the trailing mean reward does not end more than a third below its best. "
-        "Its parts: rollouts refreshed often enough, learning rate tolerated, fluctuation small.",
-    ),
-    (
-        "Refresh interval K",
-        "Optimizer steps per batch of rollouts: mini-batches times epochs.",
-    ),
-    (
-        "Stiffness",
-        "Share of the remaining distance to the plateau that one step covers, early on.",
-    ),
-    (
-        "Prior and posterior",
-        "Thin grey is what was believed before the pilots, blue is after. Where both agree, the "
-        "pilots said little.",
-    ),
-    (
-        "Not supported",
-        "A run more than three times as long as the longest pilot: survival is extrapolated.",
-    ),
-]
 
 
 def report(
@@ -162,38 +122,47 @@ def report_html(
     meta, target = posterior.meta, recommendation.target
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, recommendation))
     gains, no_gains = _tried(lambda: _gains(posterior, recommendation))
-    script = _asset("forecast.js") + _asset("page.js")
+    script = _asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     pilot = recommendation.next_pilot
+    is_dead = recommendation.collapsed == recommendation.pilots
+    whose = {
+        "recommendation": "advised",
+        "next_pilot": f"{'gentlest' if is_dead else 'best'} that was piloted",
+        "infeasible": "nearest found",
+    }
     labels = {name: export.label for name, export in exports().items()}
     figures = [_figure(one) for one in drawn or drawings_made(posterior, recommendation)]
     return environment.get_template("report.html.j2").render(
         title=TITLES[recommendation.kind],
-        whose=_whose(recommendation),
+        whose=whose[recommendation.kind],
         kind=recommendation.kind,
         subject=f"{target.subject}, {recommendation.steps:,} optimizer steps",
         style=Markup(_asset("report.css")),
         script=Markup(script),
-        script_hash=_hash(script),
+        # By its digest the page allows this script and no other.
+        script_hash=f"sha256-{digest}",
         model=Markup(_inert(explorer)) if explorer else "",
-        draws=explorer["draws"] if explorer else 0,
         no_explorer=no_explorer,
         no_gains=no_gains,
         tiles=_tiles(recommendation),
         gains=gains,
         beyond=_beyond(posterior, recommendation),
         measure=recommendation.measure,
-        sliders=_sliders(explorer["choices"], recommendation, piloted(posterior))
-        if explorer
-        else [],
+        sliders=_sliders(explorer, recommendation) if explorer else [],
         paste=in_trainer_names(recommendation.settings, recommendation.trainer),
         answer=explanation_text(recommendation),
-        contents=_contents(figures, has_configs=bool(configs), outcome=outcome),
         cards=_cards_of(recommendation),
         details=evidence_text(recommendation),
         figures=figures,
         learned=_table(posterior.table),
-        verdicts=_verdicts(diagnoses),
-        diagnoses=[_findings(one) for one in diagnoses if one.verdict != "PASS"],
+        diagnoses=[
+            {
+                "row": (one.id, one.verdict, _step(one.collapse_step), worst(one)),
+                "findings": "\n".join(line for card in one.cards for line in card_lines(card)),
+            }
+            for one in diagnoses
+        ],
         pilot=None if pilot is None else _pilot(pilot, recommendation),
         configs=[
             {"name": labels.get(name, name), "text": text} for name, text in (configs or {}).items()
@@ -201,9 +170,8 @@ def report_html(
         assumptions=weightiest(recommendation.assumptions, len(recommendation.assumptions))[0],
         outcome=outcome,
         priors=f"{meta.priors.name}: {meta.priors.description}",
-        convergence=_convergence(posterior),
-        guide=GUIDE,
-        provenance=_provenance(posterior),
+        sampled=posterior.convergence,
+        made=meta.provenance,
     )
 
 
@@ -215,68 +183,13 @@ def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
         return None, reason_of(error)
 
 
-def _provenance(posterior: Posterior) -> list[tuple[str, str]]:
-    made = posterior.meta.provenance
-    return [
-        ("Package", f"grpo-advisor {made.package}"),
-        ("Fitted", made.created),
-        ("Data (SHA-256)", made.data_sha256),
-        ("Seed", str(made.seed)),
-        *made.versions.items(),
-    ]
-
-
-def _contents(
-    figures: list[dict[str, str]], *, has_configs: bool, outcome: Mapping[str, Any] | None
-) -> list[tuple[str, str]]:
-    """Identifiers and titles of the sections: the decision's figure first."""
-    first, *others = ((one["id"], one["title"]) for one in figures)
-    return [
-        first,
-        ("what-if", "What if"),
-        ("settings", "Alternatives"),
-        *others,
-        ("diagnosis", "Diagnosis"),
-        ("next", "Next pilot"),
-        *([("configs", "Configs")] if has_configs else []),
-        ("guide", "How to read this page"),
-        *([("outcome", outcome["title"])] if outcome else []),
-    ]
-
-
-def _verdicts(diagnoses: Sequence[Diagnosis]) -> dict[str, Any]:
-    return {
-        "columns": ["run", "verdict", "collapse at step", "says"],
-        "rows": [[one.id, one.verdict, _step(one.collapse_step), worst(one)] for one in diagnoses],
-    }
-
-
-def _findings(one: Diagnosis) -> dict[str, str]:
-    lines = [line for card in one.cards for line in card_lines(card)]
-    return {"id": one.id, "verdict": one.verdict, "text": "\n".join(lines)}
-
-
 def _asset(name: str) -> str:
     return (files("advisor.reporting.page") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    """Source expression by which the page allows this script and no other."""
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 def _inert(data: dict[str, Any]) -> str:
     """JSON that cannot end the element that it stands in."""
     return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
-
-
-def _whose(advice: Recommendation) -> str:
-    """What the settings are called that the numbers are of."""
-    if advice.kind == "next_pilot":
-        is_dead = advice.collapsed == advice.pilots
-        return "gentlest that was piloted" if is_dead else "best that was piloted"
-    return "advised" if advice.kind == "recommendation" else "nearest found"
 
 
 def _beyond(posterior: Posterior, advice: Recommendation) -> str:
@@ -287,22 +200,22 @@ def _beyond(posterior: Posterior, advice: Recommendation) -> str:
         f"{KNOBS[name]} {_short(chosen[name])} (piloted: {_range(*ranges[name])})"
         for name in outside(chosen, ranges)
     ]
-    said = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
+    text = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
     if advice.steps > SUPPORT * advice.longest_pilot:
-        said += (
+        text += (
             f"The run is more than {SUPPORT:g} times as long as the longest pilot "
             f"({advice.longest_pilot:.0f} steps). "
         )
-    return f"{said}Grey numbers are extrapolated." if said else ""
+    return f"{text}Grey numbers are extrapolated." if text else ""
 
 
 def _tiles(advice: Recommendation) -> list[dict[str, str]]:
     """Numbers of one configuration: the one whose line stands below them."""
     reward, stability = advice.reward, advice.stability
-    beside = stability_interval(stability)
+    note = stability_interval(stability)
     least = percent(stability.least, advice.level)
     if least != percent(stability.probability, advice.level):
-        beside = f"the model alone says {least}, and that decides"
+        note = f"the model alone says {least}, and that decides"
     given = "" if stability.least >= advice.level else ", if it stays stable"
     return [
         {
@@ -313,11 +226,11 @@ def _tiles(advice: Recommendation) -> list[dict[str, str]]:
         {
             "name": f"P(stable), wanted {level_text(advice.level)}",
             "value": percent(stability.probability, advice.level),
-            "note": beside,
+            "note": note,
         },
         {
             "name": "Cost",
-            "value": _paid(advice.cost),
+            "value": paid(advice.cost),
             "note": f"{advice.cost.completions:,.0f} completions"
             if advice.steps_to_95 > NEARLY_ALL * advice.steps
             else f"95 % of the gain by step {advice.steps_to_95:.0f}",
@@ -328,12 +241,6 @@ def _tiles(advice: Recommendation) -> list[dict[str, str]]:
             "note": f"of up to {advice.longest_pilot:.0f} steps, {advice.collapsed} collapsed",
         },
     ]
-
-
-def _paid(cost: Cost) -> str:
-    if cost.gpu_hours is None:
-        return f"{cost.completions:,.0f} completions"
-    return gpu_time(cost.gpu_hours)
 
 
 def _saved(whole: Cost, part: Cost) -> str:
@@ -355,7 +262,7 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[dict[str, str]]
         if saved is not None:
             note = (
                 f"has its {other.reward:.3f} by step {saved.step:,.0f} and so saves "
-                f"{_saved(other.cost, saved.cost)} of {_paid(other.cost)}"
+                f"{_saved(other.cost, saved.cost)} of {paid(other.cost)}"
             )
         out.append(
             {
@@ -372,36 +279,30 @@ def _cards_of(advice: Recommendation) -> list[dict[str, Any]]:
     out = []
     for name, row in zip(advice.table.index, advice.table.to_dict(orient="records"), strict=True):
         hours = row.pop("GPU-hours")
-        told = [(str(column), _cell(column, value)) for column, value in row.items()]
-        if hours == hours:
-            told.append(("price", gpu_time(hours)))
-        out.append({"name": str(name), "rows": told})
+        rows = [(str(column), _cell(column, value)) for column, value in row.items()]
+        if not math.isnan(hours):
+            rows.append(("price", gpu_time(hours)))
+        out.append({"name": str(name), "rows": rows})
     return out
 
 
-def _sliders(
-    choices: dict[str, list[float]], advice: Recommendation, ranges: Ranges
-) -> list[dict[str, Any]]:
-    chosen = {
-        **advice.settings.model_dump(),
-        "planned_steps": advice.steps,
-        "parameters": advice.target.parameters,
-    }
-    # A pilot of some steps is one that told of all shorter ones.
-    ranges = {**ranges, "planned_steps": (0.0, advice.longest_pilot)}
+def _sliders(explorer: dict[str, Any], advice: Recommendation) -> list[dict[str, Any]]:
+    # A pilot of some steps also informs about all shorter runs.
+    ranges = {**explorer["piloted"], "planned_steps": (0.0, advice.longest_pilot)}
     out = []
-    for name, values in choices.items():
-        left, right = (_place(values, end) for end in ranges[name])
-        low, high = ranges[name]
+    for name, label in SLIDERS.items():
+        values, (low, high) = explorer["choices"][name], ranges[name]
+        places = np.linspace(0.0, 100.0, len(values))
+        left, right = (float(np.interp(end, values, places)) for end in (low, high))
         out.append(
             {
                 "name": name,
-                "label": SLIDERS[name],
+                "label": label,
                 "last": len(values) - 1,
-                "at": values.index(chosen[name]),
-                "shown": _short(chosen[name]),
-                "left": f"{100 * left:.1f}",
-                "width": f"{100 * max(right - left, 0.0):.1f}",
+                "at": values.index(explorer["start"][name]),
+                "shown": _short(explorer["start"][name]),
+                "left": f"{left:.1f}",
+                "width": f"{right - left:.1f}",
                 "piloted": f"up to {high:g}" if low == 0 < high else _range(low, high),
             }
         )
@@ -411,17 +312,11 @@ def _sliders(
 def _short(value: float) -> str:
     """A setting as the sliders write it."""
     is_plain = value == 0 or 1e-3 <= abs(value) < 1000 or value == int(value) < 1e4
-    return f"{value:.3g}" if is_plain else scientific(value)
+    return f"{value:.3g}" if is_plain else style.scientific(value)
 
 
 def _range(low: float, high: float) -> str:
     return _short(low) if low == high else f"{_short(low)} to {_short(high)}"
-
-
-def _place(values: Sequence[float], at: float) -> float:
-    """Where a value lies along a slider of these, between 0 and 1."""
-    places = np.linspace(0.0, 1.0, len(values))
-    return float(np.interp(at, values, places))
 
 
 def _pilot(pilot: NextPilot, advice: Recommendation) -> dict[str, Any]:
@@ -439,22 +334,18 @@ def _pilot(pilot: NextPilot, advice: Recommendation) -> dict[str, Any]:
             },
             {
                 "name": "Cost of the pilot",
-                "value": _paid(pilot.cost),
-                "note": _share(pilot, advice),
+                "value": paid(pilot.cost),
+                "note": f"{100 * pilot.cost.paid / advice.cost.paid:.3g} % of the run's"
+                if advice.cost.paid
+                else "",
             },
             {
                 "name": "Expected to raise the final reward by",
-                "value": gain if pilot.gain >= LEAST_SAID else "under 0.1 %",
+                "value": gain if pilot.gain >= 0.001 else "under 0.1 %",
                 "note": "of the reward's range",
             },
         ],
     }
-
-
-def _share(pilot: NextPilot, advice: Recommendation) -> str:
-    if not advice.cost.paid:
-        return ""
-    return f"{100 * pilot.cost.paid / advice.cost.paid:.3g} % of the run's"
 
 
 def _step(step: float | None) -> str:
@@ -462,27 +353,64 @@ def _step(step: float | None) -> str:
 
 
 def _figure(one: Drawn | Missing) -> dict[str, str]:
-    shown = {"id": f"figure-{one.name}", "title": one.title, "svg": "", "source": "", "missing": ""}
+    shown = {"id": f"figure-{one.name}", "title": one.title, "svg": "", "missing": ""}
     if isinstance(one, Missing):
         return {**shown, "missing": one.reason}
-    shown["caption"], shown["alt"] = f"{one.caption} {one.note}".rstrip(), one.text
-    try:
-        data = one.rendered("svg")
-        if len(data) <= MAX_SVG_BYTES:
-            wide = inline_svg(data, one.name, one.text)
-            return {**shown, "svg": "\n".join([wide, *_narrow(one)])}
-        pixels = base64.b64encode(one.rendered("png")).decode("ascii")
-    except Exception as error:  # whatever it is, it must not cost the page
-        return {**shown, "missing": reason_of(error)}
-    return {**shown, "source": f"data:image/png;base64,{pixels}"}
+    svg, reason = _tried(lambda: inline_svg(one.rendered("svg"), one.name, one.text))
+    caption = f"{one.caption} {one.note}".rstrip()
+    return {**shown, "caption": caption, "svg": svg or "", "missing": reason}
 
 
-def _narrow(one: Drawn) -> list[str]:
-    """The drawing for a phone; where it cannot be made, the wide one stands alone."""
-    made, _ = _tried(lambda: render(one.narrow(), "svg", one.name))
-    if made is None or len(made) > MAX_SVG_BYTES:
-        return []
-    return [inline_svg(made, f"{one.name}-narrow", one.text, "narrow")]
+PAGE_COLOURS = {
+    "#ffffff": "paper",
+    style.INK: "ink",
+    style.MUTED: "quiet",
+    style.FAINT: "faint",
+    style.RISK: "risk",
+    style.BLUE: "blue",
+    style.ALARM: "alarm",
+}
+"""Colour of a drawing -> name of the page's own: these would glare or vanish in the dark."""
+
+
+def inline_svg(drawing: bytes, name: str, text: str) -> str:
+    """Drawing of matplotlib's as an element of a page: its colours follow the page's scheme.
+
+    Its identifiers begin with the figure's name, which makes them unique in a page; ``text`` says
+    what it shows to those who do not see it.
+    """
+    from markupsafe import escape
+
+    source = drawing.decode("utf-8")
+    source = source[source.index("<svg") :]
+    # Its style is that of the page, where a rule for everything would reach beyond it.
+    source = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", source, flags=re.DOTALL
+    )
+    source = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", source).replace("xlink:href", "href")
+    source = re.sub(r'\b(id="|href="#)([^"]+)"', rf'\1{name}-\2"', source)
+    source = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", source)
+    for colour, own in PAGE_COLOURS.items():
+        # Within a style only, where a variable has a meaning; the text keeps its characters.
+        rule = rf"((?:fill|stroke): ?){colour}\b"
+        source = re.sub(rule, rf"\1var(--drawn-{own})", source, flags=re.IGNORECASE)
+    source = re.sub("<[^>]*>", lambda tag: _shortened(tag[0]), source)
+    source = re.sub(r"\n\s*", "\n", source)
+    return source.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1).strip()
+
+
+def _shortened(tag: str) -> str:
+    """Tag without the font, which is the page's rule, and with places to a hundredth of a point."""
+    tag = re.sub(r"font-family: [^;\"]*(; |(?=\"))", "", tag)
+    return re.sub(
+        r'\b(?:d|x|y|transform)="[^"]*"',
+        lambda places: re.sub(r"-?\d+\.\d{3,}(?=[\s\"),])", _rounded, places[0]),
+        tag,
+    )
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):z.2f}".rstrip("0").rstrip(".")
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
@@ -508,15 +436,4 @@ def _cell(column: object, value: object) -> str:
         return f"{value:,.0f}"
     if str(column).startswith("reward"):
         return f"{value:.3f}"
-    return scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"
-
-
-def _convergence(posterior: Posterior) -> list[tuple[str, str]]:
-    found = posterior.convergence
-    return [
-        ("Largest R-hat (1 is best)", f"{found.rhat:.3f} ({found.worst})"),
-        ("Smallest effective sample size", f"{found.ess:,.0f}"),
-        ("Divergent draws", f"{100 * found.divergent_share:.2f} %"),
-        ("Draws over all chains", f"{found.draws:,}"),
-        ("Leapfrog steps per draw", f"{found.steps_per_draw:.0f}"),
-    ]
+    return style.scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"

@@ -1,6 +1,30 @@
-// The what-if panel and the copy buttons of the report.
+// The copy buttons, and the what-if panel: it shows numbers of a grid that Python evaluated.
 
-(() => {
+const Grid = (() => {
+  "use strict";
+  const NUMBERS = ["reward", "low", "high", "stable", "least", "refresh", "tolerance", "fluctuation"];
+  const named = (values) => Object.fromEntries(NUMBERS.map((name, at) => [name, values[at]]));
+
+  function load(data) {
+    const bytes = Uint8Array.from(atob(data.values), (letter) => letter.charCodeAt(0));
+    return { ...data, values: new Float32Array(bytes.buffer), answer: named(data.answer) };
+  }
+
+  // Numbers of one configuration; between two learning rates of the grid they are interpolated.
+  function at(grid, chosen) {
+    const { learning_rate: rates, ...others } = grid.choices;
+    const row = Object.entries(others).reduce((row, [name, values]) => row * values.length + values.indexOf(chosen[name]), 0);
+    const above = Math.max(1, rates.findIndex((rate) => rate >= chosen.learning_rate));
+    const share = Math.log(chosen.learning_rate / rates[above - 1]) / Math.log(rates[above] / rates[above - 1]);
+    const values = (place) => grid.values.subarray((row * rates.length + place) * NUMBERS.length, (row * rates.length + place + 1) * NUMBERS.length);
+    const [low, high] = [values(above - 1), values(above)];
+    const [cost, completions] = grid.prices[row];
+    return { ...named(Array.from(low, (value, k) => value * (1 - share) + high[k] * share)), cost, completions };
+  }
+  return { load, at };
+})();
+
+function start() {
   "use strict";
   const byId = (id) => document.getElementById(id);
 
@@ -18,228 +42,158 @@
         selection.addRange(range);
         document.execCommand("copy");
       }
-      const said = button.textContent;
+      const label = button.textContent;
       button.textContent = "Copied";
-      window.setTimeout(() => { button.textContent = said; }, 1500);
+      window.setTimeout(() => { button.textContent = label; }, 1500);
     });
   }
 
   const holder = byId("model");
   if (holder === null) return;
-  const model = Forecast.load(JSON.parse(holder.textContent));
-  const start = { ...model.base, planned_steps: model.advised.steps, parameters: model.parameters };
-  const names = Object.keys(model.choices);
+  const grid = Grid.load(JSON.parse(holder.textContent));
+  const names = Object.keys(grid.choices), chosen = { ...grid.start };
   const sliders = Object.fromEntries(names.map((name) => [name, byId(`slider-${name}`)]));
 
   const digits = (value) => {
-    if (value === 0) return "0";
-    if (Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3) {
-      const [lead, power] = value.toExponential(2).split("e");
-      return `${Number(lead)}e${Number(power)}`;
-    }
-    return String(Number(value.toPrecision(3)));
+    if (value !== 0 && Math.abs(value) >= 1e-3 && Math.abs(value) < 1e5) return String(Number(value.toPrecision(3)));
+    const [lead, power] = value.toExponential(2).split("e");
+    return `${Number(lead)}e${Number(power)}`;
   };
-  const whole = (value) => Math.round(value).toLocaleString("en-US");
   const percent = (value) => value >= 0.995 ? "over 99 %" : value <= 0.005 ? "under 1 %" : `${Math.round(100 * value)} %`;
-  // As advisor.advice.wording: never rounded up to a level that is missed.
+  // As in the answer's text: never rounded up to a level that is missed.
   function against(value, level) {
     for (let places = 0; places < 6; places++) {
-      const said = (100 * value).toFixed(places);
-      if (value >= level || Number(said) < 100 * level - 1e-9) return places === 0 ? percent(value) : `${said} %`;
+      const text = (100 * value).toFixed(places);
+      if (value >= level || Number(text) < 100 * level - 1e-9) return places === 0 ? percent(value) : `${text} %`;
     }
     return percent(value);
   }
-  const level = `${Number((100 * model.advised.level).toPrecision(3))} %`;
-  function gpuTime(hours) {
-    const [unit, factor] = hours >= 0.1 ? ["GPU-hours", 1] : hours >= 1 / 60 ? ["GPU-minutes", 60] : ["GPU-seconds", 3600];
-    const number = hours * factor;
-    return `${number >= 100 ? whole(number) : String(Number(number.toPrecision(3)))} ${unit}`;
-  }
-
-  const WORDS = {
-    learning_rate: "learning rate", group_size: "group size", minibatches_per_refresh: "mini-batches per refresh",
-    epochs_per_refresh: "epochs per refresh", prompts_per_step: "prompts per step", lag: "lag", parameters: "model size",
-  };
-  // Of these the page holds a table, so that only what is offered can be chosen.
-  const TABLED = ["minibatches_per_refresh", "epochs_per_refresh", "lag"];
-  const COUNTED = ["group_size", "planned_steps"];
-  const chosen = { ...start };
-  const isStart = () => names.every((name) => chosen[name] === start[name]);
-  const shown = (name) => COUNTED.includes(name) || TABLED.includes(name) ? String(chosen[name]) : digits(chosen[name]);
+  const shown = (name) => name === "learning_rate" ? digits(chosen[name]) : String(chosen[name]);
   const rangeText = ([low, high]) => low === high ? digits(low) : `${digits(low)} to ${digits(high)}`;
   const outside = (name) => {
-    const range = model.piloted[name];
+    const range = grid.piloted[name];
     return range !== undefined && (chosen[name] < range[0] / 1.001 || chosen[name] > range[1] * 1.001);
   };
 
   function show() {
-    const steps = chosen.planned_steps, times = [];
-    for (let k = 0; k <= 48; k++) times.push(Math.round(steps * (k / 48) ** 2));
-    const found = Forecast.evaluate(model, chosen, [...new Set(times)]);
+    const isStart = names.every((name) => chosen[name] === grid.start[name]);
+    const found = { ...Grid.at(grid, chosen), ...(isStart ? grid.answer : {}) };
     for (const name of names) {
       byId(`value-${name}`).value = shown(name);
       byId(`value-${name}`).removeAttribute("aria-invalid");
       sliders[name].setAttribute("aria-valuetext", shown(name));
     }
-    const interval = chosen.minibatches_per_refresh * chosen.epochs_per_refresh;
-    const beyond = names.filter(outside), notes = [];
+    const beyond = names.filter(outside), isLong = chosen.planned_steps > grid.supported, notes = [];
     if (beyond.length) {
-      const told = beyond.map((name) => `${WORDS[name]} ${shown(name)} (piloted: ${rangeText(model.piloted[name])})`);
-      notes.push(`Outside what was piloted: ${told.join(", ")}. Grey numbers are the prior's word there.`);
+      const parts = beyond.map((name) => `${grid.words[name]} ${shown(name)} (piloted: ${rangeText(grid.piloted[name])})`);
+      notes.push(`Outside what was piloted: ${parts.join(", ")}. Grey numbers come from the prior there.`);
     }
-    if (!found.supported) notes.push("Longer than three times the longest pilot: not supported by these pilots.");
-    if (chosen.parameters !== model.parameters) {
-      notes.push(model.sizes > 1
-        ? `Another model size: extrapolated by exponents that ${model.sizes} piloted sizes told.`
-        : "Another model size: extrapolated by the prior's exponents, since pilots ran one size.");
-    }
-    // The start is the answer itself, whose numbers come from all draws.
-    const own = isStart() ? model.advised : null;
-    const least = own === null ? found.least : own.least, stable = own === null ? found.stable : own.stable;
-    if (least < model.advised.level) notes.push(`Below the ${level} that was asked for (${against(least, model.advised.level)}).`);
-    const [low, high] = own === null ? [found.rewardLow, found.rewardHigh] : [own.rewardLow, own.rewardHigh];
-    const places = own === null ? 2 : 3;
-    byId("what-reward").textContent = (own === null ? found.reward : own.reward).toFixed(places);
+    if (isLong) notes.push("Longer than three times the longest pilot: not supported by these pilots.");
+    const least = against(found.least, grid.level), stable = against(found.stable, grid.level);
+    if (found.least < grid.level) notes.push(`Below the ${Number((100 * grid.level).toPrecision(3))} % that was asked for (${least}).`);
+    const places = isStart ? 3 : 2, decides = least === stable ? "" : `the model alone says ${least}, and that decides: `;
+    const texts = {
+      reward: found.reward.toFixed(places),
+      band: `80 % of runs: ${found.low.toFixed(places)} to ${found.high.toFixed(places)}`,
+      stable,
+      parts: `${decides}refresh ${percent(found.refresh)}, learning rate ${percent(found.tolerance)}, fluctuation ${percent(found.fluctuation)}`,
+      cost: found.cost,
+      completions: `${found.completions}, K = ${chosen.minibatches_per_refresh * grid.epochs}`,
+      notes: notes.join(" "),
+    };
+    for (const [name, text] of Object.entries(texts)) byId(`what-${name}`).textContent = text;
     byId("what-reward").dataset.exact = String(found.reward);
-    byId("what-band").textContent = `80 % of runs: ${low.toFixed(places)} to ${high.toFixed(places)}`;
-    byId("what-stable").textContent = against(stable, model.advised.level);
     byId("what-stable").dataset.exact = String(found.stable);
-    const parts = own === null ? found : own, alone = against(least, model.advised.level);
-    const decides = alone === against(stable, model.advised.level) ? "" : `the model alone says ${alone}, and that decides: `;
-    byId("what-parts").textContent = `${decides}refresh ${percent(parts.refresh)}, learning rate ${percent(parts.tolerance)}, fluctuation ${percent(parts.fluctuation)}`;
-    byId("what-cost").textContent = found.gpuHours === null ? `${whole(found.completions)} completions` : gpuTime(found.gpuHours);
-    byId("what-completions").textContent = `${whole(found.completions)} completions, K = ${interval}`;
-    byId("what-notes").textContent = notes.join(" ");
-    byId("what-tiles").classList.toggle("extrapolated", beyond.length > 0 || !found.supported);
-    draw(found, least);
+    byId("what-tiles").classList.toggle("extrapolated", beyond.length > 0 || isLong);
+    draw(found);
   }
 
-  const SVG = "http://www.w3.org/2000/svg";
   function element(name, attributes, text) {
-    const made = document.createElementNS(SVG, name);
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     if (text !== undefined) made.textContent = text;
     return made;
   }
 
-  const BOX = { left: 62, right: 22, top: 22, bottom: 40, width: 460, height: 240 };
-  // Ticks at round numbers: 1, 2 or 5 times a power of ten apart.
-  function roundTicks(low, high, most = 6) {
-    const rough = (high - low || 1) / most, power = 10 ** Math.floor(Math.log10(rough));
-    const step = power * ([1, 2, 5, 10].find((lead) => lead * power >= rough) || 10);
-    const ticks = [];
-    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) ticks.push(Number((k * step).toPrecision(12)));
-    return ticks;
-  }
-  function rateTicks(low, high) {
-    const found = [], span = Math.log10(high / low);
-    const leads = span > 3.2 ? [1] : span > 1.5 ? [1, 3] : span > 0.6 ? [1, 2, 3, 5] : [1, 1.5, 2, 3, 5, 7];
-    for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high); p++) {
-      for (const lead of leads) {
-        const rate = Number(`${lead}e${p}`);
-        if (rate >= low && rate <= high) found.push(rate);
-      }
-    }
-    return found;
-  }
-  function frame(svg, title, xLabel, yLabel, xTicks, yTicks, x, y) {
-    svg.replaceChildren(element("title", {}, title));
-    svg.append(element("text", { x: 0, y: 13, class: "head" }, title));
-    const foot = BOX.height - BOX.bottom, end = BOX.width - BOX.right;
-    for (const [value, label] of yTicks) {
-      svg.append(element("line", { x1: BOX.left, x2: end, y1: y(value), y2: y(value), class: "grid" }));
-      svg.append(element("text", { x: BOX.left - 6, y: y(value) + 4, class: "tick end" }, label));
-    }
-    for (const [value, label] of xTicks) {
-      svg.append(element("line", { x1: x(value), x2: x(value), y1: foot, y2: foot + 4, class: "axis" }));
-      svg.append(element("text", { x: x(value), y: foot + 17, class: "tick middle" }, label));
-    }
-    svg.append(element("line", { x1: BOX.left, x2: end, y1: foot, y2: foot, class: "axis" }));
-    svg.append(element("text", { x: (BOX.left + end) / 2, y: BOX.height - 4, class: "tick middle" }, xLabel));
-    const middle = (BOX.top + foot) / 2;
-    svg.append(element("text", { x: 11, y: middle, class: "tick middle", transform: `rotate(-90 11 ${middle})` }, yLabel));
-  }
+  const LEFT = 62, TOP = 22, RIGHT = 438, FOOT = 200;
   const scale = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
+  const place = scale(...grid.ends.map(Math.log), LEFT, RIGHT), x = (rate) => place(Math.log(rate));
 
-  function draw(found, least) {
-    const b = model.bounds;
-    const [floor, ceiling] = b.isEvaluated ? [b.evalFloor, b.evalCeiling] : [b.floor, b.ceiling];
-    const steps = chosen.planned_steps, foot = BOX.height - BOX.bottom, end = BOX.width - BOX.right;
-    let x = scale(0, steps, BOX.left, end);
-    let y = scale(floor, ceiling, foot, BOX.top);
-    const curve = byId("what-curve");
-    frame(curve, "Expected curve of a stable run, and 80 % of runs", "optimizer step", model.advised.measure,
-      roundTicks(0, steps).map((v) => [v, whole(v)]), roundTicks(floor, ceiling, 5).map((v) => [v, digits(v)]), x, y);
-    const supported = model.constants.supported;
-    if (steps > supported) {
-      curve.append(element("rect", { x: x(supported), y: BOX.top, width: end - x(supported), height: foot - BOX.top, class: "beyond" }));
+  // Axes over the learning rate, what no pilot ran in grey; returns how to add to it.
+  function frame(id, title, yLabel, yTicks, y) {
+    const svg = byId(id), add = (...given) => svg.append(element(...given));
+    svg.replaceChildren(element("title", {}, title));
+    add("text", { x: 0, y: 13, class: "head" }, title);
+    for (const [value, label] of yTicks) {
+      add("line", { x1: LEFT, x2: RIGHT, y1: y(value), y2: y(value), class: "grid" });
+      add("text", { x: LEFT - 6, y: y(value) + 4, class: "tick end" }, label);
     }
-    const points = found.curve;
-    const band = [...points.map((p) => `${x(p.step)},${y(p.high)}`), ...points.slice().reverse().map((p) => `${x(p.step)},${y(p.low)}`)];
-    curve.append(element("polygon", { points: band.join(" "), class: "band" }));
-    curve.append(element("polyline", { points: points.map((p) => `${x(p.step)},${y(p.mean)}`).join(" "), class: "line" }));
-
-    const offered = model.choices.learning_rate, rate = chosen.learning_rate;
-    const known = model.pilots.map(([one]) => one);
-    const lowest = Math.min(offered[0], rate, ...known), highest = Math.max(offered[offered.length - 1], rate, ...known);
-    const every = Math.max(1, Math.floor(offered.length / 22));
-    const rates = [...new Set([...offered.filter((one, at) => at % every === 0 || at === offered.length - 1), ...known, rate])].sort((p, q) => p - q);
-    const risk = rates.map((one) => [one, one === rate ? least : Forecast.evaluate(model, { ...chosen, learning_rate: one }).least]);
-    x = scale(Math.log(lowest), Math.log(highest), BOX.left, end);
-    y = scale(0, 1, foot, BOX.top);
-    const stable = byId("what-risk");
-    frame(stable, "P(stable) that decides, by learning rate", "learning rate (grey: not piloted)", "P(stable)",
-      rateTicks(lowest, highest).map((one) => [Math.log(one), digits(one)]),
-      [0, 0.25, 0.5, 0.75, 1].map((q) => [q, `${100 * q} %`]), x, y);
-    const [from, to] = model.piloted.learning_rate.map((one) => x(Math.log(Math.min(highest, Math.max(lowest, one)))));
-    for (const [left, right] of [[BOX.left, from], [to, end]]) {
-      if (right > left) stable.append(element("rect", { x: left, y: BOX.top, width: right - left, height: foot - BOX.top, class: "beyond" }));
+    for (const [value, label] of grid.rateTicks) {
+      add("line", { x1: x(value), x2: x(value), y1: FOOT, y2: FOOT + 4, class: "axis" });
+      add("text", { x: x(value), y: FOOT + 17, class: "tick middle" }, label);
     }
-    stable.append(element("line", { x1: BOX.left, x2: end, y1: y(model.advised.level), y2: y(model.advised.level), class: "level" }));
-    stable.append(element("polyline", { points: risk.map(([one, value]) => `${x(Math.log(one))},${y(value)}`).join(" "), class: "line" }));
-    for (const [one, lived] of model.pilots) {
-      const at = x(Math.log(one));
-      stable.append(lived ? element("circle", { cx: at, cy: foot, r: 3.5, class: "pilot" })
-        : element("path", { d: `M${at - 3.5} ${foot - 3.5}l7 7m0 -7l-7 7`, class: "dead" }));
-    }
-    stable.append(element("circle", { cx: x(Math.log(rate)), cy: y(least), r: 5, class: "dot" }));
+    const [from, to] = grid.piloted.learning_rate.map(x), middle = (TOP + FOOT) / 2;
+    add("rect", { x: LEFT, y: TOP, width: from - LEFT, height: FOOT - TOP, class: "beyond" });
+    add("rect", { x: to, y: TOP, width: RIGHT - to, height: FOOT - TOP, class: "beyond" });
+    add("line", { x1: LEFT, x2: RIGHT, y1: FOOT, y2: FOOT, class: "axis" });
+    add("text", { x: (LEFT + RIGHT) / 2, y: 236, class: "tick middle" }, "learning rate (grey: not piloted)");
+    add("text", { x: 11, y: middle, class: "tick middle", transform: `rotate(-90 11 ${middle})` }, yLabel);
+    return add;
   }
 
-  const nearest = (name) => {
-    const values = model.choices[name], far = values.map((value) => Math.abs(Math.log((value + 1e-12) / (chosen[name] + 1e-12))));
-    return far.indexOf(Math.min(...far));
-  };
-  // A typed value counts as it stands where that can be; the slider goes to the choice next to it.
+  function draw(found) {
+    const rates = grid.choices.learning_rate, rate = chosen.learning_rate;
+    const rows = rates.map((one) => ({ rate: one, ...Grid.at(grid, { ...chosen, learning_rate: one }) }));
+    const points = (name, y, of = rows) => of.map((row) => `${x(row.rate)},${y(row[name])}`);
+    let y = scale(...grid.bounds, FOOT, TOP);
+    let add = frame("what-curve", "Expected reward of a stable run, and 80 % of runs", grid.measure, grid.rewardTicks, y);
+    add("polygon", { points: [...points("high", y), ...points("low", y, [...rows].reverse())].join(" "), class: "band" });
+    add("polyline", { points: points("reward", y).join(" "), class: "line" });
+    add("circle", { cx: x(rate), cy: y(found.reward), r: 5, class: "dot" });
+    y = scale(0, 1, FOOT, TOP);
+    add = frame("what-risk", "P(stable) that decides", "P(stable)", [0, 0.25, 0.5, 0.75, 1].map((q) => [q, `${100 * q} %`]), y);
+    add("line", { x1: LEFT, x2: RIGHT, y1: y(grid.level), y2: y(grid.level), class: "level" });
+    add("polyline", { points: points("least", y).join(" "), class: "line" });
+    for (const [one, lived] of grid.pilots) {
+      if (lived) add("circle", { cx: x(one), cy: FOOT, r: 3.5, class: "pilot" });
+      else add("path", { d: `M${x(one) - 3.5} ${FOOT - 3.5}l7 7m0 -7l-7 7`, class: "dead" });
+    }
+    add("circle", { cx: x(rate), cy: y(found.least), r: 5, class: "dot" });
+  }
+
+  // Any learning rate within the grid can be typed; of the other settings those that it holds.
   function type(name) {
-    const field = byId(`value-${name}`), value = Number(field.value.replaceAll(",", ""));
-    const isWhole = COUNTED.includes(name), least = name === "group_size" ? 2 : isWhole ? 1 : 0;
-    const canBe = TABLED.includes(name) ? model.choices[name].includes(value)
-      : Number.isFinite(value) && value > 0 && value >= least && value <= 1e14 && (!isWhole || (Number.isInteger(value) && value <= 1e6));
-    if (!canBe) {
+    const field = byId(`value-${name}`), value = Number(field.value.replaceAll(",", "")), offered = grid.choices[name];
+    const [low, high] = [offered[0], offered[offered.length - 1]];
+    if (name === "learning_rate" ? !(value >= low && value <= high) : !offered.includes(value)) {
       field.setAttribute("aria-invalid", "true");
-      const wanted = TABLED.includes(name) ? `one of ${model.choices[name].join(", ")}` : isWhole ? `a whole number from ${least}` : "a positive number";
-      byId("what-notes").textContent = `'${field.value}' cannot be: give ${wanted}.`;
+      const wanted = name === "learning_rate" ? rangeText([low, high]) : `one of ${offered.join(", ")}`;
+      byId("what-notes").textContent = `'${field.value}' cannot be shown: give ${wanted}, or ask advisor what-if.`;
       return;
     }
     // What the field shows is rounded: leaving it as it is changes nothing.
     if (field.value === shown(name)) return;
     chosen[name] = value;
-    sliders[name].value = String(nearest(name));
+    const far = offered.map((one) => Math.abs(Math.log(one / value)));
+    sliders[name].value = String(far.indexOf(Math.min(...far)));
     show();
   }
 
   function reset() {
-    Object.assign(chosen, start);
-    for (const name of names) sliders[name].value = String(model.choices[name].indexOf(start[name]));
+    Object.assign(chosen, grid.start);
+    for (const name of names) sliders[name].value = String(grid.choices[name].indexOf(chosen[name]));
     show();
   }
   for (const name of names) {
     sliders[name].addEventListener("input", () => {
-      chosen[name] = model.choices[name][Number(sliders[name].value)];
+      chosen[name] = grid.choices[name][Number(sliders[name].value)];
       show();
     });
     byId(`value-${name}`).addEventListener("change", () => type(name));
   }
   byId("what-reset").addEventListener("click", reset);
   reset();
-})();
+}
+
+if (typeof module === "undefined") start();
+else module.exports = Grid;

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from advisor.reporting.drawing.rims import rimmed, without_rims
+from advisor.reporting.style import RIM
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
-PNG_DPI = 160
 
 
 class Info(Protocol):
@@ -32,18 +33,10 @@ class Info(Protocol):
 
 @dataclass(frozen=True)
 class FigureKind:
-    """One figure of the gallery.
+    """One figure: its name (of its files), title and caption, and how it is made.
 
-    Attributes
-    ----------
-    name : str
-        Of its files, and of ``advisor plot``.
-    title, caption : str
-        For the report; the caption says how to read it.
-    info : callable
-        Collects what is shown: ``info(posterior, recommendation)`` for the figures of a study.
-    draw : callable
-        ``draw(info, is_narrow=False)`` returns a matplotlib Figure, narrow for a phone.
+    ``info`` collects what is shown, for the figures of a study from posterior and recommendation;
+    ``draw`` makes a matplotlib Figure of that.
     """
 
     name: str
@@ -54,32 +47,12 @@ class FigureKind:
 
     def drawn(self, info: Info) -> Drawn:
         """Draw what was collected."""
-        return Drawn(
-            self.name,
-            self.title,
-            self.caption,
-            info.text,
-            info.note,
-            self.draw(info),
-            lambda: self.draw(info, is_narrow=True),
-        )
+        return Drawn(self.name, self.title, self.caption, info.text, info.note, self.draw(info))
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure that was drawn, and what stands beside it in a report.
-
-    Attributes
-    ----------
-    name, title, caption : str
-    text : str
-        What it shows, for those who do not see it.
-    note : str
-        What it leaves out, if anything.
-    figure : matplotlib Figure
-    narrow : callable
-        Draws it again, for a phone.
-    """
+    """A figure that was drawn, and its texts: what it shows, and what it leaves out."""
 
     name: str
     title: str
@@ -87,7 +60,6 @@ class Drawn:
     text: str
     note: str
     figure: Figure
-    narrow: Callable[[], Figure]
     _rendered: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def rendered(self, kind: str) -> bytes:
@@ -100,13 +72,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Missing:
-    """A figure that could not be drawn, and why.
-
-    Attributes
-    ----------
-    name, title : str
-    reason : str
-    """
+    """A figure that could not be drawn, and why."""
 
     name: str
     title: str
@@ -115,29 +81,48 @@ class Missing:
 
 def reason_of(error: Exception) -> str:
     """What went wrong, in one sentence."""
-    said = str(error).strip() or type(error).__name__
-    return f"{said.rstrip('.')}."
+    text = str(error).strip() or type(error).__name__
+    return f"{text.rstrip('.')}."
 
 
 def render(figure: Figure, kind: str, name: str = "figure") -> bytes:
-    """Render a figure, the same bytes every time.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    kind : {"png", "svg", "pdf"}
-    name : str
-        Seed of the identifiers inside an SVG.
-    """
+    """Bytes of a figure in one of ``FORMATS``, the same every time; ``name`` seeds identifiers."""
     import matplotlib
 
     buffer = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     # Text that is text can be searched, and read where the drawing is not seen.
     look = {"svg.hashsalt": name, "svg.fonttype": "none"}
-    words = without_rims(figure) if kind == "svg" else contextlib.nullcontext()
+    words = _without_rims(figure) if kind == "svg" else contextlib.nullcontext()
     with warnings.catch_warnings(), matplotlib.rc_context(look), words:
         # A model may be named in a script that the font lacks; a box in its place is no failure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        figure.savefig(buffer, format=kind, dpi=PNG_DPI, metadata=undated)
-    return rimmed(buffer.getvalue()) if kind == "svg" else buffer.getvalue()
+        figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
+    return _rimmed(buffer.getvalue()) if kind == "svg" else buffer.getvalue()
+
+
+@contextlib.contextmanager
+def _without_rims(figure: Figure) -> Iterator[None]:
+    """Take rims off words meanwhile: matplotlib would draw those as outlines of letters."""
+    from matplotlib.text import Text
+
+    rimmed = [one for one in figure.findobj(Text) if str(one.get_gid()).startswith(RIM)]
+    effects = [one.get_path_effects() for one in rimmed]
+    for one in rimmed:
+        one.set_path_effects([])
+    try:
+        yield
+    finally:
+        for one, own in zip(rimmed, effects, strict=True):
+            one.set_path_effects(own)
+
+
+def _rimmed(drawing: bytes) -> bytes:
+    """Give such words of an SVG their rims, as strokes painted before the letters."""
+    numbers = itertools.count(1)
+
+    def group(found: re.Match[bytes]) -> bytes:
+        look = b"paint-order: stroke; stroke: #ffffff; stroke-linejoin: round; stroke-width: "
+        return b'<g id="rim_%d" style="%s%s">' % (next(numbers), look, found[1])
+
+    return re.sub(rb'<g id="%s([\d.]+)">' % RIM.encode(), group, drawing)

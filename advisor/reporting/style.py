@@ -1,0 +1,208 @@
+"""What figures and page share: colours, sizes, a frame, and how numbers and names are written."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advisor.model import Meta
+from advisor.runs import Settings
+from advisor.theory import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+BLUE, SKY, GREEN, ORANGE, VERMILLION, PURPLE = (
+    "#0072B2",
+    "#56B4E9",
+    "#009E73",
+    "#E69F00",
+    "#D55E00",
+    "#CC79A7",
+)
+"""Colours that all common kinds of colour blindness keep apart (Okabe and Ito 2008)."""
+
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
+
+INK, MUTED, FAINT = "#1A1A1A", "#666666", "#C4C4C4"
+"""Text; secondary text and frames; what stays in the background."""
+
+ALARM = "#B84F00"
+"""Vermillion dark enough for words: five to one on white, where that of marks has 3.9."""
+
+RISK = "#F8DCC6"
+"""Wash where a run would not stay stable; opaque, since over blue it would turn grey."""
+
+TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5
+"""Font sizes in points."""
+
+RIM = "rim-"
+"""Begins the identifier of a text with a rim, which ends in the rim's width in points."""
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Empty figure of ``width`` x ``height`` inches that lays itself out; no pyplot state."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.06)  # type: ignore[call-arg, union-attr]
+    return figure
+
+
+def tidy(axes: Axes, *, title: str = "", note: str = "", x: str = "", y: str = "") -> None:
+    """Drop the box, set quiet ticks, and label; texts are taken literally."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set(color=MUTED, linewidth=0.8)
+    axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=TICK, width=0.8, length=3.5)
+    axes.tick_params(which="minor", length=2, width=0.6, colors=MUTED)
+    axes.set_title(
+        plain(title),
+        loc="left",
+        fontsize=TITLE,
+        color=INK,
+        fontweight="bold",
+        pad=10 + NOTE + (NOTE + 3) * note.count("\n") if note else 6,
+    )
+    if note:
+        write(axes, note, (0, 1), (0, 5), xycoords="axes fraction", color=MUTED)
+    axes.set_xlabel(plain(x), fontsize=LABEL, color=INK)
+    axes.set_ylabel(plain(y), fontsize=LABEL, color=INK)
+
+
+def write(
+    axes: Axes,
+    text: str,
+    at: tuple[float, float],
+    offset: tuple[float, float] = (0, 0),
+    *,
+    rim: float = 0.0,
+    **look: Any,
+) -> Any:
+    """Write at an offset in points from a place; a rim in points keeps it legible on marks."""
+    from matplotlib.patheffects import withStroke
+
+    stroke = withStroke(linewidth=rim, foreground="white")
+    rimmed: dict[str, Any] = {"path_effects": [stroke], "gid": f"{RIM}{rim:g}"} if rim else {}
+    given = {"fontsize": NOTE, "color": INK, "textcoords": "offset points", **rimmed, **look}
+    return axes.annotate(plain(text), xy=at, xytext=offset, **given)
+
+
+def padded(values: Sequence[float], share: float, least: float) -> tuple[float, float]:
+    """Ends of values with a margin on both sides: a share of their span, or of the least one."""
+    low, high = float(min(values)), float(max(values))
+    margin = share * max(high - low, least)
+    return low - margin, high + margin
+
+
+def even_ticks(low: float, high: float, count: int) -> list[float]:
+    """Round numbers from ``low`` to ``high``, about so many."""
+    from matplotlib.ticker import MaxNLocator
+
+    ticks = MaxNLocator(count).tick_values(low, high)
+    return [float(tick) for tick in ticks if low - 1e-9 <= tick <= high + 1e-9]
+
+
+def log_places(low: float, high: float) -> list[float]:
+    """Places of labels on a log axis: 1e-4, 3e-4, 1e-3, and more where it spans little."""
+    decades = range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1)
+    span = np.log10(high / low)
+    leads: tuple[float, ...] = (1, 3) if span <= 3.2 else (1,)
+    leads = leads if span > 0.8 else (1, 1.5, 2, 3, 5, 7)
+    stride = max(1, round(span / 6))
+    ticks = [float(f"{lead}e{d}") for d in decades if d % stride == 0 for lead in leads]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def log_ticks(
+    axis: Axis, low: float, high: float, text: Callable[[float], str] | None = None
+) -> None:
+    """Label a log axis from ``low`` to ``high``, by default as learning rates are written."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ticks = log_places(low, high)
+    axis.set_ticks(ticks, [(text or scientific)(tick) for tick in ticks])
+    axis.set_minor_locator(LogLocator(subs=range(1, 10), numticks=99))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def plain(text: str) -> str:
+    """Text that matplotlib will not read as mathematics, on one line per line given."""
+    kept = "".join(c for c in text if c == "\n" or not unicodedata.category(c).startswith("C"))
+    return kept.replace("$", r"\$")
+
+
+def spread_apart(wanted: Sequence[float], gap: float, low: float, high: float) -> FloatArray:
+    """Move positions within bounds until ``gap``, or what fits, lies between neighbours."""
+    values = np.asarray(wanted, dtype=float)
+    order = np.argsort(values, kind="stable")
+    gap = min(gap, (high - low) / max(1, values.size - 1))
+    placed = np.clip(values, low, high)[order]
+    for at in range(1, values.size):
+        placed[at] = max(placed[at], placed[at - 1] + gap)
+    for at in reversed(range(values.size)):
+        placed[at] = min(placed[at], high - gap * (values.size - 1 - at))
+    out = np.empty(values.size)
+    out[order] = placed
+    return out
+
+
+def scientific(value: float) -> str:
+    """A learning rate in few characters: ``3e-4``, ``1.2e-3``."""
+    lead, power = f"{value:.1e}".split("e")
+    return f"{lead.removesuffix('.0')}e{int(power)}"
+
+
+def quantity(value: float) -> str:
+    """A price or a count, plainly where that is short: ``0.05``, ``20,000``, ``3e-5``."""
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return scientific(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def role_of(kind: str, *, is_dead: bool) -> str:
+    """What the settings of an answer are called; of dead pilots none is the best."""
+    if kind == "next_pilot":
+        return "gentlest pilot" if is_dead else "best pilot"
+    return "advised" if kind == "recommendation" else "safest found"
+
+
+def share_text(share: float) -> str:
+    """Share to the percent: ``64 %``."""
+    return f"{100 * share:.0f} %"
+
+
+def settings_label(settings: Settings) -> str:
+    """Configuration named by what the advice chooses: ``lr 3e-4, G 8, K 2``."""
+    return (
+        f"lr {scientific(settings.learning_rate)}, "
+        f"G {settings.group_size}, K {settings.refresh_interval}"
+    )
+
+
+def shorten(name: str, limit: int = 26) -> str:
+    """Last part of a path-like name, cut in the middle to ``limit`` characters."""
+    name = re.sub(r"\s+", " ", name.rstrip("/").rsplit("/", 1)[-1]).strip()
+    if len(name) <= limit:
+        return name
+    left = (limit - 1) // 2
+    return f"{name[:left]}…{name[-(limit - 1 - left) :]}"
+
+
+def most_piloted(meta: Meta, limit: int) -> list[tuple[str, str]]:
+    """Pairs of task and model with most pilots, at most ``limit``, in the posterior's order."""
+    pilots = [sum((run.task, run.model) == pair for run in meta.runs) for pair in meta.groups]
+    first = sorted(range(len(pilots)), key=lambda index: -pilots[index])[:limit]
+    return [meta.groups[index] for index in sorted(first)]
+
+
+def left_out_note(pairs: int) -> str:
+    """Say how many (task, model) pairs a figure has no room for."""
+    if not pairs:
+        return ""
+    return f"{pairs} pair{'s' if pairs > 1 else ''} of model and task with fewer pilots not drawn."
