@@ -17,18 +17,7 @@ LEAST_DISTINCT = 4
 
 
 def mark_copies(runs: Sequence[PilotRun]) -> list[PilotRun]:
-    """Say of each run that repeats another one's numbers which that is.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-
-    Returns
-    -------
-    runs : list of PilotRun
-        In the same order; of several copies the one with most series is the run itself, among
-        equals the first.
-    """
+    """Say of each run that repeats another one's numbers which that is."""
     order = sorted(range(len(runs)), key=lambda i: (-_richness(runs[i]), i))
     curves = [_curve(run) for run in runs]
     originals: dict[tuple[bool, int], list[int]] = {}

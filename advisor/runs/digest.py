@@ -14,18 +14,7 @@ _TOLD |= {"logging_steps", "step_unit", "reward_floor", "reward_ceiling", "path"
 
 
 def run_digest(run: PilotRun) -> str:
-    """Hash of a run's rows and settings.
-
-    Parameters
-    ----------
-    run : PilotRun
-
-    Returns
-    -------
-    digest : str
-        SHA-256. What the reader noted beside them (keys, derivations, warnings) does not count,
-        and of the path only the name of the file: a folder may be moved.
-    """
+    """Hash of a run's rows and settings."""
     told = run.model_dump(mode="json", include=_TOLD)
     told["path"] = told["path"].replace("\\", "/").rpartition("/")[2]
     sha = hashlib.sha256(json.dumps(told, sort_keys=True).encode())

@@ -16,19 +16,7 @@ SAID = (
 
 
 def evaluations_as_rewards(runs: Sequence[PilotRun]) -> list[PilotRun]:
-    """Take evaluations for rewards in runs that have nothing else to be fitted by.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-        All runs that were read together.
-
-    Returns
-    -------
-    runs : list of PilotRun
-        In the order given. Beside runs with a train reward, evaluations are most often those of
-        the same trainings: there only a run whose settings are all known becomes one of its own.
-    """
+    """Take evaluations for rewards in runs that have nothing else to be fitted by."""
     are_alone = all(run.is_eval_only for run in runs)
     found = []
     for run in runs:

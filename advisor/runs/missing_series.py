@@ -35,17 +35,7 @@ public full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
 
 
 def needs(run: PilotRun) -> list[str]:
-    """Names of the settings without which a run cannot be fitted and which are not known.
-
-    Parameters
-    ----------
-    run : PilotRun
-
-    Returns
-    -------
-    names : list of str
-        Empty for a run that can be fitted; also for evaluations, to which nothing can be added.
-    """
+    """Names of the settings without which a run cannot be fitted and which are not known."""
     if run.is_eval_only:
         return []
     lacking = run.hyperparameters.lacking
@@ -60,11 +50,7 @@ def needs(run: PilotRun) -> list[str]:
 
 
 def questions(run: PilotRun) -> list[str]:
-    """What a run needs, and what it is asked for though a fit can go on without.
-
-    A large model at a rate of LoRA whose log tells of no adapter: it counts as fully fine-tuned,
-    and the answer says so.
-    """
+    """What a run needs, and what it is asked for though a fit can go on without."""
     found = needs(run)
     if run.parameters is not None and may_be_lora(run):
         found.append("adapter")

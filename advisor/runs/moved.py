@@ -16,10 +16,7 @@ NONE_MOVED = "no pilot's reward moved by more than its noise"
 
 
 def has_moved(run: PilotRun) -> bool:
-    """Whether the last third of a run's train rewards differs from the first.
-
-    Noise is taken from differences of neighbours, which a slow rise hardly touches.
-    """
+    """Whether the last third of a run's train rewards differs from the first."""
     reward = run.reward[np.isfinite(run.reward)]
     if reward.size < 2:
         return False

@@ -14,19 +14,7 @@ DIGITS = 3
 
 
 def fingerprint(run: PilotRun) -> str:
-    """Hash of a run's first rows and its settings, which a longer or shorter log of it shares.
-
-    Parameters
-    ----------
-    run : PilotRun
-
-    Returns
-    -------
-    fingerprint : str
-        SHA-256 of learning rate, group size, and the steps and rewards up to the row in which the
-        reward takes its fourth value (`copies.LEAST_DISTINCT`); empty for a run whose reward takes
-        fewer: others may agree with it by chance.
-    """
+    """Hash of a run's first rows and its settings, which a longer or shorter log of it shares."""
     known = np.isfinite(run.reward)
     rewards = [_told(value) for value in run.reward[known]]
     first: dict[str, int] = {}

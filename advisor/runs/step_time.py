@@ -8,19 +8,7 @@ from advisor.runs.pilot_run import PilotRun
 
 
 def seconds_per_step(run: PilotRun) -> float | None:
-    """Median wall-clock seconds of an optimizer step, or None where no times were logged.
-
-    Parameters
-    ----------
-    run : PilotRun
-
-    Returns
-    -------
-    seconds : float or None
-        A row's time is that of what the row speaks for: one optimizer step of those whose mean a
-        trainer logs, or a whole refresh where a row is a refresh (verl, OpenRLHF, Tinker), which is
-        then shared among its steps.
-    """
+    """Median wall-clock seconds of an optimizer step, or None where no times were logged."""
     times = run.series.get("step_time_seconds")
     if times is None:
         return None

@@ -17,21 +17,7 @@ from advisor.runs.logfiles.logged import Reader
 
 @dataclass(frozen=True)
 class LogCandidate:
-    """A file that may hold a log.
-
-    Attributes
-    ----------
-    log : LogFile
-        The file.
-    root : Path
-        Folder (or archive) from which its name counts.
-    is_named : bool
-        Given by name, rather than found in a folder.
-    sidecar_top : Path
-        Highest folder in which a sidecar is sought.
-    reader : Reader or None
-        Set for a run that a tracker's client hands out, of which there is no file to claim.
-    """
+    """A file that may hold a log."""
 
     log: LogFile
     root: Path

@@ -21,6 +21,9 @@ SEARCHED_BYTES = 8 << 20
 MOST_DOCUMENT_BYTES = 16 << 20
 """A document that must be parsed as a whole; its objects take twenty times as much memory."""
 
+MOST_LIST_BYTES = 64 << 20
+"""A list of logged rows, as trainers write it."""
+
 MOST_LINE_CHARACTERS = 1 << 20
 """Of a line of text; what follows is dropped and the line counts as cut."""
 

@@ -40,23 +40,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file to read.
-
-    Attributes
-    ----------
-    path : Path
-        What messages call it; ``runs.zip/a/metrics.jsonl`` for a member of an archive.
-    opener : callable () -> binary stream
-        Opens the bytes as stored.
-    packed_size : int
-        Bytes as stored.
-    is_gzip : bool
-        Whether the stored bytes are gzip.
-    member_of : Archive or None
-        The archive that holds it.
-    holes : list of int
-        NUL bytes that were passed over in each block of the lines read so far.
-    """
+    """A file to read."""
 
     path: Path
     opener: Callable[[], BinaryIO]
@@ -82,13 +66,7 @@ class LogFile:
         return self.is_gzip or self.member_of is not None
 
     def open(self) -> BinaryIO:
-        """Open the unpacked bytes.
-
-        Raises
-        ------
-        InputError
-            The file is missing or may not be read; on reading, that it does not unpack.
-        """
+        """Open the unpacked bytes."""
         try:
             stream = self.opener()
         except FileNotFoundError:
@@ -149,13 +127,7 @@ class LogFile:
         return head.decode("utf-16", "ignore").encode("utf-8", "ignore")
 
     def read(self, limit: int = limits.MOST_DOCUMENT_BYTES) -> bytes:
-        """All bytes.
-
-        Raises
-        ------
-        InputError
-            There are more than ``limit``.
-        """
+        """All bytes."""
         with self.open() as stream:
             raw = stream.read(limit + 1)
         if len(raw) > limit:
@@ -167,20 +139,7 @@ class LogFile:
         return raw
 
     def text(self, *, give: str | None = None, limit: int = limits.MOST_DOCUMENT_BYTES) -> str:
-        """All text, in UTF-8 or in UTF-16 with its mark.
-
-        Parameters
-        ----------
-        give : str, optional
-            Advice where it is empty or no text; by default what to do with a log.
-        limit : int
-            Most bytes.
-
-        Raises
-        ------
-        InputError
-            The file is missing, empty, binary, too large, or a pointer to data kept elsewhere.
-        """
+        """All text, in UTF-8 or in UTF-16 with its mark."""
         raw = self.read(limit)
         check_text(raw, self.path, give=give)
         is_wide = raw.startswith(UTF16_MARKS)
@@ -194,19 +153,7 @@ class LogFile:
         return text
 
     def lines(self, *, strict: bool = True) -> Iterator[Line]:
-        r"""Lines, split at ``\n`` only, without it; a JSON string may hold any other line end.
-
-        Parameters
-        ----------
-        strict : bool
-            Raise where bytes are no text; otherwise put a mark in their place, as befits
-            consoles, into which anything may be printed.
-
-        Raises
-        ------
-        InputError
-            As `text`, but for the size: memory is bounded by the longest line.
-        """
+        r"""Lines, split at ``\n`` only, without it; a JSON string may hold any other line end."""
         check_text(self.head(), self.path)
         encoding = "utf-16" if self.magic(2).startswith(UTF16_MARKS) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
@@ -281,13 +228,7 @@ def is_archive(log: LogFile) -> bool:
 
 
 def open_archive(log: LogFile) -> list[LogFile]:
-    """Members of a zip archive, by path.
-
-    Raises
-    ------
-    InputError
-        It is broken, or holds too many files.
-    """
+    """Members of a zip archive, by path."""
     archive = Archive(log.path)
     try:
         with zipfile.ZipFile(log.path) as packed:

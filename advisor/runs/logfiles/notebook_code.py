@@ -27,14 +27,7 @@ NOT_FOR_TRAINING = re.compile(r"test|val|dev", re.IGNORECASE)
 
 
 class NotebookCode:
-    """Takes code cells in their order and keeps what they set.
-
-    Attributes
-    ----------
-    settings : dict of str to scalar
-        Keyword arguments of the last ``GRPOConfig(...)``, and ``model_name_or_path``, ``lora_r``,
-        ``dataset_name`` of the calls that set those.
-    """
+    """Takes code cells in their order and keeps what they set."""
 
     def __init__(self) -> None:
         self._names: dict[str, Scalar] = {}

@@ -18,15 +18,7 @@ NO_CELL = frozenset({"", "no log", "none"})
 
 @dataclass
 class ProgressTable:
-    """A table as drawn last.
-
-    Attributes
-    ----------
-    header : list of str
-    rows : list of list of str
-    planned_steps : int or None
-        Length of the progress bar above it.
-    """
+    """A table as drawn last."""
 
     header: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
@@ -39,11 +31,7 @@ class ProgressTable:
 
     @property
     def keys(self) -> list[str]:
-        """Keys of its columns.
-
-        Beside a validation loss stand metrics of evaluations, drawn in capitals without their
-        prefix: ``Reward`` is the trainer's ``eval_reward``.
-        """
+        """Keys of its columns."""
         if "Validation Loss" not in self.header:
             return self.header
         return [

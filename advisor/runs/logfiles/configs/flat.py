@@ -14,13 +14,7 @@ REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
 
 
 def flatten(document: Any) -> dict[str, Scalar]:
-    """Scalars of nested mappings and short lists by dotted names.
-
-    Examples
-    --------
-    >>> flatten({"optim": {"lr": 1e-6, "betas": [0.9, 0.95]}})
-    {'optim.lr': 1e-06, 'optim.betas.0': 0.9, 'optim.betas.1': 0.95}
-    """
+    """Scalars of nested mappings and short lists by dotted names."""
     return dict(_scalars(document, "", 0))
 
 

@@ -20,13 +20,7 @@ MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
 
 
 def literal(text: str) -> Scalar:
-    """Value that a text stands for: a number, a switch, nothing, or itself without quotes.
-
-    Examples
-    --------
-    >>> literal("1e-6"), literal("16"), literal("True"), literal("'cosine'"), literal("null")
-    (1e-06, 16, True, 'cosine', None)
-    """
+    """Value that a text stands for: a number, a switch, nothing, or itself without quotes."""
     bare = text.strip()
     if WHOLE.fullmatch(bare):
         return int(bare)

@@ -62,11 +62,7 @@ def print_error(values: FloatArray) -> FloatArray:
 
 
 def least_count(values: FloatArray) -> int | None:
-    """Least n of which all values (shares) are multiples of 1/n.
-
-    None where values leave [0, 1], where no n up to `limits.MOST_TRIALS_PER_ROW` fits, and where
-    chance, or a multiple of n that did not show, is not excluded.
-    """
+    """Least n of which all values (shares) are multiples of 1/n."""
     values = values[np.isfinite(values)]
     if not values.size or values.min() < 0 or values.max() > 1:
         return None

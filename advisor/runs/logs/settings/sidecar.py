@@ -26,19 +26,7 @@ PLACES = ("id", "path", "columns")
 
 @dataclass(frozen=True)
 class Entry:
-    """Settings of the runs that one entry names.
-
-    Attributes
-    ----------
-    row : int
-        One-based index of the table, or line of the CSV.
-    path, id : str or None
-        What it matches: a relative path, a folder or a glob; or a run's id.
-    settings : dict of str to Setting
-    columns : Columns
-    is_literal : bool
-        Whether a path with ``*``, ``?`` or ``[`` is the name of a file all the same.
-    """
+    """Settings of the runs that one entry names."""
 
     row: int
     path: str | None
@@ -75,17 +63,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Sidecar:
-    """A sidecar file.
-
-    Attributes
-    ----------
-    path : Path
-    defaults : dict of str to Setting
-        For every run.
-    columns : Columns
-        Column map for every run whose entry has none.
-    entries : tuple of Entry
-    """
+    """A sidecar file."""
 
     path: Path
     defaults: dict[str, Setting]
@@ -93,10 +71,7 @@ class Sidecar:
     entries: tuple[Entry, ...]
 
     def names_of(self, paths: Iterable[Path], root: Path) -> set[str]:
-        """Ways in which an entry may name the files of a run below the folder that was read.
-
-        Whole; relative to the sidecar or to ``root``; or a folder between the two.
-        """
+        """Ways in which an entry may name the files of a run below the folder that was read."""
         names = set()
         for path in paths:
             names.add(path.as_posix())

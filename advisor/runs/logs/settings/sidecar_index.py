@@ -15,13 +15,7 @@ from advisor.runs.logs.settings.stated_settings import Setting
 
 
 class SidecarIndex:
-    """The sidecars of all logs, each read once.
-
-    Parameters
-    ----------
-    given : Path or None
-        A sidecar for all logs; by default each log has the nearest one.
-    """
+    """The sidecars of all logs, each read once."""
 
     def __init__(self, given: Path | None) -> None:
         self._given = None if given is None else given.resolve()
@@ -69,11 +63,7 @@ class SidecarIndex:
     def for_run(
         self, candidate: LogCandidate, raw: RawRun, run_id: str, others: Sequence[Path]
     ) -> tuple[dict[str, Setting], str]:
-        """Settings and id of a run: an entry may give another id to the only run of a file.
-
-        ``others`` are the files that were folded into the run. Defaults come first, then the entry
-        with a matching glob, then the one that names the run; two of one kind raise `InputError`.
-        """
+        """Settings and id of a run: an entry may give another id to the only run of a file."""
         sidecar = self._sidecar(candidate)
         if sidecar is None:
             return {}, run_id
@@ -108,11 +98,7 @@ class SidecarIndex:
         return settings, run_id
 
     def refuse_unmatched(self, files: Sequence[LogCandidate], ids: Sequence[str]) -> None:
-        """Raise for an entry that matches nothing while some run has none: a typing error.
-
-        Entries of logs that exist and were not asked for are passed over, and so are those of
-        logs that are gone where every other run has its own.
-        """
+        """Raise for an entry that matches nothing while some run has none: a typing error."""
         roots = {candidate.root.resolve() for candidate in files if not candidate.is_named}
         read_paths = {candidate.whole_path for candidate in files}
         for path, sidecar in self._read.items():

@@ -19,15 +19,7 @@ NO_STEP = -(2.0**62)
 
 
 class Points:
-    """Values of the metrics of one run, in the order in which each metric was logged.
-
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    columns : Columns
-        Keys to keep besides the known ones; of others only the name is.
-    """
+    """Values of the metrics of one run, in the order in which each metric was logged."""
 
     def __init__(self, path: Path, columns: Columns) -> None:
         self._path = path

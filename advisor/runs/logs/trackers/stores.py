@@ -12,7 +12,7 @@ from advisor.runs.logfiles import limits, parquet_file
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Reader
-from advisor.runs.logfiles.parquet_file import column_test
+from advisor.runs.logfiles.parquet_file import column_names
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 SQLITE = b"SQLite format 3\0"
@@ -23,7 +23,7 @@ OF_TRACKIO = re.compile(
     rb"CREATE TABLE (?:IF NOT EXISTS )?\"?metrics\"?\s*\([^()]{0,600}\brun_name\b[^()]{0,200}"
     rb"\bmetrics TEXT"
 )
-COLUMNS_OF_TRACKIO = ("id", "run_name", "timestamp", "step")
+COLUMNS_OF_TRACKIO = {"id", "run_name", "timestamp", "step"}
 """Columns of a copy of Trackio's table, beside a column for each metric."""
 
 IMPORT = "from trackio.sqlite_storage import SQLiteStorage as s; s.import_from_parquet()"
@@ -68,8 +68,8 @@ def _refuse_mlflow_database(logs: Sequence[LogFile], columns: Columns) -> NoRetu
 
 def _is_trackio_project(log: LogFile) -> bool:
     """Whether a file is a database of Trackio, or the copy of its rows in Parquet."""
-    has = column_test(log) if log.suffix in parquet_file.SUFFIXES else None
-    return _defines(log, OF_TRACKIO) or (has is not None and all(map(has, COLUMNS_OF_TRACKIO)))
+    names = set(column_names(log)) if log.suffix in parquet_file.SUFFIXES else set()
+    return _defines(log, OF_TRACKIO) or names >= COLUMNS_OF_TRACKIO
 
 
 def _trackio_project(log: LogFile) -> Path:

@@ -27,30 +27,14 @@ REGULAR_SHARE = 0.8
 
 
 class Counts(NamedTuple):
-    """What a tracker's own counter is called, and how it misleads.
-
-    Attributes
-    ----------
-    name : str
-        As in "steps are {name}"; empty where it has none.
-    warns_of_samples : bool
-        Whether the tracker hands out samples of a history, so that gaps are worth a warning.
-    """
+    """What a tracker's own counter is called, and how it misleads."""
 
     name: str
     warns_of_samples: bool = False
 
 
 class TrackedRun:
-    """Rows of one run on the way to a table.
-
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    columns : Columns
-    counts : Counts
-    """
+    """Rows of one run on the way to a table."""
 
     def __init__(self, path: Path, columns: Columns, counts: Counts) -> None:
         self._builder = TableBuilder(path, kept_keys(columns))
@@ -65,18 +49,7 @@ class TrackedRun:
         return len(self._builder) + len(self._held)
 
     def add(self, number: int, cells: Mapping[str, Any], count: Any) -> None:
-        """Add a row.
-
-        Parameters
-        ----------
-        number : int
-            One-based place in the file.
-        cells : mapping
-            Under the trainer's keys; typed objects of the tracker (histograms, media) are
-            passed over.
-        count : object
-            The tracker's own counter of this row.
-        """
+        """Add a row."""
         kept = {k: v for k, v in cells.items() if not (isinstance(v, Mapping) and "_type" in v)}
         at = cell_number(count)
         self._watch(at)
@@ -146,16 +119,7 @@ class TrackedRun:
 
 
 class TrackedRuns:
-    """Runs of one history, told apart by name.
-
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    columns : Columns
-    counts : Counts
-        The tracker's own counter.
-    """
+    """Runs of one history, told apart by name."""
 
     def __init__(self, path: Path, columns: Columns, counts: Counts) -> None:
         self._path, self._columns, self._counts = path, columns, counts
@@ -165,13 +129,7 @@ class TrackedRuns:
     def add(
         self, number: int, cells: Mapping[str, Any], *, count: Any, run: str | None = None
     ) -> None:
-        """Add a row of a run; parameters as in `TrackedRun.add`.
-
-        Raises
-        ------
-        InputError
-            There are more runs or cells than can be read at once.
-        """
+        """Add a row of a run; parameters as in `TrackedRun.add`."""
         # Each table is bounded by itself; many of them together must be as well.
         self._cells += len(cells)
         if self._cells > 4 * limits.MOST_TABLE_CELLS:

@@ -19,10 +19,7 @@ OF_THE_TABLE = frozenset(
 
 
 def settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
-    """Settings of each run by its display name, from tables in the folder of a chart.
-
-    A name that stands for several runs tells nothing, unless they agree.
-    """
+    """Settings of each run by its display name, from tables in the folder of a chart."""
     found: dict[str, dict[str, str]] = {}
     for log in _siblings(chart):
         for name, settings in _read(log).items():
