@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, is_archive, on_disk, open_archive
 from advisor.runs.logfiles.logged import Reader
 
@@ -57,7 +56,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
         elif kind == "file":
             top = path.resolve().parent
-            for _ in range(limits.FOLDERS_ABOVE_A_LOG):
+            for _ in range(2):
                 top = top.parent
             log = on_disk(path)
             members = _members(log, unread)

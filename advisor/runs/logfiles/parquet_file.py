@@ -65,5 +65,5 @@ def _stream(log: LogFile) -> BinaryIO:
     """Seekable stream: Parquet is read from its end."""
     if log.is_packed:
         return io.BytesIO(log.read(limits.MOST_PARQUET_BYTES_HELD))
-    log.magic(4)  # a missing or unreadable file is a typed error here
+    log.head(4)  # a missing or unreadable file is a typed error here
     return log.opener()

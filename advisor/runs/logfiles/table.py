@@ -152,7 +152,7 @@ class TableBuilder:
             key = f"{prefix}{name}" if prefix else name
             kind = type(cell)
             if kind is dict:
-                if depth < limits.MOST_CELL_LEVELS:
+                if depth < 3:
                     self._fill(row, cell, f"{key}/", depth + 1)
                 continue
             column = kept[key] if key in kept else self._column(key)
@@ -178,29 +178,20 @@ class TableBuilder:
             column.at.append(row)
             column.value.append(cell)
             self._cells += 1
-        if self._cells > limits.MOST_TABLE_CELLS or row >= limits.MOST_TABLE_ROWS:
+        if self._cells > limits.MOST_TABLE_CELLS:
             raise InputError(
-                f"the log holds more than {limits.MOST_TABLE_ROWS:,} rows or "
-                f"{limits.MOST_TABLE_CELLS:,} numbers",
+                f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers",
                 path=self._path,
                 advice="Export every tenth row, or split the file by run",
             )
 
     def _column(self, key: str) -> Column | None:
-        if len(self._columns) >= limits.MOST_TABLE_KEYS:
-            raise InputError(
-                f"the log names more than {limits.MOST_TABLE_KEYS:,} keys",
-                path=self._path,
-                advice="Check that it is a log of a run, one row per step",
-            )
         column = self._columns.setdefault(key, Column())
         self._kept[key] = column if self._wanted(key) else None
         return self._kept[key]
 
     def _short(self, text: str) -> str:
-        short = text.strip()[: limits.MOST_CELL_CHARACTERS]
-        if len(self._texts) >= limits.MOST_TEXTS_PER_COLUMN:
-            return self._texts.get(short, "...")
+        short = text.strip()[:60]
         return self._texts.setdefault(short, short)
 
 

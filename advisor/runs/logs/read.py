@@ -303,9 +303,6 @@ class LogSearch:
                 logged, sources, framework, candidate.path, known.get("group_size")
             )
             known_here = {**stated.facts, **known}
-            for log in logs:
-                if log.holes:
-                    logged = replace(logged, warnings=(*log.notes, *logged.warnings))
             try:
                 located_runs += [
                     LocatedRun(candidate, reader, raw, stated)

@@ -20,9 +20,7 @@ def flatten(document: Any) -> dict[str, Scalar]:
 
 def _scalars(node: Any, prefix: str, depth: int) -> Iterator[tuple[str, Scalar]]:
     if isinstance(node, Mapping | list):
-        if depth > limits.MOST_SETTING_LEVELS or (
-            isinstance(node, list) and len(node) > limits.MOST_LIST_SETTING_VALUES
-        ):
+        if depth > 20 or (isinstance(node, list) and len(node) > 16):
             return
         for key, value in node.items() if isinstance(node, Mapping) else enumerate(node):
             yield from _scalars(value, f"{prefix}.{key}" if prefix else str(key), depth + 1)
@@ -34,10 +32,10 @@ def _is_setting(value: Any) -> bool:
     if isinstance(value, str):
         # OpenRLHF hands W&B its nested arguments as one text.
         if value.startswith("namespace("):
-            return len(value) <= limits.MOST_NAMESPACE_CHARACTERS
+            return len(value) <= 20_000
         return len(value) <= limits.MOST_CONFIG_TEXT_CHARACTERS
     if isinstance(value, int | float):
-        return abs(value) <= limits.MOST_CONFIG_INTEGER and not math.isnan(value)
+        return abs(value) <= (2**53) and not math.isnan(value)
     return value is None
 
 
@@ -48,7 +46,7 @@ def follow_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Scalar, bool]:
-    for _ in range(limits.MOST_CHAINED_REFERENCES):
+    for _ in range(10):
         if not isinstance(value, str) or "${" not in value:
             return value, True
         found = REFERENCE.search(value)

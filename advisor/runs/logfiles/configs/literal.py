@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from advisor.runs.logfiles import limits
-
 Scalar = str | int | float | bool | None
 
 WHOLE = re.compile(r"[-+]?\d{1,18}")
@@ -70,7 +68,7 @@ def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
         if equals:
             settings[name] = literal(value)
         else:
-            settings |= _flag(name, words[place + 1 : place + 1 + limits.MOST_LIST_SETTING_VALUES])
+            settings |= _flag(name, words[place + 1 : place + 1 + 16])
     return settings
 
 

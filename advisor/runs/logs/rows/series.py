@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.pilot_run import SERIES, Missing
 from advisor.runs.trainers import plain, spellings
@@ -105,7 +104,7 @@ def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
     sizes = np.diff(np.append(starts, count.size))
     each = int(sizes[0]) if sizes.size else 0
     is_even = bool(np.all(sizes[:-1] == each)) and 0 < int(sizes[-1]) <= each
-    if each < 2 or sizes.size < limits.LEAST_EVEN_STEPS or not is_even:
+    if each < 2 or sizes.size < 3 or not is_even:
         return table, None
     if np.any(np.diff(count[starts]) <= 0):
         return table, None

@@ -91,7 +91,7 @@ def _is_whole(values: FloatArray, count: int) -> bool:
     step, must be so many that none finer among them is no chance.
     """
     inside = values[(values > 0) & (values < 1)]
-    if inside.size < limits.LEAST_SHARES:
+    if inside.size < 20:
         return False
     numerator = np.rint(inside * count).astype(int)
     coarser = next(factor for factor in range(2, count + 1) if not count % factor)
@@ -147,7 +147,7 @@ def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     ordered = np.sort(ratio)
     widest = error.max()
     ends = np.searchsorted(ordered, (ordered * (1 - widest), ordered * (1 + widest)))
-    likely = ordered[np.argsort(ends[0] - ends[1], kind="stable")[: limits.MOST_RATIOS_TRIED]]
+    likely = ordered[np.argsort(ends[0] - ends[1], kind="stable")[:50]]
     sharing = [np.abs(ratio / candidate - 1) <= error for candidate in likely]
     best = int(np.argmax([rows.sum() for rows in sharing]))
     rows = sharing[best]

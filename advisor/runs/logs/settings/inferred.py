@@ -247,7 +247,7 @@ def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
     if raw.is_eval_only:
         return guessed
     series = raw.series
-    first = slice(limits.MOST_ROWS_FINGERPRINTED)
+    first = slice(2_000)
     if "loss" in series and "kl" in series:
         found = kl_coefficient_from_loss(series["loss"][first], series["kl"][first])
         _settle(guessed, known, "kl_coefficient", found, KL_TOLERANCE)

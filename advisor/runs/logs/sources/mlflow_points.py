@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.trainers.keys import kept_keys
@@ -39,12 +37,6 @@ class Points:
 
     def add(self, key: str, time: float, value: float, step: float) -> None:
         """Add a value of a key that is wanted."""
-        if len(self._value) >= limits.MOST_MLFLOW_POINTS:
-            raise InputError(
-                f"the run holds more than {limits.MOST_MLFLOW_POINTS:,} values",
-                path=self._path,
-                advice="Keep the metrics that you want to have read",
-            )
         self._key.append(self._keys[key] or 0)
         self._time.append(time)
         self._value.append(value)

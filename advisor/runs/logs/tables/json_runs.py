@@ -143,7 +143,7 @@ class _Walk:
         self._visited += 1
         if self._visited > limits.MOST_JSON_OBJECTS or len(self._found) > limits.MOST_JSON_RUNS:
             raise _TooLargeError
-        if depth > limits.MOST_JSON_LEVELS:
+        if depth > 12:
             return
         if isinstance(node, list):
             for number, entry in enumerate(node):
@@ -177,7 +177,7 @@ def _settings(objects: Sequence[Mapping[str, Any]]) -> dict[str, Scalar]:
             if key.lower() in CONFIGS and isinstance(value, dict):
                 settings.update(flatten(value))
         settings.update(flatten({k: v for k, v in node.items() if not isinstance(v, dict | list)}))
-    return dict(list(settings.items())[-limits.MOST_JSON_SETTINGS :])
+    return dict(list(settings.items())[-500:])
 
 
 def _labels(runs: Sequence[Found]) -> list[tuple[str | None, bool]]:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits, parquet_file
+from advisor.runs.logfiles import parquet_file
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Reader
@@ -95,9 +95,9 @@ def _defines(log: LogFile, table: re.Pattern[bytes]) -> bool:
     if log.suffix not in SUFFIXES:
         return False
     try:
-        if log.magic(len(SQLITE)) != SQLITE:
+        if log.head(len(SQLITE)) != SQLITE:
             return False
-        return table.search(log.magic(limits.SQLITE_SCHEMA_BYTES)) is not None
+        return table.search(log.head(1 << 20)) is not None
     except InputError:
         return False
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
@@ -54,7 +53,6 @@ class _Merged:
         self.assumptions: list[str] = []
         self.averaged: set[str] = set()
         self._runs: dict[str, dict[tuple[str, str], Point]] = {}
-        self._cells = 0
         failure: InputError | None = None
         for log in sorted(logs, key=lambda log: log.path):
             try:
@@ -77,13 +75,6 @@ class _Merged:
         found: dict[str, list[Point]] = {}
         for point in chart.points():
             found.setdefault(point.run, []).append(point)
-            self._cells += len(point.cells)
-            if self._cells > limits.MOST_CHART_CELLS:
-                raise InputError(
-                    f"the charts of the folder hold more than {limits.MOST_CHART_CELLS:,} cells",
-                    path=log.path,
-                    advice="Give one chart at a time, or put them in folders of their own",
-                )
         self.notes += [f"{log.name}: {note}" for note in chart.notes]
         self.assumptions += chart.assumptions
         self.averaged |= chart.averaged
