@@ -11,8 +11,7 @@ from typing import Any, TypeGuard
 
 from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
-from advisor.runs.copies import mark_copies
-from advisor.runs.evaluated import evaluations_as_rewards
+from advisor.runs.identity import mark_copies
 from advisor.runs.logfiles.columns import parse_columns
 from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.find import LogCandidate, Unread, find_files
@@ -25,6 +24,7 @@ from advisor.runs.logs.settings.sidecar_index import SidecarIndex
 from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb_csv, wandb_store
 from advisor.runs.logs.trackers.wandb_runs_table import is_runs_table
+from advisor.runs.missing_series import evaluations_as_rewards
 from advisor.runs.moved import none_moved
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers.keys import choose_framework, restore_slashes

@@ -10,9 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.configs.flat import flatten
 from advisor.runs.logfiles.configs.literal import Scalar
-from advisor.runs.logfiles.configs.parse import ADAPTER, COMMAND_LINE, Parsed, parse_config
+from advisor.runs.logfiles.configs.parse import ADAPTER, COMMAND_LINE, Parsed, flatten, parse_config
 from advisor.runs.logfiles.log_file import LogFile, on_disk
 from advisor.runs.logfiles.wandb_records import stored_config
 

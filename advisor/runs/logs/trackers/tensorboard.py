@@ -17,7 +17,7 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.configs.flat import flatten
+from advisor.runs.logfiles.configs.parse import flatten
 from advisor.runs.logfiles.event_file import HEADER, Cells, Tags, header_holds, read_records
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Logged, Reader
