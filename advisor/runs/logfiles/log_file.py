@@ -6,6 +6,7 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import re
 import zipfile
 import zlib
@@ -138,6 +139,19 @@ class LogFile:
             raise _binary(self.path, None) from None
         if rest:
             yield Line(number, rest, is_cut, is_open=True)
+
+    def beside(self) -> list[LogFile]:
+        """Other files of the same folder, on disk or in the archive, by path."""
+        folder = self.path.parent
+        if self.member_of is not None and folder.is_relative_to(self.member_of.path):
+            members = self.member_of.members.items()
+            return [log for path, log in members if path.parent == folder and path != self.path]
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return []
+        paths = [folder / name for name in names if name != self.path.name]
+        return [on_disk(path) for path in paths if path.is_file()]
 
     def sibling(self, name: str) -> LogFile | None:
         """File of that name in the same folder, or ``None``."""

@@ -23,7 +23,6 @@ from advisor.runs.logs.settings.merge import merge_run
 from advisor.runs.logs.settings.sidecar_index import SidecarIndex
 from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb_csv, wandb_store
-from advisor.runs.logs.trackers.wandb_runs_table import is_runs_table
 from advisor.runs.missing_series import evaluations_as_rewards
 from advisor.runs.moved import none_moved
 from advisor.runs.pilot_run import PilotRun
@@ -273,7 +272,7 @@ class LogSearch:
         # A table of runs tells the settings of those in the chart beside it, and is no log.
         charts = {folder for reader, folder in groups if reader is wandb_csv.READER}
         for file in files if charts else ():
-            if file.path.parent in charts and is_runs_table(file.log):
+            if file.path.parent in charts and wandb_csv.is_runs_table(file.log):
                 groups = {key: logs for key, logs in groups.items() if file not in logs}
                 self.unread = [item for item in self.unread if item.path != file.path]
                 self.unread.append(Unread(file.path, SIDECAR))
