@@ -41,24 +41,15 @@ class Entry:
         has_marks = self.path is not None and any(mark in self.path for mark in "*?[")
         return has_marks and not self.is_literal
 
-    def literal(self, names: Iterable[str]) -> Entry:
-        """Return the entry as no glob where its path is one of the names of a file as it stands."""
-        if not self.is_glob or self._wanted not in names:
-            return self
-        return replace(self, is_literal=True)
-
-    def names_any(self, names: Iterable[str]) -> bool:
-        """Whether the path is, or as a glob matches, one of the names of a file."""
+    def naming(self, names: set[str]) -> Entry | None:
+        """Return the entry if its path is one of the names of a file, or as a glob matches one."""
         if self.path is None:
-            return False
-        wanted = self._wanted
-        if self.is_glob:
-            return any(name == wanted or fnmatch.fnmatchcase(name, wanted) for name in names)
-        return wanted in names
-
-    @property
-    def _wanted(self) -> str:
-        return PurePath(str(self.path).replace("\\", "/")).as_posix()
+            return None
+        wanted = PurePath(self.path.replace("\\", "/")).as_posix()
+        if wanted in names:
+            return replace(self, is_literal=True)  # also where the name holds a mark of globs
+        matches = self.is_glob and any(fnmatch.fnmatchcase(name, wanted) for name in names)
+        return self if matches else None
 
 
 @dataclass(frozen=True)

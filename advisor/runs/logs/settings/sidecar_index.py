@@ -23,6 +23,7 @@ class SidecarIndex:
         self._used: set[tuple[Path, int]] = set()
         self._unnamed: set[Path] = set()
         self._nearby: dict[Path, LogFile | None] = {}
+        self._named: dict[tuple[Path, tuple[Path, ...]], list[Entry]] = {}
         if self._given is not None:
             self._read[self._given] = read_sidecar(on_disk(self._given))
 
@@ -145,19 +146,22 @@ class SidecarIndex:
     def _naming(self, candidate: LogCandidate, others: Iterable[Path] = ()) -> list[Entry]:
         """Entries whose path names a file: globs first, then exact ones."""
         sidecar = self._sidecar(candidate)
-        if sidecar is None:
+        key = (candidate.path, tuple(others))
+        if sidecar is None or not sidecar.entries:
             return []
-        if not sidecar.entries:
-            return []
+        if key in self._named:
+            return self._named[key]
         paths = [candidate.whole_path, *(path.resolve() for path in others)]
         names = sidecar.names_of(paths, candidate.root.resolve())
-        naming = [
-            entry.literal(names)
-            for entry in sidecar.entries
-            if entry.names_any(names)
-            or (_is_exact(entry) and (sidecar.path.parent / str(entry.path)).resolve() in paths)
-        ]
-        return sorted(naming, key=lambda entry: not entry.is_glob)
+        found = []
+        for entry in sidecar.entries:
+            named = entry.naming(names)
+            if named is None and _is_exact(entry):
+                is_there = (sidecar.path.parent / str(entry.path)).resolve() in paths
+                named = entry if is_there else None
+            found += [] if named is None else [named]
+        self._named[key] = sorted(found, key=lambda entry: not entry.is_glob)
+        return self._named[key]
 
 
 def _is_exact(entry: Entry) -> bool:
