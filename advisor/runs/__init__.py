@@ -1,6 +1,5 @@
 """What happened: logs and their trainers to pilot runs, and what is wrong with one."""
 
-from advisor.runs.copies import mark_copies
 from advisor.runs.diagnosis import MODES, Card, Collapse, Diagnosis, diagnose
 from advisor.runs.diagnosis.card import SEVERITY
 from advisor.runs.diagnosis.collapse import LOST_SHARE, tamed, trailing_mean, window_rows
@@ -10,7 +9,7 @@ from advisor.runs.diagnosis.diagnose import AFTER
 from advisor.runs.diagnosis.fall import find_any_fall, find_final_fall
 from advisor.runs.diagnosis.levels import LEAST_ROWS, Level, difference, ends
 from advisor.runs.diagnosis.text import as_markdown, card_lines, diagnosis_json, printable, worst
-from advisor.runs.digest import run_digest
+from advisor.runs.identity import fingerprint, mark_copies, run_digest
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.logfiles.logged import Reader
@@ -30,7 +29,7 @@ from advisor.runs.logs.readers import readers
 from advisor.runs.logs.rows.assemble import assemble
 from advisor.runs.logs.rows.raw_run import RawRun
 from advisor.runs.missing_series import WHY, needs, questions
-from advisor.runs.moved import NONE_MOVED, none_moved
+from advisor.runs.moved import NONE_MOVED, none_moved, seconds_per_step
 from advisor.runs.pilot_run import (
     LEAST_REWARDS,
     SERIES,
@@ -39,9 +38,7 @@ from advisor.runs.pilot_run import (
     PilotRun,
     parameters_from_name,
 )
-from advisor.runs.run_fingerprint import fingerprint
 from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
-from advisor.runs.step_time import seconds_per_step
 from advisor.runs.trainers import setting_name
 from advisor.runs.trainers.asking import asked_of
 from advisor.runs.trainers.export import export_config

@@ -1,10 +1,13 @@
-"""What a run still lacks before it can be fitted."""
+"""What a run still lacks before it can be fitted, and evaluations in place of rewards."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from advisor.runs.pilot_run import PilotRun
+import numpy as np
+
+from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
 from advisor.runs.settings import REQUIRED
 
 WHY = {
@@ -35,17 +38,7 @@ public full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
 
 
 def needs(run: PilotRun) -> list[str]:
-    """Names of the settings without which a run cannot be fitted and which are not known.
-
-    Parameters
-    ----------
-    run : PilotRun
-
-    Returns
-    -------
-    names : list of str
-        Empty for a run that can be fitted; also for evaluations, to which nothing can be added.
-    """
+    """Names of the settings without which a run cannot be fitted and which are not known."""
     if run.is_eval_only:
         return []
     lacking = run.hyperparameters.lacking
@@ -60,11 +53,7 @@ def needs(run: PilotRun) -> list[str]:
 
 
 def questions(run: PilotRun) -> list[str]:
-    """What a run needs, and what it is asked for though a fit can go on without.
-
-    A large model at a rate of LoRA whose log tells of no adapter: it counts as fully fine-tuned,
-    and the answer says so.
-    """
+    """What a run needs, and what it is asked for though a fit can go on without."""
     found = needs(run)
     if run.parameters is not None and may_be_lora(run):
         found.append("adapter")
@@ -76,3 +65,37 @@ def may_be_lora(run: PilotRun) -> bool:
     known = run.hyperparameters
     is_fast = (known.learning_rate or 0) > FAST and (run.parameters or math.inf) > LARGE
     return known.adapter is None and is_fast and not run.is_eval_only
+
+
+SAID = (
+    "the rewards are held-out evaluations, for no train reward is logged; one after n steps stands "
+    "at step n + 1, whose rollouts the same policy would write"
+)
+
+
+def evaluations_as_rewards(runs: Sequence[PilotRun]) -> list[PilotRun]:
+    """Take evaluations for rewards in runs that have nothing else to be fitted by."""
+    are_alone = all(run.is_eval_only for run in runs)
+    found = []
+    for run in runs:
+        taken = _with_rewards(run) if run.is_eval_only else None
+        found.append(run if taken is None or (needs(taken) and not are_alone) else taken)
+    return found
+
+
+def _with_rewards(run: PilotRun) -> PilotRun | None:
+    known = np.isfinite(run.eval_reward)
+    if int(known.sum()) < LEAST_REWARDS:
+        return None
+    return run.with_updates(
+        step=run.eval_step[known] + 1,
+        series={"reward": run.eval_reward[known]},
+        missing={name: why for name, why in run.missing.items() if name != "reward"},
+        eval_step=np.zeros(0),
+        eval_reward=np.zeros(0),
+        logging_steps=1,
+        keys_read={
+            {"eval_reward": "reward"}.get(name, name): key for name, key in run.keys_read.items()
+        },
+        assumptions=(*run.assumptions, SAID),
+    )

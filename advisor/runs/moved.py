@@ -1,4 +1,4 @@
-"""Whether the reward of a run moved by more than its noise."""
+"""Whether the reward of a run moved by more than its noise, and how long its steps take."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ NONE_MOVED = "no pilot's reward moved by more than its noise"
 
 
 def has_moved(run: PilotRun) -> bool:
-    """Whether the last third of a run's train rewards differs from the first.
-
-    Noise is taken from differences of neighbours, which a slow rise hardly touches.
-    """
+    """Whether the last third of a run's train rewards differs from the first."""
     reward = run.reward[np.isfinite(run.reward)]
     if reward.size < 2:
         return False
@@ -36,3 +33,16 @@ def none_moved(
     """Whether neither a gain nor a collapse can be learned from any run."""
     collapsed = {name for name, step in (collapse_steps or {}).items() if step is not None}
     return not any(run.id in collapsed or has_moved(run) for run in runs)
+
+
+def seconds_per_step(run: PilotRun) -> float | None:
+    """Median wall-clock seconds of an optimizer step, or None where no times were logged."""
+    times = run.series.get("step_time_seconds")
+    if times is None:
+        return None
+    known = np.isfinite(times) & (times > 0)
+    if not known.any():
+        return None
+    spacing = float(np.median(np.diff(run.step))) if run.step.size > 1 else 1.0
+    steps_per_time = max(1.0, spacing / run.logging_steps)
+    return float(np.median(times[known])) / steps_per_time

@@ -52,7 +52,7 @@ from advisor.forecast.corpus_file import shipped_corpus
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.predictive import final_rows
 from advisor.model.priors import Priors, load_priors
-from advisor.runs.digest import run_digest
+from advisor.runs.identity import run_digest
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 

@@ -9,7 +9,7 @@ from typing import Any
 from tables import World
 
 from advisor.engine import Item, digest_of
-from advisor.runs.digest import run_digest
+from advisor.runs.identity import run_digest
 
 NOT_IN_RESULTS = {"jobs", "engine", "keep", "shard", "json", "predictions"}
 """Flags on which no answer turns."""

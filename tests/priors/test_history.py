@@ -21,8 +21,8 @@ from advisor.findings.past_study import PastStudy, past_study
 from advisor.model.priors import load_priors
 from advisor.model.priors.loader import AS_THE_CURVE
 from advisor.model.priors.writing import write_preset
+from advisor.runs.identity import fingerprint
 from advisor.runs.logs import inspect
-from advisor.runs.run_fingerprint import fingerprint
 from advisor.testing import Plan, simulate_runs
 
 BASE = load_priors("small_models")

@@ -17,18 +17,7 @@ OPTIONS = ("step", "step_unit", "filter", "eval_reward", "eval_filter")
 
 @dataclass(frozen=True)
 class Columns:
-    """A column map.
-
-    Attributes
-    ----------
-    keys : dict of str to str
-        Series name (or ``step``, ``eval_reward``) -> key of the log.
-    filter, eval_filter : dict of str to str
-        What a row's cells must equal to count as a train row, or as an evaluation.
-    step_unit : {"optimizer", "refresh"} or None
-        What the step counts: optimizer steps, or batches of rollouts; a row then holds the mean
-        reward of a whole batch.
-    """
+    """A column map."""
 
     keys: Mapping[str, str] = field(default_factory=dict)
     filter: Mapping[str, str] = field(default_factory=dict)

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from advisor.runs.logfiles import limits
-
 ITEM = re.compile(
     r"""['"]([^'"\\\n]{1,200})['"] {0,4}: {0,4}"""
     r"""(?:'([^'\n]{0,300})'|"([^"\n]{0,300})"|(?:[a-z][\w.]{0,40}\()?([-+]?[\w.][\w.+-]{0,60}))"""
@@ -53,7 +51,7 @@ def find_dicts(text: str) -> Iterator[Printed]:
         else:
             end = _closing(text, start)
             body = text[start + 1 : end or len(text)]
-            for _ in range(limits.MOST_DICT_LEVELS):
+            for _ in range(8):
                 body, replaced = INNERMOST.subn("None", body)
                 if not replaced:
                     break

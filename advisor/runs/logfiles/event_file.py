@@ -1,151 +1,63 @@
-"""Records of a TensorBoard event file, each checked by its CRC32C.
+"""TensorBoard event files: records with a checksum each, and the tagged values that they hold.
 
 A record is its length (8 bytes), a checksum of these, its bytes, and a checksum of those.
 """
 
 from __future__ import annotations
 
-import bisect
 import struct
-from collections.abc import Iterator
-from typing import BinaryIO
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import google_crc32c
-import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.messages import MalformedError, parse
 
 HEADER, FOOTER = 12, 4
 
+LONGEST = 1 << 16
+"""Bytes of a record that may hold scalars or settings; images and graphs are longer."""
 
-def read_records(log: LogFile, warnings: list[str]) -> Iterator[list[bytes]]:
-    """Read the records that can be trusted, block by block; long ones are passed over.
+NUMBERS = {1: "<f", 2: "<d"}
+"""TensorFlow's types of tensors that hold real numbers, by how one is stored."""
 
-    Bytes that fail their own checksum cost one record. Where the checksum of a length fails, the
-    next place at which a length and its checksum agree is taken as the next record: by chance they
-    agree once in 2^32 places.
-    """
-    walk = _Walk(log)
+
+def read_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
+    """Records that agree with their checksum; long ones are passed over."""
+    at = broken = whole = 0
     with log.open() as stream:
-        for records in walk.run(stream):
-            if records:
-                yield records
-    if not walk.size:
-        raise InputError(
-            "the event file is empty",
-            path=log.path,
-            advice="Give the file once the trainer has logged a step",
-        )
-    if not walk.trusted:
+        while header := stream.read(HEADER):
+            length = int.from_bytes(header[:8], "little")
+            if len(header) == HEADER and (length >> 30 or not header_holds(header)):
+                warnings.append(f"{log.name}: from byte {at} on it is damaged and was left out")
+                break
+            is_whole = len(header) == HEADER
+            record, footer = stream.read(length if is_whole else 0), stream.read(FOOTER)
+            if len(footer) < FOOTER:
+                warnings.append(
+                    f"{log.name}: the last record, at byte {at}, is cut and was left out (the run "
+                    "may still be writing)"
+                )
+                break
+            at += HEADER + length + FOOTER
+            if masked_crc(record) != footer:
+                broken += 1
+                continue
+            whole += 1
+            if length <= LONGEST:
+                yield record
+    if not whole:
         raise InputError(
             "no TensorBoard record from byte 0 on is whole and agrees with its checksum",
             path=log.path,
             advice="Copy the file again, or give it once the trainer has logged a step",
         )
-    warnings += walk.remarks()
-
-
-class _Walk:
-    """The way through one file from record to record."""
-
-    def __init__(self, log: LogFile) -> None:
-        self.name = log.name
-        self.size = self.trusted = 0
-        self.broken = self.losses = 0
-        self.first_broken = 0
-        self.lost: list[list[int]] = []
-        self.tail: int | None = None
-
-    def run(self, stream: BinaryIO) -> Iterator[list[bytes]]:
-        rest, base, is_lost = b"", 0, False
-        while block := stream.read(limits.BLOCK_BYTES):
-            self.size += len(block)
-            raw = rest + block
-            records, stop, is_lost = self._records(raw, base, is_lost)
-            yield records
-            if not is_lost and len(raw) >= stop + HEADER:
-                missing = HEADER + _length(raw, stop) + FOOTER - (len(raw) - stop)
-                if _length(raw, stop) > limits.MOST_EVENT_BYTES:
-                    skipped = _skip(stream, missing)
-                    self.size += skipped
-                    self.trusted += 1
-                    if skipped < missing:
-                        self.tail = base + stop
-                    base, rest = base + len(raw) + skipped, b""
-                    continue
-            base, rest = base + stop, raw[stop:]
-        if is_lost:
-            self.lost[-1][1] = self.size
-        elif rest:
-            self.tail = base
-
-    def _records(self, raw: bytes, base: int, is_lost: bool) -> tuple[list[bytes], int, bool]:
-        """Whole records of a block, up to where it was understood, and whether it is lost there."""
-        records: list[bytes] = []
-        places: list[int] | None = None
-        at = 0
-        while is_lost or at + HEADER <= len(raw):
-            if not is_lost and not header_holds(raw, at):
-                self._lose(base + at)
-                is_lost = True
-            if is_lost:
-                places = _headers(raw, at) if places is None else places
-                next_one = bisect.bisect_left(places, at)
-                if next_one == len(places):
-                    return records, max(at, len(raw) - HEADER + 1), True
-                at, is_lost = places[next_one], False
-                self.lost[-1][1] = base + at
-            after = at + HEADER + _length(raw, at) + FOOTER
-            if after > len(raw):
-                break
-            self._check(raw, at, after, base, records)
-            at = after
-        return records, at, is_lost
-
-    def _lose(self, at: int) -> None:
-        self.losses += 1
-        del self.lost[limits.MOST_DAMAGED_PLACES_SHOWN :]
-        self.lost.append([at, at])
-
-    def _check(self, raw: bytes, at: int, after: int, base: int, records: list[bytes]) -> None:
-        """Keep a record that is short enough and whose bytes hold."""
-        if after - at - HEADER - FOOTER > limits.MOST_EVENT_BYTES:
-            self.trusted += 1
-            return
-        record = raw[at + HEADER : after - FOOTER]
-        if masked_crc(record) == raw[after - FOOTER : after]:
-            self.trusted += 1
-            records.append(record)
-            return
-        if not self.broken:
-            self.first_broken = base + at
-        self.broken += 1
-
-    def remarks(self) -> list[str]:
-        said = []
-        if self.broken:
-            what = "1 record fails its" if self.broken == 1 else f"{self.broken} records fail their"
-            were = "was" if self.broken == 1 else "were"
-            said.append(
-                f"{self.name}: {what} checksum (first at byte {self.first_broken}) and {were} left "
-                "out"
-            )
-        said += [
-            f"{self.name}: bytes {start} to {end} are no records and were passed over"
-            for start, end in self.lost[: limits.MOST_DAMAGED_PLACES_SHOWN]
-        ]
-        if self.losses > limits.MOST_DAMAGED_PLACES_SHOWN:
-            said.append(
-                f"{self.name}: {self.losses - limits.MOST_DAMAGED_PLACES_SHOWN} more such places"
-            )
-        if self.tail is not None:
-            said.append(
-                f"{self.name}: the last record, at byte {self.tail}, is cut and was left out (the "
-                "run may still be writing)"
-            )
-        return said
+    if broken:
+        warnings.append(f"{log.name}: {broken} records fail their checksum and were left out")
 
 
 def masked_crc(data: bytes) -> bytes:
@@ -154,34 +66,93 @@ def masked_crc(data: bytes) -> bytes:
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-def header_holds(raw: bytes, at: int = 0) -> bool:
-    """Whether a length and its checksum stand at a place."""
-    header = raw[at : at + HEADER]
-    return len(header) == HEADER and masked_crc(header[:8]) == header[8:]
+def header_holds(raw: bytes) -> bool:
+    """Whether bytes begin with a length and its checksum."""
+    return len(raw) >= HEADER and masked_crc(raw[:8]) == raw[8:HEADER]
 
 
-def _length(raw: bytes, at: int) -> int:
-    return int.from_bytes(raw[at : at + 8], "little")
+@dataclass
+class Cells:
+    """Steps and values of one tag, in the order of the file."""
+
+    steps: Any = field(default_factory=lambda: array("q"))
+    values: Any = field(default_factory=lambda: array("d"))
 
 
-def _headers(raw: bytes, at: int) -> list[int]:
-    """Places from which a length, above 0 and below 2^32, and its checksum agree."""
-    block = np.frombuffer(raw, dtype=np.uint8)[at:]
-    count = block.size - HEADER + 1
-    if count <= 0:
-        return []
-    low = np.zeros(count, dtype=np.uint8)
-    high = np.zeros(count, dtype=np.uint8)
-    for byte in range(4):
-        low |= block[byte : byte + count]
-        high |= block[byte + 4 : byte + 4 + count]
-    places = at + np.flatnonzero((low != 0) & (high == 0))
-    return [place for place in places.tolist() if header_holds(raw, place)]
+@dataclass
+class Tags:
+    """Scalars, texts and hyperparameters of one file, and when its first record was written."""
+
+    wanted: Callable[[str], bool]
+    is_text_wanted: Callable[[str], bool]
+    cells: dict[str, Cells] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    hparams: dict[str, Any] = field(default_factory=dict)
+    malformed: int = 0
+    started: float = float("inf")
+    _kept: dict[bytes, Cells | None] = field(default_factory=dict)
+
+    def add(self, records: Iterable[bytes]) -> None:
+        """Read some records."""
+        for record in records:
+            try:
+                self._take(parse("Event", record))
+            except MalformedError:
+                self.malformed += 1
+
+    def _take(self, event: Any) -> None:
+        if event.HasField("time"):
+            self.started = min(self.started, event.time)
+        step = event.step
+        for value in event.summary.values:
+            number = _number(value)
+            if number is None or not value.tag:
+                self._take_settings(value)
+                continue
+            tag = value.tag
+            cells = self._kept[tag] if tag in self._kept else self._new_cells(tag)
+            if cells is not None:
+                cells.steps.append(step)
+                cells.values.append(number)
+
+    def _new_cells(self, raw_tag: bytes) -> Cells | None:
+        tag = _text(raw_tag)
+        cells = self.cells.setdefault(tag, Cells())
+        self._kept[raw_tag] = cells if self.wanted(tag) else None
+        return self._kept[raw_tag]
+
+    def _take_settings(self, value: Any) -> None:
+        tag = _text(value.tag)
+        if tag.startswith("_hparams_/"):
+            data = parse("HparamsData", value.metadata.plugin.content)
+            for hparam in data.session_start.hparams:
+                if hparam.key:
+                    self.hparams[_text(hparam.key)] = _any(hparam.value)
+        elif value.tensor.strings and self.is_text_wanted(tag):
+            self.texts[tag] = _text(value.tensor.strings[0])
 
 
-def _skip(stream: BinaryIO, count: int) -> int:
-    """Read past bytes; fewer where the file ends."""
-    skipped = 0
-    while skipped < count and (block := stream.read(min(limits.BLOCK_BYTES, count - skipped))):
-        skipped += len(block)
-    return skipped
+def _number(value: Any) -> float | None:
+    """A scalar: a simple value, or the only number of a tensor."""
+    if value.HasField("simple"):
+        return float(value.simple)
+    tensor = value.tensor
+    kind = NUMBERS.get(tensor.dtype)
+    if kind is None:
+        return None
+    numbers = [*(tensor.floats if kind == "<f" else tensor.doubles)]
+    if len(tensor.content) == struct.calcsize(kind):
+        numbers += struct.unpack(kind, tensor.content)
+    return float(numbers[0]) if len(numbers) == 1 else None
+
+
+def _any(value: Any) -> float | str | bool | None:
+    if value.HasField("number"):
+        return float(value.number)
+    if value.HasField("string"):
+        return _text(value.string)
+    return bool(value.switch) if value.HasField("switch") else None
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

@@ -10,28 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, is_archive, on_disk, open_archive
 from advisor.runs.logfiles.logged import Reader
 
 
 @dataclass(frozen=True)
 class LogCandidate:
-    """A file that may hold a log.
-
-    Attributes
-    ----------
-    log : LogFile
-        The file.
-    root : Path
-        Folder (or archive) from which its name counts.
-    is_named : bool
-        Given by name, rather than found in a folder.
-    sidecar_top : Path
-        Highest folder in which a sidecar is sought.
-    reader : Reader or None
-        Set for a run that a tracker's client hands out, of which there is no file to claim.
-    """
+    """A file that may hold a log."""
 
     log: LogFile
     root: Path
@@ -71,7 +56,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
         elif kind == "file":
             top = path.resolve().parent
-            for _ in range(limits.FOLDERS_ABOVE_A_LOG):
+            for _ in range(2):
                 top = top.parent
             log = on_disk(path)
             members = _members(log, unread)

@@ -6,6 +6,7 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import re
 import zipfile
 import zlib
@@ -20,13 +21,7 @@ from advisor.runs.logfiles import limits
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 LFS_MARK = b"version https://git-lfs"
 
-HOLE = re.compile(rb"\0{16,}")
-"""NUL bytes that a file has where it was emptied while a process went on writing at its old place,
-or where the machine stopped; binary formats have shorter ones between other bytes."""
 BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
-
-CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x08\x07\x1b"))
-"""Bytes that text has not, and binary formats have."""
 
 
 class Line(NamedTuple):
@@ -40,31 +35,14 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file to read.
-
-    Attributes
-    ----------
-    path : Path
-        What messages call it; ``runs.zip/a/metrics.jsonl`` for a member of an archive.
-    opener : callable () -> binary stream
-        Opens the bytes as stored.
-    packed_size : int
-        Bytes as stored.
-    is_gzip : bool
-        Whether the stored bytes are gzip.
-    member_of : Archive or None
-        The archive that holds it.
-    holes : list of int
-        NUL bytes that were passed over in each block of the lines read so far.
-    """
+    """A file to read."""
 
     path: Path
     opener: Callable[[], BinaryIO]
     packed_size: int
     is_gzip: bool = False
     member_of: Archive | None = None
-    _heads: dict[tuple[int, int], bytes] = field(default_factory=dict, compare=False, repr=False)
-    holes: list[int] = field(default_factory=list, compare=False, repr=False)
+    _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -82,32 +60,14 @@ class LogFile:
         return self.is_gzip or self.member_of is not None
 
     def open(self) -> BinaryIO:
-        """Open the unpacked bytes.
-
-        Raises
-        ------
-        InputError
-            The file is missing or may not be read; on reading, that it does not unpack.
-        """
+        """Open the unpacked bytes."""
         try:
             stream = self.opener()
-        except FileNotFoundError:
-            raise InputError(
-                "there is no such file",
-                path=self.path,
-                advice="Check the path, relative to this folder",
-            ) from None
-        except RuntimeError as error:  # zipfile's word for a member with a password
-            raise InputError(
-                f"the archive cannot be opened ({error})",
-                path=self.path,
-                advice="Unpack it by hand and give the folder",
-            ) from None
-        except BROKEN as error:
+        except (*BROKEN, RuntimeError) as error:  # RuntimeError: a member with a password
             raise InputError(
                 f"the file cannot be read ({getattr(error, 'strerror', None) or error})",
                 path=self.path,
-                advice="Check its permissions, or copy it again",
+                advice="Check its path and permissions, or unpack it by hand",
             ) from None
         layers = [stream]
         if self.is_gzip:
@@ -115,47 +75,24 @@ class LogFile:
         return cast(BinaryIO, io.BufferedReader(_Guarded(layers, self), limits.BLOCK_BYTES))
 
     def head(self, size: int = limits.HEAD_BYTES) -> bytes:
-        """First bytes, unpacked; those behind the hole where the file begins with a long one."""
-        return self._first(size, limits.SEARCHED_BYTES)
-
-    def magic(self, size: int) -> bytes:
-        """First few bytes as they stand, unpacked: by them a format is told."""
-        return self._first(size, 0)
-
-    def _first(self, size: int, longest_hole: int) -> bytes:
-        if (size, longest_hole) not in self._heads:
+        """First bytes, unpacked, without holes."""
+        if size not in self._heads:
+            head, left = b"", limits.SEARCHED_BYTES
             with self.open() as stream:
-                head, left = stream.read(size), longest_hole
-                while len(head) == size and not head.strip(b"\0") and left > 0:
-                    left -= size
-                    further = stream.read(size)
-                    if not further:
-                        break
-                    head = further
-                self._heads[size, longest_hole] = head
-        return self._heads[size, longest_hole]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was passed over in the lines read so far."""
-        missing = sum(self.holes)
-        return (f"{missing:,} NUL bytes (a hole in the file) were passed over",) if missing else ()
+                while left > 0 and len(head) < size and (more := stream.read(size - len(head))):
+                    left, head = left - len(more), head + without_holes(more)
+            self._heads[size] = head
+        return self._heads[size]
 
     def head_text(self) -> bytes:
-        """First bytes in UTF-8, without holes, also where they start with the mark of UTF-16."""
+        """First bytes in UTF-8, also where they start with the mark of UTF-16."""
         head = self.head()
         if not head.startswith(UTF16_MARKS):
-            return without_holes(head)
+            return head
         return head.decode("utf-16", "ignore").encode("utf-8", "ignore")
 
     def read(self, limit: int = limits.MOST_DOCUMENT_BYTES) -> bytes:
-        """All bytes.
-
-        Raises
-        ------
-        InputError
-            There are more than ``limit``.
-        """
+        """All bytes."""
         with self.open() as stream:
             raw = stream.read(limit + 1)
         if len(raw) > limit:
@@ -167,62 +104,26 @@ class LogFile:
         return raw
 
     def text(self, *, give: str | None = None, limit: int = limits.MOST_DOCUMENT_BYTES) -> str:
-        """All text, in UTF-8 or in UTF-16 with its mark.
-
-        Parameters
-        ----------
-        give : str, optional
-            Advice where it is empty or no text; by default what to do with a log.
-        limit : int
-            Most bytes.
-
-        Raises
-        ------
-        InputError
-            The file is missing, empty, binary, too large, or a pointer to data kept elsewhere.
-        """
+        """All text, in UTF-8 or in UTF-16 with its mark."""
         raw = self.read(limit)
         check_text(raw, self.path, give=give)
-        is_wide = raw.startswith(UTF16_MARKS)
-        encoding = "utf-16" if is_wide else "utf-8-sig"
-        raw = raw if is_wide else without_holes(raw)
         try:
-            text = raw.decode(encoding)
+            if raw.startswith(UTF16_MARKS):
+                return raw.decode("utf-16")
+            return raw.replace(b"\0", b"").decode("utf-8-sig")
         except UnicodeDecodeError:
             raise _binary(self.path, give) from None
-        check_text(text.encode("utf-8", "ignore"), self.path, give=give)
-        return text
 
     def lines(self, *, strict: bool = True) -> Iterator[Line]:
-        r"""Lines, split at ``\n`` only, without it; a JSON string may hold any other line end.
-
-        Parameters
-        ----------
-        strict : bool
-            Raise where bytes are no text; otherwise put a mark in their place, as befits
-            consoles, into which anything may be printed.
-
-        Raises
-        ------
-        InputError
-            As `text`, but for the size: memory is bounded by the longest line.
-        """
+        r"""Lines, split at ``\n`` only, without it; a JSON string may hold any other line end."""
         check_text(self.head(), self.path)
-        encoding = "utf-16" if self.magic(2).startswith(UTF16_MARKS) else "utf-8-sig"
+        encoding = "utf-16" if self.head(2).startswith(UTF16_MARKS) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
         number, rest, is_cut = 1, "", False
-        self.holes.clear()
         try:
             with self.open() as stream:
                 while block := stream.read(limits.BLOCK_BYTES):
-                    if b"\0" in block and encoding != "utf-16":
-                        size = len(block)
-                        block = without_holes(block, is_part=True)
-                        self.holes.append(size - len(block))
-                    decoded = decoder.decode(block)
-                    if strict and "\0" in decoded:
-                        raise _binary(self.path, None)
-                    parts = (rest + decoded).split("\n")
+                    parts = (rest + decoder.decode(block)).replace("\0", "").split("\n")
                     rest = parts.pop()
                     for text in parts:
                         yield Line(
@@ -238,6 +139,19 @@ class LogFile:
             raise _binary(self.path, None) from None
         if rest:
             yield Line(number, rest, is_cut, is_open=True)
+
+    def beside(self) -> list[LogFile]:
+        """Other files of the same folder, on disk or in the archive, by path."""
+        folder = self.path.parent
+        if self.member_of is not None and folder.is_relative_to(self.member_of.path):
+            members = self.member_of.members.items()
+            return [log for path, log in members if path.parent == folder and path != self.path]
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return []
+        paths = [folder / name for name in names if name != self.path.name]
+        return [on_disk(path) for path in paths if path.is_file()]
 
     def sibling(self, name: str) -> LogFile | None:
         """File of that name in the same folder, or ``None``."""
@@ -277,17 +191,11 @@ def on_disk(path: Path) -> LogFile:
 
 def is_archive(log: LogFile) -> bool:
     """Whether a file is a zip archive that may hold logs."""
-    return log.suffix == ".zip" and not log.is_packed and log.magic(4) == b"PK\x03\x04"
+    return log.suffix == ".zip" and not log.is_packed and log.head(4) == b"PK\x03\x04"
 
 
 def open_archive(log: LogFile) -> list[LogFile]:
-    """Members of a zip archive, by path.
-
-    Raises
-    ------
-    InputError
-        It is broken, or holds too many files.
-    """
+    """Members of a zip archive, by path."""
     archive = Archive(log.path)
     try:
         with zipfile.ZipFile(log.path) as packed:
@@ -296,12 +204,6 @@ def open_archive(log: LogFile) -> list[LogFile]:
         raise InputError(
             f"the archive cannot be read ({error})", path=log.path, advice="Copy it again"
         ) from None
-    if len(infos) > limits.MOST_ARCHIVE_FILES:
-        raise InputError(
-            f"the archive holds {len(infos)} files, more than {limits.MOST_ARCHIVE_FILES}",
-            path=log.path,
-            advice="Unpack the logs that you want to have read",
-        )
     for info in infos:
         # Members are named as if below the archive, whatever their stored path tries to reach.
         parts = info.filename.replace("\\", "/").split("/")
@@ -318,16 +220,13 @@ def open_archive(log: LogFile) -> list[LogFile]:
     return [archive.members[path] for path in sorted(archive.members)]
 
 
-def without_holes(raw: bytes, *, is_part: bool = False) -> bytes:
-    """Text without its long runs of NUL bytes; of a part of a text also those cut at its ends."""
-    if b"\0" not in raw:
-        return raw
-    return HOLE.sub(b"", raw.strip(b"\0") if is_part or HOLE.search(raw) else raw)
+def without_holes(raw: bytes) -> bytes:
+    """Bytes without long runs of NUL, which a file has that was emptied while it was written."""
+    return re.sub(rb"\0{16,}", b"", raw) if b"\0" in raw else raw
 
 
 def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
     """Raise where the first bytes of a file already say that it is no text."""
-    is_wide = raw.startswith(UTF16_MARKS)
     if not raw.strip(b"\xef\xbb\xbf\xff\xfe \t\r\n"):
         advice = give or "Give a log with at least 3 rows of rewards"
         raise InputError("the file is empty", path=path, advice=advice)
@@ -335,19 +234,13 @@ def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
         raise InputError(
             "the file is a git-LFS pointer, not the data", path=path, advice="Run 'git lfs pull'"
         )
-    if b"\0" in raw and not is_wide and not _has_only_holes(raw):
+    if b"\0" in without_holes(raw[: limits.HEAD_BYTES]) and not raw.startswith(UTF16_MARKS):
         raise _binary(path, give)
-
-
-def _has_only_holes(raw: bytes) -> bool:
-    """Whether bytes with NULs are text but for its holes."""
-    text = without_holes(raw)
-    return bool(text.strip()) and text.translate(None, CONTROLS) == text
 
 
 def _binary(path: Path, give: str | None) -> InputError:
     return InputError(
-        "the file is binary, or text in an odd encoding",
+        "the file is binary, has NUL bytes, or is text in an odd encoding",
         path=path,
         advice=give
         or "Give the trainer's own log (trainer_state.json, a console log, event files) "

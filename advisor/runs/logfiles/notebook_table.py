@@ -6,27 +6,15 @@ import html
 import re
 from dataclasses import dataclass, field
 
-TOKEN = re.compile(r"<(/?)(table|tr|th|td|progress)\b([^<>]{0,400})>|<[^<>]{0,400}>|[^<]+|<")
-"""A tag that matters, one that does not, or text; matched in linear time, whatever is broken."""
-
-PLANNED = re.compile(r"""\bmax=['"]?(\d{1,9})['"]?""")
-COUNTERS = ("step", "epoch")
-"""First columns of a progress table; other tables in notebooks show data."""
-
-NO_CELL = frozenset({"", "no log", "none"})
+TABLE = re.compile(r"<table\b")
+ROW = re.compile(r"<tr\b")
+CELL = re.compile(r"<(?:th|td)\b[^<>]{0,400}>([^<]*)")
+PLANNED = re.compile(r"""<progress\b[^<>]{0,400}?\bmax=['"]?(\d{1,9})""")
 
 
 @dataclass
 class ProgressTable:
-    """A table as drawn last.
-
-    Attributes
-    ----------
-    header : list of str
-    rows : list of list of str
-    planned_steps : int or None
-        Length of the progress bar above it.
-    """
+    """A table as drawn last, and the length of the progress bar above it."""
 
     header: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
@@ -39,11 +27,9 @@ class ProgressTable:
 
     @property
     def keys(self) -> list[str]:
-        """Keys of its columns.
-
-        Beside a validation loss stand metrics of evaluations, drawn in capitals without their
-        prefix: ``Reward`` is the trainer's ``eval_reward``.
-        """
+        """Keys of its columns."""
+        # Right of a validation loss stand metrics of evaluations, drawn in capitals without their
+        # prefix: ``Reward`` is the trainer's ``eval_reward``.
         if "Validation Loss" not in self.header:
             return self.header
         return [
@@ -54,7 +40,9 @@ class ProgressTable:
     def cells(self, row: list[str]) -> dict[str, str]:
         """Cells of a row by key, without those that hold nothing."""
         pairs = zip(self.keys, row, strict=False)
-        return {key: cell for key, cell in pairs if key and cell.lower() not in NO_CELL}
+        return {
+            key: cell for key, cell in pairs if key and cell.lower() not in ("", "no log", "none")
+        }
 
     def goes_on(self, other: ProgressTable) -> bool:
         """Whether it is a later state of another table."""
@@ -67,43 +55,17 @@ class ProgressTable:
 
 
 def find_tables(text: str) -> list[ProgressTable]:
-    """Progress tables of one HTML output."""
-    tables: list[ProgressTable] = []
-    table: ProgressTable | None = None
-    row: list[str] = []
-    cell: list[str] | None = None
-    is_head = False
-    planned: int | None = None
-    for token in TOKEN.finditer(text):
-        closing, tag, attributes = token.group(1), token.group(2), token.group(3)
-        if tag is None:
-            if cell is not None and not token.group().startswith("<"):
-                cell.append(token.group())
-        elif tag == "progress":
-            found = None if closing else PLANNED.search(attributes)
-            planned = int(found.group(1)) if found is not None and table is None else planned
-        elif tag in ("th", "td"):
-            if cell is not None:
-                row.append(_text(cell))
-            cell = None if closing else []
-            is_head = is_head or tag == "th"
-        else:
-            if cell is not None:
-                row.append(_text(cell))
-                cell = None
-            if table is not None and row:
-                # The index of a data frame is drawn as a heading in each row.
-                if is_head and not table.header:
-                    table.header = row
-                else:
-                    table.rows.append(row)
-            row, is_head = [], False
-            if tag == "table":
-                if table is not None:
-                    tables.append(table)
-                table = None if closing else ProgressTable(planned_steps=planned)
-    return [t for t in tables if t.header and t.header[0].lower() in COUNTERS and t.rows]
-
-
-def _text(cell: list[str]) -> str:
-    return html.unescape("".join(cell)).strip()
+    """Progress tables of one HTML output; other tables in notebooks show data."""
+    before, *drawn = TABLE.split(text)
+    tables = []
+    for table in drawn:
+        rows = [
+            [html.unescape(cell).strip() for cell in CELL.findall(row)]
+            for row in ROW.split(table.partition("</table")[0])[1:]
+        ]
+        planned = PLANNED.findall(before)
+        if len(rows) > 1 and rows[0] and rows[0][0].lower() in ("step", "epoch"):
+            steps = int(planned[-1]) if planned else None
+            tables.append(ProgressTable(rows[0], [row for row in rows[1:] if row], steps))
+        before = table.partition("</table")[2] or before
+    return [table for table in tables if table.rows]

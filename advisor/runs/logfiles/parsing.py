@@ -6,7 +6,6 @@ import csv
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +17,6 @@ from advisor.runs.logfiles.table import TableBuilder
 
 CUT = "Copy the file again (it may have been cut while it was written)"
 TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"
-DECODER = json.JSONDecoder()
-SPACE = re.compile(r"[\s,]*")
 
 
 class Row(NamedTuple):
@@ -85,224 +82,113 @@ def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
 
 
 def json_list(log: LogFile, key: str | None) -> tuple[Iterator[Row], dict[str, Any]]:
-    """Objects of a JSON list, one at a time, and what stands round the list.
-
-    Parameters
-    ----------
-    log : LogFile
-    key : str or None
-        Key of the list in the object that is the file; None where the file is the list.
-
-    Returns
-    -------
-    rows : iterator of Row
-        Numbered from 1. The list is read as the iterator runs.
-    around : dict of str to object
-        The rest of the object; complete once the iterator has ended.
-
-    Raises
-    ------
-    InputError
-        The file holds no such list, or an entry is no object.
-    """
-    around: dict[str, Any] = {}
-    return itertools.chain.from_iterable(_list_rows(log, key, around)), around
-
-
-def _list_rows(log: LogFile, key: str | None, around: dict[str, Any]) -> Iterator[list[Row]]:
-    """Rows of a list, some at a time."""
-    opening = re.compile(r"^\s*\[" if key is None else rf'"{re.escape(key)}"\s*:\s*\[')
-    source = _Text(log)
-    found = opening.search(source.text)
-    while found is None and source.more():
-        found = opening.search(source.text)
-    if found is None:
-        parse_json(source.text, log.path)
+    """Objects of a JSON list, under a key or the whole file, and what stands round the list."""
+    check_text(log.head(), log.path)
+    document = parse_json(log.text(limit=limits.MOST_LIST_BYTES), log.path)
+    around = dict(document) if key is not None and isinstance(document, dict) else {}
+    entries = document if key is None else around.pop(key, None)
+    if not isinstance(entries, list):
         raise InputError(
             "the file has no list of logged rows" if key else "the file holds no list of rows",
             path=log.path,
             key=key,
             advice="Give the file that the trainer wrote, or a list [{...}, {...}]",
         )
-    before = source.text[: found.end()]
-    source.drop(found.end())
-    number = 0
-    rows: list[Row] = []
-    while True:
-        source.drop(SPACE.match(source.text).end())  # type: ignore[union-attr]
-        if source.text.startswith("]"):
-            break
-        if not source.text:
-            if source.more():
-                continue
-            raise InputError("the list of rows has no end", path=log.path, row=number, advice=CUT)
-        entry = source.decode(number + 1)
-        number += 1
+    return _list_rows(entries, log.path, key), around
+
+
+def _list_rows(entries: list[Any], path: Path, key: str | None) -> Iterator[Row]:
+    for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
             raise InputError(
                 f"the entry is a {type(entry).__name__}, not an object",
-                path=log.path,
+                path=path,
                 row=number,
                 key=key,
                 advice="Give a list of objects, one per logged row",
             )
-        rows.append(Row(number, entry))
-        if len(rows) == limits.JSON_ROWS_AT_ONCE:
-            yield rows
-            rows = []
-    yield rows
-    while source.more():
-        pass
-    rest = parse_json(before + source.text, log.path)
-    if isinstance(rest, dict):
-        around.update(rest)
+        yield Row(number, entry)
 
 
-class _Text:
-    """Text of a log that is consumed from its front while more is read."""
-
-    def __init__(self, log: LogFile) -> None:
-        check_text(log.head(), log.path)
-        self._path = log.path
-        self._lines = log.lines()
-        self.text = ""
-        self.more()
-
-    def more(self) -> bool:
-        """Read on; False at the end of the file."""
-        parts = [self.text]
-        size = goal = len(self.text)
-        goal += max(1 << 16, size // 2)  # in proportion, so that a long object costs no square
-        for line in self._lines:
-            parts.append(line.text + "\n")
-            size += len(line.text) + 1
-            if line.is_cut:
-                raise InputError(
-                    "the line is longer than a million characters",
-                    path=self._path,
-                    row=line.number,
-                    advice="Write the file with one row per line, or indented",
-                )
-            if size >= goal:
-                break
-        else:
-            if len(parts) == 1:
-                return False
-        if size > limits.MOST_DOCUMENT_BYTES:
-            raise InputError(
-                f"one object is larger than {limits.MOST_DOCUMENT_BYTES >> 20} MiB",
-                path=self._path,
-                advice=TOO_LONG,
-            )
-        self.text = "".join(parts)
-        return True
-
-    def drop(self, size: int) -> None:
-        self.text = self.text[size:]
-
-    def decode(self, number: int) -> Any:
-        """Take one JSON value off the front."""
-        while True:
-            try:
-                value, end = DECODER.raw_decode(self.text)
-            except json.JSONDecodeError as error:
-                at_end = error.pos >= len(self.text) - 16 or error.msg.startswith("Unterminated")
-                if at_end and self.more():
-                    continue
-                raise InputError(
-                    f"this is not valid JSON ({error.msg})",
-                    path=self._path,
-                    row=number,
-                    advice=CUT,
-                ) from None
-            except (RecursionError, ValueError) as error:
-                raise InputError(
-                    f"this JSON cannot be read ({error})",
-                    path=self._path,
-                    row=number,
-                    advice=CUT,
-                ) from None
-            if end == len(self.text) and self.more():
-                continue  # a number may go on
-            self.drop(end)
-            return value
+def csv_header(log: LogFile) -> list[str]:
+    """Cells of the first line, as far as it lies in the head; nothing where it is no CSV."""
+    lines = log.head_text().lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)
+    text = lines[0].decode("utf-8", "replace").rstrip("\r")
+    try:
+        rows = list(csv.reader([text], delimiter=max(",;\t", key=text.count)))
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in rows[0]] if rows else []
 
 
-def fill_from_csv(log: LogFile, builder: TableBuilder) -> bool:
-    """Read a CSV file (comma, semicolon or tab); True where its last line was cut and left out."""
+def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Line and cells of each row of a CSV (comma, semicolon or tab); the header comes first."""
     check_text(log.head(), log.path)
     lines = log.lines()
-    first = next((line for line in lines if line.text.strip()), None)
+    first = next((line for line in lines if line.text.strip(" \t\r,;")), None)
     if first is None:
         raise InputError("the file is empty", path=log.path, advice="Give a log with rows")
-    is_open = first.is_open
+    last = first
 
     def texts() -> Iterator[str]:
-        nonlocal is_open
-        for line in itertools.chain((first,), lines):
-            is_open = line.is_open
-            yield line.text + "\n"
+        nonlocal last
+        for last in itertools.chain((first,), lines):
+            yield last.text + "\n"
 
     # A quoted cell may span lines, so the parser, not the line ends, must find the rows.
-    delimiter = max(",;\t", key=first.text.count)
-    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
-    header: list[str] = []
-    used: list[tuple[int, str]] = []
-    offset = first.number - 1
+    reader = csv.reader(texts(), delimiter=max(",;\t", key=first.text.count), strict=True)
+    width = 0
     held: tuple[int, list[str]] | None = None
     try:
         for cells in reader:
+            number = first.number - 1 + reader.line_num
             if not any(cell.strip() for cell in cells):
                 continue
-            number = offset + reader.line_num
-            if not header:
-                header = [cell.strip() for cell in cells]
-                _refuse_doubled(header, log.path, number)
-                builder.seen(key for key in header if key)
-                used = [(i, key) for i, key in enumerate(header) if key and builder.wants(key)]
-                continue
-            if len(cells) > len(header):
+            if held is not None:
+                yield held
+            if not width:
+                width, cells = len(cells), [cell.strip() for cell in cells]
+            if len(cells) > width:
                 raise InputError(
-                    f"the row has {len(cells)} cells and the header {len(header)}",
+                    f"the row has {len(cells)} cells and the header {width}",
                     path=log.path,
                     row=number,
                     advice="Quote cells that contain the separator",
                 )
-            if held is not None:
-                _add(builder, used, held)
             held = (number, cells)
     except csv.Error as error:
         raise InputError(
             f"the table cannot be read ({error})",
             path=log.path,
-            row=offset + reader.line_num,
+            row=first.number - 1 + reader.line_num,
             advice=CUT,
         ) from None
     # Shorter than the header and without a line end: it was still being written.
-    is_cut = held is not None and len(builder) > 0 and len(held[1]) < len(header) and is_open
-    if held is not None and not is_cut:
-        _add(builder, used, held)
+    if held is not None and last.is_open and len(held[1]) < width:
+        notes.append("the last line is cut and was left out")
+    elif held is not None:
+        yield held
+
+
+def fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> None:
+    """Read a CSV file whose header is a list of keys."""
+    rows = csv_rows(log, notes)
+    row, header = next(rows)
+    doubled = next((key for key in header if key and header.count(key) > 1), None)
+    if doubled is not None:
+        raise InputError(
+            "two columns have this name", path=log.path, row=row, key=doubled, advice="Rename one"
+        )
+    builder.seen(key for key in header if key)
+    used = [(i, key) for i, key in enumerate(header) if key and builder.wants(key)]
+    for number, cells in rows:
+        builder.add(number, {key: cells[i] for i, key in used if i < len(cells)})
     if not len(builder):
         raise InputError(
             "the table has a header and no rows",
             path=log.path,
             row=1,
             advice="Give a log with rows",
-        )
-    return is_cut
-
-
-def _add(builder: TableBuilder, used: list[tuple[int, str]], row: tuple[int, list[str]]) -> None:
-    number, cells = row
-    there = len(cells)
-    builder.add(number, {key: cells[i] for i, key in used if i < there})
-
-
-def _refuse_doubled(header: list[str], path: Path, row: int) -> None:
-    doubled = next((key for key in header if key and header.count(key) > 1), None)
-    if doubled is not None:
-        raise InputError(
-            "two columns have this name", path=path, row=row, key=doubled, advice="Rename one"
         )
 
 

@@ -18,15 +18,7 @@ from advisor.theory import BoolArray, FloatArray, IntArray
 
 @dataclass
 class Column:
-    """Cells of one key, in the order of the rows.
-
-    Attributes
-    ----------
-    at, value : array of int, of float
-        Rows that hold a number, and the number; NaN and infinities are numbers here.
-    text : dict of int to str
-        Rows that hold text which is no number, and its beginning.
-    """
+    """Cells of one key, in the order of the rows."""
 
     at: Any = field(default_factory=lambda: array("q"))
     value: Any = field(default_factory=lambda: array("d"))
@@ -34,17 +26,7 @@ class Column:
 
 
 class Table:
-    """Rows of one run as a log holds them.
-
-    Parameters
-    ----------
-    numbers : ndarray of shape (rows,)
-        One-based place of each row in its file, for messages.
-    columns : dict of str to Column
-        Cells by key; a key that was seen without a cell has an empty column.
-    cut : ndarray of shape (rows,)
-        Rows whose end the logger lost.
-    """
+    """Rows of one run as a log holds them."""
 
     def __init__(self, numbers: IntArray, columns: dict[str, Column], cut: BoolArray) -> None:
         self.numbers, self._columns, self.cut = numbers, columns, cut
@@ -126,15 +108,7 @@ class Table:
 
 
 class TableBuilder:
-    """Fills a `Table` row by row, in bounded memory.
-
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    wanted : callable (key) -> bool
-        Keys whose cells are kept; of others only the name is.
-    """
+    """Fills a `Table` row by row, in bounded memory."""
 
     def __init__(self, path: Path, wanted: Callable[[str], bool]) -> None:
         self._path, self._wanted = path, wanted
@@ -158,23 +132,7 @@ class TableBuilder:
             self._column(key)
 
     def add(self, number: int, cells: Mapping[str, Any], *, is_cut: bool = False) -> None:
-        """Add a row.
-
-        Parameters
-        ----------
-        number : int
-            One-based place in the file.
-        cells : dict of str to object
-            Numbers, numbers as text, text, None; nested dicts become ``outer/inner``, anything else
-            is passed over.
-        is_cut : bool
-            Whether the logger lost the end of the row.
-
-        Raises
-        ------
-        InputError
-            The log holds more numbers or keys than any run logs.
-        """
+        """Add a row."""
         row = len(self._numbers)
         self._numbers.append(number)
         self._cut.append(is_cut)
@@ -194,7 +152,7 @@ class TableBuilder:
             key = f"{prefix}{name}" if prefix else name
             kind = type(cell)
             if kind is dict:
-                if depth < limits.MOST_CELL_LEVELS:
+                if depth < 3:
                     self._fill(row, cell, f"{key}/", depth + 1)
                 continue
             column = kept[key] if key in kept else self._column(key)
@@ -220,29 +178,20 @@ class TableBuilder:
             column.at.append(row)
             column.value.append(cell)
             self._cells += 1
-        if self._cells > limits.MOST_TABLE_CELLS or row >= limits.MOST_TABLE_ROWS:
+        if self._cells > limits.MOST_TABLE_CELLS:
             raise InputError(
-                f"the log holds more than {limits.MOST_TABLE_ROWS:,} rows or "
-                f"{limits.MOST_TABLE_CELLS:,} numbers",
+                f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers",
                 path=self._path,
                 advice="Export every tenth row, or split the file by run",
             )
 
     def _column(self, key: str) -> Column | None:
-        if len(self._columns) >= limits.MOST_TABLE_KEYS:
-            raise InputError(
-                f"the log names more than {limits.MOST_TABLE_KEYS:,} keys",
-                path=self._path,
-                advice="Check that it is a log of a run, one row per step",
-            )
         column = self._columns.setdefault(key, Column())
         self._kept[key] = column if self._wanted(key) else None
         return self._kept[key]
 
     def _short(self, text: str) -> str:
-        short = text.strip()[: limits.MOST_CELL_CHARACTERS]
-        if len(self._texts) >= limits.MOST_TEXTS_PER_COLUMN:
-            return self._texts.get(short, "...")
+        short = text.strip()[:60]
         return self._texts.setdefault(short, short)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.messages import MalformedError, parse
 
@@ -110,9 +109,9 @@ def _records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
             if kind in (WHOLE, FIRST):
                 pieces, size = [], 0
             size += length
-            if size <= limits.MOST_WANDB_RECORD_BYTES:
+            if size <= (4 << 20):
                 pieces.append(piece)
-            if kind in (WHOLE, LAST) and size <= limits.MOST_WANDB_RECORD_BYTES:
+            if kind in (WHOLE, LAST) and size <= (4 << 20):
                 yield b"".join(pieces)
 
 

@@ -39,18 +39,7 @@ def ends(values: FloatArray) -> tuple[float, float] | None:
 
 
 def as_json(inspection: Inspection) -> str:
-    """An inspection as JSON.
-
-    Parameters
-    ----------
-    inspection : Inspection
-
-    Returns
-    -------
-    text : str
-        ``{"runs": [{"id", "path", "model", "copy_of", ...}], "unread": [{"path", "reason"}]}``;
-        missing numbers are null.
-    """
+    """An inspection as JSON."""
     document = {
         "runs": [_run(run) for run in inspection.runs],
         "unread": [{"path": str(path), "reason": reason} for path, reason in inspection.unread],

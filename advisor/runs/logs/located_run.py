@@ -105,11 +105,7 @@ def _is_prefix(short: RawRun, whole: RawRun) -> bool:
 
 
 def name_places(places: Sequence[Place]) -> list[str]:
-    """Name the run of each place, counted from the folder that was read.
-
-    ``"s_lr3e-4"`` for ``s_lr3e-4/trainer_state.json`` (and for the checkpoints in it);
-    ``"a/metrics"`` for ``a/metrics.jsonl``; with its ending where only that tells two apart.
-    """
+    """Name the run of each place, counted from the folder that was read."""
     whole = [place.path.resolve() for place in places]
     parts = [_parts(path, place.is_folder) for path, place in zip(whole, places, strict=True)]
     # Checkpoints of one run that are no prefixes of each other keep their own folder's name, and

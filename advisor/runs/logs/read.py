@@ -11,8 +11,7 @@ from typing import Any, TypeGuard
 
 from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
-from advisor.runs.copies import mark_copies
-from advisor.runs.evaluated import evaluations_as_rewards
+from advisor.runs.identity import mark_copies
 from advisor.runs.logfiles.columns import parse_columns
 from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.find import LogCandidate, Unread, find_files
@@ -24,7 +23,7 @@ from advisor.runs.logs.settings.merge import merge_run
 from advisor.runs.logs.settings.sidecar_index import SidecarIndex
 from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb_csv, wandb_store
-from advisor.runs.logs.trackers.wandb_runs_table import is_runs_table
+from advisor.runs.missing_series import evaluations_as_rewards
 from advisor.runs.moved import none_moved
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers.keys import choose_framework, restore_slashes
@@ -273,7 +272,7 @@ class LogSearch:
         # A table of runs tells the settings of those in the chart beside it, and is no log.
         charts = {folder for reader, folder in groups if reader is wandb_csv.READER}
         for file in files if charts else ():
-            if file.path.parent in charts and is_runs_table(file.log):
+            if file.path.parent in charts and wandb_csv.is_runs_table(file.log):
                 groups = {key: logs for key, logs in groups.items() if file not in logs}
                 self.unread = [item for item in self.unread if item.path != file.path]
                 self.unread.append(Unread(file.path, SIDECAR))
@@ -303,9 +302,6 @@ class LogSearch:
                 logged, sources, framework, candidate.path, known.get("group_size")
             )
             known_here = {**stated.facts, **known}
-            for log in logs:
-                if log.holes:
-                    logged = replace(logged, warnings=(*log.notes, *logged.warnings))
             try:
                 located_runs += [
                     LocatedRun(candidate, reader, raw, stated)

@@ -9,12 +9,11 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import check_text
 from advisor.runs.logfiles.logged import Reader
-from advisor.runs.logs.tables import json_runs, long_table, parquet, runs_jsonl, table
+from advisor.runs.logs.tables import history, json_runs, long_table, runs_jsonl, table
 from advisor.runs.logs.trackers import (
     notebook,
     tensorboard,
     wandb_csv,
-    wandb_history,
     wandb_store,
 )
 from advisor.runs.logs.trackers.stores import STORES
@@ -22,10 +21,9 @@ from advisor.runs.trainers.registry import trainer_readers
 
 OWN: tuple[Reader, ...] = (
     tensorboard.READER,
-    parquet.READER,
     notebook.READER,
     wandb_store.READER,
-    wandb_history.READER,
+    *history.READERS,
     runs_jsonl.READER,
     wandb_csv.READER,
     long_table.READER,
@@ -41,11 +39,7 @@ def readers() -> list[Reader]:
 
 
 def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) -> Reader | None:
-    """Reader of a file; None for one of a folder that is no log.
-
-    A table that holds the reward of the column map is a log. Something must read a file that the
-    user named: `InputError` where it is empty, binary, or of no known format.
-    """
+    """Reader of a file; None for one of a folder that is no log."""
     log = candidate.log
     for reader in readers():
         if reader.claims(log):

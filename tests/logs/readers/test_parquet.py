@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,17 +10,19 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits, parquet_file
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.log_file import Archive, LogFile, on_disk
+from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
-from advisor.runs.logs.tables.parquet import READER
+from advisor.runs.logs.tables.history import READERS
 from advisor.testing.reader_conformance import ReaderConformance
 
 arrow = pytest.importorskip("pyarrow")
 arrow_parquet = importlib.import_module("pyarrow.parquet")
 
 Rows = Sequence[Mapping[str, Any]]
+
+
+READER = READERS[1]
 
 
 def write(path: Path, rows: Rows, **options: Any) -> Path:
@@ -86,14 +86,6 @@ def test_histories_are_claimed(tmp_path: Path, row: dict[str, Any]) -> None:
 )
 def test_data_sets_and_samples_are_not_claimed(tmp_path: Path, row: dict[str, Any]) -> None:
     assert not READER.claims(on_disk(write(tmp_path / "x.parquet", [row])))
-
-
-def test_claims_do_not_import_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "x.parquet", [wandb(1, reward=0.5)])
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert READER.claims(on_disk(path))
-    with pytest.raises(InputError, match="needs pyarrow"):
-        read(path)
 
 
 def test_parts_are_read_in_order_as_one_history(tmp_path: Path) -> None:
@@ -163,31 +155,3 @@ def test_broken_files_are_errors(tmp_path: Path, raw: bytes) -> None:
     assert not READER.claims(on_disk(path))
     with pytest.raises(InputError, match="cannot be read"):
         read(path)
-
-
-def test_versions_that_unpickle_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "x.parquet", [wandb(1, reward=0.5)])
-    monkeypatch.setattr(arrow, "__version__", "14.0.0")
-    with pytest.raises(InputError, match="run code"):
-        read(path)
-    monkeypatch.setattr(arrow, "__version__", "14.0.1")
-    assert read(path)
-
-
-def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "x.parquet", [wandb(n, reward=n / 7) for n in range(100)])
-    monkeypatch.setattr(limits, "MOST_PARQUET_GROUP_BYTES", 500)
-    with pytest.raises(InputError, match="row group"):
-        read(path)
-    monkeypatch.undo()
-    monkeypatch.setattr(limits, "MOST_PARQUET_ROWS", 99)
-    with pytest.raises(InputError, match="100 rows"):
-        read(path)
-    monkeypatch.undo()
-    raw = path.read_bytes()
-    member = LogFile(path, lambda: io.BytesIO(raw), len(raw), member_of=Archive(tmp_path))
-    assert parquet_file.open_stream(member, len(raw)).read() == raw
-    with pytest.raises(InputError, match="larger than"):
-        parquet_file.open_stream(member, len(raw) - 1)

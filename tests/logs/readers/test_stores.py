@@ -120,7 +120,7 @@ def test_a_project_of_trackio_is_said(tmp_path: Path) -> None:
 
 def test_a_copy_of_a_project_of_trackio_must_be_imported(tmp_path: Path) -> None:
     (sentence,) = said(copy(tmp_path / "grpo.parquet"))
-    assert "this is a copy of a project of Trackio" in sentence
+    assert "this is a project of Trackio" in sentence
     assert "import_from_parquet()" in sentence
     assert sentence.endswith(f"TRACKIO_DIR='{tmp_path}' advisor inspect 'trackio:grpo'")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import struct
-import tracemalloc
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -262,61 +261,15 @@ def test_a_changed_value_costs_its_record(tmp_path: Path) -> None:
     content[len(before) + len(event(2, simple("train/reward", 2.0))) - 6] ^= 1
     logged = read_one(write(tmp_path, bytes(content)))
     assert column(logged, "train/reward") == {1: 1, 3: 3}
-    assert f"first at byte {len(before)}" in logged.warnings[0]
+    assert "1 records fail" in logged.warnings[0]
 
 
-@pytest.mark.parametrize("injury", ["length", "lost", "foreign"])
-def test_reading_resumes_behind_a_broken_length(tmp_path: Path, injury: str) -> None:
-    before = len(rewards_file([1.0]))
-    content = bytearray(rewards_file([1.0, 2.0, 3.0, 4.0]))
-    if injury == "length":
-        content[before] ^= 3
-    elif injury == "lost":
-        del content[before + 2 : before + 7]
-    else:
-        content[before:before] = b"\0" * 100
-    logged = read_one(write(tmp_path, bytes(content)))
-    expected = {1: 1, 2: 2, 3: 3, 4: 4} if injury == "foreign" else {1: 1, 3: 3, 4: 4}
-    assert column(logged, "train/reward") == expected
-    assert f"bytes {before} to" in logged.warnings[0]
-
-
-def test_zeros_behind_the_last_record(tmp_path: Path) -> None:
-    whole = rewards_file([1.0, 2.0])
-    logged = read_one(write(tmp_path, whole + b"\0" * 5000))
-    assert column(logged, "train/reward") == {1: 1, 2: 2}
-    assert f"bytes {len(whole)} to {len(whole) + 5000}" in logged.warnings[0]
-
-
-def test_a_length_no_file_can_have(tmp_path: Path) -> None:
-    length = struct.pack("<Q", 2**62)
-    logged = read_one(write(tmp_path, rewards_file([1.0, 2.0]) + length + masked(length) + b"xx"))
-    assert column(logged, "train/reward") == {1: 1, 2: 2}
-    assert "is cut" in logged.warnings[0]
-
-
-@pytest.mark.parametrize("size", [limits.MOST_EVENT_BYTES + 1, 3 << 20])
+@pytest.mark.parametrize("size", [(1 << 16) + 1, 3 << 20])
 def test_long_records_are_passed_over(tmp_path: Path, size: int) -> None:
-    length = struct.pack("<Q", size)
-    image = length + masked(length) + b"\x5a" * (size + 4)
-    content = rewards_file([1.0]) + image + event(2, simple("train/reward", 2.0))
+    content = rewards_file([1.0]) + record(b"\x5a" * size) + event(2, simple("train/reward", 2.0))
     logged = read_one(write(tmp_path, content))
     assert column(logged, "train/reward") == {1: 1, 2: 2}
     assert logged.warnings == ()
-
-
-def test_long_records_cost_no_memory(tmp_path: Path) -> None:
-    length = struct.pack("<Q", 40 << 20)
-    image = length + masked(length) + b"\x5a" * ((40 << 20) + 4)
-    path = write(tmp_path, rewards_file([1.0]) + image + event(2, simple("train/reward", 2.0)))
-    del image
-    tracemalloc.start()
-    try:
-        read_one(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 16 << 20
 
 
 def test_records_that_are_no_events(tmp_path: Path) -> None:
@@ -329,7 +282,7 @@ def test_records_that_are_no_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "word"),
     [
-        (b"", "empty"),
+        (b"", "byte 0"),
         (b"\0" * 1000, "byte 0"),
         (b"\x12" * 5, "byte 0"),
         (opening(), "no scalars"),
@@ -340,17 +293,11 @@ def test_files_without_scalars(tmp_path: Path, content: bytes, word: str) -> Non
         read_one(write(tmp_path, content))
 
 
-def test_more_numbers_than_a_run_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_TABLE_CELLS", 10)
-    with pytest.raises(InputError, match="more than 10 numbers"):
-        read_one(write(tmp_path, rewards_file([1.0] * 11)))
-
-
 # --- settings -------------------------------------------------------------------------------
 
 
 def test_settings_as_text(tmp_path: Path) -> None:
-    trainer = '{"learning_rate": 1e-06, "num_generations": 8, "fsdp": {"on": false}, "x": [1]}'
+    trainer = '{"learning_rate": 1e-06, "num_generations": 8, "fsdp": {"on": false}}'
     model = '{"_name_or_path": "Qwen/Qwen2.5-7B"}'
     content = rewards_file([1.0]) + event(0, text("args/text_summary", trainer))
     content += event(0, text("model_config/text_summary", model))
@@ -424,18 +371,6 @@ def test_claims(tmp_path: Path) -> None:
     assert not claims(on_disk(write(tmp_path, b"step,reward\n1,2\n", "events.out.tfevents.csv")))
     assert not claims(on_disk(write(tmp_path, b"a list of tfevents files", "tfevents")))
     assert not claims(on_disk(write(tmp_path, record(b"other TFRecord data"), "shard")))
-
-
-@pytest.mark.parametrize("block", [50, 64, 1 << 20])
-def test_rubbish_between_all_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
-    monkeypatch.setattr(limits, "BLOCK_BYTES", block)
-    rewards = {n: n / 4 for n in range(1, 20)}
-    events = [event(n, simple("train/reward", reward)) for n, reward in rewards.items()]
-    logged = read_one(write(tmp_path, (b"\1" * 30).join(events)))
-    assert column(logged, "train/reward") == rewards
-    assert "15 more such places" in logged.warnings[-1]
 
 
 def test_a_file_from_the_beginning_is_another_attempt(tmp_path: Path) -> None:

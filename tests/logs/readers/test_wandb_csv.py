@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
@@ -225,14 +224,6 @@ def test_a_chart_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) ->
     assert any(f"{NAME} was left out" in warning for warning in run.warnings)
     with pytest.raises(InputError, match="name only runs"):
         read(bad, write(tmp_path / "export.csv", ["Step", "8b"], [(0, 0.7)]))
-
-
-def test_charts_of_a_folder_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_CHART_CELLS", 3)
-    rows = [(n, 1, 1, 1) for n in range(4)]
-    paths = [write(tmp_path / f"{n}.csv", ["Step", *chart("a")], rows) for n in range(2)]
-    with pytest.raises(InputError, match="more than 3 cells"):
-        read(*paths)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.sources.mlflow_points import Points
@@ -74,9 +70,3 @@ def test_a_key_that_nobody_reads_is_named() -> None:
     table, _ = rows({"reward": "0.1 1", "my/own": "0.5 1"})
     assert "my/own" in table.keys
     assert "my/own" not in table.filled_keys
-
-
-def test_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_MLFLOW_POINTS", 2)
-    with pytest.raises(InputError, match="more than 2 values"):
-        rows({"reward": "0.1 1\n0.2 2\n0.3 3"})

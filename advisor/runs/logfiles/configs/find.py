@@ -10,9 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.configs.flat import flatten
 from advisor.runs.logfiles.configs.literal import Scalar
-from advisor.runs.logfiles.configs.parse import ADAPTER, COMMAND_LINE, Parsed, parse_config
+from advisor.runs.logfiles.configs.parse import ADAPTER, COMMAND_LINE, Parsed, flatten, parse_config
 from advisor.runs.logfiles.log_file import LogFile, on_disk
 from advisor.runs.logfiles.wandb_records import stored_config
 
@@ -95,16 +94,7 @@ METRICS = frozenset({"loss", "train_loss", "reward", "rewards", "kl", "entropy",
 
 @dataclass(frozen=True)
 class ConfigSource:
-    """Settings of one file beside a log.
-
-    Attributes
-    ----------
-    path : Path
-    settings : dict of str to scalar
-        Under the trainer's own names, flattened with dots; empty where the file does not apply.
-    note : str
-        Why it does not apply, or what to know about it; without full stop.
-    """
+    """Settings of one file beside a log."""
 
     path: Path
     settings: dict[str, Scalar] = field(default_factory=dict)
@@ -114,28 +104,7 @@ class ConfigSource:
 def settings_beside(
     log: LogFile, top: Path, shared_by: Callable[[Path], int]
 ) -> list[ConfigSource]:
-    """Settings from files in a log's own folder and above it.
-
-    Parameters
-    ----------
-    log : LogFile
-    top : Path
-        Highest folder to look in.
-    shared_by : callable (Path) -> int
-        How many runs the tree below a folder holds. A file that may describe several is not
-        applied to any.
-
-    Returns
-    -------
-    sources : list of ConfigSource
-        Files of this very log first, then by folder, nearest first. Of files with one name only
-        the nearest counts.
-
-    Notes
-    -----
-    Nothing is raised for what a config holds: a broken one comes back without settings and with
-    a note, for the log can be read without it. Pickles are named and never opened.
-    """
+    """Settings from files in a log's own folder and above it."""
     sources = [*_of_this_log(log), *_of_its_prefix(log), *_of_its_store(log)]
     names: set[str] = set()
     for folder in _folders(log, top):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from advisor.runs.logfiles import limits
-
 Scalar = str | int | float | bool | None
 
 WHOLE = re.compile(r"[-+]?\d{1,18}")
@@ -20,13 +18,7 @@ MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
 
 
 def literal(text: str) -> Scalar:
-    """Value that a text stands for: a number, a switch, nothing, or itself without quotes.
-
-    Examples
-    --------
-    >>> literal("1e-6"), literal("16"), literal("True"), literal("'cosine'"), literal("null")
-    (1e-06, 16, True, 'cosine', None)
-    """
+    """Value that a text stands for: a number, a switch, nothing, or itself without quotes."""
     bare = text.strip()
     if WHOLE.fullmatch(bare):
         return int(bare)
@@ -76,7 +68,7 @@ def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
         if equals:
             settings[name] = literal(value)
         else:
-            settings |= _flag(name, words[place + 1 : place + 1 + limits.MOST_LIST_SETTING_VALUES])
+            settings |= _flag(name, words[place + 1 : place + 1 + 16])
     return settings
 
 

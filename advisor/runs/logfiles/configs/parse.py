@@ -1,14 +1,23 @@
-"""One config file as settings, by what kind of file it is."""
+"""One config file as settings by dotted names, by what kind of file it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.configs.document import read_document
-from advisor.runs.logfiles.configs.flat import flatten, follow_references
-from advisor.runs.logfiles.configs.literal import Scalar, parse_command_line, parse_overrides
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.configs.literal import (
+    Scalar,
+    literal,
+    parse_command_line,
+    parse_overrides,
+)
 from advisor.runs.logfiles.log_file import LogFile
 
 ADAPTER = "adapter_config.json"
@@ -20,6 +29,68 @@ SECTIONS = {
     "trainer.toml": "trainer.",
 }
 """Files of prime-rl that hold what is one section of its ``rl.toml``."""
+
+REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
+
+
+def flatten(document: Any) -> dict[str, Scalar]:
+    """Scalars of nested mappings and short lists by dotted names."""
+    return dict(_scalars(document, "", 0))
+
+
+def _scalars(node: Any, prefix: str, depth: int) -> Iterator[tuple[str, Scalar]]:
+    if isinstance(node, Mapping | list):
+        if depth > 20 or (isinstance(node, list) and len(node) > 16):
+            return
+        for key, value in node.items() if isinstance(node, Mapping) else enumerate(node):
+            yield from _scalars(value, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif prefix and _is_setting(node):
+        yield prefix, node
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, str):
+        # OpenRLHF hands W&B its nested arguments as one text.
+        if value.startswith("namespace("):
+            return len(value) <= 20_000
+        return len(value) <= limits.MOST_CONFIG_TEXT_CHARACTERS
+    if isinstance(value, int | float):
+        return abs(value) <= (2**53) and not math.isnan(value)
+    return value is None
+
+
+def follow_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Replace ``${a.b}`` by the value of ``a.b``; leave out what leads elsewhere."""
+    followed = {key: _follow(key, value, settings) for key, value in settings.items()}
+    return {key: value for key, (value, is_whole) in followed.items() if is_whole}
+
+
+def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Scalar, bool]:
+    for _ in range(10):
+        if not isinstance(value, str) or "${" not in value:
+            return value, True
+        found = REFERENCE.search(value)
+        if found is None:
+            break
+        name = _absolute(found.group(1).strip(), key)
+        if name not in settings:
+            break
+        if found.group() == value.strip():
+            # What it says relative to itself is followed from where it stands.
+            key, value = name, settings[name]
+        else:
+            value = f"{value[: found.start()]}{settings[name]}{value[found.end() :]}"
+            if len(value) > limits.MOST_CONFIG_TEXT_CHARACTERS:
+                break
+    return None, False
+
+
+def _absolute(name: str, key: str) -> str:
+    dots = len(name) - len(name.lstrip("."))
+    if not dots:
+        return name
+    parents = key.split(".")
+    return ".".join([*parents[: max(len(parents) - dots, 0)], name[dots:]])
 
 
 class Parsed(NamedTuple):
@@ -95,3 +166,70 @@ def _adapter(document: Mapping[Any, Any]) -> Parsed:
     is_path = base.startswith(("/", ".", "~")) or base.count("/") > 1 or "\\" in base
     note = f"the base model is named by a local path ({base[:100]})" if is_path else ""
     return Parsed(settings, note)
+
+
+def read_document(log: LogFile) -> Any:
+    """Parse a file by its ending."""
+    text = log.text(give="Write the settings into it, or remove it", limit=limits.MOST_CONFIG_BYTES)
+    parse: Callable[[str], Any] = json.loads
+    if log.suffix in (".yaml", ".yml"):
+        parse = _parse_yaml
+    elif log.suffix == ".toml":
+        parse = tomllib.loads
+    try:
+        return parse(text)
+    except InputError:
+        raise
+    except Exception as error:  # parsers raise nearly any kind for what a file may hold
+        what = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise InputError(
+            f"this is not valid {log.suffix[1:].upper()} ({what})",
+            path=log.path,
+            advice="Correct it, or remove it",
+        ) from None
+
+
+def _parse_yaml(text: str) -> Any:
+    import yaml
+
+    return yaml.load(text, Loader=_plain_loader())
+
+
+def _safe_loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@cache
+def _plain_loader() -> Any:
+    """Safe loader that builds nothing but plain data, whatever tags a file asks for.
+
+    Configs that were dumped from Python objects carry tags of their classes; what is below such
+    a tag is read as the mapping, list or text that it is. Numbers are those of YAML 1.2, as
+    trainers read them: ``1e-6`` is one, ``1:30`` is not.
+    """
+    import yaml
+
+    class Plain(_safe_loader()):  # type: ignore[misc]
+        pass
+
+    def data(loader: Any, _: str, node: Any) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return loader.construct_mapping(node, deep=True)
+        if isinstance(node, yaml.SequenceNode):
+            return loader.construct_sequence(node, deep=True)
+        return node.value
+
+    def scalar(loader: Any, node: Any) -> Any:
+        return node.value if node.style else literal(node.value)
+
+    def text(loader: Any, node: Any) -> Any:
+        return node.value
+
+    for kind in ("int", "float", "str"):
+        Plain.add_constructor(f"tag:yaml.org,2002:{kind}", scalar)
+    for kind in ("timestamp", "binary"):
+        Plain.add_constructor(f"tag:yaml.org,2002:{kind}", text)
+    Plain.add_multi_constructor("", data)
+    return Plain

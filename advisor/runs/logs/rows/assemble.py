@@ -264,11 +264,7 @@ class _Assembly:
         count: FloatArray,
         step_key: str | None,
     ) -> dict[str, str]:
-        """Add series that stand in rows without a reward at the same steps, averaged by step.
-
-        A loop that writes one row per batch of rollouts and one per update keeps gradient norm,
-        clip share and entropy in the latter.
-        """
+        """Add series that stand in rows without a reward at the same steps, averaged by step."""
         evaluate = self.kinds.evaluate
         kept = holds if evaluate.all() else holds | evaluate
         if step_key is None or kept.all():
@@ -454,10 +450,7 @@ def _without_keys(columns: Columns, *names: str) -> Columns:
 
 
 def _means_in_a_row(step: FloatArray, reward: FloatArray) -> dict[float, float]:
-    """Mean reward of each step, over rows that stand together; of rows apart the later count.
-
-    Rows together are the samples or data sets of one evaluation, rows apart those of a resumed run.
-    """
+    """Mean reward of each step, over rows that stand together; of rows apart the later count."""
     if not step.size:
         return {}
     starts = np.flatnonzero(np.append(True, np.diff(step) != 0))

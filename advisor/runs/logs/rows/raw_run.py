@@ -15,38 +15,7 @@ from advisor.theory import FloatArray
 
 @dataclass(frozen=True)
 class RawRun:
-    """One run of one log file.
-
-    Attributes
-    ----------
-    path : Path
-        File it was read from.
-    step : ndarray of shape (rows,)
-        One-based step of each row, strictly increasing, in units of ``step_unit``.
-    series, parts : dict of str to ndarray of shape (rows,)
-        By the names in ``SERIES``; by the names of the reward functions.
-    scores : dict of str to Score
-        As in ``PilotRun``, on steps in units of ``step_unit``.
-    missing : dict of str to str
-        Why a series is absent or holds NaN.
-    label : str or None
-        Set where a file holds several runs: what tells this one apart (its id or place).
-    has_own_id : bool
-        Whether ``label`` is an id that the log itself gives, rather than a place.
-    eval_step, eval_reward : ndarray of shape (evaluations,)
-    rate_step, rate : ndarray of shape (rates,)
-        Learning rate by step, also of rows without a reward.
-    planned_steps : int or None
-        Full length of the run where the log states it, in units of ``step_unit``.
-    facts : dict of str to object
-        Settings that the rows themselves show.
-    logging_steps : int or None
-        Optimizer steps per row, where the log states them.
-    window : int
-        Steps per row, in units of ``step_unit``, to use where nothing else states them.
-    keys_read, keys_understood, keys_ignored, derivations, assumptions, warnings
-        As in ``PilotRun``.
-    """
+    """One run of one log file."""
 
     path: Path
     step: FloatArray

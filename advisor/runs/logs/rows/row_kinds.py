@@ -101,10 +101,7 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
 
 
 def are_evaluations(table: Table) -> bool:
-    """Whether the columns tell that every row is an evaluation and none a step of training.
-
-    One counts or times what was evaluated in every row, and none measures an update.
-    """
+    """Whether the columns tell that every row is an evaluation and none a step of training."""
     if any(not OF_UPDATES.isdisjoint(words(key)) for key in table.filled_keys):
         return False
     return any(counts_evaluations(key) and bool(table.has(key).all()) for key in table.filled_keys)
@@ -218,11 +215,7 @@ def _joined(names: list[str], others: list[str]) -> list[str]:
 
 
 def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int) -> list[Segment]:
-    """Split rows where their counter starts anew.
-
-    A counter that goes back to somewhere in the middle is a run resumed from a checkpoint, which
-    stays one run.
-    """
+    """Split rows where their counter starts anew."""
     if np.all(np.diff(count) < 0):
         return [Segment(table, None, False, ())]  # newest first, which is settled later
     starts = [0]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.pilot_run import SERIES, Missing
 from advisor.runs.trainers import plain, spellings
@@ -71,10 +70,7 @@ def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
 def read_series(
     table: Table, reward: FloatArray, keys: Mapping[str, str]
 ) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
-    """Every series of the rows, and why others are absent or have holes; infinite cells become NaN.
-
-    The reward is always there: who reads a run need not ask for it.
-    """
+    """Every series of the rows, and why others are absent or have holes; infinities become NaN."""
     series: dict[str, FloatArray] = {}
     missing: dict[str, Missing] = {}
     for name in SERIES:
@@ -98,11 +94,7 @@ def read_series(
 
 
 def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
-    """Average the rows of each step where every step has equally many, and say so.
-
-    A loop that logs inside of its gradient accumulation writes a row per micro-batch; the reward of
-    the step is their mean.
-    """
+    """Average the rows of each step where every step has equally many, and say so."""
     if key is None or OF_A_SAMPLE & {name.lower() for name in table.keys}:
         return table, None
     count = table.column(key)
@@ -112,7 +104,7 @@ def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
     sizes = np.diff(np.append(starts, count.size))
     each = int(sizes[0]) if sizes.size else 0
     is_even = bool(np.all(sizes[:-1] == each)) and 0 < int(sizes[-1]) <= each
-    if each < 2 or sizes.size < limits.LEAST_EVEN_STEPS or not is_even:
+    if each < 2 or sizes.size < 3 or not is_even:
         return table, None
     if np.any(np.diff(count[starts]) <= 0):
         return table, None
@@ -191,23 +183,7 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
 def measured_rows(
     table: Table, rewards: FloatArray, keys: Iterable[str]
 ) -> tuple[BoolArray, str | None]:
-    """Rows in which something measured changed, and a remark where others were left out.
-
-    Parameters
-    ----------
-    table : Table
-        Train rows in order.
-    rewards : ndarray of shape (rows,)
-    keys : iterable of str
-        Keys of what else is measured; counters, clocks and settings are not among them.
-
-    Returns
-    -------
-    kept : ndarray of bool, shape (rows,)
-        All rows where too few repeat to be copies, or in no rhythm: rewards of few completions
-        repeat by chance, and all of a run that has died.
-    remark : str or None
-    """
+    """Rows in which something measured changed, and a remark where others were left out."""
     everything = np.ones(rewards.size, dtype=bool)
     # Where the reward changes most of the time nothing else need be asked.
     repeats = rewards[1:] == rewards[:-1]
@@ -237,10 +213,7 @@ def measured_rows(
 
 
 def measured_evaluations(reward: FloatArray) -> BoolArray:
-    """Which values of a held-out column were measured, where all rows hold one.
-
-    Loops that evaluate now and then write 0, or the last value again, in the rows between.
-    """
+    """Which values of a held-out column were measured, where all rows hold one."""
     everything = np.ones(reward.size, dtype=bool)
     if reward.size <= 2 * LEAST_CHANGES:
         return everything

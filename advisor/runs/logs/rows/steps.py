@@ -22,26 +22,7 @@ from advisor.theory import FloatArray
 
 @dataclass(frozen=True)
 class Placed:
-    """Rows on the axis of optimizer steps.
-
-    Attributes
-    ----------
-    kept : list of int
-        Indices of the rows that stay, in the order of their steps.
-    step : ndarray of shape (kept,)
-        One-based optimizer step of each.
-    unit : {"optimizer", "refresh", "unknown"}
-        What ``step`` counts.
-    stretch : int
-        Steps per row where rows were numbered, else 1.
-    shift : int
-        1 where the counter starts at 0.
-    logging_steps : int or None
-        As the log states it, unless its rows belie it or its counter counts refreshes.
-    window : int
-        Steps that a row seems to average.
-    assumptions, warnings : tuple of str
-    """
+    """Rows on the axis of optimizer steps."""
 
     kept: list[int]
     step: FloatArray
@@ -67,10 +48,7 @@ def place_rows(
     logging_steps: int | None,
     rates: FloatArray,
 ) -> Placed:
-    """Place rows on the axis of steps, in the unit of the log's counter.
-
-    ``rates`` are the learning rates of the rows, NaN where none is logged.
-    """
+    """Place rows on the axis of steps, in the unit of the log's counter."""
     is_refresh = unit == "refresh"
     if key is None:
         given = None if is_refresh else known.get("logging_steps")
@@ -241,11 +219,7 @@ def _few(warnings: list[str]) -> list[str]:
 
 
 def row_window(step: FloatArray, stated: int | None) -> tuple[int, str | None]:
-    """Optimizer steps that one row averages, and a remark where that is not what was stated.
-
-    Rows at 5, 10, 15 (also after one at 1) average windows of five; rows at 1, 6, 11 or 0, 5, 10
-    are single steps.
-    """
+    """Optimizer steps that one row averages, and a remark where that is not what was stated."""
     if step.size < 2:
         return stated or 1, None
     gap = int(np.median(np.diff(step)[1 if step.size > 2 else 0 :]))

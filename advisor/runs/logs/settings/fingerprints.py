@@ -62,11 +62,7 @@ def print_error(values: FloatArray) -> FloatArray:
 
 
 def least_count(values: FloatArray) -> int | None:
-    """Least n of which all values (shares) are multiples of 1/n.
-
-    None where values leave [0, 1], where no n up to `limits.MOST_TRIALS_PER_ROW` fits, and where
-    chance, or a multiple of n that did not show, is not excluded.
-    """
+    """Least n of which all values (shares) are multiples of 1/n."""
     values = values[np.isfinite(values)]
     if not values.size or values.min() < 0 or values.max() > 1:
         return None
@@ -95,7 +91,7 @@ def _is_whole(values: FloatArray, count: int) -> bool:
     step, must be so many that none finer among them is no chance.
     """
     inside = values[(values > 0) & (values < 1)]
-    if inside.size < limits.LEAST_SHARES:
+    if inside.size < 20:
         return False
     numerator = np.rint(inside * count).astype(int)
     coarser = next(factor for factor in range(2, count + 1) if not count % factor)
@@ -151,7 +147,7 @@ def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     ordered = np.sort(ratio)
     widest = error.max()
     ends = np.searchsorted(ordered, (ordered * (1 - widest), ordered * (1 + widest)))
-    likely = ordered[np.argsort(ends[0] - ends[1], kind="stable")[: limits.MOST_RATIOS_TRIED]]
+    likely = ordered[np.argsort(ends[0] - ends[1], kind="stable")[:50]]
     sharing = [np.abs(ratio / candidate - 1) <= error for candidate in likely]
     best = int(np.argmax([rows.sum() for rows in sharing]))
     rows = sharing[best]

@@ -39,17 +39,7 @@ KL_TOLERANCE = 0.05
 
 @dataclass(frozen=True)
 class Schedule:
-    """A learning-rate schedule read off its series.
-
-    Attributes
-    ----------
-    peak : float
-        Fitted where the schedule was recognised, else the largest value logged.
-    kind : {"constant", "linear", "cosine"} or None
-    warmup_steps, planned_steps : int or None
-    is_rising : bool
-        The last row is the largest: the log stops within the warm-up, so the peak is above it.
-    """
+    """A learning-rate schedule read off its series."""
 
     peak: float
     kind: Literal["constant", "linear", "cosine"] | None
@@ -59,18 +49,7 @@ class Schedule:
 
 
 class Rates(NamedTuple):
-    """Settings that a learning-rate series shows.
-
-    Attributes
-    ----------
-    facts : dict of str to object
-    is_partial : bool
-        The log stops within the warm-up or begins behind it, so its largest learning rate is not
-        the peak, which then is no fact.
-    warnings : tuple of str
-    largest : float or None
-        Of the learning rates logged.
-    """
+    """Settings that a learning-rate series shows."""
 
     facts: dict[str, Any]
     is_partial: bool
@@ -109,20 +88,13 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
 
 
 def rounded(rate: float) -> float:
-    """A learning rate as it was set, where the one read off a log is within 0.1 % of that.
-
-    Logs start a step late, and fits and printed digits round; people set one or two digits.
-    """
+    """A learning rate as it was set, where the one read off a log is within 0.1 % of that."""
     near = float(f"{rate:.1e}")
     return near if abs(rate - near) <= ROUND * near else rate
 
 
 def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
-    """Recognise the schedule of learning rates logged at increasing, one-based optimizer steps.
-
-    Older versions of transformers log the rate after the scheduler stepped, newer ones the rate
-    that was used; both offsets are tried. The shapes are those of `dynamics.schedule_factors`.
-    """
+    """Recognise the schedule of learning rates logged at increasing, one-based optimizer steps."""
     # The runs of a sweep often share one series.
     return _infer(step.tobytes(), rate.tobytes(), planned_steps)
 
@@ -220,14 +192,7 @@ def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray
 
 
 class Guess(NamedTuple):
-    """A value that nobody stated, and what gives it away.
-
-    Attributes
-    ----------
-    value : float
-    why : str
-        A sentence without full stop.
-    """
+    """A value that nobody stated, and what gives it away."""
 
     value: float
     why: str
@@ -250,11 +215,7 @@ def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
 
 
 def completions_per_row(reward: FloatArray, window: int = 1) -> Guess | None:
-    """How many completions a row averages, from the smallest step between rewards of 0 or 1.
-
-    A step over the whole window of optimizer steps. None where it could be chance, or where it is
-    a multiple of 5 in each step: credit of 0.1 or 0.2 shows so, batches hardly ever do.
-    """
+    """How many completions a row averages, from the smallest step between rewards of 0 or 1."""
     count = least_count(reward)
     if count is None or count % window or not count // window % 5:
         return None
@@ -286,7 +247,7 @@ def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
     if raw.is_eval_only:
         return guessed
     series = raw.series
-    first = slice(limits.MOST_ROWS_FINGERPRINTED)
+    first = slice(2_000)
     if "loss" in series and "kl" in series:
         found = kl_coefficient_from_loss(series["loss"][first], series["kl"][first])
         _settle(guessed, known, "kl_coefficient", found, KL_TOLERANCE)

@@ -26,19 +26,7 @@ PLACES = ("id", "path", "columns")
 
 @dataclass(frozen=True)
 class Entry:
-    """Settings of the runs that one entry names.
-
-    Attributes
-    ----------
-    row : int
-        One-based index of the table, or line of the CSV.
-    path, id : str or None
-        What it matches: a relative path, a folder or a glob; or a run's id.
-    settings : dict of str to Setting
-    columns : Columns
-    is_literal : bool
-        Whether a path with ``*``, ``?`` or ``[`` is the name of a file all the same.
-    """
+    """Settings of the runs that one entry names."""
 
     row: int
     path: str | None
@@ -53,39 +41,20 @@ class Entry:
         has_marks = self.path is not None and any(mark in self.path for mark in "*?[")
         return has_marks and not self.is_literal
 
-    def literal(self, names: Iterable[str]) -> Entry:
-        """Return the entry as no glob where its path is one of the names of a file as it stands."""
-        if not self.is_glob or self._wanted not in names:
-            return self
-        return replace(self, is_literal=True)
-
-    def names_any(self, names: Iterable[str]) -> bool:
-        """Whether the path is, or as a glob matches, one of the names of a file."""
+    def naming(self, names: set[str]) -> Entry | None:
+        """Return the entry if its path is one of the names of a file, or as a glob matches one."""
         if self.path is None:
-            return False
-        wanted = self._wanted
-        if self.is_glob:
-            return any(name == wanted or fnmatch.fnmatchcase(name, wanted) for name in names)
-        return wanted in names
-
-    @property
-    def _wanted(self) -> str:
-        return PurePath(str(self.path).replace("\\", "/")).as_posix()
+            return None
+        wanted = PurePath(self.path.replace("\\", "/")).as_posix()
+        if wanted in names:
+            return replace(self, is_literal=True)  # also where the name holds a mark of globs
+        matches = self.is_glob and any(fnmatch.fnmatchcase(name, wanted) for name in names)
+        return self if matches else None
 
 
 @dataclass(frozen=True)
 class Sidecar:
-    """A sidecar file.
-
-    Attributes
-    ----------
-    path : Path
-    defaults : dict of str to Setting
-        For every run.
-    columns : Columns
-        Column map for every run whose entry has none.
-    entries : tuple of Entry
-    """
+    """A sidecar file."""
 
     path: Path
     defaults: dict[str, Setting]
@@ -93,10 +62,7 @@ class Sidecar:
     entries: tuple[Entry, ...]
 
     def names_of(self, paths: Iterable[Path], root: Path) -> set[str]:
-        """Ways in which an entry may name the files of a run below the folder that was read.
-
-        Whole; relative to the sidecar or to ``root``; or a folder between the two.
-        """
+        """Ways in which an entry may name the files of a run below the folder that was read."""
         names = set()
         for path in paths:
             names.add(path.as_posix())

@@ -15,13 +15,7 @@ from advisor.runs.logs.settings.stated_settings import Setting
 
 
 class SidecarIndex:
-    """The sidecars of all logs, each read once.
-
-    Parameters
-    ----------
-    given : Path or None
-        A sidecar for all logs; by default each log has the nearest one.
-    """
+    """The sidecars of all logs, each read once."""
 
     def __init__(self, given: Path | None) -> None:
         self._given = None if given is None else given.resolve()
@@ -29,6 +23,7 @@ class SidecarIndex:
         self._used: set[tuple[Path, int]] = set()
         self._unnamed: set[Path] = set()
         self._nearby: dict[Path, LogFile | None] = {}
+        self._named: dict[tuple[Path, tuple[Path, ...]], list[Entry]] = {}
         if self._given is not None:
             self._read[self._given] = read_sidecar(on_disk(self._given))
 
@@ -69,11 +64,7 @@ class SidecarIndex:
     def for_run(
         self, candidate: LogCandidate, raw: RawRun, run_id: str, others: Sequence[Path]
     ) -> tuple[dict[str, Setting], str]:
-        """Settings and id of a run: an entry may give another id to the only run of a file.
-
-        ``others`` are the files that were folded into the run. Defaults come first, then the entry
-        with a matching glob, then the one that names the run; two of one kind raise `InputError`.
-        """
+        """Settings and id of a run: an entry may give another id to the only run of a file."""
         sidecar = self._sidecar(candidate)
         if sidecar is None:
             return {}, run_id
@@ -108,11 +99,7 @@ class SidecarIndex:
         return settings, run_id
 
     def refuse_unmatched(self, files: Sequence[LogCandidate], ids: Sequence[str]) -> None:
-        """Raise for an entry that matches nothing while some run has none: a typing error.
-
-        Entries of logs that exist and were not asked for are passed over, and so are those of
-        logs that are gone where every other run has its own.
-        """
+        """Raise for an entry that matches nothing while some run has none: a typing error."""
         roots = {candidate.root.resolve() for candidate in files if not candidate.is_named}
         read_paths = {candidate.whole_path for candidate in files}
         for path, sidecar in self._read.items():
@@ -159,19 +146,22 @@ class SidecarIndex:
     def _naming(self, candidate: LogCandidate, others: Iterable[Path] = ()) -> list[Entry]:
         """Entries whose path names a file: globs first, then exact ones."""
         sidecar = self._sidecar(candidate)
-        if sidecar is None:
+        key = (candidate.path, tuple(others))
+        if sidecar is None or not sidecar.entries:
             return []
-        if not sidecar.entries:
-            return []
+        if key in self._named:
+            return self._named[key]
         paths = [candidate.whole_path, *(path.resolve() for path in others)]
         names = sidecar.names_of(paths, candidate.root.resolve())
-        naming = [
-            entry.literal(names)
-            for entry in sidecar.entries
-            if entry.names_any(names)
-            or (_is_exact(entry) and (sidecar.path.parent / str(entry.path)).resolve() in paths)
-        ]
-        return sorted(naming, key=lambda entry: not entry.is_glob)
+        found = []
+        for entry in sidecar.entries:
+            named = entry.naming(names)
+            if named is None and _is_exact(entry):
+                is_there = (sidecar.path.parent / str(entry.path)).resolve() in paths
+                named = entry if is_there else None
+            found += [] if named is None else [named]
+        self._named[key] = sorted(found, key=lambda entry: not entry.is_glob)
+        return self._named[key]
 
 
 def _is_exact(entry: Entry) -> bool:

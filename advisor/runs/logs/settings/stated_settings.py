@@ -68,11 +68,7 @@ class Setting(NamedTuple):
 def check_settings(
     given: Mapping[str, Any], *, path: Path | None = None, row: int | None = None
 ) -> dict[str, Setting]:
-    """Settings whose names and values are allowed; anything else raises `InputError`.
-
-    Numbers may stand as text (a CSV); ``None`` counts as not given. ``path`` and ``row`` say where
-    they stand; neither for flags.
-    """
+    """Settings whose names and values are allowed; anything else raises `InputError`."""
     settings = {}
     for key, value in given.items():
         if key not in KEYS:
@@ -140,12 +136,7 @@ def stated_settings(
     path: Path,
     group_size: int | None = None,
 ) -> Derived:
-    """Settings of a run from its own log, and from the config files beside it, nearest first.
-
-    The log's own come before those of files, and may be another trainer's than its keys where the
-    log is a plain table. A setting in the package's names that is not allowed raises `InputError`.
-    ``group_size``, where the user gave it, completes what the batch sizes of the log tell.
-    """
+    """Settings of a run from its own log, and from the config files beside it, nearest first."""
     check_settings(logged.facts, path=path, row=place_row(logged))
     merged, warnings = _merged(logged, sources)
     derived = derive_settings(_with_group(merged, trainer_keys, group_size), trainer_keys)
@@ -223,10 +214,7 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
 
 
 def column_settings(table: Table, framework: KeyTable) -> Derived:
-    """Settings from columns of one run that hold one value in all rows that have any.
-
-    A column with several values is a series, or tells apart what is not known to be runs.
-    """
+    """Settings from columns of one run that hold one value in all rows that have any."""
     settings: dict[str, Any] = {}
     for key in table.keys:
         name = key.strip().lower().replace(".", "/").rpartition("/")[2]
@@ -258,10 +246,7 @@ def place_row(run: Logged | RawRun) -> int | None:
 
 
 def _trainer_of(settings: Mapping[str, Any], keys: KeyTable) -> tuple[KeyTable, bool]:
-    """Keys of the trainer whose settings these are, and whether they bear its marks.
-
-    The one with most marks, the log's own among equals.
-    """
+    """Keys of the trainer whose settings these are, and whether they bear its marks."""
     ends = {key.rpartition(".")[2] for key in settings} | set(settings)
 
     def marks(candidate: KeyTable) -> int:

@@ -17,14 +17,7 @@ SOURCES: dict[str, Callable[[str], list[LogCandidate]]] = {
 
 
 def candidates(place: str) -> list[LogCandidate]:
-    """Runs that a place such as ``wandb:ENTITY/PROJECT`` names, each read when it is asked for.
-
-    Raises
-    ------
-    SourceError
-        The client is not installed or not logged in, it cannot reach its server, or there is
-        nothing under that name.
-    """
+    """Runs that a place such as ``wandb:ENTITY/PROJECT`` names, each read when it is asked for."""
     name, _, rest = place.partition(":")
     found = SOURCES[name](rest)
     if not found:

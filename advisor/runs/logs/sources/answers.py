@@ -26,20 +26,7 @@ MOST_WAITING = 4096
 
 
 def answers(place: str, ask: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """What a client yields, one by one; its errors are raised here.
-
-    Parameters
-    ----------
-    place : str
-        For the message.
-    ask : callable
-        Runs in a thread of its own: a client that waits for a dead server cannot be interrupted.
-
-    Raises
-    ------
-    SourceError
-        Nothing came for `MOST_SILENT_SECONDS`.
-    """
+    """What a client yields, one by one; its errors are raised here."""
     came: queue.Queue[tuple[bool, Any]] = queue.Queue(MOST_WAITING)
 
     def listen() -> None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.trainers.keys import kept_keys
@@ -19,15 +17,7 @@ NO_STEP = -(2.0**62)
 
 
 class Points:
-    """Values of the metrics of one run, in the order in which each metric was logged.
-
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    columns : Columns
-        Keys to keep besides the known ones; of others only the name is.
-    """
+    """Values of the metrics of one run, in the order in which each metric was logged."""
 
     def __init__(self, path: Path, columns: Columns) -> None:
         self._path = path
@@ -47,12 +37,6 @@ class Points:
 
     def add(self, key: str, time: float, value: float, step: float) -> None:
         """Add a value of a key that is wanted."""
-        if len(self._value) >= limits.MOST_MLFLOW_POINTS:
-            raise InputError(
-                f"the run holds more than {limits.MOST_MLFLOW_POINTS:,} values",
-                path=self._path,
-                advice="Keep the metrics that you want to have read",
-            )
         self._key.append(self._keys[key] or 0)
         self._time.append(time)
         self._value.append(value)

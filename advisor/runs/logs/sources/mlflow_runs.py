@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError, SourceError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.logged import Logged
@@ -104,12 +103,8 @@ def _read(client: Any, run: Any, path: Path, columns: Columns) -> Iterator[Logge
 
 def _settings(params: dict[str, str]) -> dict[str, Any]:
     """Parameters under dotted names; a long text is no setting."""
-    short = {
-        key.replace("/", "."): value
-        for key, value in params.items()
-        if len(value) <= limits.MOST_MLFLOW_PARAMETER_BYTES
-    }
-    return dict(sorted(short.items())[: limits.MOST_TRACKED_SETTINGS])
+    short = {key.replace("/", "."): value for key, value in params.items() if len(value) <= 8_000}
+    return dict(sorted(short.items())[:5_000])
 
 
 def _unknown(place: str, problem: str) -> SourceError:

@@ -60,10 +60,7 @@ def _client(place: str) -> Any:
 
 
 def _has_login(client: Any) -> bool:
-    """Whether the client knows a login; without one it asks on a terminal, in the middle of ours.
-
-    True also where another version of it does not say.
-    """
+    """Whether the client knows a login; without one it asks on a terminal, in the midst of ours."""
     try:
         from wandb.sdk.lib import wbauth
 

@@ -70,22 +70,13 @@ class Course(NamedTuple):
 
 
 class Finder:
-    """Finds the rows of a run in a JSON object.
-
-    Parameters
-    ----------
-    columns : Columns
-        A key that the user mapped counts as a reward.
-    """
+    """Finds the rows of a run in a JSON object."""
 
     def __init__(self, columns: Columns) -> None:
         self._mapped = columns.keys.get("reward")
 
     def courses(self, node: Mapping[str, Any]) -> dict[str | None, Course]:
-        """Runs whose rows stand in this object, by the key of their list.
-
-        The key is None where the object holds a single run.
-        """
+        """Runs whose rows stand in this object, by the key of their list."""
         lists = {key: v for key, v in node.items() if isinstance(v, list) and self.are_rows(v)}
         apart = {key: rows for key, rows in lists.items() if not HELD_OUT.fullmatch(key.lower())}
         if len(apart) > 1:

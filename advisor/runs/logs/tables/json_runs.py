@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.configs.flat import flatten
 from advisor.runs.logfiles.configs.literal import Scalar
+from advisor.runs.logfiles.configs.parse import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import parse_json
@@ -143,7 +143,7 @@ class _Walk:
         self._visited += 1
         if self._visited > limits.MOST_JSON_OBJECTS or len(self._found) > limits.MOST_JSON_RUNS:
             raise _TooLargeError
-        if depth > limits.MOST_JSON_LEVELS:
+        if depth > 12:
             return
         if isinstance(node, list):
             for number, entry in enumerate(node):
@@ -177,7 +177,7 @@ def _settings(objects: Sequence[Mapping[str, Any]]) -> dict[str, Scalar]:
             if key.lower() in CONFIGS and isinstance(value, dict):
                 settings.update(flatten(value))
         settings.update(flatten({k: v for k, v in node.items() if not isinstance(v, dict | list)}))
-    return dict(list(settings.items())[-limits.MOST_JSON_SETTINGS :])
+    return dict(list(settings.items())[-500:])
 
 
 def _labels(runs: Sequence[Found]) -> list[tuple[str | None, bool]]:

@@ -49,8 +49,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     builder = TableBuilder(log.path, kept_keys(columns))
     warnings: list[str] = []
     if log.suffix in DELIMITED:
-        if fill_from_csv(log, builder):
-            warnings.append("the last line is cut and was left out")
+        fill_from_csv(log, builder, warnings)
     elif _is_lines(log):
         for number, cells in json_rows(log, warnings):
             builder.add(number, cells)

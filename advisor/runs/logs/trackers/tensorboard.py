@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.event_file import HEADER, header_holds, read_records
-from advisor.runs.logfiles.event_values import Cells, Tags
+from advisor.runs.logfiles.configs.parse import flatten
+from advisor.runs.logfiles.event_file import HEADER, Cells, Tags, header_holds, read_records
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Logged, Reader
 from advisor.runs.logfiles.table import Column, Table
@@ -84,7 +83,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             attempts.append(_Attempt({}, [], []))
         attempt = attempts[-1]
         attempt.files.append((log, tags))
-        replaced = _append(attempt.cells, tags.cells, log.path)
+        replaced = _append(attempt.cells, tags.cells)
         if replaced is not None:
             attempt.warnings.append(
                 f"steps from {replaced} on were logged before {log.name} too; this file counts"
@@ -97,16 +96,16 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         )
     longest = max(_length(attempt.cells) for attempt in attempts)
     least = max(LEAST_REWARDS, ABORTED * longest) if len(attempts) > 1 else 0
-    told = [attempt for attempt in attempts if _length(attempt.cells) >= least] or attempts[-1:]
+    kept = [attempt for attempt in attempts if _length(attempt.cells) >= least] or attempts[-1:]
     shared = [file for file in files if _is_settings_only(file[0])]
-    if len(told) > 1:
-        warnings.append(f"the step starts anew in later files: {len(told)} runs")
-    if len(told) < len(attempts):
-        warnings.append(f"{len(attempts) - len(told)} aborted attempts were left out")
-    for place, attempt in enumerate(told, start=1):
+    if len(kept) > 1:
+        warnings.append(f"the step starts anew in later files: {len(kept)} runs")
+    if len(kept) < len(attempts):
+        warnings.append(f"{len(attempts) - len(kept)} aborted attempts were left out")
+    for place, attempt in enumerate(kept, start=1):
         yield Logged(
             _table(attempt.cells),
-            label=str(place) if len(told) > 1 else None,
+            label=str(place) if len(kept) > 1 else None,
             settings=_settings([*shared, *attempt.files]),
             warnings=(*warnings, *attempt.warnings),
         )
@@ -141,12 +140,8 @@ def _read_files(
     failed: InputError | None = None
     for log in logs:
         tags = Tags(keeps_key, lambda tag: SETTINGS_TAG.fullmatch(tag) is not None)
-        count = 0
         try:
-            for records in read_records(log, warnings):
-                tags.add(records)
-                count = sum(len(cells.steps) for cells in tags.cells.values())
-                _refuse_too_many(count, len(tags.cells), log.path)
+            tags.add(read_records(log, warnings))
         except InputError as error:
             if len(logs) == 1:
                 raise
@@ -161,18 +156,7 @@ def _read_files(
     return files, warnings
 
 
-def _refuse_too_many(cells: int, tags: int, path: Path) -> None:
-    if cells > limits.MOST_TABLE_CELLS or tags > limits.MOST_TABLE_KEYS:
-        raise InputError(
-            f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers"
-            if cells > limits.MOST_TABLE_CELLS
-            else f"the log names more than {limits.MOST_TABLE_KEYS:,} tags",
-            path=path,
-            advice="Give the event file of one run, with the scalars of its steps",
-        )
-
-
-def _append(cells: dict[str, Cells], later: Mapping[str, Cells], path: Path) -> int | None:
+def _append(cells: dict[str, Cells], later: Mapping[str, Cells]) -> int | None:
     """Put the cells of a later file behind those before it."""
     starts = [min(new.steps) for new in later.values() if len(new.steps)]
     start = min(starts, default=0)
@@ -190,7 +174,6 @@ def _append(cells: dict[str, Cells], later: Mapping[str, Cells], path: Path) -> 
             old.values = type(new.values)("d", np.asarray(old.values)[stays].tobytes())
         old.steps.extend(new.steps)
         old.values.extend(new.values)
-    _refuse_too_many(sum(len(each.steps) for each in cells.values()), len(cells), path)
     return start if is_replaced else None
 
 
@@ -224,8 +207,9 @@ def _settings(files: Sequence[tuple[LogFile, Tags]]) -> dict[str, Any]:
     for _, tags in sorted(files, key=lambda file: file[1].started):
         for tag, text in tags.texts.items():
             name = tag.removesuffix("/text_summary").rpartition("/")[2]
-            _flatten(_parse_settings(text), "" if name.lower() in OWN_TAGS else name, found)
-        _flatten(tags.hparams, "", found)
+            settings = _parse_settings(text)
+            found |= flatten(settings if name.lower() in OWN_TAGS else {name: settings})
+        found |= flatten(tags.hparams)
     return found
 
 
@@ -242,20 +226,6 @@ def _parse_settings(text: str) -> Mapping[str, Any]:
     rows = [(cells[1].strip(), cells[2].strip()) for cells in split if len(cells) == 4]
     is_table = len(rows) > 2 and not rows[1][0].strip("-:")
     return dict(rows[2:]) if is_table else {}
-
-
-def _flatten(
-    settings: Mapping[str, Any], prefix: str, found: dict[str, Any], depth: int = 0
-) -> None:
-    for name, value in settings.items():
-        key = f"{prefix}.{name}" if prefix else str(name)
-        if isinstance(value, Mapping):
-            if depth < limits.MOST_HPARAMS_LEVELS:
-                _flatten(value, key, found, depth + 1)
-        elif value is None or isinstance(value, bool | int | float | str):
-            found[key] = (
-                value[: limits.MOST_SETTING_CHARACTERS] if isinstance(value, str) else value
-            )
 
 
 READER = Reader("TensorBoard event files", claims, read, group)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.parsing import cell_number
@@ -27,30 +26,14 @@ REGULAR_SHARE = 0.8
 
 
 class Counts(NamedTuple):
-    """What a tracker's own counter is called, and how it misleads.
-
-    Attributes
-    ----------
-    name : str
-        As in "steps are {name}"; empty where it has none.
-    warns_of_samples : bool
-        Whether the tracker hands out samples of a history, so that gaps are worth a warning.
-    """
+    """What a tracker's own counter is called, and how it misleads."""
 
     name: str
     warns_of_samples: bool = False
 
 
 class TrackedRun:
-    """Rows of one run on the way to a table.
-
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    columns : Columns
-    counts : Counts
-    """
+    """Rows of one run on the way to a table."""
 
     def __init__(self, path: Path, columns: Columns, counts: Counts) -> None:
         self._builder = TableBuilder(path, kept_keys(columns))
@@ -65,18 +48,7 @@ class TrackedRun:
         return len(self._builder) + len(self._held)
 
     def add(self, number: int, cells: Mapping[str, Any], count: Any) -> None:
-        """Add a row.
-
-        Parameters
-        ----------
-        number : int
-            One-based place in the file.
-        cells : mapping
-            Under the trainer's keys; typed objects of the tracker (histograms, media) are
-            passed over.
-        count : object
-            The tracker's own counter of this row.
-        """
+        """Add a row."""
         kept = {k: v for k, v in cells.items() if not (isinstance(v, Mapping) and "_type" in v)}
         at = cell_number(count)
         self._watch(at)
@@ -84,7 +56,7 @@ class TrackedRun:
             self._put(number, kept, at)
             return
         self._held.append((number, kept, at))
-        if len(self._held) >= limits.ROWS_BEFORE_A_COUNTER_IS_CHOSEN:
+        if len(self._held) >= 200:
             self._settle()
 
     def build(self) -> tuple[Table, list[str], list[str]]:
@@ -101,7 +73,7 @@ class TrackedRun:
                 "only where each one was logged"
             )
         total = sum(self._gaps.values())
-        if self._counts.warns_of_samples and total >= limits.LEAST_COUNTER_GAPS:
+        if self._counts.warns_of_samples and total >= 50:
             gap, times = self._gaps.most_common(1)[0]
             if times < REGULAR_SHARE * total:
                 warnings.append(
@@ -146,51 +118,21 @@ class TrackedRun:
 
 
 class TrackedRuns:
-    """Runs of one history, told apart by name.
-
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    columns : Columns
-    counts : Counts
-        The tracker's own counter.
-    """
+    """Runs of one history, told apart by name."""
 
     def __init__(self, path: Path, columns: Columns, counts: Counts) -> None:
         self._path, self._columns, self._counts = path, columns, counts
-        self._cells = 0
         self.runs: dict[str | None, TrackedRun] = {}
 
     def add(
         self, number: int, cells: Mapping[str, Any], *, count: Any, run: str | None = None
     ) -> None:
-        """Add a row of a run; parameters as in `TrackedRun.add`.
-
-        Raises
-        ------
-        InputError
-            There are more runs or cells than can be read at once.
-        """
-        # Each table is bounded by itself; many of them together must be as well.
-        self._cells += len(cells)
-        if self._cells > 4 * limits.MOST_TABLE_CELLS:
-            raise InputError(
-                f"the file holds more than {4 * limits.MOST_TABLE_CELLS:,} cells",
-                path=self._path,
-                advice="Export fewer runs or fewer keys at a time",
-            )
+        """Add a row of a run; parameters as in `TrackedRun.add`."""
         self.run(run).add(number, cells, count)
 
     def run(self, name: str | None) -> TrackedRun:
         """Run of a name, new if need be."""
         if name not in self.runs:
-            if len(self.runs) >= limits.MOST_RUNS_PER_FILE:
-                raise InputError(
-                    f"the file holds more than {limits.MOST_RUNS_PER_FILE:,} runs",
-                    path=self._path,
-                    advice="Export the runs that you want to have read",
-                )
             self.runs[name] = TrackedRun(self._path, self._columns, self._counts)
         return self.runs[name]
 
@@ -242,13 +184,13 @@ def flat_settings(config: Mapping[str, Any]) -> dict[str, Any]:
         prefix, level, depth = stack.pop()
         for name, value in level.items():
             key = f"{prefix}{name}"
-            if len(flat) >= limits.MOST_TRACKED_SETTINGS:
+            if len(flat) >= 5_000:
                 return flat
             if isinstance(value, Mapping):
-                if depth < limits.MOST_TRACKED_SETTING_LEVELS:
+                if depth < 8:
                     stack.append((f"{key}.", value, depth + 1))
             elif isinstance(value, str):
-                if len(value) <= limits.MOST_SETTING_CHARACTERS:
+                if len(value) <= 2_000:
                     flat[key] = value
             elif value is None or isinstance(value, bool | int | float):
                 flat[key] = value

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.csv_cells import csv_header, csv_rows
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.parsing import cell_number
+from advisor.runs.logfiles.parsing import cell_number, csv_header, csv_rows
 from advisor.runs.logs.trackers.tracker import is_counter
 from advisor.runs.trainers import all_key_tables, plain
 
@@ -32,18 +31,7 @@ COPY = re.compile(r" ?\(\d+\)$")
 
 
 class Column(NamedTuple):
-    """What a column of a chart holds.
-
-    Attributes
-    ----------
-    run : str
-        Display name.
-    metric : str
-        Empty where the header names only the run.
-    bound : str
-        ``__MIN`` or ``__MAX`` where it holds the least or largest of the points that W&B put
-        together, empty where it holds their mean.
-    """
+    """What a column of a chart holds."""
 
     run: str
     metric: str
@@ -51,19 +39,7 @@ class Column(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Cells of one run in one row of a chart.
-
-    Attributes
-    ----------
-    run : str
-    row : int
-        One-based, in the file.
-    at : tuple of str
-        Name of the axis, and the place on it; W&B's own counter where the chart has it.
-    own : str or None
-        W&B's own counter.
-    cells : dict of str to str
-    """
+    """Cells of one run in one row of a chart."""
 
     run: str
     row: int
@@ -73,20 +49,7 @@ class Point(NamedTuple):
 
 
 class Chart:
-    """A file with a column per run and metric.
-
-    Parameters
-    ----------
-    log : LogFile
-    columns : Columns
-        A mapped reward names the metric where the headers name only runs.
-
-    Attributes
-    ----------
-    notes, assumptions : list of str
-    averaged : set of str
-        Runs with points that are means; complete once all points were read.
-    """
+    """A file with a column per run and metric."""
 
     def __init__(self, log: LogFile, columns: Columns, *, is_alone: bool = True) -> None:
         self.notes: list[str] = []

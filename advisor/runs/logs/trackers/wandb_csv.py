@@ -1,4 +1,4 @@
-"""W&B line charts as CSV, with the metrics of several charts of the same runs put together."""
+"""W&B's exports of a page: line charts as CSV, put together by run, and the table of runs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
-from advisor.runs.logfiles.parsing import cell_number
+from advisor.runs.logfiles.parsing import cell_number, csv_header, csv_rows
 from advisor.runs.logs.trackers.tracker import Counts, TrackedRuns
 from advisor.runs.logs.trackers.wandb_chart import Chart, Point, is_chart
-from advisor.runs.logs.trackers.wandb_runs_table import settings_by_run
 
-GROUP = "Group: "
 COUNTS = Counts("W&B's own counter of log calls", warns_of_samples=True)
+OF_THE_TABLE = frozenset(
+    {"Name", "State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep", "ID", "Group"}
+)
+"""Columns of W&B's table of runs that are no settings."""
 
 
 def group(log: LogFile) -> Path:
@@ -35,7 +36,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     warnings: dict[str | None, list[str]] = {
         run: [*source.notes, *_warn(run or "", run in source.averaged)] for run in runs.runs
     }
-    stated = settings_by_run(logs[0])
+    stated = _settings_by_run(logs[0])
     names = list(runs.runs)
     logged_runs = runs.logged(
         warnings=warnings, assumptions=tuple(source.assumptions), own_ids=True
@@ -54,11 +55,10 @@ class _Merged:
         self.assumptions: list[str] = []
         self.averaged: set[str] = set()
         self._runs: dict[str, dict[tuple[str, str], Point]] = {}
-        self._cells = 0
         failure: InputError | None = None
         for log in sorted(logs, key=lambda log: log.path):
             try:
-                self._take(log, columns)
+                self._take(log, Chart(log, columns, is_alone=False))
             except InputError as error:
                 failure = failure or error
                 self.notes.append(f"{log.name} was left out: {error.problem}")
@@ -72,34 +72,23 @@ class _Merged:
             for number, point in enumerate(ordered, start=1):
                 yield point._replace(run=run, row=number)
 
-    def _take(self, log: LogFile, columns: Columns) -> None:
-        chart = Chart(log, columns, is_alone=False)
+    def _take(self, log: LogFile, chart: Chart) -> None:
         found: dict[str, list[Point]] = {}
         for point in chart.points():
             found.setdefault(point.run, []).append(point)
-            self._cells += len(point.cells)
-            if self._cells > limits.MOST_CHART_CELLS:
-                raise InputError(
-                    f"the charts of the folder hold more than {limits.MOST_CHART_CELLS:,} cells",
-                    path=log.path,
-                    advice="Give one chart at a time, or put them in folders of their own",
-                )
         self.notes += [f"{log.name}: {note}" for note in chart.notes]
         self.assumptions += chart.assumptions
         self.averaged |= chart.averaged
         for run, points in found.items():
-            self._merge(run, points, log)
-
-    def _merge(self, run: str, points: list[Point], log: LogFile) -> None:
-        known = self._runs.get(run, {})
-        if any(_contradict(known[p.at].cells, p.cells) for p in points if p.at in known):
-            # Another run of the same name, or the same one at another time.
-            run = f"{run} ({PurePosixPath(log.name).stem})"
             known = self._runs.get(run, {})
-        for point in points:
-            before = known[point.at].cells if point.at in known else {}
-            known[point.at] = point._replace(cells={**before, **point.cells})
-        self._runs[run] = known
+            if any(_contradict(known[p.at].cells, p.cells) for p in points if p.at in known):
+                # Another run of the same name, or the same one at another time.
+                run = f"{run} ({PurePosixPath(log.name).stem})"
+                known = self._runs.get(run, {})
+            for point in points:
+                before = known[point.at].cells if point.at in known else {}
+                known[point.at] = point._replace(cells={**before, **point.cells})
+            self._runs[run] = known
 
 
 def _contradict(one: dict[str, str], other: dict[str, str]) -> bool:
@@ -112,7 +101,7 @@ def _place(at: str) -> float:
 
 
 def _warn(run: str, is_averaged: bool) -> list[str]:
-    if run.startswith(GROUP):
+    if run.startswith("Group: "):
         return [f"'{run}' is a mean over runs that W&B grouped; their noise is averaged out"]
     if is_averaged:
         return [
@@ -120,6 +109,33 @@ def _warn(run: str, is_averaged: bool) -> list[str]:
             "values), so the noise of the reward is understated; export the history instead"
         ]
     return []
+
+
+def is_runs_table(log: LogFile) -> bool:
+    """Whether a CSV is W&B's table of runs, by two columns that every such table has."""
+    try:
+        return log.suffix == ".csv" and {"Name", "State"} <= set(csv_header(log))
+    except InputError:
+        return False
+
+
+def _settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
+    """Settings by display name, from tables beside a chart: those that all rows of a name share."""
+    found: dict[str, dict[str, str]] = {}
+    for log in chart.beside():
+        if not is_runs_table(log):
+            continue
+        try:
+            header, *rows = [cells for _, cells in csv_rows(log, [])]
+        except InputError:
+            continue
+        for cells in rows:
+            row = {key: cell.strip() for key, cell in zip(header, cells, strict=False)}
+            settings = {key: cell for key, cell in row.items() if cell and key not in OF_THE_TABLE}
+            name = row["Name"]
+            known = found.get(name, settings)
+            found[name] = {key: cell for key, cell in settings.items() if known.get(key) == cell}
+    return found
 
 
 READER = Reader("W&B chart as CSV", is_chart, read, group, claim=Claim.ROW)

@@ -49,7 +49,7 @@ def claims(log: LogFile) -> bool:
         head = log.head_text()
         if _has_row(head):
             return True
-        is_long = len(head) >= limits.HEAD_BYTES and log.magic(2) not in UTF16_MARKS
+        is_long = len(head) >= limits.HEAD_BYTES and log.head(2) not in UTF16_MARKS
         if not is_long or b"\0" in head:
             return False
         # A reward function that prints every sample fills a megabyte before the first step.

@@ -1,7 +1,9 @@
-"""Runs that are stored more than once."""
+"""What a run can be known again by: copies, and hashes of its first rows and of all it holds."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,18 +19,7 @@ LEAST_DISTINCT = 4
 
 
 def mark_copies(runs: Sequence[PilotRun]) -> list[PilotRun]:
-    """Say of each run that repeats another one's numbers which that is.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-
-    Returns
-    -------
-    runs : list of PilotRun
-        In the same order; of several copies the one with most series is the run itself, among
-        equals the first.
-    """
+    """Say of each run that repeats another one's numbers which that is."""
     order = sorted(range(len(runs)), key=lambda i: (-_richness(runs[i]), i))
     curves = [_curve(run) for run in runs]
     originals: dict[tuple[bool, int], list[int]] = {}
@@ -75,3 +66,44 @@ def _alike(a: FloatArray, b: FloatArray) -> bool:
     if not worst <= ALIKE * max(float(np.fmax.reduce(a) - np.fmin.reduce(a)), 1e-12):
         return False
     return np.array_equal(np.isfinite(a), np.isfinite(b))
+
+
+DIGITS = 3
+"""Decimals and significant digits of a reward that count: consoles print four."""
+
+
+def fingerprint(run: PilotRun) -> str:
+    """Hash of a run's first rows and its settings, which a longer or shorter log of it shares."""
+    known = np.isfinite(run.reward)
+    rewards = [_told(value) for value in run.reward[known]]
+    first: dict[str, int] = {}
+    for row, reward in enumerate(rewards):
+        first.setdefault(reward, row)
+    if len(first) < LEAST_DISTINCT:
+        return ""
+    count = list(first.values())[LEAST_DISTINCT - 1] + 1
+    settings = run.hyperparameters
+    steps = [f"{step:g}" for step in run.step[known][:count]]
+    told = (f"{settings.learning_rate:.3g}" if settings.learning_rate else "", settings.group_size)
+    return hashlib.sha256(repr((told, steps, rewards[:count])).encode()).hexdigest()
+
+
+def _told(reward: float) -> str:
+    return f"{round(float(reward), DIGITS) + 0.0:.{DIGITS}g}"
+
+
+_TOLD = {"id", "model", "task", "parameters", "hyperparameters", "missing", "copy_of"}
+_TOLD |= {"logging_steps", "step_unit", "reward_floor", "reward_ceiling", "path"}
+
+
+def run_digest(run: PilotRun) -> str:
+    """Hash of a run's rows and settings."""
+    told = run.model_dump(mode="json", include=_TOLD)
+    told["path"] = told["path"].replace("\\", "/").rpartition("/")[2]
+    sha = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    rows = {"step": run.step, "eval_step": run.eval_step, "eval_reward": run.eval_reward}
+    for kind in (rows, run.series, run.parts):
+        for name in sorted(kind):
+            sha.update(f"|{name}|".encode())
+            sha.update(np.ascontiguousarray(kind[name], dtype=float).tobytes())
+    return sha.hexdigest()

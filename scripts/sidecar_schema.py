@@ -1,6 +1,6 @@
 """JSON schema of ``pilots.toml``, by which editors complete and check it while it is written.
 
-``python -m advisor.runs.logs.settings.sidecar_schema docs/pilots.schema.json`` writes it anew.
+``python scripts/sidecar_schema.py docs/pilots.schema.json`` writes it anew.
 """
 
 from __future__ import annotations
