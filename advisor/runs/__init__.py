@@ -44,7 +44,7 @@ from advisor.runs.trainers.asking import asked_of
 from advisor.runs.trainers.export import export_config
 from advisor.runs.trainers.keys import choose_framework
 from advisor.runs.trainers.registry import exports, find_trainer, paste_line, recipes
-from advisor.runs.trainers.trl.keys import KEY_TABLE
+from advisor.runs.trainers.trl import KEY_TABLE
 from advisor.runs.trainers.trl.settings import derive
 
 __all__ = [

@@ -27,9 +27,7 @@ from advisor.runs.logfiles.configs.literal import parse_command_line, parse_over
 from advisor.runs.logfiles.configs.parse import parse_config
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logs import demo_runs
-from advisor.runs.trainers.openrlhf import keys as openrlhf
-from advisor.runs.trainers.trl import keys as trl
-from advisor.runs.trainers.verl import keys as verl
+from advisor.runs.trainers import openrlhf, trl, verl
 from advisor.study.comparison import compare
 from advisor.study.study import MANIFEST, Study
 from advisor.testing import (
@@ -359,13 +357,13 @@ def test_pilot_of_no_use_is_refused(run, demo, said, steps):
 def settings_of_trl(text: str, folder: Path) -> dict[str, Any]:
     path = folder / "config.yaml"
     path.write_text(text)
-    return trl.KEY_TABLE.derive(dict(parse_config(on_disk(path), path.name).settings)).facts
+    return trl.TRAINER.keys[0].derive(dict(parse_config(on_disk(path), path.name).settings)).facts
 
 
 def settings_of_verl(text: str, folder: Path) -> dict[str, Any]:
     module, *words = words_of(text, folder)[1:]
     assert module == "verl.trainer.main_ppo"
-    return verl.KEY_TABLE.derive(parse_overrides(words)).facts
+    return verl.TRAINER.keys[0].derive(parse_overrides(words)).facts
 
 
 def settings_of_openrlhf(text: str, folder: Path) -> dict[str, Any]:
@@ -374,7 +372,7 @@ def settings_of_openrlhf(text: str, folder: Path) -> dict[str, Any]:
     given = parse_command_line(words)
     # OpenRLHF prints this quotient, from which the length of the run follows.
     given["num_rollouts_per_episodes"] = given["data.max_samples"] // given["rollout.batch_size"]
-    return openrlhf.KEY_TABLE.derive(given).facts
+    return openrlhf.TRAINER.keys[0].derive(given).facts
 
 
 READERS = {"trl": settings_of_trl, "verl": settings_of_verl, "openrlhf": settings_of_openrlhf}

@@ -14,7 +14,7 @@ from advisor import inspect
 from advisor.runs.diagnosis.left_behind import scores_beside, stays_behind
 from advisor.runs.diagnosis.reward_hacking import reward_hacking
 from advisor.runs.pilot_run import Score
-from advisor.runs.trainers.likely_score import is_gap, is_like_a_score
+from advisor.runs.trainers.likely import is_gap, is_like_a_score
 
 ROWS = 120
 STEP = np.arange(1.0, ROWS + 1)

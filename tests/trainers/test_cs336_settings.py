@@ -11,9 +11,11 @@ import pytest
 
 from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.logs.settings.stated_settings import check_settings
-from advisor.runs.trainers.cs336 import keys as cs336
+from advisor.runs.trainers.cs336 import TRAINER
 
-KEY_TABLE = cs336.KEY_TABLE
+KEY_TABLE = TRAINER.keys[0]
+
+KEY_TABLE = KEY_TABLE
 
 CONFIG: dict[str, Any] = {
     "model": "Qwen2.5-Math-1.5B",

@@ -13,8 +13,10 @@ from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
 from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.openrlhf import TRAINER
 from advisor.runs.trainers.openrlhf.export import warmup_ratio
-from advisor.runs.trainers.openrlhf.keys import KEY_TABLE
+
+KEY_TABLE = TRAINER.keys[0]
 
 LISTED = Path(__file__).parent / "known_keys" / "openrlhf.txt"
 

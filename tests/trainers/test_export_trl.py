@@ -14,7 +14,7 @@ from launched import STEPS, changed, launches, told, without_words_for
 from advisor.runs.logfiles.configs.parse import parse_config
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.trainers.export import export_config
-from advisor.runs.trainers.trl.keys import KEY_TABLE
+from advisor.runs.trainers.trl import KEY_TABLE
 
 
 def read_back(text: str, folder: Path, devices: int = 1) -> dict[str, Any]:

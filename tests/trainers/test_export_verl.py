@@ -15,7 +15,9 @@ from advisor.runs.logfiles.configs.parse import parse_config
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.export import export_config
-from advisor.runs.trainers.verl.keys import KEY_TABLE
+from advisor.runs.trainers.verl import TRAINER
+
+KEY_TABLE = TRAINER.keys[0]
 
 LISTED = Path(__file__).parent / "known_keys" / "verl.txt"
 KNOWN = {line for line in LISTED.read_text().splitlines() if not line.startswith("#")}

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from advisor.runs.logs.settings.stated_settings import check_settings
-from advisor.runs.trainers.prime_rl import keys as prime_rl
-from advisor.runs.trainers.prime_rl.settings import STRUCTURE
+from advisor.runs.trainers.prime_rl import STRUCTURE, TRAINER
 
-KEY_TABLE = prime_rl.KEY_TABLE
+KEY_TABLE = TRAINER.keys[0]
+
+KEY_TABLE = KEY_TABLE
 
 NEW: dict[str, Any] = {
     "max_steps": 200,

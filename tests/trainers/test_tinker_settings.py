@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from advisor.runs.logs.settings.stated_settings import check_settings
-from advisor.runs.trainers.tinker import keys as tinker
-from advisor.runs.trainers.tinker.settings import CONSTANTS
+from advisor.runs.trainers.tinker import CONSTANTS, TRAINER
 
-KEY_TABLE = tinker.KEY_TABLE
+KEY_TABLE = TRAINER.keys[0]
+
+KEY_TABLE = KEY_TABLE
 
 CONFIG: dict[str, Any] = {
     "learning_rate": 4e-5,

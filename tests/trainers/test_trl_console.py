@@ -17,8 +17,7 @@ from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logs import read_runs
 from advisor.runs.trainers.trl import console as trl_console
-from advisor.runs.trainers.trl.arguments import PLANNED
-from advisor.runs.trainers.trl.printed_settings import PrintedSettings
+from advisor.runs.trainers.trl.printed_settings import PLANNED, PrintedSettings
 from advisor.testing.reader_conformance import ReaderConformance
 
 

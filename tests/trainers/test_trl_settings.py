@@ -10,7 +10,9 @@ from advisor.runs.logs.settings.stated_settings import KEYS, check_settings
 from advisor.runs.pilot_run import SERIES
 from advisor.runs.trainers import plain, spellings
 from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.trl.keys import ASYNC_KEY_TABLE, KEY_TABLE
+from advisor.runs.trainers.trl import TRAINER
+
+KEY_TABLE, ASYNC_KEY_TABLE = TRAINER.keys
 
 BATCH = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "num_generations": 8}
 
@@ -235,7 +237,7 @@ def test_megatron_counts_in_global_batches() -> None:
 def test_lag() -> None:
     derived = derive(max_staleness=4)
     assert derived.facts["lag"] == 4
-    assert derived.arithmetic["lag"] == "max_staleness 4 x weight_sync_steps 1 = 4"
+    assert derived.arithmetic["lag"] == "max_staleness 4 x weight_sync_steps 1 (TRL's default) = 4"
     assert "weight_sync_steps 1 (TRL's default)" in derived.assumptions
     assert derive(max_staleness=0, weight_sync_steps=2).facts["lag"] == 0
     derived = derive(**BATCH, steps_per_generation=8, num_iterations=2, async_generate="True")

@@ -14,8 +14,12 @@ from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.logs.settings.stated_settings import KEYS, check_settings
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.verl.derivation import bare_name
-from advisor.runs.trainers.verl.keys import KEY_TABLE, OBSERVED, observe
+from advisor.runs.trainers.verl import TRAINER
+from advisor.runs.trainers.verl.settings import bare_name
+
+KEY_TABLE = TRAINER.keys[0]
+OBSERVED = KEY_TABLE.observed
+observe = KEY_TABLE.observe
 
 ACTOR = "actor_rollout_ref.actor."
 
@@ -129,8 +133,8 @@ def test_overrides_use_defaults_only_within_products() -> None:
     }
     assert "ppo_mini_batch_size 256 (verl's default)" in derived.arithmetic["prompts_per_step"]
     assert derived.assumptions == (
-        "ppo_mini_batch_size 256 (verl's default), which the settings do not state",
-        "ppo_epochs 1 (verl's default), which the settings do not state",
+        "ppo_mini_batch_size 256 (verl's default)",
+        "ppo_epochs 1 (verl's default)",
     )
 
 
@@ -180,9 +184,7 @@ def test_kl_of_overrides() -> None:
     assert "kl_coefficient" not in derive({"algorithm.kl_ctrl.kl_coef": 0.001}).facts
     on = derive({f"{ACTOR}use_kl_loss": "True"})
     assert on.facts["kl_coefficient"] == 0.001
-    assert on.assumptions == (
-        "kl_loss_coef 0.001 (verl's default), which the settings do not state",
-    )
+    assert on.assumptions == ("kl_loss_coef 0.001 (verl's default)",)
     off = derive({f"{ACTOR}use_kl_loss": "False"})
     assert off.facts["kl_coefficient"] == 0
     assert off.assumptions[0].startswith("use_kl_in_reward False (verl's default)")

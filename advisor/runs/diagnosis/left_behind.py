@@ -10,8 +10,7 @@ import numpy as np
 from advisor.runs.diagnosis.fall import SURE
 from advisor.runs.diagnosis.levels import LEAST_ROWS, Level, difference, level
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers.likely_reward import words
-from advisor.runs.trainers.likely_score import EVALUATION, is_gap
+from advisor.runs.trainers.likely import EVALUATION, is_gap, words
 from advisor.theory import FloatArray
 
 HELD_OUT = "held-out reward"

@@ -1,7 +1,6 @@
-"""One folder per trainer: keys, settings, log readers, export and names of settings.
+"""What is known of each trainer: keys, settings, log readers, export and names of settings.
 
-To add a trainer, write its folder with a `Trainer` and register it. Trainers of which only tables
-are read are rows of `table_only`.
+To add one, write its table in `data` and a module or folder with its `TRAINER`, and register it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from advisor.runs.trainers import (
     generic,
     openrlhf,
     prime_rl,
-    table_only,
     tinker,
     trl,
     verl,
@@ -19,20 +17,24 @@ from advisor.runs.trainers import (
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.key_table import KeyTable, plain, spellings
 from advisor.runs.trainers.registry import (
+    Export,
+    Trainer,
     all_key_tables,
     find_trainer,
     key_tables,
+    read_trainer,
     register,
     setting_name,
     trainers,
     unregister,
 )
-from advisor.runs.trainers.trainer import Export, Trainer
 
-for _folder in (trl, verl, openrlhf, prime_rl, tinker, cs336):
-    register(_folder.TRAINER)
-for _trainer in (*table_only.TRAINERS, generic.TRAINER):
-    register(_trainer)
+for _trainer in (trl, verl, openrlhf, prime_rl, tinker, cs336):
+    register(_trainer.TRAINER)
+# Of these only tables are read: nothing of their consoles or settings.
+for _name in ("skyrl", "slime", "areal", "open_instruct"):
+    register(read_trainer(_name))
+register(generic.TRAINER)
 
 __all__ = [
     "Derived",

@@ -1,35 +1,51 @@
-"""Settings in the package's names, each with the arithmetic that led to it."""
+"""Settings in the package's names, derived from those that a trainer's configuration states."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from advisor.runs.trainers.table_files import read_data, setting_names
+
+V = TypeVar("V", bound=float | str)
+
+MODULE = re.compile(r"[\w.-]{1,200}")
+"""Name of a module; libraries that patch models write expressions over such names instead."""
+
+TEXTS = frozenset({"model", "task", "optimizer", "schedule", "precision"})
+LEAST = {
+    **dict.fromkeys(("group_size", "minibatches_per_refresh", "epochs_per_refresh"), 1),
+    **dict.fromkeys(("adapter_rank", "adapter_alpha", "planned_steps"), 1),
+    **dict.fromkeys(("max_prompt_length", "max_completion_length"), 1),
+    **dict.fromkeys(("seed", "warmup_steps"), 0),
+}
+"""Settings that are whole numbers, and the least of each."""
 
 
 @dataclass
 class Derived:
-    """Settings in the package's names, and how each was derived.
+    """Settings in the package's names, and how each was derived."""
 
-    Attributes
-    ----------
-    facts : dict of str to object
-        By ``advisor.runs.logs.settings.stated_settings.KEYS``.
-    arithmetic : dict of str to str
-        How each fact was derived: ``"train_batch_size 1024 / ppo_mini_batch_size 256 = 4"``.
-    assumptions : tuple of str
-        What the source did not state and was assumed.
-    warnings : tuple of str
-        What the user should check.
-    """
-
+    # By ``advisor.runs.logs.settings.stated_settings.KEYS``.
     facts: dict[str, Any] = field(default_factory=dict)
+    # Of each fact: ``"train_batch_size 1024 / ppo_mini_batch_size 256 = 4"``.
     arithmetic: dict[str, str] = field(default_factory=dict)
+    # What the source did not state and was assumed.
     assumptions: tuple[str, ...] = ()
+    # What the user should check.
     warnings: tuple[str, ...] = ()
 
     def put(self, name: str, value: Any, arithmetic: str) -> None:
         """Set a fact and its arithmetic."""
         self.facts[name], self.arithmetic[name] = value, arithmetic
+
+    def note(self, name: str, value: Any, source: str) -> None:
+        """Set a fact that stands in its source."""
+        shown = f"{value:.12g}" if isinstance(value, float) else value
+        shown = str(value).lower() if isinstance(value, bool) else shown
+        self.put(name, value, f"{name} {shown} ({source})")
 
     def drop(self, name: str) -> None:
         """Remove a fact and its arithmetic."""
@@ -45,3 +61,191 @@ class Derived:
         """Add a warning once."""
         if line not in self.warnings:
             self.warnings = (*self.warnings, line)
+
+
+@dataclass(frozen=True)
+class Setting(Generic[V]):
+    """A setting under the trainer's own name; ``default`` says whose default it is."""
+
+    name: str
+    value: V
+    default: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where the value is from."""
+        return self.default or self.name
+
+    def __str__(self) -> str:
+        shown = f"{self.value:.12g}" if isinstance(self.value, float) else self.value
+        return f"{self.name} {shown}" + (f" ({self.default})" if self.default else "")
+
+
+class SettingsExtractor(Derived):
+    """A `Derived` that is being filled from settings, flat and under the trainer's own names.
+
+    Each is asked for by its name in the trainer's table in `data`, which lists all spellings, or
+    by one spelling.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], table: str | None = None) -> None:
+        super().__init__()
+        self.settings = settings
+        self.names = {} if table is None else setting_names(table)
+        self.data = {} if table is None else read_data(table)
+
+    def text(self, *names: str) -> Setting[str] | None:
+        """First of some settings that is text."""
+        return self._first(str, names)
+
+    def switch(self, *names: str) -> Setting[bool] | None:
+        """First of some settings that is a switch."""
+        return self._first(bool, names)
+
+    def is_on(self, *names: str) -> bool | None:
+        """Whether the first of some settings that is a switch is on; None where none is."""
+        switch = self.switch(*names)
+        return None if switch is None else switch.value
+
+    def amount(self, *names: str) -> Setting[float] | None:
+        """First of some settings that is a finite number."""
+        found = ((name, number(self.settings.get(name))) for name in self._spelled(names))
+        return next(
+            (Setting(self.shown(name), value) for name, value in found if value is not None), None
+        )
+
+    def count(self, *names: str, least: int = 1) -> Setting[int] | None:
+        """First of some settings that is a whole number of at least ``least``."""
+        for name in self._spelled(names):
+            value = number(self.settings.get(name))
+            if value is not None and value == int(value) >= least:
+                return Setting(self.shown(name), int(value))
+        return None
+
+    def defaulted(self, name: str, whose: str | None = None) -> Setting[Any]:
+        """A number, or the trainer's documented default of it, which is noted."""
+        default = self.data["defaults"][name]
+        found: Setting[Any] | None = (
+            self.count(name) if isinstance(default, int) else self.amount(name)
+        )
+        if found is None:
+            whose = whose or f"{self.data['name']}'s"
+            found = Setting(self.shown(self._spelled([name])[-1]), default, f"{whose} default")
+            self.assume(str(found))
+        return found
+
+    def take(self, ours: str, setting: Setting[V] | None) -> None:
+        """Take over a setting that only changes its name."""
+        if setting is not None:
+            self.note(ours, setting.value, setting.source)
+
+    def take_over(self, *names: str) -> None:
+        """Take over settings, each under the name that the trainer's table gives it."""
+        for ours in names:
+            if ours in TEXTS:
+                self.take(ours, self.text(ours))
+            elif ours in LEAST:
+                self.take(ours, self.count(ours, least=LEAST[ours]))
+            else:
+                self.take(ours, self.amount(ours))
+
+    def choose(self, ours: str) -> str | None:
+        """Take over the first known choice, in our word for the trainer's; what it is."""
+        for name in self.names[ours]:
+            found = self.text(name)
+            word = "" if found is None else found.value.rpartition(".")[2].lower()
+            kind: str | None = self.data["choices"][ours].get(word)
+            if kind is not None:
+                self.note(ours, kind, str(found))
+                return kind
+        return None
+
+    def take_adapter(self) -> None:
+        """Take over rank, alpha and modules of a LoRA adapter; a rank of 0 is full fine-tuning."""
+        rank = self.count("adapter_rank", least=0)
+        if rank is None:
+            return
+        self.note("adapter", "lora" if rank.value else "full", str(rank))
+        if rank.value:
+            self.take("adapter_rank", rank)
+            self.take_over("adapter_alpha")
+            self.take_targets()
+
+    def take_targets(self) -> None:
+        """Take over the modules of an adapter, a list one name each (``name.0``) or as text."""
+        for name in self._spelled(["adapter_targets"]):
+            placed = [self.settings.get(f"{name}.{place}") for place in range(64)]
+            listed = [str(each) for each in placed if each is not None]
+            if self.settings.get(name) is not None:
+                listed = entries(self.settings[name])
+            found = module_names(listed)
+            if found is not None:
+                self.note("adapter_targets", found, name)
+                return
+
+    def shown(self, name: str) -> str:
+        """How the arithmetic calls a setting."""
+        return name
+
+    @property
+    def interval(self) -> int | None:
+        """K, optimizer steps per batch of rollouts, where it was derived."""
+        counts = [self.facts.get(f"{name}_per_refresh") for name in ("minibatches", "epochs")]
+        return None if None in counts else int(counts[0]) * int(counts[1])  # type: ignore[arg-type]
+
+    def derived(self) -> Derived:
+        """What was derived so far, without the settings."""
+        return Derived(self.facts, self.arithmetic, self.assumptions, self.warnings)
+
+    def _spelled(self, names: Iterable[str]) -> list[str]:
+        return [spelling for name in names for spelling in self.names.get(name, (name,))]
+
+    def _first(self, kind: type[V], names: tuple[str, ...]) -> Setting[V] | None:
+        for name in self._spelled(names):
+            value: Any = literal(self.settings.get(name))
+            if isinstance(value, kind):
+                return Setting(self.shown(name), value)
+        return None
+
+
+def share(value: float, parts: int) -> float | int:
+    """A quotient, whole where it is."""
+    quotient = value / parts
+    return int(quotient) if quotient == int(quotient) else quotient
+
+
+def literal(value: Any) -> float | str | bool | None:
+    """Number, switch or text of a setting, also where it is quoted; None where it is none."""
+    if not isinstance(value, str):
+        return value if isinstance(value, bool | int | float) else None
+    text = value.strip().strip("\"'").strip()
+    if text in ("True", "true", "False", "false"):
+        return text.lower() == "true"
+    if text in ("", "None", "null", "none"):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def number(value: Any) -> float | None:
+    """Value of a setting as a finite number, None where it is not one."""
+    found = literal(value)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    return float(found) if abs(found) < 1e300 else None
+
+
+def entries(value: Any) -> list[str]:
+    """Entries of a list that is written as text: ``"['a', 'b']"``, ``"a b"`` or ``"a,b"``."""
+    bare = str(value).strip().strip("[](){}").replace(",", " ").split()
+    return [entry for entry in (each.strip("'\"") for each in bare) if entry]
+
+
+def module_names(names: Iterable[str]) -> str | None:
+    """Names of modules as one setting; None where something else stands among them."""
+    listed = list(names)
+    if not listed or not all(map(MODULE.fullmatch, listed)) or listed == ["None"]:
+        return None
+    return ",".join(listed)

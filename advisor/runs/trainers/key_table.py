@@ -11,6 +11,7 @@ from typing import Any
 
 from advisor.runs.logfiles.table import Table
 from advisor.runs.trainers.derived import Derived
+from advisor.runs.trainers.table_files import read_data, spelled_out
 
 PREFIXES = ("train/", "train.", "metrics/", "metrics.", "data/", "logs/")
 """What W&B, TensorBoard and nested JSON put before the keys of a train row."""
@@ -25,59 +26,38 @@ def _derive_nothing(source: Mapping[str, Any] | Table) -> Derived:
 
 @dataclass(frozen=True, eq=False)
 class KeyTable:
-    """Meaning of a trainer's keys and settings.
+    """Meaning of a trainer's keys and settings, as `data` says it; ``derive`` gets flat settings.
 
     Keys are compared in lower case, without blanks round slashes, and also without the prefixes
     in ``PREFIXES``.
-
-    Attributes
-    ----------
-    name : str
-    marks : tuple of str
-        Patterns of keys that only this trainer writes.
-    reward : tuple of tuple of str
-        Names of the train reward, best first; names in one inner tuple are equally good. None
-        contains a KL penalty, is a spread or a part of the reward.
-    never_reward : mapping of str to str
-        Keys that look like the reward and are not, and why.
-    optimizer_steps, refreshes : tuple of str
-        Counters of optimizer steps, and of batches of rollouts, best first.
-    evaluations : tuple of str
-        Patterns of held-out rewards, best first; several keys under one pattern are averaged.
-    series : mapping of str to tuple of str
-        Series of ``advisor.runs.pilot_run.SERIES`` -> names, best first.
-    parts : str
-        Pattern of the mean of one reward function; its group ``name`` is the function.
-    understood : tuple of str
-        Patterns of keys whose meaning is known and which the package does not use.
-    kind_key : str
-        Key that tells kinds of rows apart, if there is one.
-    train_kinds, eval_kinds : tuple of str
-        Its values for rows with the train reward, best first, and for evaluations.
-    setting_marks : tuple of str
-        Names of settings that only this trainer has; one that ends with a dot stands for all below.
-    observed : tuple of str
-        Further keys whose cells ``observe`` looks at.
-    derive : callable (settings) -> Derived
-        From its settings, flattened with dots.
-    observe : callable (Table) -> Derived
-        From its rows, where they tell a setting.
     """
 
     name: str
+    # Patterns of keys that only this trainer writes.
     marks: tuple[str, ...] = ()
+    # Names of the train reward, best first; those of one inner tuple are equally good. None
+    # contains a KL penalty, is a spread or a part of the reward.
     reward: tuple[tuple[str, ...], ...] = ()
+    # Keys that look like the reward and are not, and why.
     never_reward: Mapping[str, str] = field(default_factory=dict)
+    # Counters of optimizer steps, and of batches of rollouts, best first.
     optimizer_steps: tuple[str, ...] = ()
     refreshes: tuple[str, ...] = ()
+    # Patterns of held-out rewards, best first; several keys under one pattern are averaged.
     evaluations: tuple[str, ...] = ()
+    # Series of ``advisor.runs.pilot_run.SERIES`` -> names, best first.
     series: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Pattern of the mean of one reward function; its group ``name`` is the function.
     parts: str = r"(?!)"
+    # Patterns of keys whose meaning is known and which the package does not use.
     understood: tuple[str, ...] = ()
+    # Key that tells kinds of rows apart, and its values for train rows and for evaluations.
     kind_key: str = ""
     train_kinds: tuple[str, ...] = ()
     eval_kinds: tuple[str, ...] = ()
+    # Settings that only this trainer has; one that ends with a dot stands for all below.
     setting_marks: tuple[str, ...] = ()
+    # Further keys whose cells ``observe`` looks at.
     observed: tuple[str, ...] = ()
     derive: Callable[[Mapping[str, Any]], Derived] = _derive_nothing
     observe: Callable[[Table], Derived] = _derive_nothing
@@ -140,6 +120,27 @@ class KeyTable:
             *((self.kind_key,) if self.kind_key else ()),
         ]
         return _union((*map(re.escape, names), *self.evaluations, self.parts))
+
+
+def read_key_table(name: str, **functions: Any) -> KeyTable:
+    """Key table of a file of `data`, with its ``derive`` and ``observe``."""
+    data = read_data(name)
+    fields: dict[str, Any] = {
+        key: tuple(cell) if isinstance(cell, list) else cell for key, cell in data["keys"].items()
+    }
+    levels: list[tuple[str, ...]] = []
+    for level in fields["reward"]:
+        # A list holds names that are equally good.
+        names = tuple(level) if isinstance(level, list) else spelled_out([level])
+        levels += [names] if isinstance(level, list) else [(name,) for name in names]
+    fields["reward"] = tuple(levels)
+    fields["never_reward"] = {
+        name: why
+        for names, why in fields.get("never_reward", {}).items()
+        for name in spelled_out([names])
+    }
+    fields["series"] = {key: spelled_out(names) for key, names in fields["series"].items()}
+    return KeyTable(data["name"], **fields, **functions)
 
 
 @lru_cache(maxsize=65536)

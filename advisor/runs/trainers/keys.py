@@ -16,6 +16,7 @@ from advisor.runs.pilot_run import SERIES
 from advisor.runs.trainers.common_keys import (
     COMMON_KEYS,
     COMPONENT_STD,
+    DATA,
     KIND_KEYS,
     RUN_KEYS,
     UNSURE_STEPS,
@@ -27,40 +28,28 @@ from advisor.runs.trainers.key_table import (
     plain,
     spellings,
 )
-from advisor.runs.trainers.likely_reward import SUCCESS, is_like_a_reward, is_success, likely_reward
-from advisor.runs.trainers.likely_score import (
-    EVALUATION,
-    GAP,
-    NAMED_LIKE_IT,
-    SCORE,
+from advisor.runs.trainers.likely import (
+    LIKE_A_SCORE,
+    SUCCESS,
     counts_evaluations,
+    is_like_a_reward,
     is_like_a_score,
+    is_success,
+    likely_reward,
 )
 from advisor.runs.trainers.registry import all_key_tables, cached, key_tables
 
 ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
 
 COLUMN_SETTINGS: Mapping[str, str] = {
-    name: name.removesuffix("_mean")
-    for name in (
-        *("group_size", "group_size_mean", "num_generations", "n_samples_per_prompt", "rollout_n"),
-        *("prompts_per_step", "prompts_per_batch", "num_prompts", "questions_per_step"),
-        *("num_groups", "groups_per_step", "steps_per_generation", "generation_batch_size"),
-        *("per_device_train_batch_size", "gradient_accumulation_steps", "num_iterations", "mu"),
-        *("minibatches_per_refresh", "epochs_per_refresh", "ppo_epochs", "kl_coefficient"),
-        *("kl_coef", "kl_coeff", "kl_beta", "beta", "epsilon", "epsilon_high", "lora_rank"),
-        *("lora_r", "adapter_rank", "max_completion_length", "max_new_tokens", "model_name"),
-        *("model", "base_model", "model_name_or_path", "dataset", "dataset_name", "task"),
-        *("optimizer", "lr_scheduler_type", "scale_rewards"),
-    )
+    name: name.removesuffix("_mean") for name in DATA["column_settings"]
 }
 """Columns that hold a setting where they have one value -> its name among settings."""
 
 SUCCESS_IN_A_NAME = re.compile("|".join(sorted(SUCCESS)))
 
 SCORE_IN_A_NAME = re.compile(
-    rf"^(?!.*std$).*(?<![a-z])(?:{'|'.join(sorted(SCORE | GAP | EVALUATION | NAMED_LIKE_IT))})",
-    re.IGNORECASE,
+    rf"^(?!.*std$).*(?<![a-z])(?:{'|'.join(sorted(LIKE_A_SCORE))})", re.IGNORECASE
 )
 """What a name has that may be a score: most keys are asked for nothing further."""
 
@@ -70,29 +59,19 @@ LEAST_FLATTENED = 3
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys of a log by what they hold.
+    """Keys of a log by what they hold."""
 
-    Attributes
-    ----------
-    framework : KeyTable
-        Table whose declarations were asked first.
-    found : dict of str to str
-        ``reward``, ``step`` and the names of ``SERIES`` -> key.
-    evaluations : tuple of str
-        Keys of held-out rewards that are averaged.
-    parts : dict of str to str
-        Reward function -> key of its mean.
-    refused : dict of str to str
-        Keys that look like the reward and are not -> why.
-    scores : tuple of str
-        Other keys that may score answers, by the words of their names.
-    """
-
+    # Table whose declarations were asked first.
     framework: KeyTable
+    # ``reward``, ``step`` and the names of ``SERIES`` -> key.
     found: dict[str, str]
+    # Keys of held-out rewards that are averaged.
     evaluations: tuple[str, ...]
+    # Reward function -> key of its mean.
     parts: dict[str, str]
+    # Keys that look like the reward and are not -> why.
     refused: dict[str, str]
+    # Other keys that may score answers, by the words of their names.
     scores: tuple[str, ...] = ()
 
 

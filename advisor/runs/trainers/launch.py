@@ -1,60 +1,21 @@
-"""Settings of one run in whole numbers, checked before a configuration is written."""
+"""Settings of one run in whole numbers, checked, and the templates of `data` that they fill."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+import shlex
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from string import Formatter
+from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.settings import Settings
-
-TRANSFORMERS_SCHEDULES = {
-    "constant": "constant_with_warmup",
-    "linear": "linear",
-    "cosine": "cosine",
-}
-"""What transformers, and trainers built on it, call the schedules; its ``constant`` has no
-warm-up."""
-
-LEFT_OUT = (
-    "Not among the settings that the advisor knows, so left at the trainer's defaults: weight",
-    "decay, Adam's second moment, gradient clipping, temperature.",
-    "Set them as your pilots had them.",
-)
-"""Comment lines for the end of every file's head."""
-
-OF_ADAPTERS = ("adapter_rank", "adapter_alpha", "adapter_targets")
-
-
-class Carried(NamedTuple):
-    """A setting that nothing is computed from, as a trainer calls it, and the trainer's default."""
-
-    setting: str
-    name: str
-    default: str
+from advisor.runs.trainers.table_files import FOLDER, read_data
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One run in whole numbers.
-
-    Attributes
-    ----------
-    settings : Settings
-    learning_rate : float
-        Peak, per optimizer step.
-    group_size : int
-        Completions per prompt, G.
-    prompts : int
-        Prompts per optimizer step, P.
-    minibatches, epochs : int
-        The two factors of the refresh interval.
-    steps : int
-        Optimizer steps of the whole run.
-    devices : int
-        Devices that share one optimizer step, each with all of the model (or a shard of it).
-    """
+    """One run in whole numbers; ``devices`` share one optimizer step."""
 
     settings: Settings
     learning_rate: float
@@ -79,29 +40,6 @@ class Launch:
     def rollout_prompts(self) -> int:
         """Prompts per batch of rollouts."""
         return self.prompts * self.minibatches
-
-    def asks(
-        self, carried: Iterable[Carried], words: Mapping[str, Container[Any]], trainer: str
-    ) -> list[str]:
-        """Lines, to be commented out, that ask for what the file does not hold.
-
-        ``words`` are the values, by setting, that the trainer has a word for; of others all.
-        """
-        asked = []
-        for setting, name, default in carried:
-            if setting in OF_ADAPTERS and self.settings.adapter != "lora":
-                continue
-            told = getattr(self.settings, setting)
-            if told is not None and told in words.get(setting, (told,)):
-                continue
-            why = f"; {trainer} has no word for the pilots' {told}" if told is not None else ""
-            asked.append(f"{name}   (default: {default}{why})")
-        if not asked:
-            return []
-        return [
-            f"Not told by the pilots in words that {trainer} has: set it as they had it",
-            *asked,
-        ]
 
     def refreshes(self, trainer: str) -> int:
         """Batches of rollouts of the whole run, for a trainer that counts those."""
@@ -134,24 +72,6 @@ class Launch:
                 advice=advice,
             )
         return int(steps) // self.interval
-
-    def refresh_comments(self, minibatches: str, epochs: str) -> list[str]:
-        """Comment lines with the trainer's arithmetic of the refresh interval."""
-        return [
-            f"Refresh interval K = {self.interval} optimizer steps = "
-            f"{self.minibatches} mini-batches x {self.epochs} epochs:",
-            f"  mini-batches {self.minibatches} = {minibatches}",
-            f"  epochs {self.epochs} = {epochs}",
-        ]
-
-    @property
-    def dataset_comments(self) -> list[str]:
-        """Comment lines that end the head of a file: the least data, and what was left out."""
-        return [
-            f"The dataset needs at least {self.rollout_prompts} prompts, those of one batch of "
-            "rollouts.",
-            *LEFT_OUT,
-        ]
 
     def check_synchronous(self, trainer: str) -> None:
         """Refuse stale rollouts where the configuration would be a synchronous one."""
@@ -210,6 +130,63 @@ def per_device(launch: Launch) -> tuple[int, int]:
     share = launch.completions // launch.devices
     batch = _largest_divisor(share, launch.group_size)
     return batch, share // batch
+
+
+def fill_template(
+    trainer: str, launch: Launch, *, unknown: Container[str] = (), **values: Any
+) -> str:
+    """Fill a trainer's template; a line without its value is left out.
+
+    ``unknown`` are settings that are asked for although the pilots state them.
+    """
+    data = read_data(trainer)
+    filled: dict[str, Any] = {
+        **vars(launch),
+        **words_for(trainer, launch.settings),
+        "interval": launch.interval,
+        "completions": launch.completions,
+        "rollout_prompts": launch.rollout_prompts,
+        **values,
+    }
+    lines = []
+    for line in (FOLDER / data["export"]["file_name"]).read_text(encoding="utf-8").splitlines():
+        if line.endswith("# {asked}"):
+            lines += [line.format(asked=asked) for asked in _asked(data, launch, unknown)]
+        elif all(filled[name] is not None for _, name, _, _ in Formatter().parse(line) if name):
+            lines.append(line.format(**filled))
+    return "\n".join(lines) + "\n"
+
+
+def words_for(trainer: str, settings: Settings) -> dict[str, Any]:
+    """Settings in the trainer's words; None where it has no word for one."""
+    words = read_data(trainer)["words"]
+    return {
+        name: words[name].get(value) if name in words else value
+        for name, value in settings.model_dump().items()
+    }
+
+
+def from_environment(model: str | None) -> str:
+    """Shell expression: MODEL of the caller's environment, else the given one or an error."""
+    if model:
+        return f"${{MODEL:-{shlex.quote(model)}}}"
+    return '"${MODEL:?set MODEL to the name or folder of a model}"'
+
+
+def _asked(data: Mapping[str, Any], launch: Launch, unknown: Container[str]) -> list[str]:
+    """Lines that ask for what the file does not hold."""
+    trainer, asked = data["name"], []
+    for setting, (name, default) in data["asks"].items():
+        if setting.startswith("adapter_") and launch.settings.adapter != "lora":
+            continue
+        value = getattr(launch.settings, setting)
+        is_known = setting not in unknown and value in data["words"].get(setting, (value,))
+        if value is not None and is_known:
+            continue
+        why = f"; {trainer} has no word for the pilots' {value}" if value is not None else ""
+        asked.append(f"{name}   (default: {default}{why})")
+    opening = f"Not told by the pilots in words that {trainer} has: set it as they had it"
+    return [opening, *asked] if asked else []
 
 
 def _check_counts(settings: Settings, steps: int, devices: int) -> None:

@@ -1,9 +1,10 @@
-"""Registered trainers, and what they know together."""
+"""What the package knows of one trainer, and of all that are registered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any, ParamSpec, TypeVar
 
 from advisor.errors import InputError
@@ -11,11 +12,87 @@ from advisor.runs.logfiles.logged import Reader
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.common_keys import COMMON_KEYS
-from advisor.runs.trainers.key_table import KeyTable
-from advisor.runs.trainers.trainer import Export, Trainer
+from advisor.runs.trainers.key_table import KeyTable, read_key_table
+from advisor.runs.trainers.launch import Launch
+from advisor.runs.trainers.table_files import read_data
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Export:
+    """How to write a configuration from which a trainer starts."""
+
+    # As in ``advisor export --to``.
+    name: str
+    # Trainer and kind of file, as a report calls them.
+    label: str
+    file_name: str
+    # Raises `InputError` where the trainer has no such setting.
+    render: Callable[[Launch, str | None], str]
+    # Version of the trainer against whose source the keys were checked.
+    checked: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """One trainer: its log keys, log formats, configuration and names of settings."""
+
+    # As runs carry it in ``framework``; unique among registered trainers.
+    name: str
+    # Meaning of its keys and settings, one table per variant; the first is the trainer's own.
+    keys: tuple[KeyTable, ...]
+    # Log formats that only this trainer writes.
+    readers: tuple[Reader, ...] = ()
+    export: Export | None = None
+    # Setting of the package -> its name in the trainer's configuration.
+    setting_names: Mapping[str, str] = field(default_factory=dict)
+    # Setting -> words in which a user of the trainer is asked for it, where its name misleads.
+    asked_as: Mapping[str, str] = field(default_factory=dict)
+    # Files of its own that, put next to a log, state the settings.
+    configs: str = ""
+    # Whether advantages are divided by the deviation of ``torch.std``, with group size - 1.
+    bessel: bool = False
+    # Name -> settings that its defaults or example scripts use, as reference points.
+    recipes: Mapping[str, Mapping[str, float | int]] = field(default_factory=dict)
+    # Settings as one line to paste into the trainer's configuration.
+    paste: Callable[[Settings], str] | None = None
+
+
+def read_trainer(
+    name: str,
+    *,
+    readers: tuple[Reader, ...] = (),
+    export: Callable[[Launch, str | None], str] | None = None,
+    **functions: Any,
+) -> Trainer:
+    """Trainer of a file of `data`; functions are the ``derive`` and ``observe`` of its keys."""
+    data = read_data(name)
+    return Trainer(
+        data["name"],
+        (read_key_table(name, **functions),),
+        readers,
+        export and Export(**data["export"], render=export),
+        paste=partial(_filled, data["paste"]) if "paste" in data else None,
+        **{
+            key: data[key]
+            for key in ("setting_names", "asked_as", "configs", "bessel", "recipes")
+            if key in data
+        },
+    )
+
+
+def _filled(line: str, settings: Settings) -> str:
+    """A line to paste, filled in; numbers as they are, not rounded."""
+    prompts, minibatches = settings.prompts_per_step, settings.minibatches_per_refresh
+    return line.format(
+        **settings.model_dump(),
+        trained=prompts * settings.group_size,
+        fresh=prompts * settings.group_size * minibatches,
+        rollout_prompts=prompts * minibatches,
+    )
+
 
 PASTED = (
     "learning_rate",
@@ -38,17 +115,7 @@ def cached(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def register(trainer: Trainer) -> None:
-    """Add a trainer, whose logs can then be read and whose configuration can be written.
-
-    Parameters
-    ----------
-    trainer : Trainer
-
-    Raises
-    ------
-    InputError
-        A trainer of this name is registered already.
-    """
+    """Add a trainer, whose logs can then be read and whose configuration can be written."""
     if trainer.name in (other.name for other in _TRAINERS):
         raise InputError(
             f"a trainer named '{trainer.name}' is registered already",
@@ -60,17 +127,7 @@ def register(trainer: Trainer) -> None:
 
 
 def unregister(trainer: Trainer) -> None:
-    """Remove a registered trainer.
-
-    Parameters
-    ----------
-    trainer : Trainer
-
-    Raises
-    ------
-    InputError
-        It is not registered.
-    """
+    """Remove a registered trainer."""
     if trainer not in _TRAINERS:
         raise InputError(
             f"the trainer '{trainer.name}' is not registered",

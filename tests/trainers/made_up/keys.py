@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.runs.trainers import Derived, KeyTable
-from advisor.runs.trainers.settings_extractor import SettingsExtractor
+from advisor.runs.trainers.derived import SettingsExtractor
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:

@@ -46,8 +46,7 @@ from advisor.runs.trainers.keys import (
     no_reward,
     reward_key,
 )
-from advisor.runs.trainers.likely_reward import words
-from advisor.runs.trainers.likely_score import EVALUATION
+from advisor.runs.trainers.likely import EVALUATION, words
 from advisor.theory import BoolArray, FloatArray
 
 MOST_ZEROS = 8

@@ -15,8 +15,7 @@ from advisor.runs.logfiles.table import Table
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.common_keys import KIND_KEYS, RUN_KEYS
-from advisor.runs.trainers.likely_reward import words
-from advisor.runs.trainers.likely_score import counts_evaluations
+from advisor.runs.trainers.likely import counts_evaluations, words
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 TRAIN_KINDS = ("rollout", "train", "training")

@@ -19,9 +19,9 @@ from advisor.runs.logs.rows.raw_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived, KeyTable, common_keys, find_trainer, key_tables
+from advisor.runs.trainers.derived import literal
 from advisor.runs.trainers.generic import keys as own_loop
 from advisor.runs.trainers.keys import COLUMN_SETTINGS
-from advisor.runs.trainers.values import literal
 
 OF_ADAM = ("adam_beta1", "beta1")
 

@@ -16,12 +16,11 @@ from advisor.runs.logfiles.notebook_code import NotebookCode
 from advisor.runs.logfiles.notebook_table import ProgressTable, find_tables
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import number
 from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import trainer_readers
-from advisor.runs.trainers.trl.arguments import PLANNED
 from advisor.runs.trainers.trl.console import read_console
-from advisor.runs.trainers.trl.printed_settings import PrintedSettings
-from advisor.runs.trainers.values import number
+from advisor.runs.trainers.trl.printed_settings import PLANNED, PrintedSettings
 
 REWARD = re.compile(
     rb"<th>\s{0,8}[Rr]eward\s{0,8}</th>|'reward': ?'?(?:[-+.\d]|nan)"

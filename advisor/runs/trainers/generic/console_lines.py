@@ -9,7 +9,7 @@ from typing import NamedTuple
 from advisor.runs.trainers.generic import keys as own_loop
 from advisor.runs.trainers.key_table import plain
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key
-from advisor.runs.trainers.likely_reward import words
+from advisor.runs.trainers.likely import words
 
 LONGEST = 4000
 """Characters of a line that are looked at."""

@@ -1,33 +1,23 @@
-"""Keys of hand-written loops: JSON with a step log, consoles with ``reward=0.25``."""
+"""Hand-written loops: what their keys and settings mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from advisor.runs.trainers.generic.settings import derive
-from advisor.runs.trainers.key_table import KeyTable, plain, spellings
+from advisor.runs.trainers.common_keys import are_passes
+from advisor.runs.trainers.derived import Derived, SettingsExtractor
+from advisor.runs.trainers.key_table import plain, read_key_table, spellings
 from advisor.runs.trainers.registry import key_tables
 
-NAME = "own loop"
-
-TRACES = (
-    "reward_trace",
-    "reward_history",
-    "reward_curve",
-    "mean_rewards",
-    "mean_reward_history",
-    "avg_rewards",
-    "train_rewards",
-    "rewards",
+SECTIONS = frozenset(
+    {"training", "train", "trainer", "grpo", "rl", "ppo", "algorithm", "optim", "optimization"}
 )
-"""Names of a list that holds the mean reward of each step."""
+"""Sections in which a name means what it means outside of any."""
 
-
-def _series(*names: str) -> tuple[str, ...]:
-    """Names as they stand, of lists, and with blanks as consoles print them."""
-    ends = ("", "_trace", "_history", "s")
-    spelled = [name + end for name in names for end in ends]
-    return tuple(dict.fromkeys([*spelled, *(name.replace("_", " ") for name in spelled)]))
+LEAST_CLIP = 0.01
+"""Below it an ``epsilon`` is Adam's, not a trust region."""
 
 
 def unless_another(keys: Iterable[str]) -> str | None:
@@ -37,70 +27,44 @@ def unless_another(keys: Iterable[str]) -> str | None:
     return None if any(other.score(names) for other in others) else NAME
 
 
-KEY_TABLE = KeyTable(
-    name=NAME,
-    marks=(r"zvf(?:_trace)?", r"gu(?:_trace)?", *TRACES[:5]),
-    reward=(
-        ("reward",),
-        ("mean_reward",),
-        ("reward_mean",),
-        ("avg_reward",),
-        ("reward_avg",),
-        ("mean reward",),
-        ("avg reward",),
-        ("train_reward",),
-        *((name,) for name in TRACES),
-    ),
-    never_reward={
-        "reward_sum": "it adds up a batch",
-        "best_reward": "it is the best so far",
-        "max_reward": "it is the best of a batch",
-        "peak_reward": "it is the best of a run",
-        "min_reward": "it is the worst of a batch",
-        "running_reward": "it averages over many steps",
-    },
-    optimizer_steps=("step", "global_step", "steps", "train_step", "training_step", "update"),
-    evaluations=(
-        r"(?:eval|val|validation|test|held_?out)[_ ](?:mean[_ ])?reward",
-        r"(?:eval|val|validation|test|held_?out)[_ ]acc(?:uracy)?",
-        r"(?:eval|val|validation|test|held_?out)[_ ](?:score|pass@1)",
-    ),
+def derive(settings: Mapping[str, Any]) -> Derived:
+    """Settings of a hand-written loop, beyond the names that many loops share."""
+    inside = {
+        key.rpartition(".")[2]: value
+        for key, value in settings.items()
+        if key.partition(".")[0] in SECTIONS
+    }
+    extractor = SettingsExtractor({**inside, **settings}, "own_loop")
+    extractor.take_over("planned_steps", "warmup_steps", "kl_coefficient", "max_completion_length")
+    prompts = extractor.amount("prompts_per_step")
+    if prompts is not None and prompts.value > 0:
+        extractor.take("prompts_per_step", prompts)
+        if prompts.name == "batch":
+            extractor.assume(f"{prompts} taken as prompts per optimizer step (not completions)")
+    passes = extractor.count("epochs_per_refresh")
+    if passes is not None and are_passes(passes.name, passes.value, settings):
+        extractor.take("epochs_per_refresh", passes)
+    elif passes is not None:
+        extractor.assume(
+            f"{passes} is taken for the length of the run, not for passes over its rollouts"
+        )
+    extractor.choose("schedule")
+    extractor.choose("optimizer")
+    for ours in ("clip_low", "clip_high"):
+        bound = extractor.amount(ours)
+        if bound is not None and bound.value >= LEAST_CLIP:
+            extractor.take(ours, bound)
+    return extractor.derived()
+
+
+_TABLE = read_key_table("own_loop", derive=derive)
+KEY_TABLE = replace(
+    _TABLE,
     series={
-        "silent_group_share": _series("zvf", "zero_variance_frac", "zero_variance_fraction"),
-        "reward_std_within_group": ("group_reward_std", "within_group_std", "group_std"),
-        "entropy": _series("entropy", "mean_entropy"),
-        "gradient_norm": _series("grad_norm", "gradient_norm"),
-        "clip_share": _series("clip_frac", "clip_fraction"),
-        "learning_rate": _series("lr", "learning_rate"),
-        "kl": _series("kl", "mean_kl", "kl_div", "kl_ref", "kl_divergence"),
-        "completion_length": _series(
-            *("mean_length", "avg_length", "response_length", "completion_length", "mean_len"),
-            *("avg_response_len", "avg_resp_len", "avg_len", "mean_completion_length"),
-        ),
-        "step_time_seconds": _series("step_time", "time_per_step"),
-        "loss": (
-            *_series("loss", "policy_loss", "actor_loss", "mean_loss"),
-            *("losses", "loss_curve"),
-        ),
+        series: (*names, *(name.replace("_", " ") for name in names))
+        for series, names in _TABLE.series.items()
     },
-    understood=(
-        r"gu(?:_trace|_history)?",
-        r"acc(?:uracy)?(?:_trace|_history)?",
-        r"(?:correct|format)(?:_trace|_history|_rate)?",
-        r"(?:base )?(?:\d+ )?accuracy",
-        r"(?:base )?pass@\d+",
-        r"adv(?:antages?)?[_ ](?:avg|mean|std)",
-        r"timestamps?|elapsed(?:_s|_sec|_time)?|time|wall_clock(?:_sec)?",
-        r"epochs?",
-        r"status",
-    ),
-    setting_marks=(
-        "zero_loss_pct",
-        "zero_reward_pct",
-        "reward_trace",
-        "step_log",
-        "mu",
-        "num_groups",
-    ),
-    derive=derive,
 )
+NAME = KEY_TABLE.name
+TRACES = tuple(name for (name,) in KEY_TABLE.reward[8:])
+"""Names of a list that holds the mean reward of each step."""

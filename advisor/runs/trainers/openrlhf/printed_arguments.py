@@ -1,16 +1,21 @@
-"""PrintedArguments that an OpenRLHF console shows: the command, the printed namespace, the bars."""
+"""Arguments that an OpenRLHF console shows: the command, the printed namespace, the bars."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from advisor.runs.logfiles.configs.literal import literal
-from advisor.runs.trainers.openrlhf.namespace import parse_namespace
+from advisor.runs.logfiles.configs.literal import Scalar, literal
 from advisor.runs.trainers.openrlhf.progress_bars import Bar
 
 PROGRAM = re.compile(r"openrlhf\.cli\.train_ppo\w{0,20}")
-NAMESPACE = re.compile(r"[Nn]amespace\(")
+OPENING = re.compile(r"[Nn]amespace\(")
+CLOSING = re.compile(r"\s*\)")
+NAME = re.compile(r"[\s,]*([A-Za-z_]\w{0,100})=")
+QUOTED = re.compile(r"'(?:[^'\\]|\\.){0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\"")
+BRACKETED = re.compile(r"[(\[][^()\[\]]{0,2000}[)\]]")
+BARE = re.compile(r"[^,()\[\]]{1,200}")
+DEEPEST = 8
 MARK = "n_samples_per_prompt"
 """An argument of every version, which no other printed namespace has."""
 
@@ -38,7 +43,7 @@ class PrintedArguments:
             program = PROGRAM.search(text)
             self._command = [text[program.end() :][:LONGEST]] if program else []
         elif MARK in text:
-            opening = NAMESPACE.search(text)
+            opening = OPENING.search(text)
             if opening is not None:
                 self.settings |= parse_namespace(text[opening.start() :][:LONGEST])
         if self._command and (not text.rstrip().endswith("\\") or len(self._command) > MOST_LINES):
@@ -53,7 +58,7 @@ class PrintedArguments:
 
 
 def parse_command(text: str) -> dict[str, Any]:
-    """PrintedArguments of a command line, from behind the program's name."""
+    """Arguments of a command line, from behind the program's name."""
     found: dict[str, Any] = {}
     name, values = "", []
     for word in (*WORD.findall(text.replace("\\\n", " ")), "|"):
@@ -68,4 +73,37 @@ def parse_command(text: str) -> dict[str, Any]:
             break
         name = flag.group(1)
         values = [flag.group(2).strip("\"'")] if flag.group(2) is not None else []
+    return found
+
+
+def parse_namespace(text: str) -> dict[str, Scalar]:
+    """Arguments of a printed namespace by dotted names, up to where it breaks off."""
+    found: dict[str, Scalar] = {}
+    opening = OPENING.match(text)
+    if opening is None:
+        return found
+    outer, at = [""], opening.end()
+    while outer:
+        closing = CLOSING.match(text, at)
+        if closing is not None:
+            outer.pop()
+            at = closing.end()
+            continue
+        name = NAME.match(text, at)
+        if name is None:
+            break
+        key, at = outer[-1] + name.group(1), name.end()
+        inner = OPENING.match(text, at)
+        if inner is not None:
+            if len(outer) > DEEPEST:
+                break
+            outer.append(f"{key}.")
+            at = inner.end()
+            continue
+        value = QUOTED.match(text, at) or BRACKETED.match(text, at) or BARE.match(text, at)
+        if value is None or value.end() == len(text):
+            break  # what stands last on a cut line may have lost digits
+        at = value.end()
+        written = value.group()
+        found[key] = written[1:-1] if written[0] in "([" else literal(written)
     return found

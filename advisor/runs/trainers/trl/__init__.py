@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from advisor.runs.trainers.trainer import Export, Trainer
-from advisor.runs.trainers.trl import console, export, swift, trainer_state
-from advisor.runs.trainers.trl.keys import ASYNC_KEY_TABLE, KEY_TABLE
-from advisor.runs.trainers.trl.names import ASKED_AS, RECIPES, SETTING_NAMES, paste
+from dataclasses import replace
 
-TRAINER = Trainer(
-    name=KEY_TABLE.name,
-    keys=(KEY_TABLE, ASYNC_KEY_TABLE),
+from advisor.runs.trainers.key_table import KeyTable
+from advisor.runs.trainers.registry import read_trainer
+from advisor.runs.trainers.table_files import read_data
+from advisor.runs.trainers.trl import console, export, swift, trainer_state
+from advisor.runs.trainers.trl.settings import derive
+
+
+def _asynchronous(table: KeyTable) -> KeyTable:
+    """Keys of the asynchronous trainer; listed after TRL's, which win ties."""
+    data = read_data("trl")["asynchronous"]
+    return replace(
+        table,
+        name="TRL async",
+        marks=(*table.marks, *data["marks"]),
+        # Without a reference model, 'kl' is that of the policy to the one that made the sample.
+        series={
+            **{name: keys for name, keys in table.series.items() if name != "kl"},
+            "policy_kl": ("kl",),
+        },
+        understood=(*table.understood, *data["marks"], "ratio"),
+        setting_marks=tuple(data["setting_marks"]),
+    )
+
+
+TRAINER = read_trainer(
+    "trl",
     readers=(trainer_state.READER, swift.READER, console.READER),
-    export=Export("trl", "TRL (YAML)", export.FILE_NAME, export.render, export.CHECKED),
-    setting_names=SETTING_NAMES,
-    asked_as=ASKED_AS,
-    configs="the YAML of the run, args.json or config.json; adapter_config.json for LoRA",
-    bessel=True,
-    recipes=RECIPES,
-    paste=paste,
+    export=export.render,
+    derive=derive,
 )
+KEY_TABLE = TRAINER.keys[0]
+TRAINER = replace(TRAINER, keys=(KEY_TABLE, _asynchronous(KEY_TABLE)))

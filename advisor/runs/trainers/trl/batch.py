@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from advisor.runs.trainers.common_keys import are_passes
-from advisor.runs.trainers.settings_extractor import Setting
-from advisor.runs.trainers.trl.arguments import DEVICES, ArgumentsExtractor
+from advisor.runs.trainers.derived import SettingsExtractor
 
 PER_DEVICE = "per_device_train_batch_size"
 
 
-def set_prompts(extractor: ArgumentsExtractor) -> None:
+def set_prompts(extractor: SettingsExtractor) -> None:
     """Derive prompts per optimizer step."""
     # ``per_device_train_batch_size`` counts completions since TRL 0.15; in 0.14 it counted prompts.
     # Unsloth raises it to ``num_generations`` where a group would not fit: before 2025-11 the batch
@@ -50,7 +49,7 @@ def set_prompts(extractor: ArgumentsExtractor) -> None:
     )
 
 
-def set_refresh(extractor: ArgumentsExtractor) -> None:
+def set_refresh(extractor: SettingsExtractor) -> None:
     """Derive mini-batches and epochs per batch of rollouts, and the age of the samples."""
     passes = extractor.count("num_iterations")
     if passes is not None and not are_passes(passes.name, passes.value, extractor.settings):
@@ -60,7 +59,7 @@ def set_refresh(extractor: ArgumentsExtractor) -> None:
         passes = None
     times = 1 if passes is None else int(passes.value)
     if passes is not None:
-        extractor.put("epochs_per_refresh", times, f"epochs_per_refresh {times} (num_iterations)")
+        extractor.take("epochs_per_refresh", passes)
     counted = _minibatches(extractor)
     if counted is not None:
         ratio, how = counted
@@ -78,7 +77,7 @@ def set_refresh(extractor: ArgumentsExtractor) -> None:
     _set_lag(extractor)
 
 
-def _completions(extractor: ArgumentsExtractor) -> tuple[float, str] | None:
+def _completions(extractor: SettingsExtractor) -> tuple[float, str] | None:
     """Completions per optimizer step, and the arithmetic."""
     total = extractor.count("total_train_batch_size")
     if total is not None:
@@ -88,21 +87,15 @@ def _completions(extractor: ArgumentsExtractor) -> tuple[float, str] | None:
         # Megatron's batch of all devices; each one is an optimizer step.
         whole = extractor.count("global_batch_size")
         return None if whole is None else (whole.value, str(whole))
-    accumulated, devices = _accumulated(extractor), _devices(extractor)
+    accumulated = extractor.defaulted("gradient_accumulation_steps", "transformers'")
+    devices = _devices(extractor)
     plural = "device" if devices == 1 else "devices"
     how = f"{per_device} x {accumulated} x {devices:g} {plural}"
     return per_device.value * accumulated.value * devices, how
 
 
-def _accumulated(extractor: ArgumentsExtractor) -> Setting[int]:
-    found = extractor.count("gradient_accumulation_steps")
-    if found is None:
-        extractor.assume("gradient_accumulation_steps 1 (transformers' default)")
-    return found or Setting("gradient_accumulation_steps", 1)
-
-
-def _devices(extractor: ArgumentsExtractor) -> float:
-    found = extractor.count(*DEVICES)
+def _devices(extractor: SettingsExtractor) -> float:
+    found = extractor.count("devices")
     if found is not None:
         return found.value
     in_process = extractor.count("_n_gpu")  # of one process: above 1 they share its batch
@@ -112,7 +105,7 @@ def _devices(extractor: ArgumentsExtractor) -> float:
     return 1.0
 
 
-def _minibatches(extractor: ArgumentsExtractor) -> tuple[float, str] | None:
+def _minibatches(extractor: SettingsExtractor) -> tuple[float, str] | None:
     """Optimizer steps per pass over a batch of rollouts, where the settings state its size."""
     rounds, whole = (
         extractor.count("steps_per_generation"),
@@ -125,7 +118,7 @@ def _minibatches(extractor: ArgumentsExtractor) -> tuple[float, str] | None:
     ):
         return rounds.value, str(rounds)
     if rounds is not None:
-        accumulated = _accumulated(extractor)
+        accumulated = extractor.defaulted("gradient_accumulation_steps", "transformers'")
         ratio = rounds.value / accumulated.value
         return ratio, f"{rounds} / {accumulated} = {ratio:.12g}"
     counted = None if whole is None else _completions(extractor)
@@ -135,31 +128,29 @@ def _minibatches(extractor: ArgumentsExtractor) -> tuple[float, str] | None:
     return ratio, f"{whole} / ({counted[1]}) = {ratio:.12g}"
 
 
-def _set_lag(extractor: ArgumentsExtractor) -> None:
+def _set_lag(extractor: SettingsExtractor) -> None:
     staleness = extractor.amount("max_staleness")
     if staleness is not None and staleness.value >= 0:
-        every = extractor.count("weight_sync_steps")
-        if every is None:
-            extractor.assume("weight_sync_steps 1 (TRL's default)")
-            every = Setting("weight_sync_steps", 1)
+        every = extractor.defaulted("weight_sync_steps")
         lag = staleness.value * every.value
         extractor.put("lag", lag, f"{staleness} x {every} = {lag:.12g}")
         extractor.assume(
             f"lag {lag:.12g} is the oldest sample that max_staleness lets through; most are newer"
         )
     elif extractor.is_on("async_generate"):
-        factors = []
         for ours, theirs in (
             ("minibatches_per_refresh", "steps_per_generation"),
             ("epochs_per_refresh", "num_iterations"),
         ):
             if ours not in extractor.facts:
                 extractor.assume(f"{theirs} at its default: {ours} 1")
-            factors.append(int(extractor.facts.get(ours, 1)))
-        lag = float(factors[0] * factors[1])
+        minibatches, epochs = (
+            int(extractor.facts.get(f"{name}_per_refresh", 1)) for name in ("minibatches", "epochs")
+        )
+        lag = float(minibatches * epochs)
         extractor.put(
             "lag",
             lag,
             "async_generate trains on rollouts of the round before: "
-            f"{factors[0]} mini-batches x {factors[1]} passes = {lag:g}",
+            f"{minibatches} mini-batches x {epochs} passes = {lag:g}",
         )

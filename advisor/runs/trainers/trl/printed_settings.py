@@ -6,7 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.runs.trainers.trl.arguments import NAMES, PLANNED
+from advisor.runs.trainers.table_files import read_data, setting_names
+
+NAMES = frozenset(
+    {
+        *read_data("trl")["printed"],
+        *(name for names in setting_names("trl").values() for name in names),
+    }
+)
+"""Settings that are looked at in logs in which much else stands too."""
+
+PLANNED = "total_optimization_steps"
+"""Length of a run as a trainer prints it, also where ``max_steps`` is -1: so many epochs."""
 
 LONGEST = 65536
 """Characters of a line in which settings are sought."""

@@ -12,7 +12,6 @@ from advisor.runs.logfiles.log_file import UTF16_MARKS, Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.verl.keys import OBSERVED
 from advisor.runs.trainers.verl.printed_config import ANSI, untag
 from advisor.runs.trainers.verl.printed_settings import PrintedSettings
 from advisor.runs.trainers.verl.rows import Rows
@@ -71,8 +70,7 @@ def _has_row(raw: bytes) -> bool:
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read a console log: one run, or several attempts at it, in the order of the file."""
     (log,) = logs
-    keeps_key = kept_keys(columns)
-    builder = TableBuilder(log.path, lambda key: key in OBSERVED or keeps_key(key))
+    builder = TableBuilder(log.path, kept_keys(columns))
     rows, printed = Rows(builder), PrintedSettings()
     number = 0
     for line in log.lines(strict=False):

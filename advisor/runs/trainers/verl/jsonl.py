@@ -13,7 +13,6 @@ from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import Row, json_rows
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.verl.keys import OBSERVED
 
 EASYR1_NAME = "experiment_log.jsonl"
 EASYR1_GROUPS = ("actor", "critic", "timing_s", "response_length", "val_response_length")
@@ -51,8 +50,7 @@ def _is_row(row: Any, name: str) -> bool:
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the one run of a file."""
     (log,) = logs
-    keeps_key = kept_keys(columns)
-    builder = TableBuilder(log.path, lambda key: key in OBSERVED or keeps_key(key))
+    builder = TableBuilder(log.path, kept_keys(columns))
     notes: list[str] = []
     for row in json_rows(log, notes):
         builder.add(row.number, _cells(row))

@@ -5,152 +5,137 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from advisor.runs.trainers.verl.derivation import ACTOR, OPTIM, SettingsDerivation
+from advisor.runs.trainers.derived import SettingsExtractor
 
-MINI, BATCH, EPOCHS = f"{ACTOR}ppo_mini_batch_size", "data.train_batch_size", f"{ACTOR}ppo_epochs"
 ASYNC = "async_training."
 
 
 class UpdateCalls(NamedTuple):
-    """Calls of verl's update, at each of which the learning-rate schedule advances by one.
+    """Calls of verl's update, at each of which the learning-rate schedule advances by one."""
 
-    Attributes
-    ----------
-    steps_per_call : int
-        Optimizer steps of one call: those of a whole batch of rollouts in a synchronous trainer.
-    total : int or None
-        Calls in the whole run, where they are known.
-    how : str
-        Where ``total`` comes from.
-    """
-
+    # Those of a whole batch of rollouts in a synchronous trainer.
     steps_per_call: int
+    # In the whole run, where they are known, and where that comes from.
     total: int | None
     how: str
 
 
-def put_batches(derivation: SettingsDerivation) -> None:
+def put_batches(extractor: SettingsExtractor) -> None:
     """Derive prompts per optimizer step and optimizer steps per batch of rollouts."""
-    is_async = derivation.has_any(ASYNC)
-    if all(derivation.number(name) is None for name in ((MINI,) if is_async else (MINI, BATCH))):
+    is_async = _has_any(extractor, ASYNC)
+    if extractor.amount(*(["mini_batch"] if is_async else ["mini_batch", "batch"])) is None:
         return
     # The mini-batch counts prompts; verl multiplies it by the completions per prompt itself.
-    mini, mini_read = derivation.factor(MINI)
-    if mini < 1:
+    mini = extractor.defaulted("mini_batch")
+    if mini.value < 1:
         return
     if is_async:
-        rounds, rounds_read = derivation.factor(f"{ASYNC}trigger_parameter_sync_step")
-        required, required_read = derivation.factor(f"{ASYNC}require_batches")
-        count, prompts = int(rounds) * int(required), mini
-        how = f"{rounds_read} x {required_read} = {count}, between two synchronisations"
-        prompts_how = f"{mini_read}, in prompts"
+        rounds, required = extractor.defaulted("rounds"), extractor.defaulted("required")
+        count, prompts = int(rounds.value) * int(required.value), mini.value
+        how = f"{rounds} x {required} = {count}, between two synchronisations"
+        prompts_how = f"{mini}, in prompts"
     else:
-        batch, batch_read = derivation.factor(BATCH)
-        count = math.ceil(batch / mini)
-        prompts = batch / max(count, 1)
-        if mini > batch:
-            how = f"{batch_read} is below {mini_read}, so a batch of rollouts is one mini-batch"
-            prompts_how = f"{batch_read}, all of it in one mini-batch ({mini_read})"
-        elif count * mini == batch:
-            how = f"{batch_read} / {mini_read} = {count}"
-            prompts_how = f"{mini_read}, in prompts"
-        else:
-            how = f"{batch_read} / {mini_read} = {count}, rounded up"
-            prompts_how = f"{batch_read} / {count} mini-batches = {prompts:g}"
+        batch = extractor.defaulted("batch")
+        count = math.ceil(batch.value / mini.value)
+        prompts = batch.value / max(count, 1)
+        how = f"{batch} / {mini} = {count}"
+        prompts_how = f"{mini}, in prompts"
+        if mini.value > batch.value:
+            how = f"{batch} is below {mini}, so a batch of rollouts is one mini-batch"
+            prompts_how = f"{batch}, all of it in one mini-batch ({mini})"
+        elif count * mini.value != batch.value:
+            how += ", rounded up"
+            prompts_how = f"{batch} / {count} mini-batches = {prompts:g}"
     if count < 1:
         return
-    derivation.put("prompts_per_step", prompts, prompts_how)
-    derivation.put("minibatches_per_refresh", count, how)
-    epochs, read = derivation.factor(EPOCHS)
-    if epochs == int(epochs) >= 1:
-        derivation.put(
-            "epochs_per_refresh", int(epochs), f"epochs_per_refresh {int(epochs)} ({read})"
-        )
+    extractor.put("prompts_per_step", prompts, prompts_how)
+    extractor.put("minibatches_per_refresh", count, how)
+    epochs = extractor.defaulted("epochs")
+    if epochs.value == int(epochs.value) >= 1:
+        extractor.note("epochs_per_refresh", int(epochs.value), epochs.source)
 
 
-def put_lag(derivation: SettingsDerivation) -> None:
+def put_lag(extractor: SettingsExtractor, is_whole: bool) -> None:
     """Derive the age of the freshest rollouts, in optimizer steps."""
-    interval = derivation.interval
-    mode = (
-        None
-        if derivation.is_on("trainer.use_v1") is False
-        else derivation.word("trainer.v1.trainer_mode")
-    )
-    own_rollout = derivation.has_any("rollout.nnodes", "rollout.n_gpus_per_node")
-    if derivation.has_any(ASYNC):
-        share, read = derivation.factor(f"{ASYNC}staleness_threshold")
-        if interval is not None and share >= 0:
-            lag = share * interval
-            derivation.put("lag", lag, f"{read} x {interval} steps per synchronisation = {lag:g}")
-            derivation.assume(
+    interval = extractor.interval
+    mode = extractor.text("trainer.v1.trainer_mode")
+    if extractor.is_on("trainer.use_v1") is False:
+        mode = None
+    own_rollout = _has_any(extractor, "rollout.nnodes", "rollout.n_gpus_per_node")
+    if _has_any(extractor, ASYNC):
+        share = extractor.defaulted("staleness")
+        if interval is not None and share.value >= 0:
+            lag = share.value * interval
+            extractor.put("lag", lag, f"{share} x {interval} steps per synchronisation = {lag:g}")
+            extractor.assume(
                 "lag: staleness_threshold is the largest share of rollouts that may be one "
                 "synchronisation old; it was taken as reached"
             )
-    elif mode in ("colocate_async", "separate_async"):
-        ahead, read = derivation.factor(f"trainer.v1.{mode}.num_warmup_batches")
-        if interval is not None and ahead >= 0:
-            lag = ahead * interval
-            derivation.put("lag", lag, f"{read} x {interval} steps per batch of rollouts = {lag:g}")
-            derivation.assume(f"lag: {mode} was taken to use every batch {ahead:g} batches late")
-    elif own_rollout or derivation.is_on("actor_rollout_ref.hybrid_engine") is False:
+    elif mode is not None and mode.value in ("colocate_async", "separate_async"):
+        ahead = extractor.defaulted(f"trainer.v1.{mode.value}.num_warmup_batches")
+        if interval is not None and ahead.value >= 0:
+            lag = ahead.value * interval
+            extractor.put("lag", lag, f"{ahead} x {interval} steps per batch of rollouts = {lag:g}")
+            extractor.assume(
+                f"lag: {mode.value} was taken to use every batch {ahead.value:g} batches late"
+            )
+    elif own_rollout or extractor.is_on("actor_rollout_ref.hybrid_engine") is False:
         if interval is not None:
-            derivation.put(
+            extractor.put(
                 "lag", float(interval), f"one batch of rollouts, {interval} optimizer steps"
             )
-            derivation.assume(
+            extractor.assume(
                 "lag: trainer and rollout have GPUs of their own and nothing sets async_training, "
                 "as in verl's one_step_off recipe"
             )
-    elif derivation.is_whole:
-        derivation.put("lag", 0.0, "lag 0: no setting of an asynchronous trainer")
+    elif is_whole:
+        extractor.note("lag", 0.0, "no setting of an asynchronous trainer")
 
 
-def put_schedule(derivation: SettingsDerivation) -> None:
+def put_schedule(extractor: SettingsExtractor) -> None:
     """Derive the learning-rate schedule, its warm-up and the planned optimizer steps."""
-    for name in ("warmup_style", "lr_scheduler_type", "lr_decay_style"):
-        kind = derivation.word(f"{OPTIM}{name}")
-        if kind in ("constant", "linear", "cosine"):
-            derivation.take_over("schedule", kind, f"{OPTIM}{name}")
-            break
-    floor = derivation.number(f"{OPTIM}min_lr_ratio")
-    if floor and derivation.facts.get("schedule") == "cosine":
-        derivation.assume(f"schedule: a cosine to 0, though min_lr_ratio is {floor:g}")
-    calls = _update_calls(derivation)
+    kind, floor = extractor.choose("schedule"), extractor.amount("floor")
+    if floor is not None and floor.value and kind == "cosine":
+        extractor.assume(f"schedule: a cosine to 0, though {floor}")
+    calls = _update_calls(extractor)
     if calls is not None and calls.total is not None:
         planned = calls.total * calls.steps_per_call
         if planned >= 1:
-            derivation.put(
+            extractor.put(
                 "planned_steps", planned, _times(calls.how, calls.steps_per_call, planned)
             )
-    _put_warmup(derivation, calls)
+    _put_warmup(extractor, calls)
 
 
-def _update_calls(derivation: SettingsDerivation) -> UpdateCalls | None:
-    interval = derivation.interval
+def _has_any(extractor: SettingsExtractor, *prefixes: str) -> bool:
+    return any(name.startswith(prefixes) for name in extractor.settings)
+
+
+def _update_calls(extractor: SettingsExtractor) -> UpdateCalls | None:
+    interval = extractor.interval
     if interval is None:
         return None
-    minibatches, epochs = (derivation.facts[f"{n}_per_refresh"] for n in ("minibatches", "epochs"))
-    if derivation.has_any(ASYNC):
-        required = derivation.whole(f"{ASYNC}require_batches") or 1
-        samples = derivation.whole("rollout.total_rollout_steps")
+    minibatches, epochs = (extractor.facts[f"{n}_per_refresh"] for n in ("minibatches", "epochs"))
+    if _has_any(extractor, ASYNC):
+        stated = extractor.count("required")
+        samples = extractor.count("rollout.total_rollout_steps")
+        required = 1 if stated is None else stated.value
         if samples is None:
             return UpdateCalls(required * epochs, None, "")
-        size = derivation.facts["prompts_per_step"] * minibatches
-        rounds = int(samples / size)
-        how = f"total_rollout_steps {samples} / {size:g} prompts per synchronisation = {rounds}"
-        per_round = minibatches // required
+        size = extractor.facts["prompts_per_step"] * minibatches
+        rounds, per_round = int(samples.value / size), minibatches // required
+        how = f"{samples} / {size:g} prompts per synchronisation = {rounds}"
         how += f" x {per_round} local updates"
         return UpdateCalls(required * epochs, rounds * per_round, how)
-    is_split = derivation.word("trainer.v1.trainer_mode") == "separate_async"
-    total = derivation.whole("trainer.total_training_steps")
-    how = f"{derivation.call('trainer.total_training_steps')} {total}"
+    mode = extractor.text("trainer.v1.trainer_mode")
+    is_split = mode is not None and mode.value == "separate_async"
+    steps_per_call = epochs if is_split else interval
+    total = extractor.count("total")
     if total is not None and is_split:
-        total, how = total * minibatches, f"{how} x {minibatches} local updates"
-    if total is None:
-        # verl fills this one in as it starts, so the configuration in W&B has it.
-        total = derivation.whole(f"{OPTIM}total_training_steps")
-        how = f"{derivation.call(f'{OPTIM}total_training_steps')} {total}"
-    return UpdateCalls(epochs if is_split else interval, total, how)
+        how = f"{total} x {minibatches} local updates"
+        return UpdateCalls(steps_per_call, total.value * minibatches, how)
+    total = total or extractor.count("resolved_total")
+    return UpdateCalls(steps_per_call, None if total is None else total.value, str(total))
 
 
 def _times(how: str, steps_per_call: int, steps: int) -> str:
@@ -159,22 +144,20 @@ def _times(how: str, steps_per_call: int, steps: int) -> str:
     return f"{how} x {steps_per_call} optimizer steps each = {steps}"
 
 
-def _put_warmup(derivation: SettingsDerivation, calls: UpdateCalls | None) -> None:
-    steps_name, ratio_name = f"{OPTIM}lr_warmup_steps", f"{OPTIM}lr_warmup_steps_ratio"
-    steps = derivation.number(steps_name)
-    if steps is None and derivation.number(ratio_name) is None:
+def _put_warmup(extractor: SettingsExtractor, calls: UpdateCalls | None) -> None:
+    steps = extractor.amount("warmup_steps")
+    if steps is None and extractor.amount("warmup_share") is None:
         return
-    if steps is not None and steps > 0:
+    if steps is not None and steps.value > 0:
         if calls is not None:
-            warm = int(steps) * calls.steps_per_call
-            how = f"{derivation.call(steps_name)} {int(steps)}"
-            derivation.put("warmup_steps", warm, _times(how, calls.steps_per_call, warm))
+            warm = int(steps.value) * calls.steps_per_call
+            extractor.put("warmup_steps", warm, _times(str(steps), calls.steps_per_call, warm))
         return
-    share, read = derivation.factor(ratio_name)
-    if share == 0:
-        derivation.put("warmup_steps", 0, f"warmup_steps 0 ({read})")
-    elif calls is not None and calls.total is not None and 0 < share <= 1:
-        count = int(share * calls.total)
+    share = extractor.defaulted("warmup_share")
+    if share.value == 0:
+        extractor.note("warmup_steps", 0, str(share))
+    elif calls is not None and calls.total is not None and 0 < share.value <= 1:
+        count = int(share.value * calls.total)
         warm = count * calls.steps_per_call
-        how = f"{read} x {calls.total} ({calls.how}) = {count}"
-        derivation.put("warmup_steps", warm, _times(how, calls.steps_per_call, warm))
+        how = f"{share} x {calls.total} ({calls.how}) = {count}"
+        extractor.put("warmup_steps", warm, _times(how, calls.steps_per_call, warm))

@@ -2,232 +2,254 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
-from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.values import literal
-from advisor.runs.trainers.verl.derivation import ACTOR, OPTIM, SettingsDerivation, bare_name
+import numpy as np
+
+from advisor.runs.logfiles.table import Table
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, number
+from advisor.runs.trainers.table_files import read_data
 from advisor.runs.trainers.verl.schedule import put_batches, put_lag, put_schedule
 
-SCALED_BY_GROUP = ("grpo", "grpo_vectorized", "grpo_passk")
-SCALED_BY_BATCH = ("reinforce_plus_plus", "reinforce_plus_plus_baseline", "gae")
-NOT_SCALED = ("rloo", "rloo_vectorized", "remax", "opo")
-"""Advantage estimators, by what they divide the advantages by."""
-
-OVERRIDE = f"{OPTIM}override_optimizer_config."
+EASYR1_MARKS = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
+OPTIM = "actor_rollout_ref.actor.optim."
 MEGATRONS_MOMENTUM = 0.9
-
-MODEL = "actor_rollout_ref.model."
-
-AVERAGING = {
-    "token-mean": "token",
-    "seq-mean-token-mean": "sequence",
-    "seq-mean-token-sum": "sequence_sum",
-    "seq-mean-token-sum-norm": "fixed_length",
-}
-"""Modes of ``agg_loss``; ``token-sum`` is no mean."""
-
-PRECISION_KEYS = (
-    f"{ACTOR}fsdp_config.dtype",
-    f"{ACTOR}fsdp_config.mixed_precision.param_dtype",
-    f"{ACTOR}megatron.dtype",
-)
-"""Where the actor's is told, in the newest releases first."""
-
-PRECISIONS = {
-    **dict.fromkeys(("bf16", "bfloat16"), "bf16"),
-    **dict.fromkeys(("fp16", "float16", "half"), "fp16"),
-    **dict.fromkeys(("fp32", "float32", "float"), "fp32"),
-}
-
 BOTH_SIDES = 0.2
 """verl's clip ratio on either side, where no other is set."""
+
+UPDATE = ("actor/pg_loss", "actor/ppo_kl", "actor/pg_clipfrac", "actor/grad_norm")
+"""Keys of every update; a log with all of them was not thinned out by an export."""
+
+SUFFIX = re.compile(r"\.(?:parquet|jsonl?|csv|arrow|safetensors)(?:\.gz)?$")
+
+DULL = re.compile(
+    r"(?:train|val|test|valid|validation|data|datasets?|processed|verl|parquet|hf|huggingface"
+    r"|actor|models?|(?:models?_)?merged|final|last|latest|main|checkpoint-\d+|global_step_\d+"
+    r"|\d+|(?:train|test)[-_]\d[\w-]*|[0-9a-f]{12,})",
+    re.IGNORECASE,
+)
+"""Names of files and folders that tell no data set or model from another."""
+
+
+class _Settings(SettingsExtractor):
+    """Settings by verl's names, also where EasyR1 has others, and without interpolations."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        is_easyr1 = any(key.startswith(EASYR1_MARKS) for key in settings)
+        names = read_data("verl")["easyr1"] if is_easyr1 else {}
+        self._called = {names.get(key, key): key for key in settings}
+        usable = {key: value for key, value in settings.items() if _is_usable(value)}
+        super().__init__({names.get(key, key): value for key, value in usable.items()}, "verl")
+
+    def shown(self, name: str) -> str:
+        """Name of a setting as the user wrote it, without its path."""
+        return self._called.get(name, name).rpartition(".")[2]
+
+
+def _is_usable(value: Any) -> bool:
+    if isinstance(value, str) and ("${" in value or value == "???"):
+        return False
+    size = number(value)
+    return size is None or abs(size) < 1e12
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
     """Derive settings from a whole or partial verl configuration."""
-    derivation = SettingsDerivation(settings)
-    _take_over(derivation)
-    put_batches(derivation)
-    put_lag(derivation)
-    put_schedule(derivation)
-    _put_optimizer(derivation)
-    _put_kl(derivation)
-    _put_clip(derivation)
-    _put_advantage(derivation)
-    _put_adapter(derivation)
-    _put_averaging(derivation)
-    _put_precision(derivation)
-    _put_names(derivation)
-    return derivation.derived()
+    extractor = _Settings(settings)
+    is_easyr1 = any(key.startswith(EASYR1_MARKS) for key in settings)
+    # Nobody sets this one by hand, so only a resolved configuration has it.
+    totals = (f"{OPTIM}total_training_steps", "worker.actor.optim.training_steps")
+    is_whole = totals[0] in settings or (is_easyr1 and totals[1] in settings)
+    rate = extractor.amount("learning_rate")
+    if rate is not None and rate.value > 0:
+        extractor.take("learning_rate", rate)
+    extractor.take_over("group_size", "max_prompt_length", "max_completion_length", "seed")
+    put_batches(extractor)
+    put_lag(extractor, is_whole)
+    put_schedule(extractor)
+    _put_optimizer(extractor)
+    if is_easyr1:
+        weight = extractor.amount("algorithm.kl_coef")
+        if extractor.is_on("algorithm.disable_kl"):
+            extractor.note("kl_coefficient", 0.0, "disable_kl True")
+        elif weight is not None and weight.value >= 0:
+            extractor.take("kl_coefficient", weight)
+    else:
+        _put_kl(extractor, is_whole)
+    _put_clip(extractor, is_whole)
+    _put_advantage(extractor)
+    extractor.take_adapter()
+    extractor.choose("loss_averaging")
+    extractor.choose("precision")
+    _put_names(extractor)
+    return extractor.derived()
 
 
-def _take_over(derivation: SettingsDerivation) -> None:
-    rate = derivation.number(f"{OPTIM}lr")
-    if rate is not None and rate > 0:
-        derivation.take_over("learning_rate", rate, f"{OPTIM}lr")
-    for ours, name, least in (
-        ("group_size", "actor_rollout_ref.rollout.n", 1),
-        ("max_prompt_length", "actor_rollout_ref.rollout.prompt_length", 1),
-        ("max_prompt_length", "data.max_prompt_length", 1),
-        ("max_completion_length", "actor_rollout_ref.rollout.response_length", 1),
-        ("max_completion_length", "data.max_response_length", 1),
-        ("seed", "data.seed", 0),
-    ):
-        value = derivation.whole(name, least)
-        if value is not None:
-            derivation.take_over(ours, value, name)
+def observe(table: Table) -> Derived:
+    """KL coefficient and lag, where the rows show them."""
+    derived = Derived()
+    data = read_data("verl")["keys"]
+    *coefficients, staleness = data["observed"]
+    kl_terms = data["series"]["kl"]
+    # Rows of updates that were not thinned out by an export.
+    is_whole = np.logical_and.reduce([~table.cut, *(table.has(key) for key in UPDATE)])
+    values = {key: table.column(key) for key in coefficients if table.has(key).any()}
+    finite = {key: column[np.isfinite(column)] for key, column in values.items()}
+    # verl averages the coefficient over mini-batches: 0.0010000000000000005.
+    constant = {
+        key: float(f"{float(np.median(column)):.6g}")
+        for key, column in finite.items()
+        if column.size and np.ptp(column) <= 1e-6 * float(np.abs(column).max())
+    }
+    if constant and len(constant) == len(values) and min(constant.values()) > 0:
+        terms = " + ".join(f"{value:g} ({key})" for key, value in constant.items())
+        derived.put(
+            "kl_coefficient",
+            float(f"{sum(constant.values()):.6g}"),
+            f"kl_coefficient {terms}, the same in every row",
+        )
+    elif not values and is_whole.any() and not any(table.has(key).any() for key in kl_terms):
+        derived.put(
+            "kl_coefficient",
+            0.0,
+            f"kl_coefficient 0: rows with {UPDATE[0]} have no {kl_terms[0]} and no {kl_terms[1]}, "
+            "which verl logs where a KL term is used",
+        )
+    stale = table.column(staleness)
+    stale = stale[np.isfinite(stale)]
+    if stale.size and not stale.any():
+        derived.put("lag", 0.0, f"lag 0: {staleness} is 0 in every row")
+    return derived
 
 
-def _put_optimizer(derivation: SettingsDerivation) -> None:
-    name = derivation.word(f"{OPTIM}optimizer")
+def _put_optimizer(extractor: SettingsExtractor) -> None:
+    name = extractor.text("optimizer")
     if name is not None:
-        bare = name.lower().lstrip("_")
+        bare = name.value.lower().lstrip("_")
         kind = next((kind for kind in ("adamw", "adam", "sgd") if bare.startswith(kind)), None)
         if kind is None:
-            derivation.assume(f"optimizer {name} is none of AdamW, Adam and SGD and was left out")
+            extractor.assume(f"{name} is none of AdamW, Adam and SGD and was left out")
         else:
-            derivation.put("optimizer", kind, f"optimizer {kind} ({name})")
+            extractor.note("optimizer", kind, name.value)
         if kind == "sgd":
-            _put_momentum_of_sgd(derivation, name)
+            # FSDP takes the name of a class in torch.optim; in lower case only Megatron has it.
+            is_megatron = name.value == "sgd"
+            momentum = extractor.amount("sgd_momentum" if is_megatron else "momentum_of_sgd")
+            extractor.take("momentum", momentum)
+            if momentum is None and is_megatron:
+                read = f"sgd_momentum {MEGATRONS_MOMENTUM:g} (Megatron's default)"
+                extractor.assume(read)
+                extractor.put("momentum", MEGATRONS_MOMENTUM, read)
             return
-    momenta = derivation.listed(f"{OVERRIDE}betas") or derivation.listed(f"{OPTIM}betas")
-    decay = literal(momenta[0]) if len(momenta) == 2 else None
-    if isinstance(decay, float) and 0 <= decay < 1:
-        derivation.put("momentum", decay, f"momentum {decay:g} (first of betas)")
+    momenta = _listed(extractor, f"{OPTIM}override_optimizer_config.betas")
+    momenta = momenta or _listed(extractor, f"{OPTIM}betas")
+    decay = number(momenta[0]) if len(momenta) == 2 else None
+    if decay is not None and 0 <= decay < 1:
+        extractor.note("momentum", decay, "first of betas")
 
 
-def _put_momentum_of_sgd(derivation: SettingsDerivation, name: str) -> None:
-    # FSDP takes the name of a class in torch.optim; in lower case only Megatron has it.
-    is_megatron = name == "sgd"
-    key = f"{OVERRIDE}sgd_momentum" if is_megatron else f"{OVERRIDE}momentum"
-    momentum = derivation.number(key)
-    if momentum is not None:
-        derivation.take_over("momentum", momentum, key)
-    elif is_megatron:
-        read = f"sgd_momentum {MEGATRONS_MOMENTUM:g} (Megatron's default)"
-        derivation.assume(f"{read}, which the settings do not state")
-        derivation.put("momentum", MEGATRONS_MOMENTUM, read)
-
-
-def _put_kl(derivation: SettingsDerivation) -> None:
-    if derivation.is_easyr1:
-        weight = derivation.number("algorithm.kl_coef")
-        if derivation.is_on("algorithm.disable_kl"):
-            derivation.put("kl_coefficient", 0.0, "kl_coefficient 0 (disable_kl True)")
-        elif weight is not None and weight >= 0:
-            derivation.take_over("kl_coefficient", weight, "algorithm.kl_coef")
-        return
-    in_loss = derivation.is_on(f"{ACTOR}use_kl_loss")
-    in_reward = derivation.is_on("algorithm.use_kl_in_reward")
-    if in_reward is None and not in_loss and derivation.is_whole:
+def _put_kl(extractor: SettingsExtractor, is_whole: bool) -> None:
+    in_loss, in_reward = extractor.is_on("kl_in_loss"), extractor.is_on("kl_in_reward")
+    if in_reward is None and not in_loss and is_whole:
         # Versions without this switch penalise the reward whenever the loss has no KL term.
         in_reward = True
-    terms = [derivation.factor(f"{ACTOR}kl_loss_coef")] if in_loss else []
+    terms = [extractor.defaulted("kl_of_loss")] if in_loss else []
     if in_reward:
-        terms.append(derivation.factor("algorithm.kl_ctrl.kl_coef"))
-        if derivation.word("algorithm.kl_ctrl.type") == "adaptive":
-            derivation.assume("kl_coefficient: where it starts; kl_ctrl.type adaptive changes it")
+        terms.append(extractor.defaulted("kl_of_reward"))
+        control = extractor.text("algorithm.kl_ctrl.type")
+        if control is not None and control.value == "adaptive":
+            extractor.assume("kl_coefficient: where it starts; kl_ctrl.type adaptive changes it")
     if terms:
-        total = sum(value for value, _ in terms)
-        how = " + ".join(read for _, read in terms)
+        total = sum(term.value for term in terms)
+        how = " + ".join(map(str, terms))
         if total >= 0:
-            derivation.put(
-                "kl_coefficient", total, how if len(terms) == 1 else f"{how} = {total:g}"
-            )
-        return
-    if in_loss is None and in_reward is None:
+            how = how if len(terms) == 1 else f"{how} = {total:g}"
+            extractor.put("kl_coefficient", total, how)
         return
     stated = {"use_kl_loss": in_loss, "use_kl_in_reward": in_reward}
+    names = " and ".join(name for name, value in stated.items() if value is not None)
+    if not names:
+        return
     for name, value in stated.items():
         if value is None:
-            derivation.assume(f"{name} False (verl's default), which the settings do not state")
-    names = " and ".join(name for name, value in stated.items() if value is not None)
-    derivation.put("kl_coefficient", 0.0, f"kl_coefficient 0 ({names} False)")
+            extractor.assume(f"{name} False (verl's default)")
+    extractor.note("kl_coefficient", 0.0, f"{names} False")
 
 
-def _put_clip(derivation: SettingsDerivation) -> None:
-    both = derivation.number(f"{ACTOR}clip_ratio")
-    sides = {side: derivation.number(f"{ACTOR}clip_ratio_{side}") for side in ("low", "high")}
-    has_sides = any(value is not None for value in sides.values())
-    if both not in (None, BOTH_SIDES) and not has_sides and not derivation.is_whole:
-        derivation.assume(
-            f"clip_ratio {both:g} was left out: newer versions of verl clip at clip_ratio_low and "
+def _put_clip(extractor: SettingsExtractor, is_whole: bool) -> None:
+    both = extractor.amount("clip")
+    sides = {side: extractor.amount(side) for side in ("clip_low", "clip_high")}
+    has_sides = any(side is not None for side in sides.values())
+    is_set = both is not None and both.value != BOTH_SIDES
+    if is_set and not has_sides and not is_whole:
+        extractor.assume(
+            f"{both} was left out: newer versions of verl clip at clip_ratio_low and "
             "clip_ratio_high, which the settings do not state"
         )
         return
-    for side, value in sides.items():
-        name = f"{ACTOR}clip_ratio_{side}"
-        if value is None and (derivation.is_whole or not has_sides):
-            value, name = both, f"{ACTOR}clip_ratio"
-        if value is not None and value > 0:
-            derivation.take_over(f"clip_{side}", value, name)
+    for ours, own in sides.items():
+        bound = own if own is not None or (has_sides and not is_whole) else both
+        if bound is not None and bound.value > 0:
+            extractor.take(ours, bound)
 
 
-def _put_advantage(derivation: SettingsDerivation) -> None:
-    estimator = (derivation.word("algorithm.adv_estimator") or "").lower().rpartition(".")[2]
-    if estimator in SCALED_BY_GROUP:
-        by_spread = derivation.is_on("algorithm.norm_adv_by_std_in_grpo")
+def _put_advantage(extractor: SettingsExtractor) -> None:
+    stated = extractor.text("estimator")
+    estimator = "" if stated is None else stated.value.lower().rpartition(".")[2]
+    scaling = extractor.data["choices"]["advantage_scaling"].get(estimator)
+    if estimator in ("grpo", "grpo_vectorized", "grpo_passk"):
+        by_spread = extractor.is_on("divided")
         read = f"norm_adv_by_std_in_grpo {by_spread}"
         if by_spread is None:
             read = "norm_adv_by_std_in_grpo True (verl's default)"
-            derivation.assume(f"{read}, which the settings do not state")
+            extractor.assume(read)
         scaling = "none" if by_spread is False else "group"
-        derivation.put("advantage_scaling", scaling, f"adv_estimator {estimator}, {read}")
-    elif estimator in SCALED_BY_BATCH:
-        derivation.put("advantage_scaling", "batch", f"adv_estimator {estimator} whitens the batch")
-    elif estimator in NOT_SCALED:
-        derivation.put("advantage_scaling", "none", f"adv_estimator {estimator} divides by nothing")
+        extractor.put("advantage_scaling", scaling, f"adv_estimator {estimator}, {read}")
+    elif scaling is not None:
+        extractor.note("advantage_scaling", scaling, f"adv_estimator {estimator}")
     if estimator == "gae":
-        derivation.assume("adv_estimator gae is PPO with a value model, not GRPO")
-    loss = derivation.word(f"{ACTOR}policy_loss.loss_mode")
+        extractor.assume("adv_estimator gae is PPO with a value model, not GRPO")
+    loss = extractor.text("loss")
     if loss is not None:
-        derivation.put("importance_ratio", loss != "gpg", f"importance_ratio from loss_mode {loss}")
+        extractor.note("importance_ratio", loss.value != "gpg", str(loss))
 
 
-def _put_adapter(derivation: SettingsDerivation) -> None:
-    for name in (f"{MODEL}lora.rank", f"{MODEL}lora_rank"):
-        rank = derivation.whole(name, 0)
-        if rank is not None:
-            kind = "lora" if rank else "full"
-            derivation.put("adapter", kind, f"adapter {kind} ({derivation.call(name)} {rank})")
-            if rank:
-                derivation.take_over("adapter_rank", rank, name)
-                _put_shape_of_adapter(derivation)
-                return
-
-
-def _put_shape_of_adapter(derivation: SettingsDerivation) -> None:
-    for name in (f"{MODEL}lora.alpha", f"{MODEL}lora_alpha"):
-        alpha = derivation.whole(name)
-        if alpha is not None:
-            derivation.take_over("adapter_alpha", alpha, name)
-            break
-    derivation.take_targets(f"{MODEL}lora.target_modules", f"{MODEL}target_modules")
-
-
-def _put_averaging(derivation: SettingsDerivation) -> None:
-    mode = derivation.word(f"{ACTOR}loss_agg_mode")
-    if mode in AVERAGING:
-        kind = AVERAGING[mode]
-        derivation.put("loss_averaging", kind, f"loss_averaging {kind} (loss_agg_mode {mode})")
-
-
-def _put_precision(derivation: SettingsDerivation) -> None:
-    for name in PRECISION_KEYS:
-        kind = PRECISIONS.get(derivation.word(name) or "")
-        if kind is not None:
-            derivation.put("precision", kind, f"precision {kind} ({derivation.call(name)})")
-            return
-
-
-def _put_names(derivation: SettingsDerivation) -> None:
-    path = derivation.word("actor_rollout_ref.model.path")
+def _put_names(extractor: SettingsExtractor) -> None:
+    path = extractor.text("model")
     if path is not None:
-        derivation.put("model", bare_name(path), f"model {bare_name(path)} (path {path[:200]})")
-    files = derivation.listed("data.train_files")
+        extractor.note("model", bare_name(path.value), f"path {path.value[:200]}")
+    files = _listed(extractor, "data.train_files")
     tasks = dict.fromkeys(bare_name(file) for file in files)
     if tasks:
-        task = "+".join(tasks)[:200]
-        derivation.put("task", task, f"task {task} (train_files {', '.join(files)[:200]})")
+        extractor.note("task", "+".join(tasks)[:200], f"train_files {', '.join(files)[:200]}")
+
+
+def _listed(extractor: SettingsExtractor, name: str) -> list[str]:
+    """Entries of a list, one name each (``betas.0``) or as text: ``"['a', 'b']"``."""
+    value = extractor.settings.get(name)
+    if isinstance(value, str):
+        entries: list[Any] = value.strip().strip("[]()").split(",")
+    else:
+        entries = [value, *(extractor.settings.get(f"{name}.{place}") for place in range(16))]
+    bare = [str(entry).strip().strip("'\"").strip() for entry in entries if entry is not None]
+    return [entry for entry in bare if entry]
+
+
+def bare_name(path: str) -> str:
+    """What a path calls its model or data set.
+
+    >>> bare_name("~/data/gsm8k/train.parquet"), bare_name("/models/Qwen2.5-7B-Instruct")
+    ('gsm8k', 'Qwen2.5-7B-Instruct')
+    """
+    cached = re.search(r"models--([^/]+?)--([^/]+)", path)
+    if cached is not None:
+        return f"{cached.group(1)}/{cached.group(2)}"
+    is_id = re.fullmatch(r"\w[\w.-]*/[\w.-]+(?:@\w+)?", path) and not SUFFIX.search(path)
+    if is_id:
+        return path.partition("@")[0]
+    parts = [SUFFIX.sub("", part) for part in PurePosixPath(path.replace("\\", "/")).parts]
+    named = [part for part in parts if part.strip("/~.") and not DULL.fullmatch(part)]
+    return named[-1] if named else path
