@@ -27,18 +27,7 @@ NO_ONSET = 0.0
 
 
 class Family(NamedTuple):
-    """A family of reward curves.
-
-    Attributes
-    ----------
-    name : str
-    title : str
-        As a sentence would call it.
-    pins : dict of str to float
-        Prior entry and the value it is pinned to.
-    is_oscillator : bool
-        Whether the curve is that of a single mode with mass.
-    """
+    """A family of reward curves."""
 
     name: str
     title: str
@@ -72,13 +61,7 @@ FAMILIES = {family.name: family for family in (SPECTRUM, OSCILLATOR)}
 
 
 def family_of(name: str) -> Family:
-    """Family of a name.
-
-    Raises
-    ------
-    InputError
-        There is none of that name.
-    """
+    """Family of a name."""
     if name not in FAMILIES:
         raise InputError(
             f"there is no family of curves '{name}'",

@@ -15,15 +15,7 @@ ALMOST = 0.999
 
 
 class FitClock:
-    """Progress of a fit, passed on with what is left of all of it.
-
-    Parameters
-    ----------
-    tell : callable
-        Takes stage, share of the whole fit, and detail.
-    now : callable
-        Seconds of a clock.
-    """
+    """Progress of a fit, passed on with what is left of all of it."""
 
     def __init__(self, tell: Progress, now: Callable[[], float] = time.monotonic) -> None:
         self._tell, self._now = tell, now

@@ -145,18 +145,7 @@ def labels(seen: Observations) -> dict[str, list[str]]:
 
 
 def prior_draws(priors: Priors, seen: Observations) -> dict[str, FloatArray]:
-    """Draws of the prior, by the names of the parameters, with a fixed seed.
-
-    Parameters
-    ----------
-    priors : Priors
-    seen : Observations
-        How many tasks, groups and runs there are.
-
-    Returns
-    -------
-    draws : dict of str to ndarray of shape (1, PRIOR_DRAWS, ...)
-    """
+    """Draws of the prior, by the names of the parameters, with a fixed seed."""
     rng = np.random.default_rng(0)
     sizes = {
         **dict.fromkeys(POPULATION, ()),

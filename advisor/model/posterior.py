@@ -462,21 +462,6 @@ def make_posterior(
     """Name the sampled vectors and add start, plateau and stiffness per group.
 
     Long because: it names every draw and fills one record.
-
-    Parameters
-    ----------
-    cohort, priors, family
-        What was fitted.
-    raw : mapping of str to ndarray of shape (chains, draws, ...)
-        As the model samples them.
-    statistics : mapping of str to ndarray of shape (chains, draws)
-        ``diverging`` and ``n_steps``.
-    diagnostics : mapping of str to (rhat, ess)
-        Per variable of ``raw``.
-    versions : dict
-        Package versions.
-    seed : int
-        Of the sampler.
     """
     names = POPULATION
     draws = {name: raw["population"][:, :, i] for i, name in enumerate(names)}

@@ -15,18 +15,7 @@ DECADE = 10.0
 
 
 def preset_for(runs: Sequence[PilotRun]) -> tuple[str, str]:
-    """Preset whose evidence the runs lie in, and why.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-
-    Returns
-    -------
-    name, reason : str
-        ``lora`` where every run trains an adapter, ``small_models`` where every model is small,
-        else ``full_finetuning``.
-    """
+    """Preset whose evidence the runs lie in, and why."""
     if runs and all(run.hyperparameters.adapter == "lora" for run in runs):
         return "lora", "every run trains an adapter"
     if all_small(runs):
@@ -43,24 +32,7 @@ def all_small(runs: Sequence[PilotRun]) -> bool:
 def outside_evidence(
     preset: Priors, settings: Settings, parameters: float, piloted: Sequence[float]
 ) -> str | None:
-    """Say in what a target lies outside of what shaped a preset and of what was piloted.
-
-    Parameters
-    ----------
-    preset : Priors
-        One without a domain rests on no runs: the pilots alone count.
-    settings : Settings
-        Of the target.
-    parameters : float
-        N of the target.
-    piloted : sequence of float
-        N of the piloted models.
-
-    Returns
-    -------
-    reason : str or None
-        None where it lies inside.
-    """
+    """Say in what a target lies outside of what shaped a preset and of what was piloted."""
     domain = preset.domain
     known = ("adamw",) if domain is None else domain.optimizers
     if settings.optimizer not in known:

@@ -19,21 +19,7 @@ from advisor.theory import FloatArray
 def prior_posterior(
     cohort: Cohort, priors: Priors, *, draws: int = 2000, seed: int = DEFAULT_SEED
 ) -> Posterior:
-    """Draw from a preset what a posterior of a cohort would hold had nothing been seen of it.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        Whose tasks, models and reference are taken; its rewards are not looked at.
-    priors : Priors
-    draws : int
-    seed : int
-
-    Returns
-    -------
-    posterior : Posterior
-        Of one chain.
-    """
+    """Draw from a preset what a posterior of a cohort would hold had nothing been seen of it."""
     placed = priors.at(cohort.reference)
     rng = np.random.default_rng(seed)
 

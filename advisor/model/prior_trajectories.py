@@ -37,23 +37,7 @@ _LARGEST_LOG = 700.0
 
 @dataclass(frozen=True)
 class PriorPredictive:
-    """Prior draws of a run of a new model on a new task, at the reference configuration.
-
-    Attributes
-    ----------
-    preset : str
-    steps : ndarray of shape (times,)
-        Optimizer steps, evenly spaced in the logarithm.
-    reward : ndarray of shape (draws, times)
-        Expected reward as a share of the range from floor to ceiling, given that the run stays
-        stable; no sampling noise.
-    start, plateau : ndarray of shape (draws,)
-        As a share of the range; the plateau with the loss from temperature.
-    time : ndarray of shape (draws,)
-        Optimizer steps to 95 % of the gain from start to plateau.
-    collapsed : float
-        Probability of a collapse within ``COLLAPSE_STEPS``.
-    """
+    """Prior draws of a run of a new model on a new task, at the reference configuration."""
 
     preset: str
     steps: FloatArray
@@ -92,19 +76,7 @@ class PriorPredictive:
 
 
 def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> PriorPredictive:
-    """Draw what a preset believes about a run at the reference configuration.
-
-    Parameters
-    ----------
-    priors : Priors
-    draws : int
-    seed : int
-
-    Returns
-    -------
-    predictive : PriorPredictive
-        From :mod:`advisor.model.equations`, the equations that are fitted and forecast with.
-    """
+    """Draw what a preset believes about a run at the reference configuration."""
     rng = np.random.default_rng(seed)
 
     def draw(name: str) -> FloatArray:

@@ -76,20 +76,7 @@ def to_netcdf(
     seen: Observations | None,
     meta: str,
 ) -> bytes:
-    """Bytes of a posterior that ArviZ opens, and this package without ArviZ.
-
-    Parameters
-    ----------
-    groups : mapping of str to Group
-        From `model.inference_data`.
-    coordinates : mapping of str to sequence of str
-        Labels of dimensions by name; others are numbered.
-    pilots : mapping of str to ndarray of shape (bins,)
-    seen : Observations or None
-        Kept as group ``observations``.
-    meta : str
-        JSON.
-    """
+    """Bytes of a posterior that ArviZ opens, and this package without ArviZ."""
     import h5netcdf
 
     stream = io.BytesIO()
@@ -150,25 +137,7 @@ def from_netcdf(
 ) -> tuple[
     dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray], Observations | None, str
 ]:
-    """Read what :func:`to_netcdf` made.
-
-    Parameters
-    ----------
-    whole : bytes
-    path : Path
-        Named where something is wrong.
-    schema : int
-        The schema version this package reads.
-
-    Returns
-    -------
-    draws, statistics, pilots, observations, meta
-
-    Raises
-    ------
-    StudyError
-        The file is damaged, none of ours, or of another schema.
-    """
+    """Read what :func:`to_netcdf` made."""
     import h5py
 
     try:

@@ -43,18 +43,7 @@ DIMS: dict[str, tuple[str, ...]] = {
 
 
 def model_variables(draws: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Draws as the free variables of the PyMC model.
-
-    Parameters
-    ----------
-    draws : mapping of str to ndarray of shape (chains, draws, ...)
-        By the names of `model.parameters`.
-
-    Returns
-    -------
-    variables : dict of str to ndarray of shape (chains, draws, ...)
-        By the names and in the dimensions of `model.pymc_model.build_model`.
-    """
+    """Draws as the free variables of the PyMC model."""
     out = {variable: draws[name] for variable, name in ALONE.items()}
     for variable, (names, _) in STACKED.items():
         out[variable] = np.stack([draws[name] for name in names], axis=2)

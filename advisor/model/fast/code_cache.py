@@ -33,15 +33,7 @@ DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def code_folder(base: str, package: Path) -> Path:
-    """Folder of the machine code of these very formulas.
-
-    Parameters
-    ----------
-    base : str
-        Folder that numba was told to use; where it is empty, the user's cache.
-    package : Path
-        Folder of the sources.
-    """
+    """Folder of the machine code of these very formulas."""
     files = [package / name for name in SOURCES]
     sha = hashlib.sha256()
     for file in files:

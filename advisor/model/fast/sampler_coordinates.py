@@ -52,18 +52,7 @@ class Placement(NamedTuple):
 
 
 def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placement:
-    """Find the mode and choose the coordinates of every run.
-
-    Parameters
-    ----------
-    cohort : Cohort
-    priors : Priors
-    family : Family
-
-    Returns
-    -------
-    placement : Placement
-    """
+    """Find the mode and choose the coordinates of every run."""
     data = data_of(cohort, priors, family)
     shape = shape_of(cohort)
     start = start_points(cohort, family.priors(priors))

@@ -19,20 +19,7 @@ _NEAREST_TO_ONE = int(np.argmin(np.abs(CLOCK_EXPONENTS - 1.0)))
 
 
 def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
-    """Start values of the population, group and task parameters.
-
-    Parameters
-    ----------
-    cohort : Cohort
-    priors : Priors
-        Gives the fallback where no run of a task shows a curve.
-
-    Returns
-    -------
-    points : dict of str to ndarray
-        ``population``, ``start_logit`` of shape (groups,), ``task_level`` of shape (3, tasks) and
-        ``eval_level`` of shape (2, groups).
-    """
+    """Start values of the population, group and task parameters."""
     shape = shape_of(cohort)
     shared = [getattr(priors, name.replace(".", "_")) for name in POPULATION]
     clock = cohort.clock[:, _NEAREST_TO_ONE]

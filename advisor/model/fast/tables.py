@@ -73,20 +73,7 @@ def population_priors(priors: Priors) -> list[NormalPrior]:
 
 
 def data_of(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> dict[str, Any]:
-    """Everything the model sees, as arrays in the shapes of the cohort's structure.
-
-    Parameters
-    ----------
-    cohort : Cohort
-    priors : Priors
-    family : Family
-        Its pins take the place of the priors'.
-
-    Returns
-    -------
-    data : dict of str to ndarray
-        Every run is sampled by its luck (`mode.placed` changes that).
-    """
+    """Everything the model sees, as arrays in the shapes of the cohort's structure."""
     priors = family.priors(priors)
     shared = population_priors(priors)
     levels = [getattr(priors, name) for name in LEVELS]

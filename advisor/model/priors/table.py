@@ -19,22 +19,7 @@ LOG_LEVELS = ("plateau_loss_level", "hazard_level")
 
 @dataclass(frozen=True)
 class PriorRow:
-    """One entry of a preset.
-
-    Attributes
-    ----------
-    name : str
-    mean : float or None
-        On the scale of the entry; None of a half-normal, which starts at 0.
-    sd : float
-        On the scale of the entry; of a half-normal its scale.
-    scale : {"exp", "logistic", "as is"}
-        What turns the entry into its natural scale.
-    lower, median, upper : float
-        Central 80 % interval on the natural scale.
-    source : str
-        Where the numbers come from.
-    """
+    """One entry of a preset."""
 
     name: str
     mean: float | None
@@ -47,16 +32,7 @@ class PriorRow:
 
 
 def prior_table(priors: Priors) -> list[PriorRow]:
-    """Every entry of a preset, in the order of the preset.
-
-    Parameters
-    ----------
-    priors : Priors
-
-    Returns
-    -------
-    rows : list of PriorRow
-    """
+    """Every entry of a preset, in the order of the preset."""
     return [_row(name, entry) for name, entry in prior_entries(priors).items()]
 
 
@@ -71,19 +47,7 @@ def prior_entries(priors: Priors) -> dict[str, NormalPrior | HalfNormalPrior]:
 
 
 def natural_scale(name: str) -> tuple[str, Callable[[Any], Any]]:
-    """How an entry is read: a name ending in ``logit`` or ``log_odds`` is a share, ``log`` a log.
-
-    Parameters
-    ----------
-    name : str
-        Of an entry of a preset.
-
-    Returns
-    -------
-    scale : {"exp", "logistic", "as is"}
-    to_natural : callable
-        From the scale of the entry to the natural one.
-    """
+    """How an entry is read: a name that ends in ``logit`` or ``log_odds`` is a share."""
     if name.endswith(("logit", "log_odds")):
         return "logistic", lambda value: 0.5 * (1 + math.tanh(0.5 * value))
     if name.startswith("log_") or name in LOG_LEVELS:

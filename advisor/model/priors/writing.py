@@ -14,19 +14,7 @@ from advisor.model.priors.loader import Priors, load_priors
 
 
 def preset_toml(priors: Priors, base: Priors | None = None) -> str:
-    """Preset as TOML: what is said of the whole first, then one table per entry.
-
-    Parameters
-    ----------
-    priors : Priors
-    base : Priors, optional
-        Preset that comes with the package; only entries with other numbers are written.
-
-    Returns
-    -------
-    text : str
-        Ends with a newline.
-    """
+    """Preset as TOML: what is said of the whole first, then one table per entry."""
     head, tables = [], []
     known = {} if base is None else base.model_dump()
     for key, value in priors.model_dump().items():
@@ -57,13 +45,7 @@ def _numbers(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_preset_file(path: Path) -> None:
-    """Refuse a place for a preset before any work is done.
-
-    Raises
-    ------
-    InputError
-        The name does not end in ``.toml``, or the file exists and is no preset.
-    """
+    """Refuse a place for a preset before any work is done."""
     if path.suffix != ".toml":
         raise InputError(
             "a preset is found by a path that ends in .toml",
@@ -85,19 +67,7 @@ def check_preset_file(path: Path) -> None:
 
 
 def write_preset(path: Path, priors: Priors) -> None:
-    """Write a preset, replacing an older one.
-
-    Parameters
-    ----------
-    path : Path
-        Ending in ``.toml``; its folder is made where it is missing.
-    priors : Priors
-
-    Raises
-    ------
-    InputError
-        The file exists and is no preset, or cannot be written.
-    """
+    """Write a preset, replacing an older one."""
     check_preset_file(path)
     try:
         write_whole(path, preset_toml(priors))
