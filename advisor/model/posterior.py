@@ -19,12 +19,10 @@ from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.expectation import group_summaries
-from advisor.model.families import Family
 from advisor.model.observations import Observations, observations
-from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.priors import Priors
+from advisor.model.parameters import DIMS, LAWS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.priors import Family, Priors
 from advisor.model.storage import from_netcdf, to_netcdf
-from advisor.model.variables import DIMS
 from advisor.runs import Settings, fingerprint, seconds_per_step
 from advisor.theory import FloatArray
 

@@ -21,7 +21,7 @@ import numpy as np
 from advisor.errors import StudyError
 from advisor.model.inference_data import Group
 from advisor.model.observations import Observations
-from advisor.model.variables import named_draws
+from advisor.model.parameters import named_draws
 from advisor.theory import FloatArray
 
 OBSERVED = (

@@ -8,11 +8,9 @@ import numpy as np
 
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
-from advisor.model.families import SPECTRUM, Family
 from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.priors import Priors
-from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors import SPECTRUM, Family, NormalPrior, Priors
 from advisor.theory import FloatArray, IntArray
 
 RUN_LOG_PARAMETERS = 0
