@@ -118,20 +118,12 @@ def studies(place: Path) -> list[Example]:
     manifest = json.loads(whole[MANIFEST])
     del manifest["sha256"]
     older = whole | {MANIFEST: json.dumps(manifest).encode()}
-    sealed = posterior.to_bytes()
     texts, draws = (MANIFEST, "recommendation.json", "diagnosis.json"), ("posterior.nc",)
     return [
         Example("study", whole, texts, read_study),
         Example("study, posterior", whole, draws, read_study),
         Example("study of an older version", older, texts, read_study),
-        Example("posterior", {"posterior.nc": sealed}, draws, read_posterior),
-        Example(
-            "posterior of an older version",
-            {"posterior.nc": _without_seal(sealed)},
-            draws,
-            read_posterior,
-            is_slow=True,
-        ),
+        Example("posterior", {"posterior.nc": posterior.to_bytes()}, draws, read_posterior),
     ]
 
 
@@ -286,12 +278,6 @@ def _write_study(folder: Path, posterior: object, advice: object, judged: list[o
         mock.patch.object(reporting, "report", return_value=None),
     ):
         Study(posterior, advice, tuple(judged)).save(folder)  # type: ignore[arg-type]
-
-
-def _without_seal(whole: bytes) -> bytes:
-    from advisor.model.storage import SEAL
-
-    return whole[: whole.rindex(SEAL)]
 
 
 def _held(folder: Path) -> dict[str, bytes]:
