@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from advisor.model.cohort import Cohort, Reference
-from advisor.model.families import SPECTRUM
 from advisor.model.fast.tables import RUN_PLACES, data_of, shape_of, shapes_of
 from advisor.model.parameters import POPULATION
-from advisor.model.priors import load_priors
+from advisor.model.priors import SPECTRUM, load_priors
 from advisor.model.sampling import cohort_of
 from advisor.testing import (
     Plan,

@@ -20,8 +20,6 @@ from advisor.model.equations import (
     shifted_share,
     sigmoid,
 )
-from advisor.model.families import FAMILIES, SPECTRUM, Family, family_of
-from advisor.model.fit_clock import FitClock
 from advisor.model.observations import Observations
 from advisor.model.parameters import (
     GROUP_LEVELS,
@@ -41,23 +39,45 @@ from advisor.model.posterior import (
     RunSummary,
     make_posterior,
 )
-from advisor.model.presets import all_small, outside_evidence, preset_for
-from advisor.model.prior_draws import prior_posterior
-from advisor.model.prior_trajectories import (
+from advisor.model.preset_text import (
+    prior_entries,
+    prior_table,
+    show_learned,
+    show_preset,
+    show_presets,
+)
+from advisor.model.presets import (
+    all_small,
+    check_preset_file,
+    outside_evidence,
+    preset_for,
+    write_preset,
+)
+from advisor.model.prior_draws import (
     BANDS,
     COLLAPSE_STEPS,
     GAIN,
     REFERENCE,
     PriorPredictive,
+    prior_posterior,
     prior_predictive,
 )
-from advisor.model.priors import Priors, load_priors, preset_names
-from advisor.model.priors.loader import NO_LINE, Domain, NormalPrior, StabilityLine, preset_folder
-from advisor.model.priors.table import prior_entries, prior_table
-from advisor.model.priors.text import show_learned, show_preset, show_presets
-from advisor.model.priors.writing import check_preset_file, write_preset
+from advisor.model.priors import (
+    FAMILIES,
+    NO_LINE,
+    SPECTRUM,
+    Domain,
+    Family,
+    NormalPrior,
+    Priors,
+    StabilityLine,
+    family_of,
+    load_priors,
+    preset_folder,
+    preset_names,
+)
 from advisor.model.run_residuals import FEWEST_BINS, residuals
-from advisor.model.sampling import FIRST_LOOK, Sampling, cohort_of, converged, sampled
+from advisor.model.sampling import FIRST_LOOK, FitClock, Sampling, cohort_of, converged, sampled
 
 __all__ = [
     "BANDS",

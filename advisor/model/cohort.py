@@ -218,26 +218,6 @@ def build_cohort(
     """Turn runs into arrays.
 
     Long because: it fills the columns of one table.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-        At least one; each with learning rate, group size, prompts per step, parameters.
-    collapse_steps : mapping of run id to step or None
-        Optimizer step at which a run collapsed: the event that its exposure ends with.
-    healthy_until : mapping of run id to step or None
-        Last step that shapes the curve of a collapsed run.
-    fell_from : mapping of run id to step or None, optional
-        Optimizer step at which a collapsed run began to fall; by default that of the event.
-
-    Returns
-    -------
-    cohort : Cohort
-
-    Raises
-    ------
-    InputError
-        A required hyperparameter is unknown, reward bounds differ, or no run carries information.
     """
     if not runs:
         raise InputError("there is no run to fit", advice="Give at least one pilot log")

@@ -70,27 +70,6 @@ def sample_density(
     """Run NUTS on a log density that Python can call.
 
     Many parameters because: it is all that a sampler has to be told.
-
-    Parameters
-    ----------
-    log_density : callable (point) -> (value, gradient)
-        Point and gradient of shape (size,).
-    expand : callable (point) -> dict of str to ndarray
-        Draw as it is kept, in the ``shapes``.
-    shapes : mapping of str to tuple
-        Shapes of the parameters, in the order in which they lie behind each other.
-    start : callable
-        Start point of a chain by its seed.
-    draws, tune, chains, seed, target_accept
-        Of NUTS; as many chains run at a time as there are cores.
-    progress : callable
-        See ``Progress``.
-
-    Returns
-    -------
-    draws : dict of str to ndarray of shape (chains, draws, ...)
-    statistics : dict of str to ndarray of shape (chains, draws)
-        By ArviZ's names; ``diverging`` is 0 or 1.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -168,16 +147,7 @@ def _draws_so_far(sampler: Any) -> int:
 
 
 def convergence(draws: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Rank-normalised split R-hat and bulk effective sample size.
-
-    Parameters
-    ----------
-    draws : mapping of str to ndarray of shape (chains, draws, ...)
-
-    Returns
-    -------
-    diagnostics : dict of str to (rhat, ess), each of shape (...)
-    """
+    """Rank-normalised split R-hat and bulk effective sample size."""
     arviz = import_arviz()
     out = {}
     for name, values in draws.items():
@@ -204,22 +174,7 @@ def density(values: FloatArray, points: int = 256) -> tuple[FloatArray, FloatArr
 def draw_ranks(
     axes: Sequence[Any], draws: Sequence[FloatArray], colors: Sequence[str]
 ) -> tuple[str, str]:
-    """Draw ArviZ's rank plot of parameters into axes of one's own.
-
-    Parameters
-    ----------
-    axes : sequence of matplotlib axes
-    draws : sequence of ndarray of shape (chains, draws)
-        Of one parameter each.
-    colors : sequence of str
-        Of the chains.
-
-    Returns
-    -------
-    x, y : str
-        What the axes show: ArviZ 0.23 draws histograms of the ranks, one chain above the other,
-        ArviZ 1.x how far each chain's share of ranks is from even.
-    """
+    """Draw ArviZ's rank plot of parameters into axes of one's own."""
     arviz = import_arviz()
     if hasattr(arviz, "plot_posterior"):
         arviz.plot_rank(
@@ -278,18 +233,7 @@ def as_inference_data(
     groups: Mapping[str, Mapping[str, tuple[tuple[str, ...], FloatArray]]],
     coordinates: Mapping[str, Sequence[str]],
 ) -> Any:
-    """Groups as the installed ArviZ has them.
-
-    Parameters
-    ----------
-    groups : mapping of str to mapping of str to (dims, values)
-    coordinates : mapping of str to sequence of str
-        Labels of dimensions by name; others are numbered.
-
-    Returns
-    -------
-    data : arviz.InferenceData or xarray.DataTree
-    """
+    """Groups as the installed ArviZ has them."""
     arviz = import_arviz()
     import xarray
 
@@ -308,20 +252,7 @@ def as_inference_data(
 
 
 def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
-    """Pareto-smoothed importance weights (Vehtari et al., arXiv:1507.02646).
-
-    Parameters
-    ----------
-    log_ratios : ndarray of shape (draws,)
-        Log of target over proposal, up to a constant.
-
-    Returns
-    -------
-    weights : ndarray of shape (draws,)
-        They sum to 1.
-    k : float
-        Shape of the Pareto tail: above ``TRUSTED_K`` the weights cannot be trusted.
-    """
+    """Pareto-smoothed importance weights (Vehtari et al., arXiv:1507.02646)."""
     if np.ptp(log_ratios) < EQUAL_RATIOS:
         return np.full(log_ratios.size, 1 / log_ratios.size), 0.0  # no tail to fit
     if log_ratios.size < LEAST_TO_SMOOTH:

@@ -89,34 +89,15 @@ _NODES = np.linalg.inv(np.vander(CLOCK_EXPONENTS, increasing=True)).T
 
 
 def clock_polynomial(table: FloatArray) -> FloatArray:
-    """Coefficients of S as a cubic in the learning-rate exponent.
-
-    Parameters
-    ----------
-    table : ndarray of shape (..., 4)
-        S at ``CLOCK_EXPONENTS``, in optimizer steps at peak rate.
-
-    Returns
-    -------
-    polynomial : ndarray of shape (..., 4)
-        ``S(a) = polynomial @ (1, a, a^2, a^3)``; exact for a constant schedule.
-    """
+    """Coefficients of S as a cubic in the learning-rate exponent; exact for a constant schedule."""
     return np.asarray(table @ _NODES)
 
 
 def hazard(log_law: Any) -> Any:
     """Collapse rate per optimizer step at peak learning rate, from the value of its law.
 
-    Parameters
-    ----------
-    log_law : array_like
-        ``hazard_design @ hazard``.
-
-    Returns
-    -------
-    rate : array_like
-        ``r / (1 + r / MOST_HAZARD)`` with r the exponential of the law: a fall takes some steps to
-        be seen, so runs far beyond the fatal learning rate die no sooner than those just beyond it.
+    ``r / (1 + r / MOST_HAZARD)`` with r the exponential of the law: a fall takes some steps to be
+    seen, so runs far beyond the fatal learning rate die no sooner than those just beyond it.
     """
     xp = namespace(log_law)
     rate = xp.exp(xp.clip(log_law, *LOG_HAZARD_ENDS))
@@ -124,17 +105,7 @@ def hazard(log_law: Any) -> Any:
 
 
 def task_log_stiffness(headroom_logit: Any, log_slope: Any) -> Any:
-    """Mean over tasks of the log stiffness at the reference configuration.
-
-    Parameters
-    ----------
-    headroom_logit, log_slope : array_like of shape (..., tasks)
-
-    Returns
-    -------
-    log_stiffness : array_like of shape (...)
-        Natural log, per optimizer step.
-    """
+    """Mean over tasks of the log stiffness at the reference configuration."""
     xp = namespace(headroom_logit, log_slope)
     return xp.mean(log_slope + xp.log1p(xp.exp(-headroom_logit)), axis=-1)
 
@@ -142,19 +113,8 @@ def task_log_stiffness(headroom_logit: Any, log_slope: Any) -> Any:
 def at_reference(population: Mapping[str, Any], log_stiffness: Any) -> dict[str, Any]:
     """Levels of plateau loss and collapse at the reference, from those that priors speak of.
 
-    Parameters
-    ----------
-    population : mapping of str to array_like
-        Its ``plateau_loss.level`` is log D where the stiffness is ``ANCHOR_STIFFNESS``, its
-        ``hazard.level`` the log collapse rate per step where D is 1: neither knows
-        in which units or how boldly the pilots chose their learning rates.
-    log_stiffness : array_like
-        From :func:`task_log_stiffness`.
-
-    Returns
-    -------
-    population : dict of str to array_like
-        With both levels at the pilots' reference configuration, as the laws use them.
+    Priors state log D where the stiffness is ``ANCHOR_STIFFNESS``, and the log collapse rate where
+    D is 1: neither depends on which learning rates the pilots chose.
     """
     above = log_stiffness - np.log(ANCHOR_STIFFNESS)
     loss = population["plateau_loss.level"] + population["plateau_loss.learning_rate"] * above
@@ -163,16 +123,7 @@ def at_reference(population: Mapping[str, Any], log_stiffness: Any) -> dict[str,
 
 
 def anchor_shift(name: str, population: Mapping[str, Any], log_stiffness: Any) -> Any:
-    """By how much the prior mean of a level moves from its anchor to the pilots' reference.
-
-    Parameters
-    ----------
-    name : {"plateau_loss.level", "hazard.level"}
-    population : mapping of str to array_like
-        With both levels at the reference; only what the shift needs is looked up.
-    log_stiffness : array_like
-        From :func:`task_log_stiffness`.
-    """
+    """By how much the prior mean of a level moves from its anchor to the pilots' reference."""
     if name == "hazard.level":
         return HAZARD_PER_LOSS * population["plateau_loss.level"]
     above = log_stiffness - np.log(ANCHOR_STIFFNESS)
@@ -219,20 +170,7 @@ def group_level(
     stiffness_offset: Any,
     log_parameters: Any,
 ) -> GroupLevel:
-    """Combine task level, model size and the model's own offsets.
-
-    Parameters
-    ----------
-    population : mapping of str to array_like
-        By the names of ``SCALARS``.
-    headroom_logit, log_slope : array_like of shape (..., groups)
-        Of the task: log odds of the share of the headroom that is gained at the plateau, and log of
-        the share gained per step at the start.
-    start_logit, headroom_offset, stiffness_offset : array_like of shape (..., groups)
-        Of the group; offsets are standard normal.
-    log_parameters : array_like of shape (groups,)
-        log(N / N_ref).
-    """
+    """Combine task level, model size and the model's own offsets."""
     xp = namespace(start_logit, headroom_logit)
     start = sigmoid(start_logit)
     spread = xp.exp(population["log_headroom_spread"])
@@ -247,21 +185,7 @@ def group_level(
 
 
 def reference_plateau(population: Mapping[str, Any], group: GroupLevel, log_parameters: Any) -> Any:
-    """Plateau of a (task, model) at the reference configuration with one update per refresh.
-
-    Parameters
-    ----------
-    population : mapping of str to array_like
-        By the names of `parameters.POPULATION`.
-    group : GroupLevel
-    log_parameters : array_like of shape (groups,)
-        log(N / N_ref).
-
-    Returns
-    -------
-    plateau : array_like
-        Cold plateau less what temperature takes of it, in scaled reward units.
-    """
+    """Plateau of a (task, model) at the reference configuration with one update per refresh."""
     log_loss = population["plateau_loss.level"] + population["plateau_loss.size"] * log_parameters
     xp = namespace(group.cold_plateau, log_loss)
     return group.cold_plateau * xp.exp(-xp.exp(xp.clip(log_loss, *LOG_LOSS_ENDS)))
@@ -277,25 +201,7 @@ def run_level(
     interval: Any,
     clipped: Any,
 ) -> RunLevel:
-    """Apply the rate law, clipping, temperature and seed noise to a group.
-
-    Parameters
-    ----------
-    population : mapping of str to array_like
-        By the names of ``SCALARS``.
-    group : GroupLevel
-        Of the run's (task, model).
-    log_rate_factor : array_like
-        Rate law relative to the reference: ``rate_design @ rate``.
-    log_loss : array_like
-        log D: ``plateau_loss_design @ plateau_loss``.
-    offsets : tuple of array_like
-        The run's own plateau, stiffness and shape, standard normal.
-    log_onset : array_like
-        Of the run's task.
-    interval, clipped : array_like
-        K in optimizer steps; 1 where the importance ratio is clipped, else 0.
-    """
+    """Apply the rate law, clipping, temperature and seed noise to a group."""
     plateau_offset, stiffness_offset, shape_offset = offsets
     xp = namespace(log_rate_factor, log_loss, group.start)
     stiffness = xp.exp(
@@ -326,23 +232,8 @@ def uncorrected(population: Mapping[str, Any], corrected: Any) -> Any:
 def clipped_stiffness(stiffness: Any, interval: Any, progress_limit: Any, clipped: Any) -> Any:
     """Stiffness per step when clipping caps the progress of one refresh.
 
-    Parameters
-    ----------
-    stiffness : array_like
-        k that the rate law gives, per optimizer step.
-    interval : array_like
-        K, optimizer steps per refresh.
-    progress_limit : array_like
-        k K at saturation: the share of the remaining distance that one refresh can cover.
-    clipped : array_like
-        1 where the importance ratio is clipped, 0 elsewhere.
-
-    Returns
-    -------
-    stiffness : array_like
-        ``k / (1 + k (K - 1) / limit)``: the trust region silences samples whose ratio has already
-        moved, so more steps per refresh stop helping once k K reaches the limit. At K = 1 every
-        sample is fresh and nothing is clipped.
+    The trust region silences samples whose ratio has already moved, so more steps per refresh stop
+    helping once k K reaches the limit. At K = 1 every sample is fresh and nothing is clipped.
     """
     return stiffness / (1 + clipped * stiffness * (interval - 1) / progress_limit)
 
@@ -357,23 +248,6 @@ def expected_reward(
 ) -> Any:
     """Closed-form reward curve on the learning-rate clock, in scaled reward units.
 
-    Parameters
-    ----------
-    clock : array_like
-        S, in optimizer steps at peak rate.
-    run : RunLevel
-        Its dispersion is the squared coefficient of variation of the stiffness over modes.
-    momentum, mean_age, uncorrected_share : array_like
-        Momentum, A in optimizer steps, and s.
-    is_oscillator : array_like
-        1 for the curve of a single mode with mass, which can overshoot; 0 for the relaxation.
-
-    Returns
-    -------
-    reward : array_like
-
-    Notes
-    -----
     ``s k A`` is bent smoothly below ``STALE_LIMIT``, so that a proposal far outside the closed
     form's validity still has a positive damping.
     """
@@ -390,23 +264,7 @@ def expected_reward(
 
 
 def held_out(reward: Any, start: Any, eval_start: Any, odds_ratio: Any) -> Any:
-    """Held-out reward of a policy whose train reward is known.
-
-    Parameters
-    ----------
-    reward, start : array_like
-        Scaled train reward now and before training.
-    eval_start : array_like
-        Scaled held-out reward before training.
-    odds_ratio : array_like
-        Odds of the share of the headroom gained on held-out prompts, over those on train prompts:
-        1 where both rise alike.
-
-    Returns
-    -------
-    held_out : array_like
-        In (0, 1). Below its start a policy loses the same share on both.
-    """
+    """Held-out reward of a policy whose train reward is known."""
     xp = namespace(reward, start, eval_start, odds_ratio)
     risen = xp.maximum(reward - start, 0.0) / (1 - start)
     gained = eval_start + (1 - eval_start) * risen * odds_ratio / (1 - risen + risen * odds_ratio)

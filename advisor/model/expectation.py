@@ -16,21 +16,7 @@ from advisor.theory import namespace
 
 
 class Expectation(NamedTuple):
-    """Rewards in shares of the reward range; ``...`` are draws, or nothing in PyTensor.
-
-    Attributes
-    ----------
-    group : GroupLevel of shape (..., groups)
-    train_reward : array_like of shape (..., runs, bins)
-    sampling_variance : array_like of shape (..., runs, bins)
-        Of the mean reward of a bin, given the policy.
-    residual_variance : array_like of shape (..., 1) or ()
-        Of the AR(1) residual round the curve.
-    held_out_reward : array_like of shape (..., evaluations)
-    held_out_scale : array_like of shape (..., 1) or ()
-    hazard : array_like of shape (..., runs)
-        Collapse rate per optimizer step at peak learning rate.
-    """
+    """Rewards in shares of the reward range; ``...`` are draws, or nothing in PyTensor."""
 
     group: eq.GroupLevel
     train_reward: Any
@@ -47,21 +33,6 @@ def expectation(
     """Evaluate the model's equations for every run of a cohort.
 
     Long because: these are the equations, one after the other.
-
-    Parameters
-    ----------
-    parameters : mapping of str to array_like
-        By the names of `model.parameters`, with the effects of groups and runs: of shape
-        (..., tasks), (..., groups), (..., runs), and of what all share (..., 1) or (). Besides
-        them ``is_oscillator``: 1 for the curve of a single mode (`model.families`), else 0.
-    data : mapping of str to array_like
-        ``seen.constant``, as arrays or as PyTensor variables.
-    seen : Observations
-        Which run belongs to which group and task.
-
-    Returns
-    -------
-    expectation : Expectation
     """
     xp = namespace(parameters["log_misfit"])
     task, of = seen.task_of_group, seen.group_of_run
@@ -140,21 +111,7 @@ def _law(law: str, parameters: Mapping[str, Any], data: Mapping[str, Any]) -> An
 def group_summaries(
     parameters: Mapping[str, Any], group: eq.GroupLevel, seen: Observations
 ) -> dict[str, Any]:
-    """What users ask of each (task, model), at the reference configuration.
-
-    Parameters
-    ----------
-    parameters : mapping of str to array_like
-        As for :func:`expectation`.
-    group : GroupLevel of shape (..., groups)
-    seen : Observations
-
-    Returns
-    -------
-    summaries : dict of str to array_like of shape (..., groups)
-        ``start`` and ``plateau`` (reward units), ``stiffness`` and ``collapse_rate`` (per optimizer
-        step).
-    """
+    """What users ask of each (task, model), at the reference configuration."""
     xp = namespace(group.log_stiffness, group.start)
     size = seen.group_log_parameters
     span = seen.ceiling - seen.floor

@@ -10,10 +10,17 @@ import numpy as np
 from advisor.model import equations as eq
 from advisor.model.expectation import Expectation, expectation, group_summaries
 from advisor.model.observations import Observations
-from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
+from advisor.model.parameters import (
+    DIMS,
+    GROUP_EFFECTS,
+    LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+    model_variables,
+)
 from advisor.model.priors import Priors
 from advisor.model.run_density import bin_log_densities, one_step_ahead
-from advisor.model.variables import DIMS, model_variables
 from advisor.theory import FloatArray
 
 PRIOR_DRAWS = 1000
@@ -145,18 +152,7 @@ def labels(seen: Observations) -> dict[str, list[str]]:
 
 
 def prior_draws(priors: Priors, seen: Observations) -> dict[str, FloatArray]:
-    """Draws of the prior, by the names of the parameters, with a fixed seed.
-
-    Parameters
-    ----------
-    priors : Priors
-    seen : Observations
-        How many tasks, groups and runs there are.
-
-    Returns
-    -------
-    draws : dict of str to ndarray of shape (1, PRIOR_DRAWS, ...)
-    """
+    """Draws of the prior, by the names of the parameters, with a fixed seed."""
     rng = np.random.default_rng(0)
     sizes = {
         **dict.fromkeys(POPULATION, ()),

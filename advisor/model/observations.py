@@ -63,16 +63,7 @@ class Observations:
 
 
 def observations(cohort: Cohort) -> Observations:
-    """Lay the bins of a cohort out by run.
-
-    Parameters
-    ----------
-    cohort : Cohort
-
-    Returns
-    -------
-    observations : Observations
-    """
+    """Lay the bins of a cohort out by run."""
     runs = len(cohort.runs)
     first = np.searchsorted(cohort.run_of_bin, np.arange(runs))
     place = (cohort.run_of_bin, np.arange(cohort.reward.size) - first[cohort.run_of_bin])
@@ -136,15 +127,8 @@ def observations(cohort: Cohort) -> Observations:
 def residual_persistence(cohort: Cohort) -> FloatArray:
     """Correlation of the residual round a run's curve between a bin and the one before.
 
-    Parameters
-    ----------
-    cohort : Cohort
-
-    Returns
-    -------
-    persistence : ndarray of shape (bins,)
-        ``exp(-(t - t') / tau)`` with tau half the steps logged; 0 for the first bin of a run. Ten
-        bins close in time then count for less than ten.
+    ``exp(-(t - t') / tau)`` with tau half the steps logged; 0 for the first bin of a run. Ten bins
+    close in time then count for less than ten.
     """
     persistence = np.zeros(cohort.reward.size)
     for run in np.unique(cohort.run_of_bin):

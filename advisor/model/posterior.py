@@ -19,12 +19,10 @@ from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.expectation import group_summaries
-from advisor.model.families import Family
 from advisor.model.observations import Observations, observations
-from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.priors import Priors
+from advisor.model.parameters import DIMS, LAWS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.priors import Family, Priors
 from advisor.model.storage import from_netcdf, to_netcdf
-from advisor.model.variables import DIMS
 from advisor.runs import Settings, fingerprint, seconds_per_step
 from advisor.theory import FloatArray
 
@@ -462,21 +460,6 @@ def make_posterior(
     """Name the sampled vectors and add start, plateau and stiffness per group.
 
     Long because: it names every draw and fills one record.
-
-    Parameters
-    ----------
-    cohort, priors, family
-        What was fitted.
-    raw : mapping of str to ndarray of shape (chains, draws, ...)
-        As the model samples them.
-    statistics : mapping of str to ndarray of shape (chains, draws)
-        ``diverging`` and ``n_steps``.
-    diagnostics : mapping of str to (rhat, ess)
-        Per variable of ``raw``.
-    versions : dict
-        Package versions.
-    seed : int
-        Of the sampler.
     """
     names = POPULATION
     draws = {name: raw["population"][:, :, i] for i, name in enumerate(names)}

@@ -20,7 +20,6 @@ import pymc as pm
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
 from advisor.model.expectation import expectation, group_summaries
-from advisor.model.families import SPECTRUM, family_of
 from advisor.model.observations import observations
 from advisor.model.parameters import (
     GROUP_EFFECTS,
@@ -30,7 +29,7 @@ from advisor.model.parameters import (
     SCALARS,
     TASK_LEVELS,
 )
-from advisor.model.priors import Priors, load_priors
+from advisor.model.priors import SPECTRUM, Priors, family_of, load_priors
 from advisor.model.run_density import draw_run, run_log_density
 
 

@@ -17,17 +17,7 @@ from advisor.theory import FloatArray, namespace
 
 
 def covariance(white: Any, residual: Any, correlation: Any) -> Any:
-    """Covariance of the bins of a run, up to the common factor of the Student t.
-
-    Parameters
-    ----------
-    white : array_like of shape (..., bins)
-        Variance of the sampling noise.
-    residual : array_like of shape (...)
-        Stationary variance of the residual.
-    correlation : array_like of shape (..., bins, bins)
-        Of the residual; the identity for bins that a run does not have.
-    """
+    """Covariance of the bins of a run, up to the common factor of the Student t."""
     diagonal = white[..., None] * np.eye(MAX_BINS)
     return residual[..., None, None] * correlation + diagonal
 
@@ -35,41 +25,14 @@ def covariance(white: Any, residual: Any, correlation: Any) -> Any:
 def run_log_density(
     value: Any, mean: Any, white: Any, residual: Any, correlation: Any, is_logged: Any
 ) -> Any:
-    """Joint log density of the bins of each run.
-
-    Parameters
-    ----------
-    value, mean, white : array_like of shape (..., bins)
-        Rewards, curve, variance of the sampling noise.
-    residual, correlation
-        As for :func:`covariance`.
-    is_logged : array_like of shape (..., bins)
-        1 for the bins that a run has, which come first, else 0.
-
-    Returns
-    -------
-    density : array_like of shape (...)
-        Multivariate Student t with ``DEGREES`` degrees of freedom.
-    """
+    """Joint log density of the bins of each run."""
     return bin_log_densities(value, mean, white, residual, correlation, is_logged).sum(axis=-1)
 
 
 def bin_log_densities(
     value: Any, mean: Any, white: Any, residual: Any, correlation: Any, is_logged: Any
 ) -> Any:
-    """Log density of each bin given those before it in its run; they sum to the joint one.
-
-    Parameters
-    ----------
-    value, mean, white, residual, correlation, is_logged
-        As for :func:`run_log_density`.
-
-    Returns
-    -------
-    density : array_like of shape (..., bins)
-        Student t with ``DEGREES`` plus the bins before as degrees of freedom; 0 where a run has
-        no such bin.
-    """
+    """Log density of each bin given those before it in its run; they sum to the joint one."""
     from scipy.special import gammaln
 
     xp = namespace(value, mean, white, residual)
@@ -96,19 +59,7 @@ def one_step_ahead(
     residual: FloatArray,
     correlation: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Predictive Student t of each bin given those before it in its run.
-
-    Parameters
-    ----------
-    value, mean, white, residual, correlation
-        As for :func:`run_log_density`.
-
-    Returns
-    -------
-    location, scale : ndarray of shape (..., bins)
-        In shares of the reward range.
-    degrees : ndarray of shape (bins,)
-    """
+    """Predictive Student t of each bin given those before it in its run."""
     root = np.linalg.cholesky(covariance(white, residual, correlation))
     surprise = _forward(root, value - mean)
     spread = np.diagonal(root, axis1=-2, axis2=-1)
@@ -144,21 +95,7 @@ def draw_run(
     rng: np.random.Generator,
     size: Any = None,
 ) -> FloatArray:
-    """Draw the bins of runs from the density of :func:`run_log_density`.
-
-    Parameters
-    ----------
-    mean, white, residual, correlation, is_logged
-        As for :func:`run_log_density`; broadcast against each other.
-    rng : numpy.random.Generator
-    size : tuple of int, optional
-        Batch shape (...).
-
-    Returns
-    -------
-    value : ndarray of shape (..., bins)
-        0 where a run has no such bin.
-    """
+    """Draw the bins of runs from the density of :func:`run_log_density`."""
     root = np.linalg.cholesky(covariance(white, np.asarray(residual), np.asarray(correlation)))
     shape = np.broadcast_shapes(np.shape(mean), root.shape[:-1])
     if size is not None:

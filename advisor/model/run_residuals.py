@@ -45,13 +45,7 @@ class Residuals(NamedTuple):
 
 
 def residuals(posterior: Posterior) -> Residuals | None:
-    """Residuals of the pilots; None of a posterior that was made by hand.
-
-    Raises
-    ------
-    StudyError
-        The draws are not those of the pilots.
-    """
+    """Residuals of the pilots; None of a posterior that was made by hand."""
     seen = posterior.observations
     if seen is None:
         return None

@@ -9,9 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ import numpy as np
 from advisor.errors import StudyError
 from advisor.model.inference_data import Group
 from advisor.model.observations import Observations
-from advisor.model.variables import named_draws
+from advisor.model.parameters import named_draws
 from advisor.theory import FloatArray
 
 OBSERVED = (
@@ -39,14 +36,8 @@ OBSERVED = (
 IN_UNITS = ("start", "plateau", "stiffness", "collapse_rate")
 """Draws that are no logarithms, log-odds or exponents."""
 
-MOST_DRAWN = 200.0
-"""Size that no other draw has: presets believe in none above a tenth of it."""
-
 INDICES = ("task_of_group", "group_of_run", "run_of_evaluation")
 """Those that hold places."""
-
-READ = ("posterior", "pilots", "sample_stats", "observations")
-"""Groups that are read back; the first two must be there."""
 
 META = "advisor"
 """Attribute of the file that holds everything but the draws, as JSON."""
@@ -54,19 +45,6 @@ META = "advisor"
 SEAL = b"\ngrpo-advisor sha256 "
 """Stands after the end of the file as HDF5 counts it, before a hash of all that lies ahead: files
 of older versions have none. Damaged files can lead HDF5 in circles, where no limit reaches it."""
-
-PROBE_SECONDS = 15.0
-"""For a file without a seal to be read by another process; a large one takes under a second."""
-
-PROBE = """
-import io, sys, h5py
-with h5py.File(io.BytesIO(sys.stdin.buffer.read()), "r") as file:
-    places = [file]
-    file.visititems(lambda name, one: places.append(one))
-    for one in places:
-        dict(one.attrs.items())
-"""
-"""What leads in circles does so there, and is ended."""
 
 
 def to_netcdf(
@@ -76,20 +54,7 @@ def to_netcdf(
     seen: Observations | None,
     meta: str,
 ) -> bytes:
-    """Bytes of a posterior that ArviZ opens, and this package without ArviZ.
-
-    Parameters
-    ----------
-    groups : mapping of str to Group
-        From `model.inference_data`.
-    coordinates : mapping of str to sequence of str
-        Labels of dimensions by name; others are numbered.
-    pilots : mapping of str to ndarray of shape (bins,)
-    seen : Observations or None
-        Kept as group ``observations``.
-    meta : str
-        JSON.
-    """
+    """Bytes of a posterior that ArviZ opens, and this package without ArviZ."""
     import h5netcdf
 
     stream = io.BytesIO()
@@ -150,25 +115,7 @@ def from_netcdf(
 ) -> tuple[
     dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray], Observations | None, str
 ]:
-    """Read what :func:`to_netcdf` made.
-
-    Parameters
-    ----------
-    whole : bytes
-    path : Path
-        Named where something is wrong.
-    schema : int
-        The schema version this package reads.
-
-    Returns
-    -------
-    draws, statistics, pilots, observations, meta
-
-    Raises
-    ------
-    StudyError
-        The file is damaged, none of ours, or of another schema.
-    """
+    """Read what :func:`to_netcdf` made."""
     import h5py
 
     try:
@@ -181,8 +128,9 @@ def from_netcdf(
                     path=path,
                     advice="Fit the pilots again with this version",
                 )
-            has = [name for name in READ if name in file or name in READ[:2]]
-            read = {name: _arrays(file[name], len(whole)) for name in has}
+            has = ["posterior", "pilots"]
+            has += [name for name in ("sample_stats", "observations") if name in file]
+            read = {name: _arrays(file[name]) for name in has}
             known = _text(file["observations"]) if "observations" in has else ""
         draws, statistics = named_draws(read["posterior"]), read.get("sample_stats", {})
         _check_finite(draws)
@@ -191,7 +139,7 @@ def from_netcdf(
         raise
     except Exception as error:  # HDF5's own are of a dozen kinds
         raise StudyError(
-            f"this is no saved posterior ({_first_line(error)})",
+            f"this is no saved posterior ({str(error).strip().partition(chr(10))[0]:.200})",
             path=path,
             advice="Give a posterior.nc written by 'advisor advise'",
         ) from error
@@ -199,36 +147,11 @@ def from_netcdf(
 
 
 def _unsealed(whole: bytes) -> bytes:
-    """File without its seal, which must fit; one without is tried in a process of its own."""
-    import h5py
-
-    size = len(SEAL) + hashlib.sha256().digest_size
-    held, seal = whole[:-size], whole[-size:]
-    if seal.startswith(SEAL):
-        if seal[len(SEAL) :] != hashlib.sha256(held).digest():
-            raise ValueError("it was changed after it was written")
-        return held
-    with h5py.File(io.BytesIO(whole), "r"):  # what is cut off ends here, and costs no process
-        pass
-    try:
-        probe = subprocess.run(
-            [sys.executable, "-c", PROBE],
-            input=whole,
-            capture_output=True,
-            timeout=PROBE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ValueError("it leads in circles") from error
-    if probe.returncode:
-        raise ValueError("parts of it cannot be read")
-    return whole
-
-
-def _first_line(error: Exception) -> str:
-    """What an error says, in a line of bearable length."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+    """File without its seal, which must fit where there is one."""
+    held, seal, digest = whole.rpartition(SEAL)
+    if seal and digest != hashlib.sha256(held).digest():
+        raise ValueError("it was changed after it was written")
+    return held or whole
 
 
 def _text(place: Any) -> str:
@@ -242,20 +165,18 @@ def _check_finite(draws: Mapping[str, FloatArray]) -> None:
     for name, values in draws.items():
         if not np.isfinite(values).all():
             raise ValueError(f"'{name}' holds draws that are not finite")
-        if name not in IN_UNITS and np.abs(values).max(initial=0.0) > MOST_DRAWN:
+        # Presets believe in no parameter above a tenth of this.
+        if name not in IN_UNITS and np.abs(values).max(initial=0.0) > 200.0:
             raise ValueError(f"'{name}' holds draws that are out of any range")
 
 
-def _arrays(group: Any, most: int) -> dict[str, FloatArray]:
-    """Variables of a group that are no coordinates; ``most`` bytes lie in the whole file."""
-    found = {}
-    for name, variable in group.items():
-        if "CLASS" in variable.attrs:  # a coordinate
-            continue
-        if math.prod(variable.shape) * variable.dtype.itemsize > most:
-            raise ValueError(f"'{name}' claims more than the file holds")
-        found[name] = np.asarray(variable[...], dtype=float)
-    return found
+def _arrays(group: Any) -> dict[str, FloatArray]:
+    """Variables of a group that are no coordinates."""
+    return {
+        name: np.asarray(variable[...], dtype=float)
+        for name, variable in group.items()
+        if "CLASS" not in variable.attrs  # as a coordinate has
+    }
 
 
 def _observations(text: str, arrays: Mapping[str, FloatArray]) -> Observations:

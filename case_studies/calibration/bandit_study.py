@@ -15,8 +15,7 @@ from advisor.backtesting.scores import INTERVALS, QUANTILES
 from advisor.engine import EngineSettings
 from advisor.errors import NotConvergedError
 from advisor.forecast.fitting import fit
-from advisor.model.priors import load_priors
-from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors import NormalPrior, load_priors
 
 SEEN = 0.3
 """Share of each run that is seen; its mean reward over the last tenth is asked."""

@@ -26,12 +26,10 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.survival import rate_tolerated
 from advisor.model.cohort import Cohort
-from advisor.model.families import SPECTRUM
-from advisor.model.fit_clock import FitClock
 from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
-from advisor.model.priors import Priors, load_priors
-from advisor.model.sampling import Sampling, converged
+from advisor.model.priors import SPECTRUM, Priors, load_priors
+from advisor.model.sampling import FitClock, Sampling, converged
 from advisor.runs.settings import PartialSettings, Settings
 from advisor.theory.arrays import FloatArray, IntArray
 

@@ -118,29 +118,20 @@ def studies(place: Path) -> list[Example]:
     manifest = json.loads(whole[MANIFEST])
     del manifest["sha256"]
     older = whole | {MANIFEST: json.dumps(manifest).encode()}
-    sealed = posterior.to_bytes()
     texts, draws = (MANIFEST, "recommendation.json", "diagnosis.json"), ("posterior.nc",)
     return [
         Example("study", whole, texts, read_study),
         Example("study, posterior", whole, draws, read_study),
         Example("study of an older version", older, texts, read_study),
-        Example("posterior", {"posterior.nc": sealed}, draws, read_posterior),
-        Example(
-            "posterior of an older version",
-            {"posterior.nc": _without_seal(sealed)},
-            draws,
-            read_posterior,
-            is_slow=True,
-        ),
+        Example("posterior", {"posterior.nc": posterior.to_bytes()}, draws, read_posterior),
     ]
 
 
 def presets() -> list[Example]:
     """A preset and a corpus of finished runs."""
     from advisor.forecast.corpus_file import corpus_json, load_corpus
-    from advisor.model.priors import load_priors
-    from advisor.model.priors.loader import preset_folder
-    from advisor.model.priors.writing import preset_toml
+    from advisor.model.presets import preset_toml
+    from advisor.model.priors import load_priors, preset_folder
 
     preset = preset_toml(load_priors("small_models")).encode()
     corpus = load_corpus(preset_folder() / "analogues.json")
@@ -177,7 +168,7 @@ def others(place: Path) -> list[Example]:
     """A plan of pilots, compiled code, and a log that is followed."""
     from advisor.advice.pilot_plan import PLAN, plan, planned_settings
     from advisor.forecast.forecaster import Target
-    from advisor.model.fast.code_cache import write_code
+    from advisor.model.fast.machine_code import write_code
 
     stated, _ = planned_settings(
         {"learning_rate": "1e-6", "group_size": "8", "prompts_per_step": "128"}
@@ -228,9 +219,9 @@ def read_posterior(folder: Path) -> str:
 
 def read_preset(folder: Path) -> str:
     """Load, list, and draw from it."""
-    from advisor.model.prior_trajectories import prior_predictive
+    from advisor.model.preset_text import prior_table
+    from advisor.model.prior_draws import prior_predictive
     from advisor.model.priors import load_priors
-    from advisor.model.priors.table import prior_table
 
     priors = load_priors(folder / "preset.toml")
     assert prior_table(priors)
@@ -256,7 +247,7 @@ def read_analogues(folder: Path) -> str:
 
 def read_code(folder: Path) -> str:
     """Take what is whole."""
-    from advisor.model.fast.code_cache import read_code
+    from advisor.model.fast.machine_code import read_code
 
     return "refused" if read_code(folder / "x.code") is None else "read"
 
@@ -287,12 +278,6 @@ def _write_study(folder: Path, posterior: object, advice: object, judged: list[o
         mock.patch.object(reporting, "report", return_value=None),
     ):
         Study(posterior, advice, tuple(judged)).save(folder)  # type: ignore[arg-type]
-
-
-def _without_seal(whole: bytes) -> bytes:
-    from advisor.model.storage import SEAL
-
-    return whole[: whole.rindex(SEAL)]
 
 
 def _held(folder: Path) -> dict[str, bytes]:

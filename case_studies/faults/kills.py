@@ -132,8 +132,8 @@ def _prepare(stage: Stage, folder: Path) -> None:
     """A folder with an older study, posterior and preset."""
     whole = folder.parent / "whole"
     if not whole.exists():
+        from advisor.model.presets import write_preset
         from advisor.model.priors import load_priors
-        from advisor.model.priors.writing import write_preset
 
         whole.mkdir()
         stage.study(whole / "study", 1)

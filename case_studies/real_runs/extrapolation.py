@@ -29,8 +29,7 @@ from advisor.engine import Item  # noqa: E402
 from advisor.forecast.fitting import fitted_or_none  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.predictive import final_reward, final_rows  # noqa: E402
-from advisor.model.priors import Priors  # noqa: E402
-from advisor.model.priors.loader import AS_THE_CURVE  # noqa: E402
+from advisor.model.priors import AS_THE_CURVE, Priors  # noqa: E402
 
 MOST_RUNS = 6
 """Of a cohort: as many pilots as a team has."""

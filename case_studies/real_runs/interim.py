@@ -19,8 +19,7 @@ from advisor.common.progress import progress_of
 from advisor.engine import EngineSettings
 from advisor.findings.history import History, read_history
 from advisor.findings.past_study import PastStudy
-from advisor.model.priors import Priors, load_priors
-from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors import NormalPrior, Priors, load_priors
 from advisor.runs.pilot_run import PilotRun
 
 HERE = Path(__file__).parent

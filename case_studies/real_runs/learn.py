@@ -21,8 +21,8 @@ from run import Run, by_cohort, by_repository, load
 
 from advisor.backtesting.cases import is_lora
 from advisor.forecast.corpus_file import NAME
+from advisor.model.presets import preset_toml
 from advisor.model.priors import load_priors
-from advisor.model.priors.writing import preset_toml
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,9 +18,7 @@ from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward, final_rows
 from advisor.forecast.single_run import curve_fit
-from advisor.model.families import SPECTRUM
-from advisor.model.priors import Priors
-from advisor.model.priors.loader import AS_THE_CURVE
+from advisor.model.priors import AS_THE_CURVE, SPECTRUM, Priors
 from advisor.model.sampling import cohort_of, sampled
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray

@@ -19,10 +19,9 @@ from advisor.findings.meta_analysis import without_prior
 from advisor.findings.past_study import PastStudy, past_study
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
-from advisor.model.families import SPECTRUM
 from advisor.model.parameters import POPULATION
 from advisor.model.posterior import Posterior
-from advisor.model.priors import Priors, load_priors
+from advisor.model.priors import SPECTRUM, Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, sampled
 
 BASE = "small_models"

@@ -20,8 +20,7 @@ from advisor.engine import Engine, Item, digest_of, mapped
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.past_study import PastStudy, past_study
-from advisor.model.families import SPECTRUM
-from advisor.model.priors import Priors, load_priors
+from advisor.model.priors import SPECTRUM, Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, sampled
 from advisor.runs.pilot_run import PilotRun
 

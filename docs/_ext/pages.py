@@ -16,8 +16,8 @@ from typing import Any
 from sphinx.application import Sphinx
 
 import advisor
+from advisor.model.preset_text import PriorRow, prior_table
 from advisor.model.priors import load_priors, preset_names
-from advisor.model.priors.table import PriorRow, prior_table
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent

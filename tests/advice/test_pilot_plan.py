@@ -14,8 +14,7 @@ from advisor.advice.pilot_plan import (
 from advisor.advice.pilot_plan import plan as plan_pilots
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
-from advisor.model.priors import load_priors
-from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors import NormalPrior, load_priors
 
 BIG = Target("task", "big", 7e9)
 TOLD = {"learning_rate": "1e-6", "group_size": "8", "prompts_per_step": 128}

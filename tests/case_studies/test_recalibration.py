@@ -15,8 +15,7 @@ from advisor.forecast.survival import (
     shrinkage,
 )
 from advisor.model.equations import sigmoid as expit
-from advisor.model.priors import load_priors
-from advisor.model.priors.loader import NO_LINE, StabilityLine
+from advisor.model.priors import NO_LINE, StabilityLine, load_priors
 from advisor.testing import Plan
 
 with modules_of(".", ("recalibration",)) as found:

@@ -10,8 +10,7 @@ from scipy.special import logit
 
 from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
 from advisor.forecast.predictive import final_reward
-from advisor.model.priors import load_priors
-from advisor.model.priors.loader import AS_THE_CURVE, Extrapolation
+from advisor.model.priors import AS_THE_CURVE, Extrapolation, load_priors
 from advisor.testing import Plan, made_up_posterior
 
 PLAN = Plan(3e-4)

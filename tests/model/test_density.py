@@ -20,7 +20,6 @@ from test_kernel import places
 
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
-from advisor.model.families import FAMILIES
 from advisor.model.fast.density import (
     density_of,
     draw_of,
@@ -29,17 +28,19 @@ from advisor.model.fast.density import (
     sampled,
 )
 from advisor.model.fast.kernel import luck_of_runs
-from advisor.model.fast.start import start_points
+from advisor.model.fast.sampler_coordinates import start_points
 from advisor.model.fast.tables import data_of, shape_of, shapes_of
 from advisor.model.parameters import (
+    DIMS,
     GROUP_EFFECTS,
     GROUP_LEVELS,
     POPULATION,
     RUN_EFFECTS,
     TASK_LEVELS,
+    model_variables,
+    named_draws,
 )
-from advisor.model.priors import load_priors
-from advisor.model.variables import DIMS, model_variables, named_draws
+from advisor.model.priors import FAMILIES, load_priors
 
 NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
 """Parameters in the order of the flat point."""

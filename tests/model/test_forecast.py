@@ -10,7 +10,7 @@ import pytest
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import peak
 from advisor.model import equations as eq
-from advisor.model.priors.loader import AS_THE_CURVE
+from advisor.model.priors import AS_THE_CURVE
 from advisor.testing import (
     PLANS,
     Plan,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.findings.gates import CONTRACTED, FARTHEST, PLATEAU_WIDTH, TIMESCALE_FACTOR, gate
-from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors import NormalPrior
 from advisor.testing import (
     Plan,
     made_up_posterior,

@@ -9,8 +9,7 @@ from advisor.common.progress import SAMPLING, silent
 from advisor.errors import NotConvergedError
 from advisor.forecast.fitting import fit
 from advisor.model import run_residuals as residuals
-from advisor.model.fit_clock import FitClock, span
-from advisor.model.sampling import Sampling
+from advisor.model.sampling import FitClock, Sampling, span
 from advisor.testing import Plan, rising
 from advisor.testing.simulate import PRESET
 

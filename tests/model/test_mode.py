@@ -9,7 +9,6 @@ import pytest
 from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
 from scipy.special import expit
 
-from advisor.model.families import FAMILIES
 from advisor.model.fast.density import log_density, natural, pack, sampled
 from advisor.model.fast.kernel import luck_of_runs
 from advisor.model.fast.sampler_coordinates import (
@@ -19,10 +18,11 @@ from advisor.model.fast.sampler_coordinates import (
     _mode,
     density_of,
     place,
+    start_points,
 )
-from advisor.model.fast.start import start_points
 from advisor.model.fast.tables import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
 from advisor.model.parameters import POPULATION
+from advisor.model.priors import FAMILIES
 from advisor.model.sampling import cohort_of
 from advisor.testing import (
     Plan,

@@ -10,8 +10,14 @@ from pydantic import ValidationError
 
 from advisor.errors import InputError
 from advisor.model.parameters import POPULATION
-from advisor.model.priors import Priors, load_priors, preset_names
-from advisor.model.priors.loader import HalfNormalPrior, NormalPrior, preset_folder
+from advisor.model.priors import (
+    HalfNormalPrior,
+    NormalPrior,
+    Priors,
+    load_priors,
+    preset_folder,
+    preset_names,
+)
 
 PRESETS = ("full_finetuning", "lora", "small_models", "theory", "uninformative")
 LEAST_SOURCE = 20

@@ -10,19 +10,21 @@ import pytest
 from cohorts import PRIORS, simulated
 
 from advisor.model import compat as _compat
-from advisor.model.families import FAMILIES
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.observations import observations
 from advisor.model.parameters import (
+    ALONE,
     GROUP_EFFECTS,
     GROUP_LEVELS,
     POPULATION,
     RUN_EFFECTS,
+    STACKED,
     TASK_LEVELS,
+    named_draws,
 )
-from advisor.model.variables import ALONE, STACKED, named_draws
+from advisor.model.priors import FAMILIES
 
 COHORT = "two tasks"
 

@@ -9,12 +9,11 @@ import pytest
 from cohorts import PRIORS, simulated, without_bins
 
 from advisor.model import equations as eq
-from advisor.model.families import FAMILIES, PINNED_SD, SPECTRUM
 from advisor.model.fast import tables as columns
 from advisor.model.fast.tables import data_of, shape_of, shapes_of
 from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
-from advisor.model.priors import Priors
+from advisor.model.priors import FAMILIES, SPECTRUM, Priors
 from advisor.model.sampling import cohort_of
 from advisor.testing import (
     PLANS,
@@ -141,7 +140,7 @@ def test_family_pins_what_it_names_and_nothing_else(family):
         for index, name in enumerate(names):
             found = pinned[f"{part}_mean"][index], pinned[f"{part}_sd"][index]
             kept = plain[f"{part}_mean"][index], plain[f"{part}_sd"][index]
-            wanted = (family.pins[name], PINNED_SD) if name in family.pins else kept
+            wanted = (family.pins[name], 0.01) if name in family.pins else kept
             assert found == wanted, name
     for name in ("run_table", "bin_table", "parents", "first_bin"):
         np.testing.assert_array_equal(pinned[name], plain[name])

@@ -10,7 +10,7 @@ import pytest
 from advisor.findings.design import design_check
 from advisor.findings.gates import gate
 from advisor.findings.text import describe
-from advisor.model.families import FAMILIES
+from advisor.model.priors import FAMILIES
 from advisor.testing import (
     PLANS,
     Plan,

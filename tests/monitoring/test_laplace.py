@@ -10,11 +10,10 @@ from advisor.forecast.laplace import COPIES, residuals_of, run_effects
 from advisor.forecast.observed_run import observe
 from advisor.model import equations as eq
 from advisor.model.cohort import build_cohort
-from advisor.model.families import FAMILIES
 from advisor.model.fast import kernel
 from advisor.model.fast.tables import data_of
 from advisor.model.parameters import POPULATION
-from advisor.model.priors import load_priors
+from advisor.model.priors import FAMILIES, load_priors
 from advisor.testing import (
     Plan,
     made_up_posterior,

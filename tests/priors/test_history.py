@@ -18,9 +18,8 @@ from advisor.findings import history
 from advisor.findings.history import CohortFit, History, read_history, read_posteriors
 from advisor.findings.learned_priors import learn_from_studies, learn_priors
 from advisor.findings.past_study import PastStudy, past_study
-from advisor.model.priors import load_priors
-from advisor.model.priors.loader import AS_THE_CURVE
-from advisor.model.priors.writing import write_preset
+from advisor.model.presets import write_preset
+from advisor.model.priors import AS_THE_CURVE, load_priors
 from advisor.runs.identity import fingerprint
 from advisor.runs.logs import inspect
 from advisor.testing import Plan, simulate_runs

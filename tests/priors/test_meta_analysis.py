@@ -13,7 +13,7 @@ from advisor.findings.meta_analysis import (
     new_study,
     without_prior,
 )
-from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors import NormalPrior
 
 BASE = NormalPrior(mean=1.0, sd=2.0, source="made up for tests")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.priors import load_priors, preset_names
-from advisor.model.priors.loader import HalfNormalPrior
-from advisor.model.priors.table import INTERVAL, natural_scale, prior_entries, prior_table
+from advisor.model.preset_text import INTERVAL, natural_scale, prior_entries, prior_table
+from advisor.model.priors import HalfNormalPrior, load_priors, preset_names
 
 
 @pytest.mark.parametrize("name", preset_names())

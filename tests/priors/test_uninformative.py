@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.prior_trajectories import prior_predictive
-from advisor.model.priors import load_priors, preset_names
-from advisor.model.priors.loader import Priors
-from advisor.model.priors.table import prior_entries
+from advisor.model.preset_text import prior_entries
+from advisor.model.prior_draws import prior_predictive
+from advisor.model.priors import Priors, load_priors, preset_names
 
 OTHERS = sorted(set(preset_names()) - {"uninformative"})
 LEARNED = ("full_finetuning", "lora")

@@ -32,20 +32,7 @@ _TASK_TERMS = 3
 
 
 def pack(data: Mapping[str, Any], shape: Shape, gap: float = 1.0) -> FloatArray:
-    """One block of numbers out of the data of a cohort.
-
-    Parameters
-    ----------
-    data : mapping of str to ndarray
-        From `structure.data_of`.
-    shape : Shape
-    gap : float
-        About what a start leaves to gain, in (0, 1]; see :func:`sampled`.
-
-    Returns
-    -------
-    block : ndarray of shape (size,)
-    """
+    """One block of numbers out of the data of a cohort."""
     pivot = np.bincount(data["parents"][:, 1].astype(int)).argmax()
     sizes = [data["prior_mean"].size, *shape, len(data["bin_table"])]
     parts = [np.array([0.0, *sizes, float(data["is_oscillator"]), pivot, np.log(gap)])]
@@ -85,18 +72,6 @@ def sampled(point: FloatArray, block: FloatArray) -> FloatArray:
     What a cold run lacks at its plateau may be headroom that the task does not have or loss by
     temperature, and pilots tell the sum only: ``gap exp(-headroom logit) + exp(log loss)``. So the
     log of that sum and the log odds of its parts take the places of the two, with a Jacobian of 1.
-
-    Parameters
-    ----------
-    point : ndarray of shape (size,)
-        In the order of `structure.shapes_of`.
-    block : ndarray
-        From :func:`pack`.
-
-    Returns
-    -------
-    point : ndarray of shape (size,)
-        The headroom is that of the task with the most runs.
     """
     headroom, loss = int(block[1] + block[7]), _LOSS_LEVEL
     out = np.array(point)
@@ -138,20 +113,6 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
     """Log posterior density up to a constant.
 
     Long because: every prior and its gradient stand once, in the order of the parameters.
-
-    Parameters
-    ----------
-    point : ndarray of shape (size,)
-        All parameters, as `structure.shapes_of` orders them, in the coordinates of :func:`sampled`.
-    block : ndarray
-        From :func:`pack`.
-    gradient : ndarray of shape (size,)
-        Overwritten.
-
-    Returns
-    -------
-    value : float
-        NaN where the gradient is not finite.
     """
     point = point.copy()
     headroom, loss, share = _turn(point, block)

@@ -239,15 +239,7 @@ def luck_of_runs(
     parents: Any,
     luck: Any,
 ) -> None:
-    """Turn sampled run offsets into luck, in standard deviations, whichever way each was sampled.
-
-    Parameters
-    ----------
-    population, task_level, start_logit, group_offset, run_offset, run_table, parents : ndarray
-        As for :func:`log_likelihood`.
-    luck : ndarray of shape (3, runs)
-        Overwritten: plateau, stiffness, shape.
-    """
+    """Turn sampled run offsets into standard deviations, whichever way each was sampled."""
     for run in range(run_table.shape[0]):
         row = run_table[run]
         group, task = int(parents[run, 0]), int(parents[run, 1])
@@ -286,28 +278,6 @@ def log_likelihood(
 
     Long because: one pass over runs and bins computes value and gradient.
     Many parameters because: machine code takes tables one by one.
-
-    Parameters
-    ----------
-    population, task_level, start_logit, eval_level, group_offset, run_offset : ndarray
-        Parameters, in the shapes of `model.build_model`.
-    run_table : ndarray of shape (runs, RUN_COLUMNS)
-        Columns as named in `structure`.
-    parents : ndarray of shape (runs, 2)
-        Group and task of each run.
-    first_bin : ndarray of shape (runs + 1,)
-        Bins of run r are ``first_bin[r]`` up to ``first_bin[r + 1]``; evaluations come last.
-    bin_table : ndarray of shape (bins, BIN_COLUMNS)
-        Columns as named in `structure`.
-    is_oscillator : float
-        1 for the curve of a single mode, else 0.
-    d_population, d_task, d_start, d_eval, d_group, d_run : ndarray
-        In the shapes of the parameters.
-
-    Returns
-    -------
-    value : float
-        With the density that turns a placed run's standard normal prior into that of its luck.
     """
     longest = 0
     for run in range(run_table.shape[0]):

@@ -8,11 +8,9 @@ import numpy as np
 
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
-from advisor.model.families import SPECTRUM, Family
 from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.priors import Priors
-from advisor.model.priors.loader import NormalPrior
+from advisor.model.priors import SPECTRUM, Family, NormalPrior, Priors
 from advisor.theory import FloatArray, IntArray
 
 RUN_LOG_PARAMETERS = 0
@@ -73,20 +71,7 @@ def population_priors(priors: Priors) -> list[NormalPrior]:
 
 
 def data_of(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> dict[str, Any]:
-    """Everything the model sees, as arrays in the shapes of the cohort's structure.
-
-    Parameters
-    ----------
-    cohort : Cohort
-    priors : Priors
-    family : Family
-        Its pins take the place of the priors'.
-
-    Returns
-    -------
-    data : dict of str to ndarray
-        Every run is sampled by its luck (`mode.placed` changes that).
-    """
+    """Everything the model sees, as arrays in the shapes of the cohort's structure."""
     priors = family.priors(priors)
     shared = population_priors(priors)
     levels = [getattr(priors, name) for name in LEVELS]
