@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from advisor.common import Engine, EngineSettings, Item, Mapped, engine_of, mapped
 from advisor.common.progress import progress_of
-from advisor.engine import Engine, EngineSettings, Item, Mapped, engine_of, mapped, shard_of
 from advisor.errors import AdvisorError
 
 
@@ -19,16 +19,12 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, help="processes [default: all cores]")
     parser.add_argument("--engine", help="dask://HOST:PORT or ray://HOST:PORT")
     parser.add_argument("--keep", type=Path, help="folder of what is done, to go on with")
-    parser.add_argument("--shard", help="only this part, e.g. 3/8; needs --keep")
 
 
 def on_engine(given: argparse.Namespace) -> EngineSettings:
     """Where the pieces are done, as the flags say."""
-    if given.shard and not given.keep:
-        raise SystemExit("--shard needs --keep: nobody would gather what this part finds")
     try:
-        engine = engine_of(given.engine, given.jobs)
-        return {"engine": engine, "keep": given.keep, "shard": shard_of(given.shard)}
+        return {"engine": engine_of(given.engine, given.jobs), "keep": given.keep}
     except AdvisorError as error:
         raise SystemExit(str(error)) from error
 
@@ -50,8 +46,8 @@ def results(
     Raises
     ------
     SystemExit
-        The engine is not there, an item failed, or other shards have items left: a study is whole
-        or none. What is done is kept where ``--keep`` is given.
+        The engine is not there or an item failed: a study is whole or none. What is done is kept
+        where ``--keep`` is given.
     """
     try:
         found: Mapped = mapped(
@@ -61,9 +57,6 @@ def results(
         raise SystemExit(str(error)) from error
     for one in found.failed:
         print(f"{one.kind}: {one.text}", file=sys.stderr)
-    if found.failed or found.missing:
-        raise SystemExit(
-            f"{task}: {len(found.failed)} of {len(found.outcomes)} failed, {found.missing} are "
-            "left to other shards"
-        )
-    return [one.result for one in found.done]
+    if found.failed:
+        raise SystemExit(f"{task}: {len(found.failed)} of {len(found.outcomes)} failed")
+    return [one.result for one in found.outcomes]

@@ -12,8 +12,7 @@ from advisor.backtesting.curves import CURVES, ensemble, last_value
 from advisor.backtesting.leakage import check_no_leakage
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
-from advisor.common import Progress, progress_of
-from advisor.engine import EngineSettings, Item, Mapped, digest_of, mapped
+from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import (
     Corpus,
@@ -59,8 +58,8 @@ def backtest(
     progress : bool or callable, optional
         True prints to standard error; a callable takes stage, share done and detail.
     on : dict, optional
-        Where the cohorts are forecast: ``engine``, ``keep`` and ``shard`` as
-        :func:`advisor.engine.mapped` takes them [default: one after the other, here].
+        Where the cohorts are forecast: ``engine`` and ``keep`` as
+        :func:`advisor.common.mapped` takes them [default: one after the other, here].
 
     Returns
     -------
@@ -174,7 +173,7 @@ def forecasts(task: CohortTask) -> dict[str, Any]:
 
 def collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
     """Result of all cohorts, in their order."""
-    told = [one.result for one in found.done if not one.has_failed]
+    told = [one.result for one in found.outcomes if not one.has_failed]
     missing = [*left_out, *(line for one in told for line in one["left_out"])]
     unsure = [one for one in found.failed if one.kind == NotConvergedError.__name__]
     return Backtest(
@@ -183,7 +182,6 @@ def collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
         tuple(one.name for one in unsure),
         tuple(line for one in told for line in one["uncurved"]),
         tuple(f"{one.text} ({one.kind})" for one in found.failed if one not in unsure),
-        found.missing,
     )
 
 

@@ -26,8 +26,6 @@ class Backtest:
         Cohorts over which no curve could be pooled, and why; analogues alone forecast their runs.
     broken : tuple of str
         Cohorts whose forecast ended in another error, and which.
-    waiting : int
-        Cohorts that other shards have yet to forecast.
     """
 
     predictions: tuple[Prediction, ...]
@@ -35,7 +33,6 @@ class Backtest:
     failed: tuple[str, ...]
     uncurved: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
-    waiting: int = 0
 
     def __repr__(self) -> str:
         """How much was asked; ``methods()`` has the scores."""
@@ -101,8 +98,6 @@ class Backtest:
         }
         if self.broken:
             document["broken"] = list(self.broken)
-        if self.waiting:
-            document["waiting"] = self.waiting
         return json.dumps(document, indent=1, allow_nan=False)
 
 

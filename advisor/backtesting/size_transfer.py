@@ -29,8 +29,7 @@ from advisor.backtesting.cases import (
 from advisor.backtesting.curves import CURVES, last_value
 from advisor.backtesting.result import Backtest
 from advisor.backtesting.scores import Prediction, Question, predict
-from advisor.common import Progress, progress_of
-from advisor.engine import EngineSettings, Item, digest_of, mapped
+from advisor.common import EngineSettings, Item, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError
 from advisor.forecast import DRAWS, Target, curve_fit, fit, new_run_reward
 from advisor.model import Posterior, Priors, Sampling

@@ -8,7 +8,6 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.backtesting.result import Backtest
-from advisor.common import counted
 
 
 def show(found: Backtest, console: Console) -> None:
@@ -34,8 +33,6 @@ def show(found: Backtest, console: Console) -> None:
         console.print(Text(f"No forecast of {name}: the sampler did not converge."))
     for line in found.broken:
         console.print(Text(f"No forecast of {line}"))
-    if found.waiting:
-        console.print(Text(f"Left to other shards: {counted(found.waiting, 'cohort')}."))
     for why, names in _by_reason(found.uncurved).items():
         which = names[0] if len(names) == 1 else f"{len(names)} cohorts, for example {names[0]}"
         console.print(Text(f"Forecast from runs like them, without a pooled curve: {which}; {why}"))

@@ -31,7 +31,6 @@ def backtest(
     jobs: flags.Jobs = None,
     engine: flags.EngineAddress = None,
     keep: flags.Keep = None,
-    shard: flags.ShardText = None,
     seed: flags.Seed = DEFAULT_SEED,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
@@ -42,7 +41,7 @@ def backtest(
     Each run is forecast from its first part, together with others of its task and model, and judged
     by the mean reward of its last tenth; curve fits to single runs stand beside it. With several
     --seen the same cohorts are asked at each share. With --keep a command that was stopped goes on
-    where it was; --engine and --shard are for clusters (docs: Scale).
+    where it was; --engine is for clusters (docs: Scale).
 
     [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25 --figure backtest.svg
     """
@@ -62,7 +61,7 @@ def backtest(
             key="--seen",
             advice="Give --seen once, or ask again for another share",
         )
-    where = flags.on(engine, jobs, keep, shard)
+    where = flags.on(engine, jobs, keep)
     for path, what, flag in (
         (predictions, "the predictions", "--predictions"),
         (figure, "the figure", "--figure"),
@@ -94,5 +93,5 @@ def backtest(
         echo(found.to_json())
     else:
         show(found, output())
-    if not found.predictions and not found.waiting:
+    if not found.predictions:
         raise typer.Exit(NOT_CONVERGED if found.failed or found.broken else CANNOT_TELL)

@@ -10,7 +10,7 @@ from typer import Argument, Option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from advisor.engine import EngineSettings
+    from advisor.common import EngineSettings
 
 CORES_OF_A_FIT = 4
 """Chains that a fit samples side by side (`advisor.model.sampling.Sampling`)."""
@@ -277,11 +277,6 @@ Keep = Annotated[
     Path | None,
     Option(help="Folder of what is done, a JSON line per cohort: the same command goes on there."),
 ]
-ShardText = Annotated[
-    str | None,
-    Option("--shard", help="Do only this part, e.g. 3/8, in a job array; needs --keep."),
-]
-
 # Presets -----------------------------------------------------------------------------------------
 
 PresetName = Annotated[
@@ -326,30 +321,11 @@ def stated(
     }
 
 
-def on(
-    engine: str | None, jobs: int | None, keep: Path | None, shard: str | None
-) -> EngineSettings:
-    """Keywords of `advisor.engine.mapped` for where many cohorts are done.
+def on(engine: str | None, jobs: int | None, keep: Path | None) -> EngineSettings:
+    """Where many cohorts are done: keywords of `advisor.common.mapped`."""
+    from advisor.common import engine_of
 
-    Raises
-    ------
-    InputError
-        There is no such engine or shard, or nothing would be left of a shard's work.
-    """
-    from advisor.engine import engine_of, shard_of
-    from advisor.errors import InputError
-
-    if shard is not None and keep is None:
-        raise InputError(
-            "nobody would gather what this part finds",
-            key="--shard",
-            advice="Give --keep a folder that all parts share, and gather without --shard",
-        )
-    return {
-        "engine": engine_of(engine, jobs, cores=CORES_OF_A_FIT),
-        "keep": keep,
-        "shard": shard_of(shard),
-    }
+    return {"engine": engine_of(engine, jobs, cores=CORES_OF_A_FIT), "keep": keep}
 
 
 def pairs(values: list[str] | None, flag: str) -> dict[str, str]:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from advisor.common import Progress
-    from advisor.engine import EngineSettings
+    from advisor.common import EngineSettings, Progress
     from advisor.findings import PastStudy
     from advisor.model import Priors
     from advisor.runs import PilotRun
@@ -28,14 +27,11 @@ class Told:
         What is believed where they say nothing.
     passed_over : list of str
         Logs, runs and cohorts that say nothing, and why.
-    waiting : int
-        Cohorts that other shards have yet to fit.
     """
 
     studies: list[PastStudy]
     base: Priors
     passed_over: list[str]
-    waiting: int
 
     @property
     def is_learned_again(self) -> bool:
@@ -86,19 +82,19 @@ def read(
         check_studies(studies, start, [str(file) for file in files])
     if not folders:
         assert start is not None
-        return Told(studies, start, [], 0)
+        return Told(studies, start, [])
     finished, passed_over = _finished(folders, beside)
     start = start or _preset_of(finished)
     fresh, known = _each_once(finished, start, studies)
     found = read_history(grouped(fresh), start, progress=progress, on=where)
     passed_over = [*known, *passed_over, *found.left_out, *found.repeated]
-    if not studies and not found.told and not found.waiting:
+    if not studies and not found.told:
         raise InputError(
             f"nothing there says anything ({len(passed_over)} passed over; for example "
             f"{next(iter(passed_over), 'no run')})",
             advice="Give finished runs with their settings, four or more of a task and model",
         )
-    return Told([*studies, *found.told], start, passed_over, found.waiting)
+    return Told([*studies, *found.told], start, passed_over)
 
 
 def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:

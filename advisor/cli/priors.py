@@ -75,7 +75,6 @@ def learn(
     jobs: flags.Jobs = None,
     engine: flags.EngineAddress = None,
     keep: flags.Keep = None,
-    shard: flags.ShardText = None,
     quiet: flags.Quiet = False,
     as_json: flags.Json = False,
     debug: flags.Debug = False,
@@ -90,20 +89,15 @@ def learn(
     """
     from advisor.cli.history import read
     from advisor.cli.terminal import Reporter, noted, output
-    from advisor.common import counted
     from advisor.findings import check_name
     from advisor.model import check_preset_file, show_learned, write_preset
 
     check_preset_file(out)
     called = out.stem if name is None else name
     check_name(called)  # before an hour of fits
-    where = flags.on(engine, jobs, keep, shard)
+    where = flags.on(engine, jobs, keep)
     with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
         found = read(sources, base, flags.stated(sidecar, settings, column), where, progress)
-        if found.waiting:
-            left = counted(found.waiting, "cohort")
-            echo(f"Left to other shards: {left}. No preset yet.")
-            return
         learned = found.learned(called)
     if not quiet:
         for line in found.passed_over:

@@ -1,5 +1,15 @@
 """What every room needs: saving, progress, seeds, safe text, extras that may be missing."""
 
+from advisor.common.engine import (
+    Engine,
+    EngineSettings,
+    Item,
+    Mapped,
+    Outcome,
+    digest_of,
+    engine_of,
+    mapped,
+)
 from advisor.common.html import bullets, heading, paragraph, table, whole
 from advisor.common.progress import (
     SAMPLING,
@@ -30,13 +40,21 @@ __all__ = [
     "SAMPLING",
     "SAMPLING_AGAIN",
     "VERSION",
+    "Engine",
+    "EngineSettings",
+    "Item",
+    "Mapped",
+    "Outcome",
     "Progress",
     "ProgressLines",
     "bullets",
     "check_output",
     "counted",
+    "digest_of",
+    "engine_of",
     "harmless",
     "heading",
+    "mapped",
     "owned",
     "paragraph",
     "progress_of",

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from advisor.common import Progress, silent
-from advisor.engine import EngineSettings, Item, digest_of, mapped
+from advisor.common import EngineSettings, Item, Progress, digest_of, mapped, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.past_study import PastStudy, past_study
@@ -65,13 +64,10 @@ class History:
         In the order of the cohorts; None for those that say nothing.
     left_out : tuple of str
         Cohorts that say nothing, and why: runs that teach nothing, chains that did not agree.
-    waiting : int
-        Cohorts that other shards have yet to fit.
     """
 
     studies: tuple[PastStudy | None, ...]
     left_out: tuple[str, ...]
-    waiting: int
 
     @property
     def told(self) -> list[PastStudy]:
@@ -131,7 +127,7 @@ def read_history(
         Is divided out again.
     progress : callable
     on : dict, optional
-        ``engine``, ``keep`` and ``shard`` as :func:`advisor.engine.mapped` takes them.
+        ``engine`` and ``keep`` as :func:`advisor.common.mapped` takes them.
 
     Returns
     -------
@@ -142,11 +138,9 @@ def read_history(
     found = mapped(fitted, items, task="Fitting cohorts", progress=progress, **(on or {}))
     return History(
         tuple(
-            PastStudy.model_validate(one.result) if one is not None and one.result else None
-            for one in found.outcomes
+            PastStudy.model_validate(one.result) if one.result else None for one in found.outcomes
         ),
         tuple(one.text for one in found.failed),
-        found.missing,
     )
 
 
@@ -178,7 +172,7 @@ def read_posteriors(
     # A second look at one that failed raises its own error, with all that it says.
     return [
         PastStudy.model_validate(summed_up(Path(one.name)) if one.has_failed else one.result)
-        for one in found.done
+        for one in found.outcomes
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.engine import digest_of
+from advisor.common import digest_of
 from advisor.findings.meta_analysis import without_prior
 from advisor.model import (
     POPULATION,

@@ -12,7 +12,7 @@ from simulation_lines import made_under, read_header, read_records, run_missing
 
 from advisor.backtesting import backtest
 from advisor.backtesting.scores import INTERVALS, QUANTILES
-from advisor.engine import EngineSettings
+from advisor.common import EngineSettings
 from advisor.errors import NotConvergedError
 from advisor.forecast.fitting import fit
 from advisor.model.priors import NormalPrior, load_priors

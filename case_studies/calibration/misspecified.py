@@ -17,7 +17,7 @@ from simulation_lines import Record, made_under, read_records, run_missing
 from worlds import KL_COEFFICIENTS, PILOT_STEPS, WORLDS, Plan, World, draw_world, pilots
 
 from advisor import Posterior, Recommendation, advise, diagnose, fit
-from advisor.engine import EngineSettings
+from advisor.common import EngineSettings
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings.run_fit import run_fits
 from advisor.forecast.forecaster import Forecaster

@@ -10,7 +10,7 @@ from one_simulation import DRAWS, PRESET, ranked_names, simulate_and_rank
 from ranks import coverage, difference, uniform_band
 from simulation_lines import Record, made_under, read_header, read_records, run_missing
 
-from advisor.engine import EngineSettings
+from advisor.common import EngineSettings
 
 LEVEL = 0.05
 """Of every test: of one quantity, and by Bonferroni of all quantities of a study together."""

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engine_flags import here, results
 
-from advisor.engine import EngineSettings, Item, Outcome, digest_of
+from advisor.common import EngineSettings, Item, Outcome, digest_of
 from advisor.model.fast.machine_code import cache_folder
 from advisor.model.priors import Priors, load_priors
 

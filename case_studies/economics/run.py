@@ -31,7 +31,7 @@ from tables import World, read_worlds  # noqa: E402
 import advisor  # noqa: E402
 from advisor.advice.pilot_choice import FEWEST_RUNS  # noqa: E402
 from advisor.advice.pilot_plan import plan  # noqa: E402
-from advisor.engine import Item, digest_of  # noqa: E402
+from advisor.common import Item, digest_of  # noqa: E402
 from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.survival import stability  # noqa: E402

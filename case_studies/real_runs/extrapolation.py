@@ -25,7 +25,7 @@ from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
 from extrapolating import LEVELS, Forecasts, summary, tell  # noqa: E402
 from run import Run, by_cohort, first_part, load, marks_of, presets  # noqa: E402
 
-from advisor.engine import Item  # noqa: E402
+from advisor.common import Item  # noqa: E402
 from advisor.forecast.fitting import fitted_or_none  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.predictive import final_reward, final_rows  # noqa: E402

@@ -15,8 +15,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engine_flags import here
 
+from advisor.common import EngineSettings
 from advisor.common.progress import progress_of
-from advisor.engine import EngineSettings
 from advisor.findings.history import History, read_history
 from advisor.findings.past_study import PastStudy
 from advisor.model.priors import NormalPrior, Priors, load_priors
@@ -36,7 +36,7 @@ def interim_studies(
     cohorts: Sequence[Sequence[PilotRun]], folder: Path, on: EngineSettings | None = None
 ) -> list[tuple[int, PastStudy]]:
     """What every cohort that teaches something says, with its number; kept in a folder."""
-    where: Any = {**(on or here()), "keep": folder, "shard": None}
+    where: Any = {**(on or here()), "keep": folder}
     found: History = read_history(
         [(f"cohort {number}", runs) for number, runs in enumerate(cohorts)],
         load_priors(INTERIM),

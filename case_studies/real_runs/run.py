@@ -39,7 +39,7 @@ from pilots import cohorts, pilots
 
 from advisor.backtesting.cases import Case, is_lora
 from advisor.backtesting.scores import QUANTILES, crps
-from advisor.engine import EngineSettings, Item, digest_of
+from advisor.common import EngineSettings, Item, digest_of
 from advisor.errors import InputError
 from advisor.findings.history import NOT_SAMPLED
 from advisor.forecast.analogues import SHARES, Corpus, tabulated

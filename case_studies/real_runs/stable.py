@@ -23,7 +23,7 @@ import numpy as np
 from run import BOOTSTRAPS, Run, by_cohort, first_part, load, marks_of, presets
 
 from advisor.backtesting.cases import is_lora
-from advisor.engine import EngineSettings, Item
+from advisor.common import EngineSettings, Item
 from advisor.forecast.analogues import describe, is_share
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster

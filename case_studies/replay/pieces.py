@@ -8,7 +8,7 @@ from typing import Any
 
 from tables import World
 
-from advisor.engine import Item, digest_of
+from advisor.common import Item, digest_of
 from advisor.runs.identity import run_digest
 
 NOT_IN_RESULTS = {"jobs", "engine", "keep", "shard", "json", "predictions"}

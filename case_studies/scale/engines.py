@@ -22,7 +22,7 @@ from cohorts import made_cohort
 from advisor.backtesting.cases import make_cases
 from advisor.backtesting.curves import CURVES
 from advisor.backtesting.scores import crps
-from advisor.engine import Engine, Item, engine_of, mapped
+from advisor.common import Engine, Item, engine_of, mapped
 from advisor.errors import AdvisorError
 from advisor.forecast.single_run import curve_fit
 

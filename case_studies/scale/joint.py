@@ -11,8 +11,8 @@ import numpy as np
 from groups import CURVATURE, Group, made_groups
 
 from advisor.backtesting.scores import crps
+from advisor.common import EngineSettings, Item, digest_of
 from advisor.common.progress import silent
-from advisor.engine import EngineSettings, Item, digest_of
 from advisor.findings import history
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.meta_analysis import without_prior

@@ -15,8 +15,8 @@ from groups import made_groups
 from joint import BASE, ENTRIES, peak_mb
 
 from advisor.backtesting.cases import grouped
+from advisor.common import Engine, Item, digest_of, mapped
 from advisor.common.progress import progress_of, silent
-from advisor.engine import Engine, Item, digest_of, mapped
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
 from advisor.findings.learned_priors import learn_from_studies
 from advisor.findings.past_study import PastStudy, past_study
@@ -214,7 +214,7 @@ def _stage(
     found = mapped(
         one_part, items, task="Fitting", progress=progress_of(True), engine=engine, keep=keep
     )
-    told = before | {one.name: one.result for one in found.done if not one.has_failed}
+    told = before | {one.name: one.result for one in found.outcomes if not one.has_failed}
     cpu = time.process_time()
     studies = [PastStudy.model_validate(one["study"]) for one in told.values()]
     preset = learn_from_studies(studies, base=base)

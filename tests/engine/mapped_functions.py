@@ -37,17 +37,10 @@ def picky(number: int) -> int:
     return number
 
 
-def deadly(task: tuple[int, str | None]) -> int:
-    """Kills its process: always for 3, and for 5 the first time only."""
-    number, folder = task
+def deadly(number: int) -> int:
+    """Kills its process for 3."""
     if number == 3:
         os._exit(9)
-    if number == 5 and folder is not None:
-        mark = Path(folder) / "died"
-        if not mark.exists():
-            mark.touch()
-            os._exit(9)
-    time.sleep(0.02)
     return number
 
 

@@ -7,18 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from joblib import register_parallel_backend
-from joblib._parallel_backends import ThreadingBackend
 from mapped_functions import counted, deadly, gated_third, nothing_json_holds, picky, third
 
-from advisor.engine import Engine, Item, Shard, engine_of, mapped, shard_of
-from advisor.engine import item as item_module
-from advisor.engine.backend import Backend
-from advisor.engine.outcome import LOST
+from advisor.common import Engine, Item, engine_of, mapped
 from advisor.errors import InputError
 
 TWO = Engine(2)
@@ -51,7 +45,7 @@ def test_results_are_those_of_the_loop_in_its_order_on_one_process_and_on_two():
         found = mapped(third, items_of([n / 7 for n in range(20)]), task="t", engine=engine)
         assert [one.result for one in found.outcomes] == loop  # to the last bit
         assert [one.name for one in found.outcomes] == [f"item {n}" for n in range(20)]
-        assert (found.kept, found.missing, found.failed) == (0, 0, [])
+        assert (found.kept, found.failed) == (0, [])
 
 
 def test_what_is_kept_is_not_done_again(tmp_path, calls):
@@ -76,7 +70,7 @@ def test_another_version_prior_seed_or_task_is_another_item(tmp_path, calls, mon
     elif changed == "name":
         items = [item._replace(name=item.name + "!") for item in items]
     else:
-        monkeypatch.setattr(item_module, "VERSION", "9.9.9")
+        monkeypatch.setattr("advisor.common.engine.VERSION", "9.9.9")
     assert mapped(counted, items, task=task, keep=keep).kept == 0
     assert len(list(calls.iterdir())) == 4
 
@@ -90,6 +84,7 @@ def test_a_line_that_breaks_off_costs_its_item_only(tmp_path, calls):
     found = mapped(counted, counted_items(calls, 3), task="t", keep=keep)
     assert found.kept == 2
     assert len(list(calls.iterdir())) == 4
+    assert mapped(counted, counted_items(calls, 3), task="t", keep=keep).kept == 2  # of one line
     assert mapped(counted, counted_items(calls, 3), task="t", keep=keep).kept == 3
 
 
@@ -117,12 +112,14 @@ def test_a_result_that_json_cannot_hold_is_a_failure():
     assert "JSON" in found.problem
 
 
-def test_a_process_that_dies_costs_the_item_that_kills_it_and_no_other(tmp_path):
-    items = items_of([(n, str(tmp_path)) for n in range(12)])
-    found = mapped(deadly, items, task="t", engine=TWO)
-    assert [one.result for one in found.outcomes] == [n if n != 3 else None for n in range(12)]
-    assert [(one.name, one.kind) for one in found.failed] == [("item 3", LOST)]
-    assert not found.failed[0].is_final
+def test_a_process_that_dies_is_one_sentence_and_what_is_kept_stands(tmp_path):
+    items = items_of(range(12))
+    with pytest.raises(InputError, match="2 processes was lost") as lost:
+        mapped(deadly, items, task="t", engine=TWO, keep=tmp_path)
+    assert "\n" not in str(lost.value)
+    assert "goes on from what `keep` holds" in str(lost.value)
+    lines = (tmp_path / "items.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["result"] != 3 for line in lines)
 
 
 def test_a_client_that_is_killed_loses_at_most_what_was_under_way(tmp_path):
@@ -131,7 +128,7 @@ def test_a_client_that_is_killed_loses_at_most_what_was_under_way(tmp_path):
 from pathlib import Path
 from mapped_functions import gated_third
 from test_mapped import gated_items
-from advisor.engine import Engine, mapped
+from advisor.common import Engine, mapped
 items = gated_items(Path({str(tmp_path)!r}), {count}, {free})
 mapped(gated_third, items, task="t", engine=Engine(2), keep=Path({str(keep)!r}))
 """
@@ -153,59 +150,9 @@ mapped(gated_third, items, task="t", engine=Engine(2), keep=Path({str(keep)!r}))
     assert [one.result for one in found.outcomes] == [third(n) for n in range(count)]
 
 
-def test_shards_do_their_parts_side_by_side_and_a_last_call_gathers(tmp_path, calls):
-    items = counted_items(calls, 7)
-    first = mapped(counted, items, task="t", keep=tmp_path / "k", shard=Shard(1, 2))
-    assert [one is None for one in first.outcomes] == [False, True] * 3 + [False]
-    assert first.missing == 3
-    second = mapped(counted, items, task="t", keep=tmp_path / "k", shard=Shard(2, 2))
-    assert second.missing == 0  # the other part is there by now
-    whole = mapped(counted, items, task="t", keep=tmp_path / "k")
-    assert (whole.kept, [one.result for one in whole.outcomes]) == (7, list(range(7)))
-    assert len(list(calls.iterdir())) == 7
-    names = sorted(path.name for path in (tmp_path / "k").iterdir())
-    assert names == ["items.1-of-2.jsonl", "items.2-of-2.jsonl"]
-
-
-@pytest.mark.parametrize("text", ["0/2", "3/2", "1/0", "half", "1/2/3", "-1/2"])
-def test_no_shard(text):
-    with pytest.raises(InputError, match="3/8"):
-        shard_of(text)
-
-
-def test_workers_of_an_engine_that_goes_in_waves_are_started_once(monkeypatch):
-    """Ray takes seconds to start its workers, and joblib ends them after each call."""
-    starts = []
-
-    class Waves(ThreadingBackend):
-        def configure(self, *args, **kwargs):
-            starts.append(1)
-            return super().configure(*args, **kwargs)
-
-    register_parallel_backend("waves", Waves)
-    opened = nullcontext(Backend("waves", 2, streams=False))
-    monkeypatch.setattr(sys.modules[mapped.__module__], "connected", lambda *_: opened)
-    found = mapped(third, items_of(range(9)), task="t", engine=engine_of("ray://local"))
-    assert [one.result for one in found.done] == [third(number) for number in range(9)]
-    assert len(starts) == 1
-
-
-def test_an_engine_that_is_lost_is_one_line_however_much_it_says(monkeypatch):
-    class Gone(ThreadingBackend):
-        def submit(self, *args, **kwargs):
-            raise RuntimeError("The actor died.\n\tclass_name: PoolActor\n\tpid: 7")
-
-    register_parallel_backend("gone", Gone)
-    opened = nullcontext(Backend("gone", 2, streams=False))
-    monkeypatch.setattr(sys.modules[mapped.__module__], "connected", lambda *_: opened)
-    with pytest.raises(InputError, match=r"ray://local was lost \(The actor died\)\.") as error:
-        mapped(third, items_of(range(9)), task="t", engine=engine_of("ray://local"))
-    assert "\n" not in str(error.value)
-
-
 def test_two_items_of_one_name_are_refused():
     items = [Item("a", 1, ()), Item("a", 2, ())]
-    with pytest.raises(InputError, match="'a' is there twice"):
+    with pytest.raises(InputError, match="two items have one name"):
         mapped(third, items, task="t")
 
 
@@ -225,7 +172,7 @@ def test_no_engine(text):
 
 
 def test_engines_as_they_are_written():
-    assert engine_of("dask://10.0.0.1:8786") == Engine(1, "dask", "10.0.0.1:8786")
+    assert engine_of("dask://10.0.0.1:8786") == Engine(1, "dask://10.0.0.1:8786")
     assert engine_of(None, 3) == Engine(3)
     assert engine_of(None, None, cores=10**6) == Engine(1)
     with pytest.raises(InputError, match="a cluster decides itself"):
@@ -243,7 +190,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from mapped_functions import third
-from advisor.engine import Item, mapped
+from advisor.common import Item, mapped
 from advisor.errors import InputError
 resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
 items = [Item(f"item {n}", n, (str(n),)) for n in range(50)]
@@ -268,7 +215,7 @@ def test_a_disk_that_fills_up_is_one_sentence_and_what_is_kept_stays(tmp_path):
     assert ended.stderr == ""
     found = mapped(third, items_of(range(50)), task="t", keep=tmp_path)
     assert 0 < found.kept < 50
-    assert len(found.done) == 50
+    assert len(found.outcomes) == 50
 
 
 def test_what_is_kept_and_cannot_be_read_is_refused(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from mapped_functions import picky, third
 from test_mapped import items_of
 
-from advisor.engine import engine_of, mapped
+from advisor.common import engine_of, mapped
 from advisor.errors import InputError
 
 pytest.importorskip("ray", reason="Ray is not installed: grpo-advisor[ray]")
@@ -29,6 +29,6 @@ def test_results_and_failures_are_those_of_processes(monkeypatch, tmp_path):
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence():
-    with pytest.raises(InputError, match=r"no Ray cluster answers at 127\.0\.0\.1:9") as refused:
+    with pytest.raises(InputError, match=r"no cluster answers at ray://127\.0\.0\.1:9") as refused:
         mapped(third, items_of([1]), task="t", engine=engine_of("ray://127.0.0.1:9"))
     assert "\n" not in str(refused.value)

@@ -12,7 +12,7 @@ from past_studies import past
 from processor_time import at_most
 
 from advisor.cli.app import main
-from advisor.engine import Engine
+from advisor.common import Engine
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings import history
 from advisor.findings.history import CohortFit, History, read_history, read_posteriors
@@ -201,7 +201,7 @@ def test_what_no_draw_turns_on_is_no_other_fit(cohorts):
 
 def test_a_copy_of_a_cohort_counts_once_and_that_is_said():
     one, other = team_of(2)
-    found = History((one, None, one, other), (), 0)
+    found = History((one, None, one, other), ())
     assert found.told == [one, other]
     (said,) = found.repeated
     assert said.startswith(f"a cohort of 3 ({one.runs[0].id} and others): an earlier one holds")
@@ -356,17 +356,6 @@ def test_a_name_that_is_taken_is_refused_before_any_fit(folder, tmp_path, capsys
     monkeypatch.setattr(history, "fitted", never)
     said = learn(folder, tmp_path, capsys, "--jobs", "1", "--name", "lora", code=2)
     assert "'lora' is no name for a new preset" in said.err
-
-
-def test_a_shard_learns_nothing_yet(folder, tmp_path, capsys):
-    said = learn(folder, tmp_path, capsys, "--shard", "2/2", "--keep", str(tmp_path / "keep"))
-    assert "Left to other shards: 1 cohort. No preset yet." in said.out
-    assert not (tmp_path / "team.toml").exists()
-
-
-def test_a_shard_without_a_folder_is_refused(folder, tmp_path, capsys):
-    said = learn(folder, tmp_path, capsys, "--shard", "2/2", code=2)
-    assert "--keep" in said.err
 
 
 def test_an_engine_that_is_none_is_refused(folder, tmp_path, capsys):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.common import Engine
 from advisor.common.shown import counted
-from advisor.engine.engine import Engine
 
 
 @pytest.mark.parametrize(
