@@ -234,16 +234,7 @@ def searched(question: Question) -> Decision:
 def explain(
     question: Question, decision: Decision, pilot: NextPilot | None, untold: Sequence[str]
 ) -> Recommendation:
-    """Put a decision beside its alternatives, its evidence and its cautions.
-
-    Parameters
-    ----------
-    question : Question
-    decision : Decision
-    pilot : NextPilot or None
-    untold : sequence of str
-        Why no pilot is named, where that is so.
-    """
+    """Put a decision beside its alternatives, its evidence and its cautions."""
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
     posterior, meta = forecaster.posterior, forecaster.posterior.meta
     last = chosen.cost.steps

@@ -28,19 +28,7 @@ what the pilots are believed to be alike to."""
 
 
 def weightiest(assumptions: Sequence[str], most: int = SAID) -> tuple[list[str], int]:
-    """Assumptions that matter most, and how many others there are.
-
-    Parameters
-    ----------
-    assumptions : sequence of str
-    most : int
-        How many are written out.
-
-    Returns
-    -------
-    said : list of str
-    rest : int
-    """
+    """Assumptions that matter most, and how many others there are."""
 
     def rank(line: str) -> int:
         found = (place for place, begins in enumerate(WEIGHTY) if re.match(begins, line))

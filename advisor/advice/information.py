@@ -33,15 +33,7 @@ def utilities(
     configurations: Sequence[Settings],
     steps: Sequence[int],
 ) -> FloatArray:
-    """Reward at the end of a run, or the floor where it is lost, shape (configurations, draws).
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-    configurations : sequence of Settings
-    steps : sequence of int
-        Of each.
-    """
+    """Reward at the end of a run, or the floor where it is lost, shape (configurations, draws)."""
     floor = forecaster.outcome_bounds[0]
     out = []
     for settings, last in zip(configurations, steps, strict=True):
@@ -94,19 +86,7 @@ def shown(
 
 
 def information_gain(utility: FloatArray, features: FloatArray, rng: np.random.Generator) -> float:
-    """Expected gain of the decision by a pilot's result, in units of the utility.
-
-    Parameters
-    ----------
-    utility : ndarray of shape (configurations, draws)
-    features : ndarray of shape (draws, features)
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    gain : float
-        Not negative; what the regression finds in shuffled results is taken off.
-    """
+    """Expected gain of the decision by a pilot's result, in units of the utility."""
     orders = [np.arange(features.shape[0])]
     orders += [rng.permutation(features.shape[0]) for _ in range(SHUFFLES)]
     found = [_best_expected(utility, features[order]) for order in orders]

@@ -32,16 +32,7 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
 
 
 def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: float) -> str:
-    """Constraint that no configuration meets, and what would free it.
-
-    Parameters
-    ----------
-    evaluate : Evaluator
-    nearest : Evaluation
-    level : float
-    start : float
-        Expected reward before training.
-    """
+    """Constraint that no configuration meets, and what would free it."""
     if all(evaluate.budget.steps_of(e.settings, evaluate.cost) < 1 for e in evaluate.tried):
         return "the budget, which pays for no step of any configuration. A larger one would free it"
     if evaluate.goal is not None and not any(e.value > float("-inf") for e in evaluate.tried):

@@ -231,23 +231,7 @@ class _Weighed(NamedTuple):
 
 
 def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Complete the settings of a run that is planned, and say what was assumed.
-
-    Parameters
-    ----------
-    told : mapping
-        Learning rate, group size and prompts per step at least; numbers may stand as text.
-
-    Returns
-    -------
-    settings : Settings
-    assumed : list of str
-
-    Raises
-    ------
-    InputError
-        One is missing, unknown or impossible.
-    """
+    """Complete the settings of a run that is planned, and say what was assumed."""
     partial = checked_settings(told, argument="overrides")
     lacking = list(partial.lacking)
     if lacking:
@@ -260,13 +244,7 @@ def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
 
 
 def size_of(model: str, parameters: float | None, argument: str) -> float:
-    """Parameters of a model, as given or as its name tells.
-
-    Raises
-    ------
-    InputError
-        Neither tells, or the number cannot be.
-    """
+    """Parameters of a model, as given or as its name tells."""
     size = parameters_from_name(model) if parameters is None else parameters
     if size is None or not 0 < size <= MOST_PARAMETERS:
         raise InputError(

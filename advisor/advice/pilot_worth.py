@@ -26,23 +26,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Action:
-    """Something that can be done before the full run.
-
-    Attributes
-    ----------
-    name : str
-        Of the pilot.
-    kind : {"start", "continue", "extend", "new"}
-    settings : Settings
-    begun, steps : int
-        Optimizer steps behind the pilot, and those at its end.
-    price : float
-        Of the steps to come, as a share of the full run's.
-    stable : float
-        Probability that it lives to its end.
-    look : ndarray of shape (draws, features)
-        What it would show.
-    """
+    """Something that can be done before the full run."""
 
     name: str
     kind: Literal["start", "continue", "extend", "new"]
@@ -82,21 +66,7 @@ class Action:
 
 @dataclass
 class Worth:
-    """Worth of actions under one forecaster of the full run.
-
-    Attributes
-    ----------
-    forecaster : Forecaster
-    offered : sequence of Settings
-        Among which the full run is decided.
-    whole : Settings
-        Of the full run, whose price is that of ``steps`` of these.
-    steps : int
-    spent : float
-        Share of that price that pilots have cost.
-    room : float
-        Share that they may still cost.
-    """
+    """Worth of actions under one forecaster of the full run."""
 
     forecaster: Forecaster
     offered: Sequence[Settings]
@@ -148,22 +118,7 @@ class Worth:
 
 
 def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> list[Action]:
-    """Actions to take together: none of them could be left out, and none is missing.
-
-    Parameters
-    ----------
-    worth : Worth
-    rest : sequence of Action
-        What was planned and is not done; pilots teach by their differences, so it is judged as a
-        whole first, and what adds nothing is dropped one by one.
-    more : sequence of Action
-        What could be done beyond the plan.
-
-    Returns
-    -------
-    actions : list of Action
-        Empty where no action is worth what it costs.
-    """
+    """Actions to take together: none of them could be left out, and none is missing."""
     kept: list[Action] = []
     for action in rest:
         if worth.affords([*kept, action]):
@@ -184,13 +139,7 @@ def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> 
 
 
 def margin(worth: Worth, kept: Sequence[Action], action: Action) -> tuple[float, float]:
-    """What one action adds to others, and what its price would have been worth as training.
-
-    Returns
-    -------
-    gain, loss : float
-        As shares of the reward range.
-    """
+    """What one action adds to others, and what its price would have been worth as training."""
     without = [one for one in kept if one is not action]
     both = [*without, action]
     return worth.gain(both) - worth.gain(without), worth.untold(without) - worth.untold(both)

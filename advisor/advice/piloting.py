@@ -108,27 +108,7 @@ def fit_pilots(
     seed: int = DEFAULT_SEED,
     progress: bool | Progress | None = None,
 ) -> tuple[Posterior | None, list[str]]:
-    """Fit what there is of the pilots of a plan.
-
-    Parameters
-    ----------
-    plan, runs, priors, seed, progress
-        As for :func:`pilots`.
-
-    Returns
-    -------
-    posterior : Posterior or None
-        None where the logs show no curve yet.
-    said : list of str
-        Why there is none.
-
-    Raises
-    ------
-    InputError
-        The plan's preset is not known.
-    NotConvergedError
-        The sampler did not converge.
-    """
+    """Fit what there is of the pilots of a plan."""
     preset = preset_of(plan, priors)
     fitted = match_logs(plan, runs).fitted
     if not fitted:

@@ -18,17 +18,7 @@ SAME_RATE = 0.01
 
 @dataclass(frozen=True)
 class PlannedLogs:
-    """The logs of a plan.
-
-    Attributes
-    ----------
-    planned : dict of str to PilotRun
-        By the name of the planned pilot, completed from the plan.
-    others : tuple of PilotRun
-        Logs that no plan knows.
-    said : tuple of str
-        What the user should know of how they were matched.
-    """
+    """The logs of a plan."""
 
     planned: dict[str, PilotRun]
     others: tuple[PilotRun, ...]

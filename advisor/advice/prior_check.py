@@ -25,24 +25,7 @@ COMPARED = 24
 def prior_checks(
     evaluate: Evaluator, chosen: Evaluation, level: float, indifference: float
 ) -> tuple[PriorCheck, ...]:
-    """Answer under the priors at other powers.
-
-    Parameters
-    ----------
-    evaluate : Evaluator
-        That has tried the configurations.
-    chosen : Evaluation
-        The advised one.
-    level : float
-        P(stable) wanted.
-    indifference : float
-        Share of the reward's range within which the advised configuration is as good as the best.
-
-    Returns
-    -------
-    checks : tuple of PriorCheck
-        One for each of ``POWERS``.
-    """
+    """Answer under the priors at other powers."""
     forecaster = evaluate.forecaster
     compared = sorted(evaluate.tried, key=lambda e: e.value, reverse=True)[:COMPARED]
     if chosen not in compared:

@@ -25,21 +25,7 @@ class Saving:
 
 
 def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Saving | None:
-    """Price at which the advised run has what another ends with.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    advice : AnswerFields
-        From this posterior.
-    other : Alternative
-        Of the same answer.
-
-    Returns
-    -------
-    saving : Saving or None
-        None where the advised run does not get there, or not for less.
-    """
+    """Price at which the advised run has what another ends with."""
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     times = curve_steps(advice.steps)
     curve = forecaster.outcome(advice.settings, times).mean(axis=0)

@@ -50,18 +50,7 @@ def advised_goal(forecaster: Forecaster, settings: Settings, steps: int) -> floa
 def trade_offs(
     evaluate: Evaluator, chosen: Evaluation, level: float, goal: float
 ) -> tuple[Alternative, ...]:
-    """Cheaper, safer and faster configurations among those tried.
-
-    Parameters
-    ----------
-    evaluate : Evaluator
-    chosen : Evaluation
-        What is advised.
-    level : float
-        P(stable) that the cheaper and the faster one must reach.
-    goal : float
-        From :func:`advised_goal`.
-    """
+    """Cheaper, safer and faster configurations among those tried."""
     low, high = evaluate.forecaster.outcome_bounds
     enough = chosen.reward - GIVEN_UP * (high - low)
     good = [e for e in evaluate.tried if e.reward >= enough and e is not chosen]
@@ -86,18 +75,7 @@ def trade_offs(
 def at_equal_completions(
     evaluate: Evaluator, chosen: Evaluation, goal: float, devices: int
 ) -> tuple[Alternative, ...]:
-    """Half the group for twice the steps, and twice the group for half the steps.
-
-    Parameters
-    ----------
-    evaluate : Evaluator
-    chosen : Evaluation
-        What is advised.
-    goal : float
-        From :func:`advised_goal`.
-    devices : int
-        Completions of a step divide among them.
-    """
+    """Half the group for twice the steps, and twice the group for half the steps."""
     prompts = chosen.settings.prompts_per_step
     group, steps = chosen.settings.group_size, chosen.cost.steps
     out = []

@@ -12,17 +12,7 @@ from advisor.theory import FloatArray
 
 
 class PriorGroups(NamedTuple):
-    """Prior draws.
-
-    Attributes
-    ----------
-    plateau, stiffness : ndarray of shape (draws, groups)
-        In reward units; per optimizer step; at the reference configuration.
-    curvature : ndarray of shape (draws,)
-        Exponent of the model size in the stiffness.
-    population : dict of str to ndarray of shape (draws,)
-        What all runs share, as the posterior's draws are called.
-    """
+    """Prior draws."""
 
     plateau: FloatArray
     stiffness: FloatArray
@@ -31,21 +21,7 @@ class PriorGroups(NamedTuple):
 
 
 def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -> PriorGroups:
-    """Simulate the prior of plateau and stiffness, with a fixed seed.
-
-    Parameters
-    ----------
-    meta : Meta
-        Of a posterior: groups, reference and preset.
-    size : int
-        Draws.
-    start_logit : ndarray of shape (size, groups), optional
-        Starts that are known; drawn from the preset where they are not given.
-
-    Returns
-    -------
-    prior : PriorGroups
-    """
+    """Simulate the prior of plateau and stiffness, with a fixed seed."""
     rng = np.random.default_rng(0)
     groups, of = len(meta.groups), list(meta.task_of_group)
 

@@ -47,17 +47,7 @@ _GRID = np.linspace(np.log(1e-3), np.log(1e3), 600)
 
 @dataclass(frozen=True)
 class Estimates:
-    """What the data of past studies said about one entry, the prior divided out.
-
-    Attributes
-    ----------
-    value, error : ndarray of shape (units,)
-        Estimate and standard error of each study, task or group that said something.
-    weight : ndarray of shape (units,)
-        1 for a study; estimates that share a task share a weight of 1.
-    studies : tuple of int
-        Places of the posteriors that said something.
-    """
+    """What the data of past studies said about one entry, the prior divided out."""
 
     value: FloatArray
     error: FloatArray
@@ -68,22 +58,7 @@ class Estimates:
 def without_prior(
     mean: FloatArray, variance: FloatArray, prior: NormalPrior, effective_draws: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
-    """What the data alone said: estimates and standard errors.
-
-    Parameters
-    ----------
-    mean, variance : ndarray of shape (units,)
-        Of the draws.
-    prior : NormalPrior
-        Under which they were drawn.
-    effective_draws : ndarray of shape (units,) or float
-        Of the squared distances from the mean: how far each variance can be trusted.
-
-    Returns
-    -------
-    value, error : ndarray of shape (units,)
-        NaN where the draws are as wide as their prior, up to Monte Carlo error.
-    """
+    """What the data alone said: estimates and standard errors."""
     ratio = variance / prior.sd**2
     is_informed = 1 - ratio > MONTE_CARLO_ERRORS * np.sqrt(2 / effective_draws)
     left = np.where(is_informed, 1 - ratio, np.nan)
@@ -93,23 +68,6 @@ def without_prior(
 def new_study(found: Estimates, base: NormalPrior, share: float) -> tuple[float, float, float]:
     """Predict the parameter of a study that has not been run.
 
-    Parameters
-    ----------
-    found : Estimates
-    base : NormalPrior
-        What is believed of it without them.
-    share : float
-        Of the variance of the base that is spread between studies.
-
-    Returns
-    -------
-    mean, sd : float
-        Of the parameter in a new study.
-    between : float
-        Root mean square of the spread between studies.
-
-    Notes
-    -----
     Normal-normal hierarchical model with the mean over studies integrated in closed form and the
     spread on a grid (Roever et al., arXiv:2007.08352, for spreads from few studies). A weight w
     raises the likelihood of a unit to the power w.

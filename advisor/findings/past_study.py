@@ -37,24 +37,7 @@ class PastRun(BaseModel):
 
 
 class PastStudy(BaseModel):
-    """What the data of one study said, its prior divided out.
-
-    Attributes
-    ----------
-    data : str
-        SHA-256 of the data that the posterior was fitted to.
-    preset, preset_digest : str
-        Under which it was fitted: its name, and a hash of all of it.
-    tasks : tuple of str
-    groups : tuple of (str, str)
-        Task and model.
-    runs : tuple of PastRun
-    reference : Reference
-        At which the levels stand.
-    said : dict of str to (values, errors)
-        By entry of the preset: estimate and standard error of the study, or of each of its tasks or
-        groups; None where the posterior is as wide as its prior.
-    """
+    """What the data of one study said, its prior divided out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,16 +52,7 @@ class PastStudy(BaseModel):
 
 
 def past_study(posterior: Posterior) -> PastStudy:
-    """Sum up a posterior for learning.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    study : PastStudy
-    """
+    """Sum up a posterior for learning."""
     meta = posterior.meta
     said = {}
     names = {name.replace(".", "_"): name for name in POPULATION}
@@ -112,21 +86,7 @@ def past_study(posterior: Posterior) -> PastStudy:
 def data_alone(
     posterior: Posterior, parameter: str, prior: NormalPrior
 ) -> tuple[FloatArray, FloatArray]:
-    """Estimates and standard errors of a parameter with its prior divided out.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    parameter : str
-        Name of its draws.
-    prior : NormalPrior
-        Under which they were drawn.
-
-    Returns
-    -------
-    value, error : ndarray of shape (units,)
-        As of :func:`advisor.findings.meta_analysis.without_prior`.
-    """
+    """Estimates and standard errors of a parameter with its prior divided out."""
     draws = posterior.as_in_priors(parameter)
     draws = draws.reshape(*posterior.draws[parameter].shape[:2], -1)
     mean = draws.mean(axis=(0, 1))

@@ -28,22 +28,7 @@ def at_pilot(
     plateau: FloatArray,
     stiffness: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Take plateaus and stiffness from the reference to the settings of a pilot.
-
-    Parameters
-    ----------
-    meta : Meta
-    run : RunSummary
-    population : mapping of str to ndarray of shape (draws,)
-        Terms of the laws, as ``law.term``.
-    plateau, stiffness : ndarray of shape (draws, groups)
-        At the reference, in reward units and per optimizer step.
-
-    Returns
-    -------
-    plateau, stiffness : ndarray of shape (draws, groups)
-        At the learning rate, group size, prompts and refresh factors of the pilot.
-    """
+    """Take plateaus and stiffness from the reference to the settings of a pilot."""
     x = _moved(meta, run)
     rate = np.column_stack([population[f"rate.{term}"] for term in LAWS["rate"]])
     moved = stiffness * np.exp(rate @ eq.rate_design(x))[:, None]

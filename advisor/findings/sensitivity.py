@@ -27,18 +27,7 @@ ROTATIONS = 16
 
 
 def deciding_numbers(posterior: Posterior) -> dict[str, FloatArray]:
-    """Draws of the numbers that an answer turns on, each of shape (draws,).
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    quantities : dict of str to ndarray
-        Plateau and log stiffness of every (task, model), the curvature exponent, and the terms of
-        the rate law and of the collapse rate, by the names of ``Posterior.table``.
-    """
+    """Draws of the numbers that an answer turns on, each of shape (draws,)."""
     quantities = {}
     for index, (task, model) in enumerate(posterior.meta.groups):
         quantities[f"plateau [{task} / {model}]"] = posterior.flat("plateau")[:, index]
@@ -56,20 +45,6 @@ def prior_sensitivity(
 ) -> dict[str, float]:
     """Power-scaling sensitivity of numbers to the priors, all scaled at once.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    quantities : mapping of str to ndarray of shape (draws,)
-        Functions of the draws, chains joined as by ``Posterior.flat``.
-
-    Returns
-    -------
-    sensitivity : dict of str to float
-        Cumulative Jensen-Shannon distance that a number's distribution moves per doubling of the
-        prior's power, at power 1; not negative, 0 for a number that is certain.
-
-    Notes
-    -----
     Kallioinen et al., arXiv:2107.14054, with the powers of the authors' priorsense. Unlike a shift
     of the mean the distance also sees a spread that is the prior's, which is what an exponent
     shows that no pilot tells. Scaled are the population and the levels of tasks and groups; what is
