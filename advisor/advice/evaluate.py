@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice.cost import Cost, CostModel
-from advisor.advice.objective import Budget, Objective
+from advisor.advice.request import Budget, Objective
 from advisor.forecast import Forecaster, Stability, stability_and_draws
 from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray

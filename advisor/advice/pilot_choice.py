@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from advisor.advice.answer_fields import NextPilot
 from advisor.advice.candidates import (
     AXES,
     RATE_REACH,
@@ -14,9 +15,9 @@ from advisor.advice.candidates import (
     largest_surviving_rate,
 )
 from advisor.advice.evaluate import Evaluation, Evaluator
-from advisor.advice.information import IDLE, information_gain, shown, utilities
-from advisor.advice.objective import Objective
-from advisor.advice.recommendation import NextPilot, Recommendation
+from advisor.advice.pilot_worth import IDLE, information_gain, shown, utilities
+from advisor.advice.recommendation import Recommendation
+from advisor.advice.request import Objective
 from advisor.advice.scenario import base_settings
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError

@@ -2,7 +2,7 @@
 
 A design is a ladder of learning rates round the one that would be run, all of one length. Draws of
 the preset stand for what may be true; what a design would show is simulated from each, and the
-expected gain of the decision follows by regression (`advisor.advice.information`). What the pilots
+expected gain of the decision follows by regression (`advisor.advice.pilot_worth`). What the pilots
 cost, the full run is shorter by: both ways the same is spent.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
-from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.pilot_choice import FEWEST_RUNS
+from advisor.advice.pilot_worth import information_gain, shown, utilities
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target, stability_draws

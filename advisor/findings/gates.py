@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.findings.grouped_priors import prior_groups
+from advisor.findings.groups import prior_groups
 from advisor.forecast import Forecaster, Interval, interval_of
 from advisor.model import INTERVAL, Posterior, RunSummary, clock_table
 from advisor.model import equations as eq

@@ -15,13 +15,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.findings.meta_analysis import (
+from advisor.findings.past_study import (
     STUDY_SHARE,
     TASK_SHARE,
     Estimates,
+    PastStudy,
     new_study,
+    past_study,
 )
-from advisor.findings.past_study import PastStudy, past_study
 from advisor.model import (
     GROUP_LEVELS,
     TASK_LEVELS,
@@ -70,7 +71,7 @@ def learn_priors(
 
     Notes
     -----
-    A random-effects meta-analysis, see :mod:`advisor.findings.meta_analysis`. Levels of plateau
+    A random-effects meta-analysis, see :mod:`advisor.findings.past_study`. Levels of plateau
     loss and collapse are at their anchors (:func:`advisor.model.equations.at_reference`); others
     such as ``log_slope`` are at each study's own reference configuration (the geometric mean of its
     pilots), moved to where the base's law of the speed stands, which is how a new study reads them.

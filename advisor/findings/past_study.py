@@ -5,13 +5,13 @@ A thousand of them fit where a dozen posteriors do, and they travel as JSON with
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from advisor.engine import digest_of
-from advisor.findings.meta_analysis import without_prior
 from advisor.model import (
     POPULATION,
     NormalPrior,
@@ -105,3 +105,70 @@ def preset_digest(priors: Priors) -> str:
 def _finite(values: Any) -> tuple[float | None, ...]:
     """Numbers, and None for those that are not: JSON has no NaN."""
     return tuple(float(value) if np.isfinite(value) else None for value in values)
+
+
+STUDY_SHARE = 0.16
+"""Share of the variance of a base entry that is spread between studies, the rest being doubt about
+their mean: with this share one perfect study that agrees with the base leaves half of its sd."""
+
+TASK_SHARE = 0.5
+"""The same for levels of tasks, of which one says little about the next."""
+
+PSEUDO_STUDIES = 4
+"""Degrees of freedom of the prior of the spread: with as many studies, half of what is known of
+the spread is theirs."""
+
+MONTE_CARLO_ERRORS = 3.0
+"""Standard errors of a posterior's variance by which it must be below that of its prior."""
+
+_GRID = np.linspace(np.log(1e-3), np.log(1e3), 600)
+"""Log of the spread between studies over its prior scale."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What the data of past studies said about one entry, the prior divided out."""
+
+    value: FloatArray
+    error: FloatArray
+    weight: FloatArray
+    studies: tuple[int, ...]
+
+
+def without_prior(
+    mean: FloatArray, variance: FloatArray, prior: NormalPrior, effective_draws: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """What the data alone said: estimates and standard errors."""
+    ratio = variance / prior.sd**2
+    is_informed = 1 - ratio > MONTE_CARLO_ERRORS * np.sqrt(2 / effective_draws)
+    left = np.where(is_informed, 1 - ratio, np.nan)
+    return (mean - ratio * prior.mean) / left, np.sqrt(variance / left)
+
+
+def new_study(found: Estimates, base: NormalPrior, share: float) -> tuple[float, float, float]:
+    """Predict the parameter of a study that has not been run.
+
+    Normal-normal hierarchical model with the mean over studies integrated in closed form and the
+    spread on a grid (Roever et al., arXiv:2007.08352, for spreads from few studies). A weight w
+    raises the likelihood of a unit to the power w.
+    """
+    expected = share * base.sd**2
+    doubt = base.sd**2 - expected
+    spread = expected * np.exp(2 * _GRID)
+    # The scale that makes the mean of an inverse chi-square variance the expected one.
+    scale = expected * (PSEUDO_STUDIES - 2) / PSEUDO_STUDIES
+    total = spread[:, None] + found.error**2
+    precision = 1 / doubt + (found.weight / total).sum(axis=1)
+    center = (base.mean / doubt + (found.weight * found.value / total).sum(axis=1)) / precision
+    misfit = (found.weight * (found.value - center[:, None]) ** 2 / total).sum(axis=1)
+    log_density = (
+        -PSEUDO_STUDIES * (_GRID + scale / (2 * spread))
+        - 0.5 * (found.weight * np.log(total)).sum(axis=1)
+        - 0.5 * np.log(precision)
+        - 0.5 * (misfit + (center - base.mean) ** 2 / doubt)
+    )
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    mean = density @ center
+    variance = density @ (spread + 1 / precision + (center - mean) ** 2)
+    return float(mean), float(np.sqrt(variance)), float(np.sqrt(density @ spread))
