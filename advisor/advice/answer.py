@@ -9,11 +9,9 @@ from typing import Any, Literal
 
 from advisor.advice.answer_fields import NextPilot
 from advisor.advice.candidates import Lattice, default_lattice, largest_surviving_rate, within_reach
-from advisor.advice.cautions import cautions
+from advisor.advice.cautions import bound, cautions, limiting_factor, shortfall
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share, undominated
-from advisor.advice.limiting_factor import bound, limiting_factor, shortfall
-from advisor.advice.objective import Budget, Objective
 from advisor.advice.pilot_choice import (
     choose_pilot,
     gentler_than,
@@ -21,18 +19,18 @@ from advisor.advice.pilot_choice import (
     is_worth_its_price,
     weighed,
 )
-from advisor.advice.prior_check import prior_checks
-from advisor.advice.reach import beyond_pilots
-from advisor.advice.reach import piloted as piloted_ranges
 from advisor.advice.recommendation import Recommendation
-from advisor.advice.request import Request, Search, asked
+from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.scenario import base_settings, target_of
 from advisor.advice.search import search as search_best
+from advisor.advice.support import beyond_pilots
+from advisor.advice.support import piloted as piloted_ranges
 from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
     at_equal_completions,
     best_piloted,
+    prior_checks,
     trade_offs,
 )
 from advisor.common import Progress, progress_of
@@ -234,16 +232,7 @@ def searched(question: Question) -> Decision:
 def explain(
     question: Question, decision: Decision, pilot: NextPilot | None, untold: Sequence[str]
 ) -> Recommendation:
-    """Put a decision beside its alternatives, its evidence and its cautions.
-
-    Parameters
-    ----------
-    question : Question
-    decision : Decision
-    pilot : NextPilot or None
-    untold : sequence of str
-        Why no pilot is named, where that is so.
-    """
+    """Put a decision beside its alternatives, its evidence and its cautions."""
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
     posterior, meta = forecaster.posterior, forecaster.posterior.meta
     last = chosen.cost.steps

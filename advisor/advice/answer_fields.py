@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import Cost, CostModel
-from advisor.advice.objective import Budget, Objective
+from advisor.advice.request import Budget, Objective
 from advisor.forecast import Interval, Stability, Target
 from advisor.model import Provenance
 from advisor.runs import Settings

@@ -40,12 +40,7 @@ Point = tuple[float, int, int, int, float]
 
 
 class Lattice:
-    """Configurations to choose from, each once, told apart by ``AXES``.
-
-    Parameters
-    ----------
-    points : iterable of Settings
-    """
+    """Configurations to choose from, each once, told apart by ``AXES``."""
 
     def __init__(self, points: Iterable[Settings]) -> None:
         offered = tuple(points)
@@ -71,24 +66,11 @@ class Lattice:
         return self._by_place.get(place)
 
     def up_to(self, rate: float) -> Lattice:
-        """Configurations whose learning rate is no higher.
-
-        Raises
-        ------
-        InputError
-            Nothing is left.
-        """
+        """Configurations whose learning rate is no higher."""
         return Lattice(point for point in self if point.learning_rate <= rate)
 
     def spread(self, most: int, price: Callable[[Settings], float]) -> list[Settings]:
-        """At most so many, evenly thinned in order of learning rate and then of price.
-
-        Parameters
-        ----------
-        most : int
-        price : callable
-            Of a configuration, whatever its learning rate.
-        """
+        """At most so many, evenly thinned in order of learning rate and then of price."""
         ordered = sorted(self, key=lambda point: (point.learning_rate, price(point)))
         return [ordered[index] for index in _evenly(len(ordered), most)]
 
@@ -106,13 +88,6 @@ class Grid(Lattice):
 
     Four hundred learning rates and thirty group sizes are a hundred thousand configurations, of
     which an answer looks at a few hundred.
-
-    Parameters
-    ----------
-    fixed : Settings
-        Settings that the advice keeps.
-    axes : mapping of str to sequence
-        Choices for each of ``AXES``.
     """
 
     def __init__(self, fixed: Settings, axes: Mapping[str, Iterable[float | int]]) -> None:
@@ -129,13 +104,7 @@ class Grid(Lattice):
         return self._made(place) if is_offered else None
 
     def up_to(self, rate: float) -> Lattice:
-        """Configurations whose learning rate is no higher.
-
-        Raises
-        ------
-        InputError
-            Nothing is left.
-        """
+        """Configurations whose learning rate is no higher."""
         rates = [one for one in self.axes["learning_rate"] if one <= rate]
         return Grid(self.fixed, {**self.axes, "learning_rate": rates})
 
@@ -189,31 +158,7 @@ def default_lattice(
     prompts_per_step: Sequence[float] | None = None,
     devices: int = 1,
 ) -> Lattice:
-    """Lattice around what the pilots covered.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    fixed : Settings
-        Settings that the advice keeps.
-    group_sizes, learning_rates, prompts_per_step : sequence, optional
-        Replace the default choices.
-    devices : int
-        Groups of a step, ``prompts_per_step x group_size`` completions, must divide among them.
-
-    Returns
-    -------
-    lattice : Lattice
-        Learning rates from a third of the smallest piloted to three times the largest that
-        survived; powers of two for the rest, up to twice the largest piloted group and the
-        largest piloted refresh factors; prompts per step from the least to the most piloted. What
-        the pilots did not vary stays as it was: they cannot tell what another value does.
-
-    Raises
-    ------
-    InputError
-        Nothing divides among the devices.
-    """
+    """Lattice around what the pilots covered."""
     runs = [run.settings for run in posterior.meta.runs]
     if learning_rates is None:
         learning_rates = _rate_ladder(posterior)
@@ -254,13 +199,7 @@ def largest_surviving_rate(posterior: Posterior) -> float | None:
 
 
 def within_reach(lattice: Lattice, posterior: Posterior) -> Lattice:
-    """Lattice without learning rates beyond ``RATE_REACH`` times the largest that survived.
-
-    Raises
-    ------
-    InputError
-        Nothing is left.
-    """
+    """Lattice without learning rates beyond ``RATE_REACH`` times the largest that survived."""
     surviving = largest_surviving_rate(posterior)
     if surviving is None:
         return lattice

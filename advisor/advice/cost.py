@@ -108,24 +108,7 @@ def fresh_completions(settings: Settings) -> float:
 def learn_cost(
     posterior: Posterior, target: Target, *, gpus: int = 1, seconds_per_step: float | None = None
 ) -> CostModel:
-    """Learn the price of a step from the step times of the pilots.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    target : Target
-        Times of other models are scaled by the number of parameters.
-    gpus : int
-        GPUs that the pilots ran on, and the run will.
-    seconds_per_step : float, optional
-        Time of one optimizer step of the target at the pilots' mean batch, in place of the logs.
-
-    Returns
-    -------
-    cost : CostModel
-        ``seconds = fixed + generated x P G / epochs + trained x P G``, by non-negative least
-        squares on the pilots, with a weak pull towards a generation share of 0.7.
-    """
+    """Learn the price of a step from the step times of the pilots."""
     runs = posterior.meta.runs
     lengths = [run.completion_tokens for run in runs if run.completion_tokens]
     tokens = float(np.mean(lengths)) if lengths else None

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice.cost import Cost, CostModel
-from advisor.advice.objective import Budget, Objective
+from advisor.advice.request import Budget, Objective
 from advisor.forecast import Forecaster, Stability, stability_and_draws
 from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray
@@ -19,21 +19,7 @@ CURVE_POINTS = 33
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A configuration under the posterior.
-
-    Attributes
-    ----------
-    settings : Settings
-    reward : float
-        Posterior mean of the reward at the last step, given a stable run, in reward units.
-    stability : Stability
-        By the last step.
-    cost : Cost
-        Of the run up to its last step: the end of the budget, or where the goal is reached.
-    value : float
-        What is maximised: the reward with the floor in place of it where a run is lost, or a price
-        or time with its sign turned; -inf where the goal is out of reach.
-    """
+    """A configuration under the posterior."""
 
     settings: Settings
     reward: float
@@ -47,17 +33,7 @@ class Evaluation:
 
 
 class Evaluator:
-    """Evaluate configurations, once each.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-    objective : Objective
-    budget : Budget
-    cost : CostModel
-    goal : float, optional
-        Reward to reach, where the objective has a goal; in units of the outcome.
-    """
+    """Evaluate configurations, once each."""
 
     def __init__(
         self,
@@ -145,30 +121,14 @@ def curve_steps(most: int) -> IntArray:
 
 
 def steps_to_share(curve: FloatArray, steps: npt.ArrayLike, share: float) -> float:
-    """First step at which a mean curve has made a share of its gain, interpolated.
-
-    Parameters
-    ----------
-    curve : ndarray of shape (times,)
-        Mean reward; the first is that before training.
-    steps : array_like of shape (times,)
-    share : float
-    """
+    """First step at which a mean curve has made a share of its gain, interpolated."""
     gain = curve[-1] - curve[0]
     found = first_reaching(curve, steps, curve[0] + share * gain) if gain > 0 else None
     return float(np.asarray(steps)[-1]) if found is None else found
 
 
 def first_reaching(values: FloatArray, steps: npt.ArrayLike, level: float) -> float | None:
-    """First step at which values reach a level, interpolated; None where none does.
-
-    Parameters
-    ----------
-    values : ndarray of shape (times,)
-    steps : array_like of shape (times,)
-        Ascending.
-    level : float
-    """
+    """First step at which values reach a level, interpolated; None where none does."""
     times = np.asarray(steps, dtype=float)
     enough = values >= level
     if not enough.any():
@@ -181,13 +141,7 @@ def first_reaching(values: FloatArray, steps: npt.ArrayLike, level: float) -> fl
 
 
 def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
-    """Frontier of reward against price against risk: none is better in all three.
-
-    Returns
-    -------
-    frontier : list of Evaluation
-        By price.
-    """
+    """Frontier of reward against price against risk: none is better in all three."""
     merits = np.array(
         [[e.reward, -e.cost.paid, e.stability.probability] for e in evaluations], dtype=float
     )

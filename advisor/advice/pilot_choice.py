@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from advisor.advice.answer_fields import NextPilot
 from advisor.advice.candidates import (
     AXES,
     RATE_REACH,
@@ -14,9 +15,9 @@ from advisor.advice.candidates import (
     largest_surviving_rate,
 )
 from advisor.advice.evaluate import Evaluation, Evaluator
-from advisor.advice.information import IDLE, information_gain, shown, utilities
-from advisor.advice.objective import Objective
-from advisor.advice.recommendation import NextPilot, Recommendation
+from advisor.advice.pilot_worth import IDLE, information_gain, shown, utilities
+from advisor.advice.recommendation import Recommendation
+from advisor.advice.request import Objective
 from advisor.advice.scenario import base_settings
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError
@@ -148,33 +149,7 @@ def choose_pilot(
     candidates: Iterable[Settings] | None = None,
     otherwise: Settings | None = None,
 ) -> NextPilot:
-    """Choose the pilot whose result improves the decision most for its price.
-
-    Parameters
-    ----------
-    evaluate : Evaluator
-        Of the decision that the pilot is to improve.
-    lattice : Lattice
-        Among which that decision is made.
-    steps : int, optional
-        Length of the pilot [default: the better of half and all of the longest pilot].
-    seed : int
-        Of the simulated results.
-    candidates : iterable of Settings, optional
-        Pilots to choose among [default: the lattice].
-    otherwise : Settings, optional
-        What is run without another pilot, and what its gain is over [default: the best decision as
-        it stands].
-
-    Returns
-    -------
-    pilot : NextPilot
-
-    Raises
-    ------
-    CannotTellError
-        No pilot is likely enough to survive.
-    """
+    """Choose the pilot whose result improves the decision most for its price."""
     forecaster = evaluate.forecaster
     longest = forecaster.posterior.meta.longest
     lengths = [steps] if steps else sorted({max(2, round(longest * s)) for s in LENGTHS})

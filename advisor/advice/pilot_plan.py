@@ -2,7 +2,7 @@
 
 A design is a ladder of learning rates round the one that would be run, all of one length. Draws of
 the preset stand for what may be true; what a design would show is simulated from each, and the
-expected gain of the decision follows by regression (`advisor.advice.information`). What the pilots
+expected gain of the decision follows by regression (`advisor.advice.pilot_worth`). What the pilots
 cost, the full run is shorter by: both ways the same is spent.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
-from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.pilot_choice import FEWEST_RUNS
+from advisor.advice.pilot_worth import information_gain, shown, utilities
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target, stability_draws
@@ -231,23 +231,7 @@ class _Weighed(NamedTuple):
 
 
 def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Complete the settings of a run that is planned, and say what was assumed.
-
-    Parameters
-    ----------
-    told : mapping
-        Learning rate, group size and prompts per step at least; numbers may stand as text.
-
-    Returns
-    -------
-    settings : Settings
-    assumed : list of str
-
-    Raises
-    ------
-    InputError
-        One is missing, unknown or impossible.
-    """
+    """Complete the settings of a run that is planned, and say what was assumed."""
     partial = checked_settings(told, argument="overrides")
     lacking = list(partial.lacking)
     if lacking:
@@ -260,13 +244,7 @@ def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
 
 
 def size_of(model: str, parameters: float | None, argument: str) -> float:
-    """Parameters of a model, as given or as its name tells.
-
-    Raises
-    ------
-    InputError
-        Neither tells, or the number cannot be.
-    """
+    """Parameters of a model, as given or as its name tells."""
     size = parameters_from_name(model) if parameters is None else parameters
     if size is None or not 0 < size <= MOST_PARAMETERS:
         raise InputError(

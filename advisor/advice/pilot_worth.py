@@ -2,7 +2,7 @@
 
 Whatever pilots cost, the full run is shorter by. So the worth of some actions (finish a pilot,
 start one, extend one) is the reward that the full run then reaches: what is decided best on the
-steps that are left, with the gain by what the actions would show (`advisor.advice.information`).
+steps that are left, with the gain by what the actions would show (`advisor.advice.pilot_worth`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from advisor.advice.cost import fresh_completions
-from advisor.advice.information import IDLE, information_gain, shown, utilities
 from advisor.forecast import Forecaster, rest_stable, stability_draws
 from advisor.model import planned_factors
 from advisor.runs import Settings
@@ -26,23 +25,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Action:
-    """Something that can be done before the full run.
-
-    Attributes
-    ----------
-    name : str
-        Of the pilot.
-    kind : {"start", "continue", "extend", "new"}
-    settings : Settings
-    begun, steps : int
-        Optimizer steps behind the pilot, and those at its end.
-    price : float
-        Of the steps to come, as a share of the full run's.
-    stable : float
-        Probability that it lives to its end.
-    look : ndarray of shape (draws, features)
-        What it would show.
-    """
+    """Something that can be done before the full run."""
 
     name: str
     kind: Literal["start", "continue", "extend", "new"]
@@ -82,21 +65,7 @@ class Action:
 
 @dataclass
 class Worth:
-    """Worth of actions under one forecaster of the full run.
-
-    Attributes
-    ----------
-    forecaster : Forecaster
-    offered : sequence of Settings
-        Among which the full run is decided.
-    whole : Settings
-        Of the full run, whose price is that of ``steps`` of these.
-    steps : int
-    spent : float
-        Share of that price that pilots have cost.
-    room : float
-        Share that they may still cost.
-    """
+    """Worth of actions under one forecaster of the full run."""
 
     forecaster: Forecaster
     offered: Sequence[Settings]
@@ -148,22 +117,7 @@ class Worth:
 
 
 def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> list[Action]:
-    """Actions to take together: none of them could be left out, and none is missing.
-
-    Parameters
-    ----------
-    worth : Worth
-    rest : sequence of Action
-        What was planned and is not done; pilots teach by their differences, so it is judged as a
-        whole first, and what adds nothing is dropped one by one.
-    more : sequence of Action
-        What could be done beyond the plan.
-
-    Returns
-    -------
-    actions : list of Action
-        Empty where no action is worth what it costs.
-    """
+    """Actions to take together: none of them could be left out, and none is missing."""
     kept: list[Action] = []
     for action in rest:
         if worth.affords([*kept, action]):
@@ -184,13 +138,94 @@ def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> 
 
 
 def margin(worth: Worth, kept: Sequence[Action], action: Action) -> tuple[float, float]:
-    """What one action adds to others, and what its price would have been worth as training.
-
-    Returns
-    -------
-    gain, loss : float
-        As shares of the reward range.
-    """
+    """What one action adds to others, and what its price would have been worth as training."""
     without = [one for one in kept if one is not action]
     both = [*without, action]
     return worth.gain(both) - worth.gain(without), worth.untold(without) - worth.untold(both)
+
+
+LOOKS = (1 / 3, 2 / 3, 1.0)
+"""Shares of what is to come of a pilot at which its reward is looked at; each time a third of its
+rows is averaged."""
+
+IDLE = 0.001
+"""Gain, as a share of the reward range, up to which what is done changes nothing worth doing."""
+
+SHUFFLES = 2
+"""Times that results are dealt to the wrong draws, to see what the regression finds in noise."""
+
+
+def utilities(
+    forecaster: Forecaster,
+    configurations: Sequence[Settings],
+    steps: Sequence[int],
+) -> FloatArray:
+    """Reward at the end of a run, or the floor where it is lost, shape (configurations, draws)."""
+    floor = forecaster.outcome_bounds[0]
+    out = []
+    for settings, last in zip(configurations, steps, strict=True):
+        planned = settings.planned_over(last)
+        level = forecaster.scaled_reward(planned, last)
+        stable = stability_draws(forecaster, planned, last, level=level[:, 0])
+        out.append(floor + stable * (forecaster.outcome_of(level)[:, 0] - floor))
+    return np.array(out)
+
+
+def shown(
+    forecaster: Forecaster,
+    pilot: Settings,
+    steps: int,
+    stable: FloatArray,
+    rng: np.random.Generator,
+    *,
+    begun: int = 0,
+) -> FloatArray:
+    """What a pilot would show under each draw after its first steps, shape (draws, features).
+
+    Those ``begun`` are behind it; without any it is a pilot that has yet to start.
+
+    Whether it collapses (``stable`` is the probability that it does not, shape (draws,)), and,
+    where it does not, its reward at three points with its wander and the noise of its batches:
+    those of a new seed.
+    """
+    planned = pilot.planned_over(steps)
+    times = np.maximum(1, np.round(begun + np.array(LOOKS) * (steps - begun))).astype(int)
+    level = np.clip(forecaster.scaled_reward(planned, times), 0.01, 0.99)
+    rows = max(1.0, (steps - begun) / len(LOOKS)) * pilot.prompts_per_step
+    noise = np.sqrt(level * (1 - level) / rows)
+    wander = np.exp(forecaster.population["log_misfit"])[:, None] * rng.standard_normal(
+        (level.shape[0], 1)
+    )
+    seen = level + wander + noise * rng.standard_normal(level.shape)
+    collapses = rng.random(level.shape[0]) > stable
+    seen[collapses] = 0.0
+    middle = seen[~collapses].mean(axis=0) if not collapses.all() else 0.0
+    centred = np.where(collapses[:, None], 0.0, seen - middle)
+    return np.column_stack(
+        [
+            np.ones(level.shape[0]),
+            collapses.astype(float),
+            centred,
+            centred**2,
+            centred[:, :1] * centred[:, -1:],
+        ]
+    )
+
+
+def information_gain(utility: FloatArray, features: FloatArray, rng: np.random.Generator) -> float:
+    """Expected gain of the decision by a pilot's result, in units of the utility."""
+    orders = [np.arange(features.shape[0])]
+    orders += [rng.permutation(features.shape[0]) for _ in range(SHUFFLES)]
+    found = [_best_expected(utility, features[order]) for order in orders]
+    return max(0.0, found[0] - float(np.mean(found[1:])))
+
+
+def _best_expected(utility: FloatArray, features: FloatArray) -> float:
+    # Products of BLAS start threads, which on a busy machine wait for each other ten times as long
+    # as these small sums take.
+    gram = np.einsum("di,dj->ij", features, features)
+    # A tiny ridge: columns that are all zero (no draw collapses) must not break the solve.
+    gram += 1e-9 * np.trace(gram) * np.eye(gram.shape[0])
+    weights = np.linalg.solve(gram, np.einsum("di,cd->ic", features, utility))
+    fitted = np.einsum("di,ic->dc", features, weights)
+    return float(fitted.max(axis=1).mean())

@@ -7,20 +7,30 @@ Freeze-thaw by expected utility: what can be done next is weighed by one rule
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.answer import advise
-from advisor.advice.pilot_bench import Bench, bench_of, last_step, preset_of
+from advisor.advice.pilot_bench import (
+    Bench,
+    PlannedLogs,
+    bench_of,
+    is_finished,
+    last_step,
+    match_logs,
+    preset_of,
+    price_of,
+)
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
-from advisor.advice.pilot_words import Piloting, PilotWord, reason_of, word_of, word_of_unplanned
-from advisor.advice.pilot_worth import Action, worthwhile
-from advisor.advice.planned_logs import PlannedLogs, match_logs, price_of
+from advisor.advice.pilot_worth import IDLE, Action, margin, worthwhile
 from advisor.advice.recommendation import Recommendation
-from advisor.advice.wording import percent
+from advisor.advice.wording import in_trainer_names, percent
 from advisor.common import DEFAULT_SEED, Progress, progress_of
 from advisor.errors import InputError
 from advisor.forecast import fit
 from advisor.model import Posterior, Priors, Sampling
-from advisor.runs import PilotRun
+from advisor.runs import PilotRun, Settings
 
 
 def pilots(
@@ -108,27 +118,7 @@ def fit_pilots(
     seed: int = DEFAULT_SEED,
     progress: bool | Progress | None = None,
 ) -> tuple[Posterior | None, list[str]]:
-    """Fit what there is of the pilots of a plan.
-
-    Parameters
-    ----------
-    plan, runs, priors, seed, progress
-        As for :func:`pilots`.
-
-    Returns
-    -------
-    posterior : Posterior or None
-        None where the logs show no curve yet.
-    said : list of str
-        Why there is none.
-
-    Raises
-    ------
-    InputError
-        The plan's preset is not known.
-    NotConvergedError
-        The sampler did not converge.
-    """
+    """Fit what there is of the pilots of a plan."""
     preset = preset_of(plan, priors)
     fitted = match_logs(plan, runs).fitted
     if not fitted:
@@ -217,4 +207,239 @@ def _advice(bench: Bench, progress: Progress) -> Recommendation:
         weigh_pilots=False,
         seed=bench.seed,
         progress=progress,
+    )
+
+
+TITLES = {"go on": "GO ON", "stop": "STOP PILOTING", "run": "RUN"}
+
+
+class PilotWord(BaseModel):
+    """The word on one pilot.
+
+    Attributes
+    ----------
+    name : str
+        Of the planned pilot, or the id of a run that was not planned.
+    log : str or None
+        Path of its log.
+    is_planned : bool
+    learning_rate : float or None
+    seen : int
+        Optimizer steps that its log shows.
+    steps : int or None
+        Planned ones.
+    state : {"not begun", "running", "finished", "collapsed"}
+    word : {"start", "skip", "continue", "stop", "extend", "done"}
+        ``skip`` where a planned pilot that has not begun is not worth its price.
+    gain, loss : float or None
+        What its next steps are expected to add to the full run's reward, and what their price
+        would have been worth as training, as shares of the reward range.
+    reason : str
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    log: str | None
+    is_planned: bool
+    learning_rate: float | None
+    seen: int
+    steps: int | None
+    state: Literal["not begun", "running", "finished", "collapsed"]
+    word: Literal["start", "skip", "continue", "stop", "extend", "done"]
+    gain: float | None = None
+    loss: float | None = None
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The word in a line."""
+        rate = "" if self.learning_rate is None else f"learning rate {self.learning_rate:.2g}, "
+        of = "" if self.steps is None else f" of {self.steps}"
+        return (
+            f"{self.name}: {self.word.upper()}. {rate}{self.seen}{of} steps, {self.state}: "
+            f"{self.reason}."
+        )
+
+
+class Piloting(BaseModel):
+    """The word on the pilots of a plan.
+
+    Attributes
+    ----------
+    word : {"go on", "stop", "run"}
+        ``stop`` where no pilot is worth its price any more, ``run`` where none ever was.
+    reason : str
+    pilots : tuple of PilotWord
+    new : PlannedPilot or None
+        Worth running beside those that were planned.
+    spent : float
+        What pilots have cost, as a share of the full run's price.
+    left : int
+        Optimizer steps that the same money leaves for the full run as it was planned.
+    said : tuple of str
+        What was assumed, and which logs do not count.
+    advice : Recommendation or None
+        With ``stop``, where the pilots can be fitted.
+    settings : Settings or None
+        Of the full run, with ``run``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    word: Literal["go on", "stop", "run"]
+    reason: str
+    pilots: tuple[PilotWord, ...]
+    new: PlannedPilot | None
+    spent: float
+    left: int
+    said: tuple[str, ...]
+    advice: Recommendation | None
+    settings: Settings | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing is left to be done before the full run."""
+        return self.word != "go on"
+
+    @property
+    def cannot_tell(self) -> bool:
+        """Whether piloting is over without a recommendation."""
+        if self.word != "stop":
+            return False
+        return self.advice is None or self.advice.kind != "recommendation"
+
+    @property
+    def text(self) -> str:
+        """The word in full."""
+        lines = [f"{TITLES[self.word]}: {self.reason}", ""]
+        lines += [f"  {one.text}" for one in self.pilots]
+        if self.new is not None:
+            one = self.new
+            lines += [
+                "",
+                f"New pilot, {one.name}: {one.steps} steps on {one.model}, {one.price:.1%} of the "
+                f"run's price, P(stable) {percent(one.stable)}:",
+                f"  {in_trainer_names(one.settings)}",
+            ]
+        if self.settings is not None:
+            lines += ["", f"{in_trainer_names(self.settings)}, {self.left} steps"]
+        if self.advice is not None:
+            first, _, rest = self.advice.summary.partition("\n")
+            if self.advice.kind == "next_pilot":
+                first = "Too few pilots for a recommendation, and none is worth its price."
+            lines += ["", first, rest]
+        lines += ["", *(f"Note: {line}." for line in self.said)] if self.said else []
+        return "\n".join(lines)
+
+
+def word_of(
+    bench: Bench,
+    pilot: PlannedPilot,
+    action: Action | None,
+    kept: Sequence[Action],
+) -> PilotWord:
+    """The word on a planned pilot, with its reason."""
+    run = bench.logs.planned.get(pilot.name)
+    told: dict[str, object] = {
+        "name": pilot.name,
+        "log": None if run is None else run.path,
+        "is_planned": True,
+        "learning_rate": pilot.settings.learning_rate
+        if run is None
+        else run.hyperparameters.learning_rate,
+        "seen": 0 if run is None else last_step(run),
+        "steps": pilot.steps,
+    }
+    died = None if run is None else bench.died_at(run)
+    if died is not None:
+        told |= {"state": "collapsed", "word": "stop", "reason": f"died at step {died:.0f}"}
+        return PilotWord.model_validate(told)
+    finished = run is not None and is_finished(run, pilot.steps)
+    state = "not begun" if run is None else "finished" if finished else "running"
+    idle = {"not begun": "skip", "finished": "done", "running": "stop"}[state]
+    told["state"] = state
+    if action is None:
+        fatal = None if finished else bench.fatal(pilot.settings)
+        reason = "all its steps are done"
+        if fatal is not None:
+            reason = f"'{fatal}' died at no higher learning rate"
+        told |= {"word": idle, "reason": reason}
+        return PilotWord.model_validate(told)
+    if action not in kept and not bench.worth.affords([*kept, action]):
+        room = f"would take the pilots beyond the {bench.plan.share:.0%} of the run's price that"
+        told |= {
+            "word": idle,
+            "reason": f"its next {action.steps - action.begun} steps {room} they may cost",
+        }
+        return PilotWord.model_validate(told)
+    gain, loss = margin(bench.worth, kept, action)
+    told |= {
+        "word": action.kind if action in kept else idle,
+        "gain": gain,
+        "loss": loss,
+        "reason": _weighed(action, gain, loss),
+    }
+    return PilotWord.model_validate(told)
+
+
+def _weighed(action: Action, gain: float, loss: float) -> str:
+    what = {
+        "start": f"its {action.steps} steps",
+        "continue": f"the {action.steps - action.begun} steps to come",
+        "extend": f"another {action.steps - action.begun} steps",
+        "new": f"its {action.steps} steps",
+    }[action.kind]
+    return (
+        f"{what} are expected to raise the full run's reward by {100 * gain:z.1f} % of its range, "
+        f"and cost {action.price:.1%} of its price, which as training are worth {100 * loss:z.1f} %"
+    )
+
+
+def word_of_unplanned(bench: Bench, run: PilotRun) -> PilotWord:
+    """The word on a run that no plan knows: what it shows counts, and what to do is not asked."""
+    died, planned = bench.died_at(run), run.hyperparameters.planned_steps
+    finished = planned is None or is_finished(run, planned)
+    return PilotWord(
+        name=run.id,
+        log=run.path,
+        is_planned=False,
+        learning_rate=run.hyperparameters.learning_rate,
+        seen=last_step(run),
+        steps=planned,
+        state="collapsed" if died is not None else "finished" if finished else "running",
+        word="stop" if died is not None else "done",
+        reason="not planned; it counts as a pilot all the same"
+        if died is None
+        else f"died at step {died:.0f}; not planned, it counts as a pilot all the same",
+    )
+
+
+def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) -> str:
+    """Why the word on the whole is what it is."""
+    worth = bench.worth
+    cost = f"The pilots have cost {worth.spent:.0%} of the run's price"
+    if kept:
+        gain, loss = worth.gain(kept), worth.untold() - worth.untold(kept)
+        steps = worth.left(kept)
+        return (
+            f"{', '.join(f'{one.kind} {one.name}' for one in kept)}. Expected to raise the full "
+            f"run's reward by {100 * gain:z.1f} % of its range, for "
+            f"{sum(a.price for a in kept):.1%} of its price, which as training are worth "
+            f"{100 * loss:z.1f} %. {cost}; "
+            f"{steps} of {bench.plan.steps} steps would be left for it."
+        )
+    left = f"{cost}; the same money leaves {worth.left()} of {bench.plan.steps} steps."
+    if not bench.is_fitted:
+        return f"no pilot is worth its price by the preset, and the logs show no curve. {left}"
+    tried = [one for one in actions.values() if worth.affords([one])]
+    best = max(tried, key=lambda one: worth([one]), default=None)
+    if best is None:
+        return f"nothing is left to do that pilots may still cost. {left}"
+    gain, loss = margin(worth, [], best)
+    slight = f": a margin of up to {IDLE:.1%} is none" if gain > loss else ""
+    return (
+        f"no action is worth its price. The best, {best.kind} {best.name}, would raise the reward "
+        f"by {100 * gain:z.1f} % of its range and cost {best.price:.1%} of the run's price, which "
+        f"as training are worth {100 * loss:z.1f} %{slight}. {left}"
     )

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice.cost import CostModel, learn_cost
-from advisor.advice.reach import outside, piloted
 from advisor.advice.request import Request
+from advisor.advice.support import outside, piloted
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast import (

@@ -40,17 +40,7 @@ def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluatio
 
 
 def check_storage(storage: Any) -> None:
-    """Let Optuna open a storage, before anything is computed for it.
-
-    Parameters
-    ----------
-    storage : str or optuna storage
-
-    Raises
-    ------
-    InputError
-        Optuna refuses it.
-    """
+    """Let Optuna open a storage, before anything is computed for it."""
     import optuna
 
     try:
@@ -82,27 +72,6 @@ def search(
     A lattice of no more points than trials is tried in full; a larger one is searched, and then
     the neighbours of the best are tried until none is better: where few configurations are
     feasible a sampler alone stops short.
-
-    Parameters
-    ----------
-    evaluate : Evaluator
-    lattice : Lattice
-    level : float
-        P(stable) wanted.
-    how : Search
-    progress : callable
-
-    Returns
-    -------
-    best : Evaluation or None
-        Highest value with P(stable) >= level.
-    nearest : Evaluation
-        Nearest to feasible among those tried, for the answer when nothing is.
-
-    Raises
-    ------
-    InputError
-        Optuna refuses the storage.
     """
     import optuna
 

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.advice.answer_fields import Alternative
+from advisor.advice.answer_fields import Alternative, PriorCheck
+from advisor.advice.cost import Cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share
-from advisor.advice.objective import Budget, Objective
-from advisor.forecast import Forecaster, pilots_of
-from advisor.model import Posterior
+from advisor.advice.request import Budget, Objective
+from advisor.findings import log_prior
+from advisor.forecast import (
+    Forecaster,
+    line_for,
+    log_update_norm,
+    pilots_of,
+    recalibrated,
+    stability_draws,
+)
+from advisor.model import Posterior, smoothed_weights
 from advisor.runs import Settings
+
+if TYPE_CHECKING:
+    from advisor.advice.answer_fields import Alternative, AnswerFields
 
 GIVEN_UP = 0.05
 """Share of the reward range that a trade-off may cost."""
@@ -50,18 +64,7 @@ def advised_goal(forecaster: Forecaster, settings: Settings, steps: int) -> floa
 def trade_offs(
     evaluate: Evaluator, chosen: Evaluation, level: float, goal: float
 ) -> tuple[Alternative, ...]:
-    """Cheaper, safer and faster configurations among those tried.
-
-    Parameters
-    ----------
-    evaluate : Evaluator
-    chosen : Evaluation
-        What is advised.
-    level : float
-        P(stable) that the cheaper and the faster one must reach.
-    goal : float
-        From :func:`advised_goal`.
-    """
+    """Cheaper, safer and faster configurations among those tried."""
     low, high = evaluate.forecaster.outcome_bounds
     enough = chosen.reward - GIVEN_UP * (high - low)
     good = [e for e in evaluate.tried if e.reward >= enough and e is not chosen]
@@ -86,18 +89,7 @@ def trade_offs(
 def at_equal_completions(
     evaluate: Evaluator, chosen: Evaluation, goal: float, devices: int
 ) -> tuple[Alternative, ...]:
-    """Half the group for twice the steps, and twice the group for half the steps.
-
-    Parameters
-    ----------
-    evaluate : Evaluator
-    chosen : Evaluation
-        What is advised.
-    goal : float
-        From :func:`advised_goal`.
-    devices : int
-        Completions of a step divide among them.
-    """
+    """Half the group for twice the steps, and twice the group for half the steps."""
     prompts = chosen.settings.prompts_per_step
     group, steps = chosen.settings.group_size, chosen.cost.steps
     out = []
@@ -153,3 +145,83 @@ def _steps_to(evaluate: Evaluator, settings: Settings, steps: int, goal: float) 
     gain = curve[-1] - curve[0]
     share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
     return steps_to_share(curve, times, float(np.clip(share, 0.0, 1.0)))
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Step at which the mean curve of the advised run reaches another's end, and its price."""
+
+    step: float
+    cost: Cost
+
+
+def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Saving | None:
+    """Price at which the advised run has what another ends with."""
+    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
+    times = curve_steps(advice.steps)
+    curve = forecaster.outcome(advice.settings, times).mean(axis=0)
+    there = np.flatnonzero(curve >= other.reward)
+    if not there.size or there[0] == 0:
+        return None
+    step = int(np.ceil(times[there[0]]))
+    cost = advice.cost_model(advice.settings, step)
+    return Saving(step, cost) if cost.paid < other.cost.paid else None
+
+
+POWERS = (0.8, 1.25)
+"""Powers of the priors (arXiv:2107.14054, which goes closer to 1 for a derivative): what an eighth
+less or more of spread would do."""
+
+COMPARED = 24
+"""Configurations with the best values among which the choice is asked again."""
+
+
+def prior_checks(
+    evaluate: Evaluator, chosen: Evaluation, level: float, indifference: float
+) -> tuple[PriorCheck, ...]:
+    """Answer under the priors at other powers."""
+    forecaster = evaluate.forecaster
+    compared = sorted(evaluate.tried, key=lambda e: e.value, reverse=True)[:COMPARED]
+    if chosen not in compared:
+        compared.append(chosen)
+    # A price or a time does not turn on the draws: there the choice stands or falls with P.
+    is_reward = evaluate.objective.kind == "reward" and evaluate.objective.quantile is None
+    rewards, stable, norms = [], [], []
+    for one in compared:
+        planned, steps = evaluate.planned(one.settings), one.cost.steps
+        norms.append(log_update_norm(planned.learning_rate, forecaster.target.parameters))
+        scaled = forecaster.scaled_reward(planned, steps)
+        rewards.append(forecaster.outcome_of(scaled)[:, 0])
+        stable.append(stability_draws(forecaster, planned, steps, level=scaled[:, 0]))
+    logs = log_prior(forecaster.posterior)[forecaster.indices]
+    at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
+    slack = indifference * (high - low) if is_reward else 0.0
+    line = line_for(forecaster.posterior.meta.priors, chosen.settings)
+    fixed = np.array([one.value for one in compared])
+    found = []
+    for power in POWERS:
+        weights, k = smoothed_weights((power - 1) * logs)
+        means = np.array([float(weights @ draws) for draws in rewards])
+        worth = np.array(
+            [low + float(weights @ (p * (r - low))) for r, p in zip(rewards, stable, strict=True)]
+        )
+        said = [float(weights @ draws) for draws in stable]
+        probabilities = np.array(
+            [recalibrated(one, line, norm) for one, norm in zip(said, norms, strict=True)]
+        )
+        is_enough = np.minimum(said, probabilities) >= level
+        values = np.where(is_enough, worth if is_reward else fixed, -np.inf)
+        if values[at] >= values.max() - slack > -np.inf:
+            best: Evaluation | None = chosen
+        else:
+            best = compared[int(values.argmax())] if np.isfinite(values).any() else None
+        found.append(
+            PriorCheck(
+                power=power,
+                reward=float(means[at]),
+                stability=float(probabilities[at]),
+                best=None if best is None else evaluate.planned(best.settings),
+                pareto_k=float(k),
+            )
+        )
+    return tuple(found)

@@ -1,7 +1,7 @@
 """What may be said of a posterior: identifiability, design, sensitivity, learned priors."""
 
 from advisor.findings.design import informed_share
-from advisor.findings.grouped_priors import prior_groups
+from advisor.findings.groups import at_pilot, middle_pilot, prior_groups
 from advisor.findings.history import read_history, read_posteriors
 from advisor.findings.learned_priors import (
     check_name,
@@ -10,10 +10,8 @@ from advisor.findings.learned_priors import (
     refuse_different_presets,
 )
 from advisor.findings.past_study import PastStudy
-from advisor.findings.pilot_posterior import at_pilot, middle_pilot
 from advisor.findings.run_fit import misfit_caution
-from advisor.findings.sensitivity import log_prior
-from advisor.findings.text import describe
+from advisor.findings.text import describe, log_prior
 
 __all__ = [
     "PastStudy",

@@ -50,20 +50,7 @@ Verdict = Literal["varied", "not varied", "aliased"]
 
 @dataclass(frozen=True)
 class FactorCheck:
-    """What the pilots can tell of one factor.
-
-    Attributes
-    ----------
-    factor : str
-        As people call it, for example ``"learning rate"``.
-    verdict : {"varied", "not varied", "aliased"}
-    values : tuple of float
-        Distinct values among the pilots that lived, in increasing order.
-    aliased_with : tuple of str
-        The fewest other factors (or task, model) that it moved together with; empty unless aliased.
-    detail : str
-        What else a reader should know, as a clause; may be empty.
-    """
+    """What the pilots can tell of one factor."""
 
     factor: str
     verdict: Verdict
@@ -86,18 +73,7 @@ class FactorCheck:
 
 
 def design_check(meta: Meta) -> tuple[FactorCheck, ...]:
-    """Say of each factor whether the pilots can tell its exponents.
-
-    Parameters
-    ----------
-    meta : Meta
-        Of a posterior, fitted or loaded.
-
-    Returns
-    -------
-    checks : tuple of FactorCheck
-        One per entry of ``FACTORS``, in that order, then the model size.
-    """
+    """Say of each factor whether the pilots can tell its exponents."""
     lived = [run for run in meta.runs if not _collapsed_at_once(run, meta.longest)]
     groups = sorted({(run.task, run.model) for run in lived})
     of = np.array([groups.index((run.task, run.model)) for run in lived], dtype=int)
@@ -131,19 +107,6 @@ def design_check(meta: Meta) -> tuple[FactorCheck, ...]:
 def informed_share(posterior: Posterior) -> dict[str, float]:
     """Share of the prior's variance that the pilots removed, per term of the laws.
 
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    share : dict of str to float
-        ``1 - (posterior sd / prior sd)^2`` for every ``rate.*``, ``plateau_loss.*``,
-        ``hazard.*`` and ``curvature_exponent``: near 0 where the posterior repeats the prior,
-        near 1 where the pilots decide, below 0 where the draws spread wider than the prior.
-
-    Notes
-    -----
     Posterior contraction (Betancourt, arXiv:1803.08393).
     """
     terms = [f"{law}.{term}" for law, terms in LAWS.items() for term in terms]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.findings.grouped_priors import prior_groups
+from advisor.findings.groups import prior_groups
 from advisor.forecast import Forecaster, Interval, interval_of
 from advisor.model import INTERVAL, Posterior, RunSummary, clock_table
 from advisor.model import equations as eq
@@ -57,18 +57,7 @@ class MoreSteps(NamedTuple):
 
 @dataclass(frozen=True)
 class Identified:
-    """Whether the pilots tell one quantity.
-
-    Attributes
-    ----------
-    span : Interval
-        Of the posterior, in the quantity's units.
-    width, prior_width : float
-        Of the central 80 % intervals of posterior and prior: of a plateau in reward ranges, of a
-        timescale in natural logs.
-    limit : float
-        Width from which it counts as unknown.
-    """
+    """Whether the pilots tell one quantity."""
 
     span: Interval
     width: float
@@ -83,23 +72,7 @@ class Identified:
 
 @dataclass(frozen=True)
 class GroupGate:
-    """What may be said of one (task, model).
-
-    Attributes
-    ----------
-    task, model : str
-    plateau : Identified
-        In reward units, at the reference configuration.
-    timescale : Identified
-        1 / stiffness, in optimizer steps, at the reference configuration.
-    slope : Interval
-        Initial slope in reward units per optimizer step: stiffness x (plateau - start).
-    bound : float
-        Reward above which the plateau lies with 90 % probability.
-    more : MoreSteps or None
-        The pilot that lacks the fewest steps; None where nothing is lacking, or where every pilot
-        of the pair collapsed.
-    """
+    """What may be said of one (task, model)."""
 
     task: str
     model: str
@@ -152,19 +125,7 @@ class GroupGate:
 
 
 def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
-    """Decide for each (task, model) what of it may be published.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    gates : tuple of GroupGate
-        In the order of ``posterior.meta.groups``. The prior of a plateau is simulated with a fixed
-        seed, given the posterior's own start: a start that leaves little headroom says by itself
-        where the plateau lies, and that is not what the pilots told.
-    """
+    """Decide for each (task, model) what of it may be published."""
     meta = posterior.meta
     scale = meta.ceiling - meta.floor
     start_logit = posterior.flat("start_logit")

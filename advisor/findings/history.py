@@ -56,15 +56,7 @@ class CohortFit(NamedTuple):
 
 @dataclass(frozen=True)
 class History:
-    """What cohorts said, one by one.
-
-    Attributes
-    ----------
-    studies : tuple of PastStudy or None
-        In the order of the cohorts; None for those that say nothing.
-    left_out : tuple of str
-        Cohorts that say nothing, and why: runs that teach nothing, chains that did not agree.
-    """
+    """What cohorts said, one by one."""
 
     studies: tuple[PastStudy | None, ...]
     left_out: tuple[str, ...]
@@ -94,13 +86,7 @@ class History:
         return own, repeated
 
     def learned(self, base: Priors, name: str) -> Priors:
-        """Preset for the next study.
-
-        Raises
-        ------
-        InputError
-            No cohort said anything, or as for `learn_priors`.
-        """
+        """Preset for the next study."""
         if not self.told:
             why = f" (for example {self.left_out[0]})" if self.left_out else ""
             raise InputError(
@@ -117,22 +103,7 @@ def read_history(
     progress: Progress = silent,
     on: EngineSettings | None = None,
 ) -> History:
-    """Fit every cohort by itself under one preset.
-
-    Parameters
-    ----------
-    cohorts : sequence of (str, sequence of PilotRun)
-        Names, and runs that are fitted together.
-    preset : Priors
-        Is divided out again.
-    progress : callable
-    on : dict, optional
-        ``engine`` and ``keep`` as :func:`advisor.common.mapped` takes them.
-
-    Returns
-    -------
-    history : History
-    """
+    """Fit every cohort by itself under one preset."""
     fits = [CohortFit(tuple(runs), preset) for _, runs in cohorts]
     items = [Item(name, fit, fit.marks) for (name, _), fit in zip(cohorts, fits, strict=True)]
     found = mapped(fitted, items, task="Fitting cohorts", progress=progress, **(on or {}))
@@ -147,23 +118,7 @@ def read_history(
 def read_posteriors(
     files: Sequence[Path], *, progress: Progress = silent, on: EngineSettings | None = None
 ) -> list[PastStudy]:
-    """Sum up saved posteriors, one after the other: no more than one per process is in memory.
-
-    Parameters
-    ----------
-    files : sequence of Path
-    progress, on
-        As for :func:`read_history`.
-
-    Returns
-    -------
-    studies : list of PastStudy
-
-    Raises
-    ------
-    InputError
-        One of them cannot be read.
-    """
+    """Sum up saved posteriors, one after the other: no more than one per process is in memory."""
     items = [
         Item(str(path), path, (digest_of(number, *_told(path)),))
         for number, path in enumerate(files)
@@ -182,15 +137,7 @@ def summed_up(path: Path) -> dict[str, Any]:
 
 
 def fitted(task: CohortFit) -> dict[str, Any]:
-    """What a cohort says, as JSON holds it.
-
-    Raises
-    ------
-    InputError
-        Its runs teach nothing.
-    NotConvergedError
-        No attempt passed the gate.
-    """
+    """What a cohort says, as JSON holds it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cohort = cohort_of(task.runs)

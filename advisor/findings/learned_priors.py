@@ -15,13 +15,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.findings.meta_analysis import (
+from advisor.findings.past_study import (
     STUDY_SHARE,
     TASK_SHARE,
     Estimates,
+    PastStudy,
     new_study,
+    past_study,
 )
-from advisor.findings.past_study import PastStudy, past_study
 from advisor.model import (
     GROUP_LEVELS,
     TASK_LEVELS,
@@ -70,7 +71,7 @@ def learn_priors(
 
     Notes
     -----
-    A random-effects meta-analysis, see :mod:`advisor.findings.meta_analysis`. Levels of plateau
+    A random-effects meta-analysis, see :mod:`advisor.findings.past_study`. Levels of plateau
     loss and collapse are at their anchors (:func:`advisor.model.equations.at_reference`); others
     such as ``log_slope`` are at each study's own reference configuration (the geometric mean of its
     pilots), moved to where the base's law of the speed stands, which is how a new study reads them.
@@ -85,26 +86,7 @@ def learn_priors(
 
 
 def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str = "team") -> Priors:
-    """Turn what past studies said into a preset: `learn_priors` without their draws.
-
-    Parameters
-    ----------
-    studies : sequence of PastStudy
-        From :func:`advisor.findings.past_study.past_study`, each of other data.
-    base : Priors
-        What is believed where they say nothing.
-    name : str
-        Of the new preset; none that comes with the package.
-
-    Returns
-    -------
-    priors : Priors
-
-    Raises
-    ------
-    InputError
-        As for :func:`learn_priors`.
-    """
+    """Turn what past studies said into a preset: `learn_priors` without their draws."""
     if not studies:
         raise _nothing_to_learn_from()
     check_name(name)
@@ -160,13 +142,7 @@ def _domain(studies: Sequence[PastStudy], start: Priors) -> Domain:
 
 
 def shared_preset(posteriors: Sequence[Posterior]) -> Priors:
-    """Preset that all posteriors were fitted under.
-
-    Raises
-    ------
-    InputError
-        They were fitted under different ones.
-    """
+    """Preset that all posteriors were fitted under."""
     first = posteriors[0].meta.priors
     if any(posterior.meta.priors != first for posterior in posteriors):
         raise _different_presets([posterior.meta.priors.name for posterior in posteriors])
@@ -174,13 +150,7 @@ def shared_preset(posteriors: Sequence[Posterior]) -> Priors:
 
 
 def refuse_different_presets(studies: Sequence[PastStudy]) -> None:
-    """Stop where studies were fitted under different presets.
-
-    Raises
-    ------
-    InputError
-        They were.
-    """
+    """Stop where studies were fitted under different presets."""
     if len({study.preset_digest for study in studies}) > 1:
         raise _different_presets([study.preset for study in studies])
 
@@ -242,13 +212,7 @@ def _nothing_to_learn_from() -> InputError:
 
 
 def check_name(name: str) -> None:
-    """Stop where a new preset cannot be called so.
-
-    Raises
-    ------
-    InputError
-        The name is empty, or that of a preset that comes with the package.
-    """
+    """Stop where a new preset cannot be called so."""
     if not name.strip() or name in preset_names():
         raise InputError(
             f"'{name}' is no name for a new preset",
@@ -260,20 +224,7 @@ def check_name(name: str) -> None:
 def check_studies(
     studies: Sequence[PastStudy], base: Priors, names: Sequence[str] | None = None
 ) -> None:
-    """Stop where something would count twice.
-
-    Parameters
-    ----------
-    studies : sequence of PastStudy
-    base : Priors
-    names : sequence of str, optional
-        Of the studies [default: by number].
-
-    Raises
-    ------
-    InputError
-        Two are of the same data or share a run, or the base has learned from one of them.
-    """
+    """Stop where something would count twice."""
     called = names or [f"posterior {number}" for number in range(1, len(studies) + 1)]
     _check_each_other(studies, called)
     _check_base(studies, base, called)

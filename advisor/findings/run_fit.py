@@ -42,30 +42,7 @@ MOST_SAID = 3
 
 @dataclass(frozen=True)
 class RunFit:
-    """How well the curve that was fitted to a pilot reproduces it.
-
-    Attributes
-    ----------
-    run : str
-        Its id.
-    chance : dict of str to float
-        Probability that a run of the model strays as far from its curve: ``level`` by the mean of
-        its last third, ``change`` by its largest fall or rise, ``swings`` by the correlation of
-        neighbouring bins, ``spread`` by the size of all that is left; ``held_out`` by how the last
-        third of its evaluations leaves their curve, where there are enough.
-    first, last : float
-        Optimizer steps between which it falls or rises most beside its curve.
-    fall : float
-        By how much, in reward units; negative for a rise.
-    above : float
-        Mean of the last third less that of the curve, in reward units.
-    held_out_above : float
-        The same of evaluations, in their units.
-    ratio : float
-        Size of what the curve leaves over what the model expects of it.
-    named_by : str or None
-        Check by which the run is named; None where the curve reproduces it.
-    """
+    """How well the curve that was fitted to a pilot reproduces it."""
 
     run: str
     chance: dict[str, float]
@@ -97,18 +74,7 @@ class RunFit:
 
 
 def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
-    """Check each pilot against the curve that was fitted to it.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    fits : tuple of RunFit
-        Of pilots with enough bins, in their order; none of a posterior that was made by hand. A
-        collapsed pilot is checked up to its collapse.
-    """
+    """Check each pilot against the curve that was fitted to it."""
     found = residuals(posterior)
     if found is None:
         return ()

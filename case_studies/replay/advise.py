@@ -12,7 +12,7 @@ import advisor
 from advisor.advice import Objective
 from advisor.advice.cost import CostModel
 from advisor.advice.evaluate import Evaluator
-from advisor.advice.objective import Budget
+from advisor.advice.request import Budget
 from advisor.errors import AdvisorError
 from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Forecaster

@@ -18,8 +18,8 @@ from tables import World, read_worlds
 
 from advisor.advice import Lattice, Objective
 from advisor.advice.evaluate import Evaluator
-from advisor.advice.objective import Budget
 from advisor.advice.pilot_choice import choose_pilot
+from advisor.advice.request import Budget
 from advisor.errors import AdvisorError
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.advice import Budget, CostModel, Request, advise
-from advisor.advice.objective import MOST_STEPS
+from advisor.advice.request import MOST_STEPS
 from advisor.errors import InputError
 from advisor.runs.settings import PartialSettings, Settings
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from advisor.advice.information import information_gain, shown, utilities
 from advisor.advice.pilot_choice import ANOTHER_RUN
+from advisor.advice.pilot_worth import information_gain, shown, utilities
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
 from advisor.forecast.survival import stability_draws

@@ -12,8 +12,8 @@ from decisions import DEADLY, STEPS, changed, decision
 
 from advisor.advice import CostModel, Search, advise, pilot_choice
 from advisor.advice.candidates import largest_surviving_rate
-from advisor.advice.information import shown
 from advisor.advice.pilot_choice import PILOT_LEVEL, choose_pilot, decision_of, is_first_contact
+from advisor.advice.pilot_worth import shown
 from advisor.advice.scenario import base_settings
 from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import CannotTellError

@@ -11,11 +11,10 @@ from decisions import with_draws
 from made_plan import made_plan
 
 import advisor
-from advisor.advice import pilot_words
-from advisor.advice.information import information_gain, shown, utilities
+from advisor.advice import piloting
+from advisor.advice.pilot_bench import match_logs, price_of
 from advisor.advice.pilot_plan import PLAN, PilotPlan
-from advisor.advice.pilot_worth import worthwhile
-from advisor.advice.planned_logs import match_logs, price_of
+from advisor.advice.pilot_worth import information_gain, shown, utilities, worthwhile
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_effect import RunEffect
@@ -288,9 +287,9 @@ def test_advice_never_names_a_setting_at_which_a_pilot_died(died):
 def test_a_margin_that_counts_as_none_is_said(monkeypatch, gain, told):
     worth = Mock(spent=0.06, **{"left.return_value": 792, "affords.return_value": True})
     worth.return_value = 0.5
-    monkeypatch.setattr(pilot_words, "margin", lambda *_: (gain, 0.0012))
+    monkeypatch.setattr(piloting, "margin", lambda *_: (gain, 0.0012))
     action = Mock(kind="start", price=0.038)
-    reason = pilot_words.reason_of(Mock(worth=worth, is_fitted=True), [], {"pilot-1": action})
+    reason = piloting.reason_of(Mock(worth=worth, is_fitted=True), [], {"pilot-1": action})
     assert reason.startswith("no action is worth its price")
     assert ("a margin of up to 0.1% is none" in reason) == told
 

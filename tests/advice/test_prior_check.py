@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from advisor import advise
-from advisor.advice import prior_check
-from advisor.advice.prior_check import POWERS
-from advisor.advice.wording import evidence_text
+from advisor.advice import trade_offs
+from advisor.advice.recommendation import evidence_text
+from advisor.advice.trade_offs import POWERS
 from advisor.testing import made_up_posterior
 
 
@@ -23,7 +23,7 @@ def checks(posterior, **asked):
 
 
 def test_priors_that_are_the_same_at_every_draw_decide_nothing(posterior, monkeypatch):
-    monkeypatch.setattr(prior_check, "log_prior", lambda p: np.zeros(p.convergence.draws))
+    monkeypatch.setattr(trade_offs, "log_prior", lambda p: np.zeros(p.convergence.draws))
     advice, found = checks(posterior)
     assert tuple(found) == POWERS
     for check in found.values():
@@ -40,7 +40,7 @@ def test_priors_that_like_collapse_move_p_stable_and_may_turn_the_choice(posteri
     hazard = posterior.flat("hazard.level")
     scaled = 6 * (hazard - hazard.mean()) / hazard.std()
     for sign in (1, -1):
-        monkeypatch.setattr(prior_check, "log_prior", lambda _, s=sign: s * scaled)
+        monkeypatch.setattr(trade_offs, "log_prior", lambda _, s=sign: s * scaled)
         _, found = checks(posterior)
         less, more = (found[power].stability for power in POWERS)
         assert sign * (less - base.stability.probability) >= 0
@@ -51,7 +51,7 @@ def test_priors_that_like_collapse_move_p_stable_and_may_turn_the_choice(posteri
 def test_no_configuration_left_is_said(posterior, monkeypatch):
     hazard = posterior.flat("hazard.level")
     steep = 200 * (hazard - hazard.mean()) / hazard.std()
-    monkeypatch.setattr(prior_check, "log_prior", lambda _: steep)
+    monkeypatch.setattr(trade_offs, "log_prior", lambda _: steep)
     advice, found = checks(posterior, level=0.9)
     surer = found[max(POWERS)]
     if surer.best is None:

@@ -11,9 +11,9 @@ from decisions import decision
 
 from advisor.advice import Cost, advise
 from advisor.advice.answer import WORTH_A_PILOT
-from advisor.advice.assumed import SAID, weightiest
-from advisor.advice.limiting_factor import bound
-from advisor.advice.wording import explanation_text, gpu_time, level_text, percent, price
+from advisor.advice.cautions import bound
+from advisor.advice.recommendation import explanation_text
+from advisor.advice.wording import SAID, gpu_time, level_text, percent, price, weightiest
 from advisor.testing import Plan, made_up_posterior
 
 # Probabilities beside the level ----------------------------------------------------------------

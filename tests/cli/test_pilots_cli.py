@@ -14,7 +14,7 @@ import advisor
 import advisor.reporting
 from advisor.advice import piloting
 from advisor.advice.pilot_plan import PLAN, PilotPlan
-from advisor.advice.pilot_words import Piloting
+from advisor.advice.piloting import Piloting
 from advisor.cli import pilots as command
 from advisor.cli.app import main
 from advisor.testing import Plan, made_up_posterior, rising

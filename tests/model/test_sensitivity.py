@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.findings.sensitivity import (
+from advisor.findings.text import (
     SENSITIVE,
     deciding_numbers,
     log_prior,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.findings.meta_analysis import (
+from advisor.findings.past_study import (
     PSEUDO_STUDIES,
     STUDY_SHARE,
     TASK_SHARE,

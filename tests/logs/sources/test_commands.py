@@ -120,7 +120,7 @@ def test_while_following_a_server_is_asked_at_every_look_and_once_a_minute(
 
 def test_a_run_is_matched_to_its_pilot_by_the_name_that_the_tracker_has(store, plan):
     """Not by its settings: the log tells another rate than the plan, and that is said."""
-    from advisor.advice.planned_logs import match_logs
+    from advisor.advice.pilot_bench import match_logs
 
     log(store, 1, 9e-4, ROWS)
     (run, _) = advisor.read_runs(PLACE)

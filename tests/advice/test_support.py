@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.advice import what_if
-from advisor.advice.reach import outside, piloted, range_text
+from advisor.advice.support import outside, piloted, range_text
 from advisor.testing import PLANS, Plan, made_up_posterior
 
 
