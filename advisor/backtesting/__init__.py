@@ -9,11 +9,9 @@ from advisor.backtesting.cases import (
     make_cases,
     nothing_to_ask,
 )
-from advisor.backtesting.figure import draw_backtest
-from advisor.backtesting.result import Backtest
-from advisor.backtesting.scores import QUANTILES, Prediction, Question, predict, score
+from advisor.backtesting.scores import QUANTILES, Backtest, Prediction, Question, predict, score
+from advisor.backtesting.shown import draw_backtest, show
 from advisor.backtesting.size_transfer import transfer
-from advisor.backtesting.text import show
 
 __all__ = [
     "ADVISOR",

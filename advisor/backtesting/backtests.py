@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.backtesting.cases import CohortCases, make_cases, nothing_to_ask
-from advisor.backtesting.curves import CURVES, ensemble, last_value
-from advisor.backtesting.leakage import check_no_leakage
-from advisor.backtesting.result import Backtest
-from advisor.backtesting.scores import Prediction, Question, predict
+from advisor.backtesting.cases import Case, CohortCases, make_cases, nothing_to_ask
+from advisor.backtesting.scores import Backtest, Prediction, Question, predict
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import (
+    DRAWS,
+    EXPONENTIAL,
+    TIME,
     Corpus,
+    Curve,
     corpus_beside,
     curve_fit,
     curve_of_begun_run,
@@ -24,10 +25,14 @@ from advisor.forecast import (
     fitted_or_none,
 )
 from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for
-from advisor.runs import PilotRun, mark_copies, run_digest
+from advisor.runs import PilotRun, fingerprint, mark_copies, run_digest
+from advisor.theory import FloatArray
 
 ADVISOR = "advisor"
 STAGE = "Backtesting"
+
+
+SHAPE = ((0.0,), -1.5, 1.5)
 
 
 def backtest(
@@ -113,18 +118,7 @@ def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Prio
 
 
 class CohortTask(NamedTuple):
-    """One cohort at one share: all that its forecasts turn on.
-
-    Attributes
-    ----------
-    cohort : CohortCases
-    share : float
-        Seen of each run.
-    at : str
-        The share in words, where several are asked.
-    preset : Priors
-    sampling : Sampling or None
-    """
+    """One cohort at one share: all that its forecasts turn on."""
 
     cohort: CohortCases
     share: float
@@ -146,13 +140,7 @@ class CohortTask(NamedTuple):
 
 
 def forecasts(task: CohortTask) -> dict[str, Any]:
-    """Predictions of all methods for a cohort, and what it leaves out, as JSON holds them.
-
-    Raises
-    ------
-    NotConvergedError
-        No fit of the cohort converged.
-    """
+    """Predictions of all methods for a cohort, and what it leaves out, as JSON holds them."""
     cohort, share, at, preset, sampling = task
     corpus = corpus_beside([case.seen for case in cohort.cases])
     pilots = [case.seen for case in cohort.cases]
@@ -216,3 +204,65 @@ def _forecasts(
         draws["ensemble"] = ensemble(case, floor, ceiling, rng)
         others += [predict(name, question, values) for name, values in draws.items()]
     return [*mine, *others], sorted(copies)
+
+
+def _hill(theta: FloatArray, time: FloatArray) -> FloatArray:
+    odds = (np.maximum(time, 1e-9) * np.exp(-theta[2])) ** np.exp(theta[3])
+    return np.asarray(theta[0] + (theta[1] - theta[0]) * odds / (1 + odds))
+
+
+def _stretched(theta: FloatArray, time: FloatArray) -> FloatArray:
+    x = (np.maximum(time, 1e-9) * np.exp(-theta[2])) ** np.exp(theta[3])
+    return np.asarray(theta[0] + (theta[1] - theta[0]) * -np.expm1(-x))
+
+
+def _power(theta: FloatArray, time: FloatArray) -> FloatArray:
+    left = np.exp(-np.exp(theta[3]) * np.log1p(time * np.exp(-theta[2])))
+    return np.asarray(theta[0] + (theta[1] - theta[0]) * (1 - left))
+
+
+CURVES = {
+    "exponential": EXPONENTIAL,
+    "hill": Curve(_hill, (TIME, SHAPE)),
+    "stretched": Curve(_stretched, (TIME, SHAPE)),
+}
+"""Families by name; ``hill`` is ScaleRL's form (arXiv:2510.13786)."""
+
+ENSEMBLE = {**CURVES, "power": Curve(_power, (TIME, SHAPE))}
+"""Families that are weighted by fit, after Domhan et al. (IJCAI 2015)."""
+
+
+def last_value(case: Case, rng: np.random.Generator) -> FloatArray:
+    """Mean of the last fifth of what is seen, with its standard error and the noise of a mean."""
+    reward = case.seen.reward[np.isfinite(case.seen.reward)]
+    tail = reward[-max(3, reward.size // 5) :]
+    return np.asarray(tail.mean() + tail.std(ddof=1) * rng.standard_normal(DRAWS))
+
+
+def ensemble(case: Case, floor: float, ceiling: float, rng: np.random.Generator) -> FloatArray:
+    """Families weighted by their Bayesian information criterion."""
+    bounds = (floor, ceiling)
+    fits = [curve_fit(case.seen, case.steps, curve, bounds, rng) for curve in ENSEMBLE.values()]
+    return mixed(fits, rng)
+
+
+def mixed(fits: Sequence[tuple[FloatArray, float]], rng: np.random.Generator) -> FloatArray:
+    """Draws of several curves, each by its weight; from draws and -BIC / 2 of each."""
+    evidence = np.array([fit[1] for fit in fits])
+    weight = np.exp(evidence - evidence.max())
+    choice = rng.choice(len(fits), size=DRAWS, p=weight / weight.sum())
+    return np.stack([fit[0] for fit in fits])[choice, np.arange(DRAWS)]
+
+
+def check_no_leakage(runs: Sequence[PilotRun], preset: Priors) -> None:
+    """Refuse a preset that has learned from one of the runs, or from a part of it."""
+    learned = [run for run in runs if fingerprint(run) in preset.learned_from]
+    if learned:
+        others = f" and {len(learned) - 1} more" if len(learned) > 1 else ""
+        raise InputError(
+            f"the preset '{preset.name}' has learned from run '{learned[0].id}'{others}: its "
+            "forecasts of them would look better than they are",
+            path=learned[0].path,
+            argument="priors",
+            advice="Name a preset that has not seen them, or leave them out",
+        )

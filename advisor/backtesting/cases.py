@@ -24,40 +24,17 @@ FEWEST = 4
 LEAST_ROWS = 20
 """Rows of a run from which its end can be told apart from its beginning."""
 
-SAME_SCALE = 3.0
-"""Factor by which the spans of rewards of one scale may differ: a run that never learned shows
-only part of it."""
-
 
 class Case(NamedTuple):
-    """One run: what is seen of it, at which steps it is asked for, and what it came to.
-
-    Attributes
-    ----------
-    seen : PilotRun
-    steps : ndarray of shape (times,)
-        Optimizer steps of the rows whose mean is the target.
-    target : float
-        Mean reward over them.
-    """
+    """One run: what is seen of it, at which steps it is asked for, and what it came to."""
 
     seen: PilotRun
-    steps: FloatArray
+    steps: FloatArray  # (times,)
     target: float
 
 
 class CohortCases(NamedTuple):
-    """Runs that are forecast together.
-
-    Attributes
-    ----------
-    name : str
-        Task, model (or how many models) and a number.
-    cases : tuple of Case
-    bounds : (float, float)
-        Floor and ceiling of the reward: as stated, else 0 and 1, or what was logged beyond them.
-        Errors are pooled as shares of this range.
-    """
+    """Runs that are forecast together."""
 
     name: str
     cases: tuple[Case, ...]
@@ -67,30 +44,7 @@ class CohortCases(NamedTuple):
 def make_cases(
     runs: Sequence[PilotRun], seen: float, *, least_steps: float = 0
 ) -> tuple[list[CohortCases], list[str]]:
-    """Cut finished runs into cohorts and each run into what is seen and what is asked.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-        Of any tasks.
-    seen : float
-        Share of each run's optimizer steps that is seen, in (0, 1). The cohorts do not turn on it.
-    least_steps : float
-        Optimizer steps below which a run is left out.
-
-    Returns
-    -------
-    cohorts : list of CohortCases
-    left_out : list of str
-        Runs that cannot be asked about, and why.
-
-    Notes
-    -----
-    Runs of one file, task and model, if there are four or more, else of one task and model, are
-    shuffled with seed 0 and cut into cohorts of ten; what is left over is a smaller one. Models
-    with fewer runs share a cohort with others of their folder and task. Adapters and full
-    fine-tuning, and rewards on different scales, stay apart.
-    """
+    """Cut finished runs into cohorts and each run into what is seen and what is asked."""
     finished, left_out = finished_runs(runs, least_steps)
     cohorts = []
     for name, members in grouped(finished):
@@ -168,7 +122,9 @@ def same_scale(runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
     span = np.array([np.diff(bounds_of([run]))[0] for run in runs])
     parts: list[list[int]] = []
     for index in np.argsort(span, kind="stable"):
-        if parts and span[index] <= SAME_SCALE * span[parts[-1][0]]:
+        # Factor by which the spans of rewards of one scale may differ: a run that never learned
+        # shows only part of it.
+        if parts and span[index] <= 3.0 * span[parts[-1][0]]:
             parts[-1].append(int(index))
         else:
             parts.append([int(index)])

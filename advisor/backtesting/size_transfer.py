@@ -11,10 +11,12 @@ import numpy as np
 
 from advisor.backtesting.backtests import (
     ADVISOR,
+    CURVES,
     STAGE,
     check_shares,
     chosen_preset,
     collected,
+    last_value,
 )
 from advisor.backtesting.cases import (
     FEWEST,
@@ -26,9 +28,7 @@ from advisor.backtesting.cases import (
     nothing_to_ask,
     same_scale,
 )
-from advisor.backtesting.curves import CURVES, last_value
-from advisor.backtesting.result import Backtest
-from advisor.backtesting.scores import Prediction, Question, predict
+from advisor.backtesting.scores import Backtest, Prediction, Question, predict
 from advisor.common import EngineSettings, Item, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError
 from advisor.forecast import DRAWS, Target, curve_fit, fit, new_run_reward
@@ -63,29 +63,7 @@ def transfer(
     progress: bool | Progress | None = None,
     on: EngineSettings | None = None,
 ) -> Backtest:
-    """Ask how well runs of a model would have been forecast from pilots of other models.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-        Finished runs with their settings; tasks that several models were trained on count.
-    seen : float
-        Share of each pilot that is seen. Of the runs that are forecast nothing is seen: their
-        settings alone tell the mean reward over their last tenth.
-    priors, least_steps, sampling, progress, on
-        As for :func:`~advisor.backtesting.backtest`.
-
-    Returns
-    -------
-    backtest : Backtest
-        Every set of eight pilots of other models forecasts every run of the left-out one, without
-        and with two pilots of it; those two are forecast by no method.
-
-    Raises
-    ------
-    InputError
-        No task has runs of two models, or as for :func:`~advisor.backtesting.backtest`.
-    """
+    """Ask how well runs of a model would have been forecast from pilots of other models."""
     (share,) = check_shares(seen)
     preset = chosen_preset(runs, priors)
     fits, left_out = _plans(runs, share, least_steps)
@@ -128,13 +106,7 @@ class TransferTask(NamedTuple):
 
 
 def transferred(task: TransferTask) -> dict[str, Any]:
-    """Predictions of all methods from one fit, as JSON holds them.
-
-    Raises
-    ------
-    NotConvergedError
-        It did not converge.
-    """
+    """Predictions of all methods from one fit, as JSON holds them."""
     plan, share, count, preset, sampling = task
     pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
     try:

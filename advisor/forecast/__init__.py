@@ -1,13 +1,10 @@
 """The only place that predicts: rewards, logged rewards, stability."""
 
-from advisor.forecast.analogues import Corpus
-from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
-from advisor.forecast.corpus_file import corpus_beside
+from advisor.forecast.analogues import Corpus, corpus_beside
 from advisor.forecast.fitting import fit, fitted_or_none
 from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
 from advisor.forecast.interval import Band, Interval, band_of, central, ends_of, interval_of
-from advisor.forecast.margin import refresh_margin
-from advisor.forecast.observed_run import ObservedRun, observe, peak_rate
+from advisor.forecast.laws import RunEffect
 from advisor.forecast.predictive import (
     FINAL_POINTS,
     FINAL_SHARE,
@@ -27,9 +24,22 @@ from advisor.forecast.predictive import (
     probability_as_low,
     rest_of_run,
 )
-from advisor.forecast.reweighting import ReweightedDraws, reweighted
-from advisor.forecast.run_effect import RunEffect
-from advisor.forecast.single_run import DRAWS, EXPONENTIAL, TIME, Curve, curve_fit
+from advisor.forecast.run_in_progress import (
+    DRAWS,
+    EXPONENTIAL,
+    TIME,
+    Curve,
+    curve_fit,
+    curve_of_begun_run,
+    end_of_begun_run,
+)
+from advisor.forecast.run_likelihood import (
+    ObservedRun,
+    ReweightedDraws,
+    observe,
+    peak_rate,
+    reweighted,
+)
 from advisor.forecast.survival import (
     LOGITS,
     SPREADS,
@@ -39,6 +49,7 @@ from advisor.forecast.survival import (
     line_for,
     log_update_norm,
     recalibrated,
+    refresh_margin,
     rest_stable,
     stability,
     stability_and_draws,

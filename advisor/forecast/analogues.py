@@ -7,16 +7,19 @@ resembled the run that is forecast. Runs of the same cohort that have ended coun
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.forecast.falling import row_noise
+from advisor.errors import InputError
 from advisor.forecast.predictive import final_rows
+from advisor.model import all_small, preset_folder
 from advisor.runs import LEAST_REWARDS, PilotRun, fingerprint
 from advisor.theory import FloatArray
 
@@ -43,54 +46,30 @@ FEATURES = (
 GAIN_ENDS = (-3.0, 4.0)
 """Ends of a gain in ranges seen, beyond which a run that had hardly begun would speak alone."""
 
-LEAST_RESEMBLANCE = 1e-6
-"""Weight of a run that resembles in nothing: the forecast of a run unlike any is the corpus's."""
-
-MARK = 12
-"""Characters of a fingerprint that tell runs apart."""
 
 SIBLING_REACH = 2.0
 """Distance within which siblings are alike, over that of strangers: what they share is unseen."""
 
 
+NAME = "analogues.json"
+
+
+MEDIAN_OF_SQUARED_DIFFERENCES = 0.91
+"""That of two normal values of variance one: twice the median of chi-squared with one freedom."""
+
+
 class Description(NamedTuple):
-    """A run as it stands.
+    """A run as it stands."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (len(FEATURES),)
-    level : float
-        Mean of its last third, in reward units.
-    unit : float
-        Range of what is seen, in reward units.
-    """
-
-    features: FloatArray
-    level: float
-    unit: float
+    features: FloatArray  # (len(FEATURES),)
+    level: float  # mean of the last third seen, in reward units
+    unit: float  # range of what is seen, in reward units
 
 
 def describe(
     step: npt.ArrayLike, reward: npt.ArrayLike, end: float, *, is_share: bool
 ) -> Description:
-    """Describe a run that has begun.
-
-    Parameters
-    ----------
-    step, reward : array_like of shape (rows,)
-        Finite rewards seen, three or more.
-    end : float
-        Optimizer step at which the run ends.
-    is_share : bool
-        Whether the reward lies between 0 and 1 by its definition, so that its level tells.
-
-    Returns
-    -------
-    description : Description
-        Its features: log of the share seen; gain from the first to the last third, and what the
-        second half of it lacks beside the first; noise of a row; how sure the gain is; rows;
-        and, of a reward that is a share, its level, log headroom and log range.
-    """
+    """Describe a run that has begun."""
     steps, rewards = np.asarray(step, dtype=float), np.asarray(reward, dtype=float)
     third = max(1, rewards.size // 3)
     first, last = float(rewards[:third].mean()), float(rewards[-third:].mean())
@@ -116,47 +95,20 @@ def describe(
 
 @dataclass(frozen=True)
 class Corpus:
-    """Finished runs, each as it stood at several shares of its length, and what it still gained.
+    """Finished runs, each as it stood at several shares of its length, and what it still gained."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (rows, len(FEATURES))
-    gain : ndarray of shape (rows,)
-        From the last third seen to the last tenth of the run, in ranges seen.
-    span : ndarray of shape (rows,)
-        Range of the whole run, in ranges seen.
-    run, repository : ndarray of shape (rows,)
-        Start of a run's fingerprint, by which it is known again; name of its repository.
-    reach : ndarray of shape (len(FEATURES),)
-        Distance in each feature over which resemblance is lost.
-    widening : float
-        By which the spread round the median is multiplied, so that intervals hold what they say in
-        repositories that were left out.
-    sibling_weight : float
-        Strangers that one finished run of the same cohort outweighs.
-    sibling_errors : ndarray of shape (levels,)
-        Quantiles, at evenly spaced levels from 0 to 1, of the end of a run less the median end of
-        its siblings, in the siblings' range.
-    curve_weights : ndarray of shape (len(SCORED_SHARES),)
-        Share of the pooled curve in the forecast of a run, by the share of it that is seen.
-    pool_widenings : ndarray of shape (len(SCORED_SHARES),)
-        By which the spread of curve and analogues together is multiplied, by the share seen.
-    new_curve_weight : float
-        Share of the pooled curve in the forecast of a run that has not begun.
-    """
-
-    features: FloatArray
-    gain: FloatArray
-    span: FloatArray
-    run: npt.NDArray[np.str_]
-    repository: npt.NDArray[np.str_]
-    reach: FloatArray
-    widening: float
-    sibling_weight: float
-    sibling_errors: FloatArray
-    curve_weights: FloatArray
-    pool_widenings: FloatArray
-    new_curve_weight: float
+    features: FloatArray  # (rows, len(FEATURES))
+    gain: FloatArray  # (rows,), from the last third seen to the last tenth, in ranges seen
+    span: FloatArray  # (rows,), range of the whole run, in ranges seen
+    run: npt.NDArray[np.str_]  # (rows,), start of its fingerprint
+    repository: npt.NDArray[np.str_]  # (rows,)
+    reach: FloatArray  # distance in each feature over which resemblance is lost
+    widening: float  # of the spread, so that intervals hold in repositories left out
+    sibling_weight: float  # strangers that one finished run of the same cohort outweighs
+    sibling_errors: FloatArray  # quantiles of an end less the siblings' median, in their range
+    curve_weights: FloatArray  # of the pooled curve, at SCORED_SHARES
+    pool_widenings: FloatArray  # of curve and analogues together, at SCORED_SHARES
+    new_curve_weight: float  # of the pooled curve for a run that has not begun
 
     @cached_property
     def weight(self) -> FloatArray:
@@ -188,22 +140,7 @@ class Corpus:
 def end_of_run(
     corpus: Corpus, seen: Description, siblings: Corpus | None = None, *, size: int = 1000
 ) -> FloatArray:
-    """Mean reward over the last tenth of a run that has begun.
-
-    Parameters
-    ----------
-    corpus : Corpus
-    seen : Description
-    siblings : Corpus, optional
-        Finished runs of the same cohort, described at the share that is seen.
-    size : int
-        Draws.
-
-    Returns
-    -------
-    reward : ndarray of shape (size,)
-        In reward units, in increasing order: evenly spaced quantiles of the weighted gains.
-    """
+    """Mean reward over the last tenth of a run that has begun."""
     gain = corpus.gain
     weight = resemblance(corpus, seen) * corpus.weight
     if siblings is not None and siblings.gain.size:
@@ -220,7 +157,7 @@ def resemblance(
 ) -> FloatArray:
     """How much each row of a corpus resembles a run, shape (rows,), 1 at most."""
     away = (corpus.features - seen.features) / (corpus.reach if reach is None else reach)
-    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)) + LEAST_RESEMBLANCE)
+    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)) + 1e-6)
 
 
 def weighted_quantiles(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
@@ -235,7 +172,8 @@ def weighted_quantiles(values: FloatArray, weights: FloatArray, levels: FloatArr
 
 def mark_of(run: PilotRun) -> str:
     """What a run is known by in a corpus: the start of its fingerprint, or else its id."""
-    return fingerprint(run)[:MARK] or run.id
+    # Characters of a fingerprint that tell runs apart.
+    return fingerprint(run)[:12] or run.id
 
 
 def is_share(run: PilotRun) -> bool:
@@ -248,10 +186,7 @@ def is_share(run: PilotRun) -> bool:
 def tabulated(
     runs: Mapping[str, Sequence[PilotRun]], shares: Sequence[float], like: Corpus
 ) -> Corpus:
-    """Describe finished runs, by the name of their repository, at shares of their length.
-
-    ``like`` gives all else.
-    """
+    """Describe finished runs, by the name of their repository, at shares of their length."""
     rows: list[tuple[FloatArray, float, float, str, str]] = []
     for repository, members in runs.items():
         for run in members:
@@ -274,3 +209,55 @@ def tabulated(
         run=np.array([row[3] for row in rows], dtype=str),
         repository=np.array([row[4] for row in rows], dtype=str),
     )
+
+
+@cache
+def shipped_corpus() -> Corpus:
+    """Corpus that comes with the package."""
+    return load_corpus(preset_folder() / NAME)
+
+
+def corpus_beside(runs: Sequence[PilotRun]) -> Corpus | None:
+    """Shipped corpus for runs of language models; None where every model is small."""
+    return None if all_small(runs) else shipped_corpus().without(runs)
+
+
+def load_corpus(path: Path) -> Corpus:
+    """Read a corpus."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        rows = told["rows"]
+        return Corpus(
+            features=np.array([row[4:] for row in rows], dtype=float),
+            gain=np.array([row[2] for row in rows], dtype=float),
+            span=np.array([row[3] for row in rows], dtype=float),
+            run=np.array([row[1] for row in rows], dtype=str),
+            repository=np.array([row[0] for row in rows], dtype=str),
+            reach=np.array([told["reach"][name] for name in FEATURES], dtype=float),
+            widening=float(told["widening"]),
+            sibling_weight=float(told["sibling_weight"]),
+            sibling_errors=np.array(told["sibling_errors"], dtype=float),
+            curve_weights=np.array(told["curve_weights"], dtype=float),
+            pool_widenings=np.array(told["pool_widenings"], dtype=float),
+            new_curve_weight=float(told["new_curve_weight"]),
+        )
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise InputError(
+            f"it is no corpus of finished runs: {type(error).__name__}: {error!s:.100}",
+            path=path,
+            advice="Install the package again; case_studies/real_runs/learn.py makes the file",
+        ) from error
+
+
+def row_noise(reward: FloatArray) -> float:
+    """Noise of one row, from finite neighbours: by their median, so that a jump is no noise."""
+    squares = np.median(np.diff(reward) ** 2)
+    return float(np.sqrt(squares / MEDIAN_OF_SQUARED_DIFFERENCES))

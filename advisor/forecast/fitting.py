@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.falling import is_falling
+from advisor.forecast.run_in_progress import is_falling
 from advisor.model import (
     SPECTRUM,
     FitClock,
@@ -22,10 +22,6 @@ from advisor.model import (
     preset_for,
 )
 from advisor.runs import NONE_MOVED, PilotRun, none_moved
-
-NARROWER, NARROWER_OF_SMALL = "theory", "small_models"
-"""What is taken where chains get lost in a preset that learned from runs: such a one leaves room
-for much."""
 
 
 def fit(
@@ -78,7 +74,7 @@ def fit(
     except NotConvergedError:
         if not preset.learned_from:
             raise
-        narrower = NARROWER_OF_SMALL if all_small(runs) else NARROWER
+        narrower = "small_models" if all_small(runs) else "theory"
         note = f"the chains did not agree under preset '{preset.name}': fitted under '{narrower}'"
         tell(SAMPLING_AGAIN, None, note)
         preset = load_priors(narrower)
@@ -91,23 +87,8 @@ def fitted_or_none(
     priors: Priors | str | None = None,
     sampling: Sampling | None = None,
 ) -> tuple[Posterior | None, str]:
-    """Fit the runs of a cohort that do not fall, or say why no curve can be pooled over them.
-
-    A run that falls and has not yet fallen for good fits no closed form: its end would pull down
-    those of its siblings.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-    priors, sampling
-        As for :func:`fit`.
-
-    Returns
-    -------
-    posterior : Posterior or None
-    why : str
-        Empty where there is a posterior.
-    """
+    """Fit the runs of a cohort that do not fall, or say why no curve can be pooled over them."""
+    # A run that falls fits no closed form: its end would pull down those of its siblings.
     upright = [run for run in runs if not is_falling(run)]
     if not upright:
         return None, "every run falls"

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.forecast.laws import RunLaws, scored_steps
-from advisor.forecast.run_effect import RunEffect
+from advisor.forecast.laws import RunEffect, RunLaws, scored_steps
 from advisor.model import LAWS, POPULATION, Covariates, Posterior, clock_table, planned_factors
 from advisor.model import equations as eq
 from advisor.runs import UNNAMED_MODEL, UNNAMED_TASK, Settings
@@ -19,8 +18,6 @@ from advisor.theory import FloatArray, IntArray, stiffness_limit
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""
 
-RESIDUAL = 2
-"""Sets the residuals of a forecast apart from its other random numbers."""
 
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
@@ -124,7 +121,7 @@ class Forecaster:
     @cached_property
     def residual(self) -> FloatArray:
         """Student t residual of each draw in its standard form, shape (draws,)."""
-        rng = np.random.default_rng((self.seed, RESIDUAL))
+        rng = np.random.default_rng((self.seed, 2))
         return rng.standard_t(eq.DEGREES, size=self.size)
 
     @cached_property
@@ -308,11 +305,7 @@ class Forecaster:
         return self.laws_of(settings).reward(self.run_effect, polynomial)
 
     def _extrapolated(self, level: FloatArray, times: IntArray) -> FloatArray:
-        """Levels as runs came to them that were longer than their pilots support.
-
-        A reward of right and wrong answers rises fastest in the middle, which no curve through
-        short pilots foretells: the more of its headroom a run has gained, the more it is ahead.
-        """
+        """Levels as runs came to them that were longer than their pilots support."""
         beyond = np.log(np.maximum(times / (SUPPORT * self.posterior.meta.longest), 1.0))
         gain = self.posterior.meta.priors.extrapolation.gain
         if not gain or not beyond.any():

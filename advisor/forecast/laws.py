@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.model import RUN_EFFECTS, Posterior
 from advisor.model import equations as eq
 from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray, policy_steps
@@ -15,26 +16,15 @@ from advisor.theory import FloatArray, IntArray, policy_steps
 
 @dataclass(frozen=True)
 class RunLaws:
-    """What the laws give a run under each draw, before its own effects.
+    """What the laws give a run under each draw, before its own effects."""
 
-    Attributes
-    ----------
-    population : mapping of str to ndarray of shape (draws,)
-    group : GroupLevel
-    log_rate_factor, log_loss, log_onset, is_oscillator : ndarray of shape (draws,)
-    uncorrected : ndarray of shape (draws,)
-        Share of staleness that no importance ratio corrects.
-    settings : Settings
-        Completed.
-    """
-
-    population: Mapping[str, FloatArray]
+    population: Mapping[str, FloatArray]  # (draws,)
     group: eq.GroupLevel
-    log_rate_factor: FloatArray
-    log_loss: FloatArray
-    log_onset: FloatArray
-    is_oscillator: FloatArray
-    uncorrected: FloatArray
+    log_rate_factor: FloatArray  # (draws,)
+    log_loss: FloatArray  # (draws,)
+    log_onset: FloatArray  # (draws,)
+    is_oscillator: FloatArray  # (draws,)
+    uncorrected: FloatArray  # (draws,)
     settings: Settings
 
     def taken(self, index: IntArray) -> RunLaws:
@@ -64,11 +54,7 @@ class RunLaws:
         )
 
     def reward(self, effect: FloatArray, polynomial: FloatArray) -> FloatArray:
-        """Curve of a run, as a share of floor to ceiling, shape (..., draws, times).
-
-        From effects of shape (3, ..., draws) in standard deviations and the polynomial of the clock
-        of shape (times, 4).
-        """
+        """Curve of a run, as a share of floor to ceiling, shape (..., draws, times)."""
         exponent = self.population["rate.learning_rate"]
         clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T
         return np.asarray(
@@ -91,3 +77,34 @@ def scored_steps(settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         settings.epochs_per_refresh,
         settings.lag,
     )
+
+
+@dataclass(frozen=True)
+class RunEffect:
+    """Strategy for the seed noise of a run on plateau and stiffness and the shape of its curve."""
+
+    values: Callable[[Posterior, IntArray], FloatArray]
+    draws: IntArray | None = None  # (size,)
+
+    @classmethod
+    def fresh(cls, seed: int | Sequence[int]) -> RunEffect:
+        """Effects of a run that nobody has begun, drawn with this seed."""
+        return cls(
+            lambda _, kept: np.random.default_rng(seed).standard_normal(
+                (len(RUN_EFFECTS), kept.size)
+            )
+        )
+
+    @classmethod
+    def of_pilot(cls, index: int) -> RunEffect:
+        """Effects that were fitted to a pilot, by its index in ``posterior.meta.runs``."""
+        return cls(
+            lambda posterior, kept: np.stack(
+                [posterior.flat(name)[kept, index] for name in RUN_EFFECTS]
+            )
+        )
+
+    @classmethod
+    def given(cls, effect: FloatArray, draws: IntArray | None = None) -> RunEffect:
+        """Effects of shape (3, ..., draws), of all draws or of those with these indices."""
+        return cls(lambda _posterior, _kept: effect, draws)

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.laws import RunLaws
-from advisor.forecast.observed_run import ObservedRun, residual_correlation
-from advisor.forecast.reweighting import ReweightedDraws
+from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws, residual_correlation
 from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
 from advisor.runs import PilotRun, Settings
 from advisor.theory import BoolArray, FloatArray, IntArray
@@ -33,8 +32,6 @@ FALLEN_SPREAD = 0.9
 """Log-odds spread of a collapsed run's final reward round its latest one; of 28 tiny-transformer
 runs that had collapsed by step 50 of 200, three crept up again and none came back."""
 
-LATEST_SHARE = 0.2
-"""Share of the rows, at the end of a log, that tell where a collapsed run stands."""
 
 JEFFREYS = 0.5
 """Successes added to what a collapsed run still gets right: none seen does not mean never."""
@@ -42,15 +39,6 @@ JEFFREYS = 0.5
 KEPT_POWER = 4
 """Power of a uniform number that tells which share of its start a run keeps when it collapses: of
 29 tiny-transformer runs half kept less than 0.05 of it, and the most 0.6."""
-
-PEAK_POINTS = 41
-"""Steps at which a run's residual is simulated for its peak; it is correlated over half the run."""
-
-REST_POINTS = 24
-"""Steps at which the rest of a run is simulated."""
-
-CURVE_DRAWS = 400
-"""Draws behind a fitted curve: a quantile of 80 % moves by less than a line's width."""
 
 
 def new_run_reward(
@@ -61,11 +49,7 @@ def new_run_reward(
     *,
     seed: int = 0,
 ) -> FloatArray:
-    """Mean logged reward over one-based steps of a run that nobody has begun, shape (draws,).
-
-    In reward units: with the effects of a fresh seed, the slow residual, the noise of finite
-    batches, and the chance that the run collapses before its end.
-    """
+    """Mean logged reward over one-based steps of a run that nobody has begun, shape (draws,)."""
     rng = np.random.default_rng(seed)
     forecaster = Forecaster(posterior, target, seed=seed)
     last, rows = int(np.max(steps)), np.size(steps)
@@ -86,12 +70,7 @@ def begun_run_reward(
     draws: int = 1000,
     seed: int = 0,
 ) -> FloatArray:
-    """Mean logged reward of a pilot over one-based steps that it has not reached, shape (draws,).
-
-    In reward units, with the run's slow residual and the noise of its finite batches. ``run`` is
-    what was seen of it. One that has collapsed ends where it stands, with a spread: none of the
-    curves holds any more.
-    """
+    """Mean logged reward of a pilot over steps that it has not reached, shape (draws,)."""
     meta, summary = posterior.meta, posterior.meta.runs[index]
     rng = np.random.default_rng(seed)
     forecaster = Forecaster.of_pilot(posterior, index, draws=draws)
@@ -102,19 +81,16 @@ def begun_run_reward(
         mean = logged_mean(forecaster, planned, steps, np.size(steps), noise)
         return forecaster.in_reward_units(mean)
     rewards = run.reward[np.isfinite(run.reward)]
-    latest = rewards[-max(3, round(LATEST_SHARE * rewards.size)) :]
+    latest = rewards[-max(3, round(0.2 * rewards.size)) :]
     stands = float(np.mean((latest - meta.floor) / (meta.ceiling - meta.floor)))
     level = level_of_fallen_run(stands, latest.size, settings, forecaster.size, rng)
     return forecaster.in_reward_units(_counted(level, settings, np.size(steps), rng))
 
 
 def fitted_curve(
-    posterior: Posterior, run_index: int, steps: npt.ArrayLike, *, draws: int = CURVE_DRAWS
+    posterior: Posterior, run_index: int, steps: npt.ArrayLike, *, draws: int = 400
 ) -> FloatArray:
-    """Curve that the posterior drew through one pilot at one-based steps, shape (draws, times).
-
-    In reward units, as its log should show it, without residual and sampling noise.
-    """
+    """Curve that the posterior drew through one pilot at one-based steps, shape (draws, times)."""
     run = posterior.meta.runs[run_index]
     settings = run.settings.or_planned_over(int(run.steps))
     forecaster = Forecaster.of_pilot(posterior, run_index, draws=draws)
@@ -122,11 +98,7 @@ def fitted_curve(
 
 
 def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Mean reward over the last tenth of a run that stays stable, shape (draws,).
-
-    What a backtest asks for, in units of the outcome: with the run's own effects and its slow
-    residual, and the noise of its batches, or that of an evaluation where the outcome is held out.
-    """
+    """Mean reward over the last tenth of a run that stays stable, shape (draws,)."""
     times = final_steps(steps)
     rows = max(1, round(FINAL_SHARE * steps))
     floor, ceiling = forecaster.outcome_bounds
@@ -152,11 +124,7 @@ def final_steps(steps: int) -> IntArray:
 
 
 def outcome_paths(forecaster: Forecaster, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
-    """Outcome of a stable run with its slow residual, without the noise of batches.
-
-    Of shape (draws, times); for the interval of each step by itself, since the residual of a draw
-    is the same at all of them.
-    """
+    """Outcome of a stable run with its slow residual, for each step by itself, (draws, times)."""
     floor, ceiling = forecaster.outcome_bounds
     misfit = np.exp(forecaster.population["log_misfit"]) * (ceiling - floor)
     residual = (misfit * forecaster.residual)[:, None]
@@ -170,11 +138,8 @@ def logged_mean(
     rows: int,
     noise: FloatArray,
 ) -> FloatArray:
-    """Mean of the rows that a stable run logs round some steps, shape (draws,), scaled to [0, 1].
-
-    Student t round the expected mean, by ``noise`` in its standard form: residuals of a run are
-    jointly so, and over a part of a run that is short beside their memory they move as one.
-    """
+    """Mean of the rows that a stable run logs round some steps, shape (draws,), in [0, 1]."""
+    # Over a part that is short against their memory, residuals move as one: one Student t.
     expected = forecaster.logged_level(settings, steps).mean(axis=1)
     prompts = settings.prompts_per_step * rows
     variance = _sampling_variance(forecaster.population, expected, settings, prompts)
@@ -182,11 +147,9 @@ def logged_mean(
 
 
 def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Highest outcome on the way, shape (draws,): the curve with the slow residual round it.
-
-    Never below the curve's own end; without the noise of batches.
-    """
-    times = np.unique(np.linspace(0, steps, PEAK_POINTS).astype(int))
+    """Highest outcome on the way, shape (draws,): the curve with the slow residual round it."""
+    # Steps at which a run's residual is simulated for its peak; it is correlated over half the run.
+    times = np.unique(np.linspace(0, steps, 41).astype(int))
     curve = forecaster.outcome(settings, times)
     floor, ceiling = forecaster.outcome_bounds
     fresh = np.random.default_rng(0).standard_normal(curve.shape)
@@ -202,19 +165,11 @@ def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class RestOfRun:
-    """Paths of a run from now to its end, as shares of floor to ceiling.
+    """Paths of a run from now to its end, as shares of floor to ceiling."""
 
-    Attributes
-    ----------
-    step : ndarray of shape (points,)
-        Optimizer steps.
-    curve, path : ndarray of shape (draws, points)
-        Expected reward, without and with the run's slow residual.
-    """
-
-    step: FloatArray
-    curve: FloatArray
-    path: FloatArray
+    step: FloatArray  # (points,)
+    curve: FloatArray  # (draws, points)
+    path: FloatArray  # (draws, points)
 
 
 def rest_of_run(
@@ -226,7 +181,7 @@ def rest_of_run(
     seed: int,
 ) -> RestOfRun:
     """Simulate the rest of a run, its residual taken up where the log left it."""
-    steps = np.unique(np.linspace(observed.last, observed.end, REST_POINTS).astype(int))
+    steps = np.unique(np.linspace(observed.last, observed.end, 24).astype(int))
     steps = steps.astype(float)
     laws = reweighted.laws.taken(draw)
     curve = laws.reward(effect, observed.clock_at(steps))
@@ -252,11 +207,7 @@ def final_of_rest(
     *,
     seed: int,
 ) -> FloatArray:
-    """Mean reward over the last tenth of a run that goes on, shape (draws,), scaled to [0, 1].
-
-    The forecaster is one of the same draws; scaled rewards that the last tenth has ``logged``
-    already count as they are.
-    """
+    """Mean reward over the last tenth of a run that goes on, shape (draws,), scaled to [0, 1]."""
     length = FINAL_SHARE * observed.end
     to_come = rest.path[:, rest.step > observed.end - length].mean(axis=1)
     left = min(observed.end - observed.last, length)

@@ -9,16 +9,16 @@ What temperature takes off the plateau belongs to the objective, not here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from advisor.forecast.forecaster import Forecaster
-from advisor.model import MOST_HAZARD, NO_LINE, Priors, StabilityLine, sigmoid
-from advisor.runs import Settings
-from advisor.theory import FloatArray, temperature
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine, sigmoid
+from advisor.runs import PilotRun, Settings
+from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
 FALL = 1 / 3
 """Share of its level that an unstable run has lost (`diagnosis.collapse`)."""
@@ -69,10 +69,7 @@ class Stability(BaseModel):
 
     @property
     def least(self) -> float:
-        """The lower of what the model says and what it is recalibrated to: what decides.
-
-        Tables that were made for late death lived no more often than the model said.
-        """
+        """The lower of what the model says and what it is recalibrated to: what decides."""
         return min(self.by_model, self.probability)
 
     probability: float
@@ -91,33 +88,23 @@ def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
 
 
 def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,).
-
-    The reward curve shows a slow, reward-weighted mode; the stiffest one sets stability, so the
-    fitted stiffness is multiplied by a ratio >= 1 drawn from its prior (docs/theory, T23).
-    """
+    """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,)."""
     return _contracts(forecaster, stiffness_left(forecaster, settings))
 
 
 def _contracts(forecaster: Forecaster, left: FloatArray) -> FloatArray:
+    # The curve shows a slow, reward-weighted mode; the stiffest sets stability (docs/theory, T23).
     return (left * forecaster.stiffness_ratio < 1).astype(float)
 
 
 def rate_tolerated(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Probability of each draw that no collapse happens by the horizon, shape (draws,).
-
-    A time-to-event hazard on the learning-rate clock, learned from pilots that collapsed and from
-    those still alive, which count for the steps that they survived.
-    """
+    """Probability of each draw that no collapse happens by the horizon, shape (draws,)."""
     return forecaster.survival(settings, steps)
 
 
 def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """Collapse rate per optimizer step at peak learning rate, shape (..., draws).
-
-    Where the refresh map of a draw does not contract, a run dies as fast as any does: so a run that
-    lives on speaks against such draws.
-    """
+    """Collapse rate per optimizer step at peak learning rate, shape (..., draws)."""
+    # Where the refresh map does not contract, a run dies as fast as any does.
     contracts = refresh_contracts(forecaster, settings) > 0
     return np.asarray(np.where(contracts, forecaster.hazard(settings), MOST_HAZARD))
 
@@ -125,23 +112,13 @@ def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
 def rest_stable(
     forecaster: Forecaster, settings: Settings, exposure: float, level: FloatArray
 ) -> FloatArray:
-    """Probability of each draw that the rest of a run stays stable, shape (draws,).
-
-    ``exposure`` is that of the steps to come, weighted by (rate / peak)^2; ``level`` the scaled
-    train reward at the end.
-    """
+    """Probability of each draw that the rest of a run stays stable, shape (draws,)."""
     alive = np.exp(-collapse_rate(forecaster, settings) * exposure)
     return np.asarray(alive * fluctuation_small(forecaster, settings, level))
 
 
 def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """Standard deviation of the reward's slow residual, shape (draws,), as a share of its range.
-
-    The pilots' own residual, scaled by the temperature ``eta / (P G)`` relative to their reference
-    and, towards the refresh limit k*, by ``1 / (1 - k / k*)``: at K steps of a held snapshot
-    without momentum that is the exact inflation (docs/theory, T28). Infinite beyond the limit. The
-    fitted mode carries the reward's fluctuation, so no stiffness ratio enters.
-    """
+    """Standard deviation of the reward's slow residual, shape (draws,), as a share of its range."""
     return _fluctuation(forecaster, settings, stiffness_left(forecaster, settings))
 
 
@@ -150,17 +127,14 @@ def _fluctuation(forecaster: Forecaster, settings: Settings, left: FloatArray) -
     relative = temperature(
         settings.learning_rate, settings.prompts_per_step, settings.group_size
     ) / temperature(reference.learning_rate, reference.prompts_per_step, reference.group_size)
+    # Exact at K steps of a held snapshot without momentum (docs/theory, T28).
     with np.errstate(divide="ignore"):
         inflation = np.where(left < 1, 1 / np.maximum(1 - left, 0.0), np.inf)
     return np.asarray(forecaster.misfit * np.sqrt(relative * inflation))
 
 
 def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
-    """1 where the residual's standard deviation is less than a third of the level, else 0.
-
-    Judged where the definition judges, at the last step: of two horizons the longer may be the
-    calmer, since the level rises on the way.
-    """
+    """1 where the residual's standard deviation is less than a third of the level, else 0."""
     return _is_calm(fluctuation(forecaster, settings), level)
 
 
@@ -193,12 +167,8 @@ def on_line(
 
 
 def shrinkage(spread: float) -> float:
-    """Factor on log-odds that turns those of the middle table into those expected of any.
-
-    Tables that lie above and below the line, taken together, live with a chance nearer to a half
-    than the line says: by 1 / sqrt(1 + pi spread^2 / 8), MacKay's approximation of the logistic
-    function's mean over a normal variable (Neural Computation 4, 1992, 720).
-    """
+    """Factor on log-odds that turns those of the middle table into those expected of any."""
+    # MacKay's mean of a logistic function over a normal (Neural Computation 4, 1992, 720).
     return float(1 / np.sqrt(1 + np.pi / 8 * spread**2))
 
 
@@ -212,24 +182,7 @@ def averaged(line: StabilityLine) -> StabilityLine:
 def recalibrated(
     probability: float, line: StabilityLine, log_norm: float, deviations: float | None = None
 ) -> float:
-    """P(stable) as it was in truth where the model said so much.
-
-    Parameters
-    ----------
-    probability : float
-        What the model says.
-    line : StabilityLine
-        Of the preset that was fitted under.
-    log_norm : float
-        :func:`log_update_norm` of the run.
-    deviations : float, optional
-        For a table that lies so many standard deviations between tables off the line [default:
-        the mean over tables].
-
-    Returns
-    -------
-    probability : float
-    """
+    """P(stable) as it was in truth where the model said so much."""
     if line == NO_LINE:
         return probability
     of = averaged(line) if deviations is None else line
@@ -253,10 +206,7 @@ def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stabili
 def stability_and_draws(
     forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
 ) -> tuple[Stability, FloatArray]:
-    """P(stable) of a configuration by a horizon, and that of each draw, shape (draws,).
-
-    ``level``, the scaled train reward at that step, is computed where it is not at hand.
-    """
+    """P(stable) of a configuration by a horizon, and that of each draw, shape (draws,)."""
     contracts, survives, calm = _parts(forecaster, settings, steps, level)
     joint = contracts * survives * calm
     said, line = float(joint.mean()), line_for(forecaster.posterior.meta.priors, settings)
@@ -294,3 +244,42 @@ def _parts(
         rate_tolerated(forecaster, settings, steps),
         _is_calm(_fluctuation(forecaster, settings, left), level),
     )
+
+
+class Margin(NamedTuple):
+    """Stiffness over its limit (T16) and damping ratio (T8) of a run's stiffest mode, (draws,).
+
+    Damping is NaN in draws so stale that the closed form does not hold.
+    """
+
+    stiffness: FloatArray  # (draws,)
+    damping: FloatArray  # (draws,)
+
+
+def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
+    """How near a run stands to its refresh limit; None where task, size or a setting is unknown."""
+    known = _known(posterior, run)
+    if known is None:
+        return None
+    forecaster, settings = known
+    ratio = np.exp(forecaster.log_stiffness_ratio)
+    stiffness = forecaster.law_stiffness(settings) * ratio
+    share, age = forecaster.uncorrected_share(settings), settings.mean_age
+    damping = damping_ratio(coefficients(stiffness, settings.momentum, age, share))
+    # Stiffness times uncorrected age below which the closed form holds to 0.05 (docs/theory, T7).
+    return Margin(
+        np.asarray(stiffness_left(forecaster, settings) * ratio),
+        np.where(share * stiffness * age < 0.25, damping, np.nan),
+    )
+
+
+def _known(posterior: Posterior, run: PilotRun) -> tuple[Forecaster, Settings] | None:
+    meta, group = posterior.meta, (run.task or "", run.model or "")
+    is_piloted = group in meta.groups
+    size = meta.group_parameters[meta.groups.index(group)] if is_piloted else run.parameters
+    if size is None or group[0] not in meta.tasks:
+        return None
+    if run.hyperparameters.lacking:
+        return None
+    target = Target(group[0], group[1], size)
+    return Forecaster(posterior, target), run.hyperparameters.completed()

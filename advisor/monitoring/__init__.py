@@ -1,11 +1,14 @@
 """A run while it goes on: forecasts, alarms, and whether to stop it; importing needs no PyMC."""
 
-from advisor.monitoring.decision import WatchDecision, WatchReport, watch_decision, watch_report
-from advisor.monitoring.following import Follower, Growth, follow, signature_of
-from advisor.monitoring.hook import RunWatch, watch
-from advisor.monitoring.loading import load_posterior
-from advisor.monitoring.reading import reader
-from advisor.monitoring.refit import Refitter
+from advisor.monitoring.decision import (
+    Refitter,
+    WatchDecision,
+    WatchReport,
+    watch_decision,
+    watch_report,
+)
+from advisor.monitoring.following import Follower, Growth, follow, reader, signature_of
+from advisor.monitoring.hook import RunWatch, load_posterior, watch
 from advisor.monitoring.update import Update
 from advisor.monitoring.view import View
 from advisor.monitoring.watcher import Watch

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from advisor.advice import CostModel, learn_cost, percent
-from advisor.forecast import Target
+from advisor.common import Progress, silent
+from advisor.errors import InputError, NotConvergedError
+from advisor.forecast import Target, fit
 from advisor.model import Posterior
-from advisor.monitoring.naming import named
-from advisor.monitoring.update import Update
+from advisor.monitoring.update import Update, named
 from advisor.monitoring.watcher import LATEST_ROWS, Watch
 from advisor.runs import Card, Diagnosis, PilotRun, diagnose, seconds_per_step
 
@@ -22,16 +24,11 @@ DOOMED = 0.9
 SURE = 0.9
 """Probability that little is left to gain from which going on is called waste."""
 
-WORTH_STOPPING = 0.1
-"""Share of the planned steps that must be left for a gain that is made to end a run."""
 
 SURPRISING = 3e-4
 """Probability of rows so low, by the forecast from those before, from which something is said to
 have changed. Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000
 looks (case_studies/watch)."""
-
-FALLING = "collapse"
-"""Card that ends a run."""
 
 
 class WatchDecision(BaseModel):
@@ -96,19 +93,7 @@ class WatchReport(BaseModel):
 
 
 def watch_report(watch: Watch, run: PilotRun, *, gpus: int = 1) -> WatchReport:
-    """Forecast a run, diagnose it and decide.
-
-    Parameters
-    ----------
-    watch : Watch
-    run : PilotRun
-    gpus : int
-        GPUs that the run takes.
-
-    Returns
-    -------
-    report : WatchReport
-    """
+    """Forecast a run, diagnose it and decide."""
     update = watch.update(run)
     diagnosis = diagnose(run)
     return WatchReport(
@@ -126,21 +111,7 @@ def watch_report(watch: Watch, run: PilotRun, *, gpus: int = 1) -> WatchReport:
 def watch_decision(
     update: Update, diagnosis: Diagnosis, *, level: float, cost: CostModel
 ) -> WatchDecision:
-    """Apply the rules, the gravest first.
-
-    Parameters
-    ----------
-    update : Update
-    diagnosis : Diagnosis
-    level : float
-        Probability of staying stable that is wanted.
-    cost : CostModel
-        Price of a step.
-
-    Returns
-    -------
-    decision : WatchDecision
-    """
+    """Apply the rules, the gravest first."""
     left = max(update.planned_steps - update.step, 0)
     price = cost(update.settings, left)
     action, rule, reason, change = _rule(update, diagnosis, level, left)
@@ -160,7 +131,7 @@ def _rule(
     update: Update, diagnosis: Diagnosis, level: float, left: int
 ) -> tuple[Action, str, str, str]:
     failed = [card for card in diagnosis.cards if card.status == "FAIL"]
-    fallen = next((card for card in failed if card.mode == FALLING), None)
+    fallen = next((card for card in failed if card.mode == "collapse"), None)
     if fallen is not None or update.fallen_since is not None:
         since = diagnosis.collapse_step if fallen is not None else update.fallen_since
         reason = (
@@ -188,7 +159,7 @@ def _rule(
         return "change", "unstable", reason, _gentler(update)
     if failed:
         return "change", "card", _headline(failed[0]), failed[0].change.rstrip(".")
-    if left >= WORTH_STOPPING * update.planned_steps and update.p_little_left >= SURE:
+    if left >= 0.1 * update.planned_steps and update.p_little_left >= SURE:
         reason = (
             f"{percent(update.share_made)} of the gain is made; less than a hundredth of the "
             f"reward range is left with probability {percent(update.p_little_left)}"
@@ -233,3 +204,43 @@ def _price(posterior: Posterior, update: Update, run: PilotRun, gpus: int) -> Co
         return CostModel(fixed=own, gpus=gpus, source="step times of the run itself")
     size = named(run, posterior.meta)[0].parameters or 0.0
     return learn_cost(posterior, Target(update.task, update.model, size), gpus=gpus)
+
+
+class Refitter:
+    """Keeps a watch fit for its run."""
+
+    def __init__(self, pilots: Sequence[PilotRun]) -> None:
+        self.pilots = list(pilots)
+        self._rows = 0.0
+
+    def __call__(
+        self, watch: Watch, run: PilotRun, update: Update, progress: Progress = silent
+    ) -> tuple[Watch, str] | None:
+        """Fit again where it is due and the run has grown enough: the watch, and what to say."""
+        # Times the rows of the last fit that a run must have before it is fitted again.
+        if not update.refit_due or run.step.size < 1.5 * self._rows:
+            return None
+        self._rows = float(run.step.size)
+        others = [pilot for pilot in self.pilots if pilot.id != run.id]
+        own = run.with_updates(
+            task=update.task,
+            model=update.model,
+            parameters=dict(
+                zip(watch.posterior.meta.groups, watch.posterior.meta.group_parameters, strict=True)
+            )[(update.task, update.model)],
+            hyperparameters=update.settings,
+        )
+        try:
+            posterior = fit([*others, own], priors=watch.posterior.meta.priors, progress=progress)
+        except (InputError, NotConvergedError) as error:
+            return watch, f"the pilots could not be fitted anew with this run: {error}"
+        fresh = Watch(
+            posterior,
+            target_reward=watch.target_reward,
+            planned_steps=watch.planned_steps,
+            level=watch.level,
+            draws=watch.draws,
+            seed=watch.seed,
+            fitted=own,
+        )
+        return fresh, f"fitted anew with this run (Pareto k was {update.pareto_k:.2f})"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from advisor.runs import PilotRun
+from advisor.errors import RateContradictionError
+from advisor.runs import PilotRun, read_runs
 
 Read = Callable[[Path], list[PilotRun]]
 Signature = tuple[tuple[str, int, int, int], ...]
@@ -20,41 +22,17 @@ EVERY = 10.0
 SILENT_AFTER = 1800.0
 """Seconds without a new byte after which that is said: no usual step takes half an hour."""
 
-BAD_READS = 3
-"""Looks in a row at which a log cannot be read before that is said: trainers write theirs anew, and
-a look may fall in between."""
-
 
 @dataclass(frozen=True)
 class Growth:
-    """What a look at a log found.
-
-    Attributes
-    ----------
-    run : PilotRun or None
-        All rows so far; None where nothing new can be read.
-    said : tuple of str
-        What the user should know: the log is not there yet, shrank, went back, fell silent.
-    """
+    """What a look at a log found."""
 
     run: PilotRun | None
     said: tuple[str, ...] = ()
 
 
 class Follower:
-    """Re-reads a log whenever it changed.
-
-    Parameters
-    ----------
-    path : Path
-        File, or folder with the files of one run.
-    read : callable
-        ``read_runs`` with its options.
-    silent_after : float
-        Seconds.
-    clock : callable
-        Seconds since the epoch.
-    """
+    """Re-reads a log whenever it changed."""
 
     def __init__(
         self,
@@ -100,7 +78,9 @@ class Follower:
             run = self._newest(self._read(self.path))
         except Exception as error:  # a watch goes on, whatever a reader makes of half a file
             self._bad_reads += 1
-            if self._bad_reads < BAD_READS and self._whole is not None:
+            # Looks in a row at which a log cannot be read before that is said: trainers write
+            # theirs anew, and a look may fall in between.
+            if self._bad_reads < 3 and self._whole is not None:
                 return None
             kept = "" if self._whole is None else "; what was read before is kept"
             return self._once("bad", f"cannot be read now: {error}{kept}")
@@ -166,23 +146,7 @@ def follow(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Growth]:
-    """Yield what is new in a log, for ever.
-
-    Parameters
-    ----------
-    path : path-like
-        It need not exist yet.
-    read : callable
-        From a path to its runs: ``read_runs`` with its options.
-    every, silent_after : float
-        Seconds.
-    clock, sleep : callable
-        For tests.
-
-    Yields
-    ------
-    growth : Growth
-    """
+    """Yield what is new in a log, for ever."""
     follower = Follower(Path(path), read, silent_after=silent_after, clock=clock)
     while True:
         found = follower.growth()
@@ -232,3 +196,23 @@ def _is_open(signature: Signature) -> bool:
             return stream.read(1) != b"\n"
     except OSError:
         return False
+
+
+def reader(
+    *,
+    sidecar: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Callable[[Path | str], list[PilotRun]]:
+    """Make a function from a path, or a tracker's run, to its runs."""
+
+    def read(path: Path | str) -> list[PilotRun]:
+        try:
+            return read_runs(path, sidecar=sidecar, overrides=overrides, columns=columns)
+        except RateContradictionError as error:
+            # The run is no pilot whose sidecar might be wrong: the log counts.
+            logged = {**(overrides or {}), "learning_rate": error.logged}
+            runs = read_runs(path, sidecar=sidecar, overrides=logged, columns=columns)
+            return [run.with_updates(warnings=(*run.warnings, error.problem)) for run in runs]
+
+    return read

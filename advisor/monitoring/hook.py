@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,6 @@ from advisor.model import Posterior
 from advisor.monitoring.decision import WatchReport, watch_report
 from advisor.monitoring.watcher import Watch
 from advisor.runs import SERIES, PartialSettings, PilotRun
-
-LEAST_ROWS = 3
-"""Rows with a reward from which a forecast is made."""
 
 
 class RunWatch:
@@ -78,7 +76,7 @@ class RunWatch:
         if "reward" not in series:
             return None
         self._since += 1
-        if self._since < self.every or len(self._rewards()) < LEAST_ROWS:
+        if self._since < self.every or len(self._rewards()) < 3:
             return None
         self._since = 0
         return watch_report(self.watch, self.run())
@@ -158,8 +156,6 @@ def watch(
     ``found = watch.log(step, reward=reward, entropy=entropy)`` in it;
     ``found.decision.action == "stop"`` ends it.
     """
-    from advisor.monitoring.loading import load_posterior
-
     held = posterior if isinstance(posterior, Posterior) else load_posterior(posterior)[0]
     given = (
         settings
@@ -168,3 +164,25 @@ def watch(
     )
     watch = Watch(held, target_reward=target_reward, level=level)
     return RunWatch(watch, given, task=task, model=model, every=every)
+
+
+def load_posterior(path: str | Path) -> tuple[Posterior, int | None]:
+    """Load a posterior from its file or a study's folder, and the steps that the study planned."""
+    at = Path(path)
+    file = at / "posterior.nc" if at.is_dir() else at
+    if not file.is_file():
+        raise InputError(
+            "there is no posterior",
+            path=file,
+            argument="posterior",
+            advice="Give posterior.nc, or the folder that advisor advise wrote",
+        )
+    return Posterior.load(file), _planned(file.parent / "recommendation.json")
+
+
+def _planned(answer: Path) -> int | None:
+    try:
+        steps = json.loads(answer.read_text(encoding="utf-8")).get("steps")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return steps if isinstance(steps, int) else None

@@ -17,13 +17,8 @@ from advisor.model import Posterior
 from advisor.monitoring import RunWatch, WatchReport, watch
 from advisor.runs import KEY_TABLE, PartialSettings, derive
 
-PREFIX = "advisor/"
-"""Of what is logged: a folder of its own in TensorBoard, W&B and Trackio."""
-
 ACTIONS = {"go on": 0, "change": 1, "stop": 2}
 """Advice as a number, since trainers log numbers only."""
-
-VERDICTS = {"NOT APPLICABLE": 0, "PASS": 0, "INFO": 1, "WARNING": 2, "FAIL": 3}
 
 
 class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
@@ -155,11 +150,15 @@ def scalars(found: WatchReport) -> dict[str, float]:
         "pareto_k": update.pareto_k,
         "seconds": update.seconds,
         "action": float(ACTIONS[found.decision.action]),
-        "verdict": float(VERDICTS[found.diagnosis.verdict]),
+        "verdict": float(
+            {"NOT APPLICABLE": 0, "PASS": 0, "INFO": 1, "WARNING": 2, "FAIL": 3}[
+                found.diagnosis.verdict
+            ]
+        ),
     }
     if update.p_reach is not None:
         out["p_reach"] = update.p_reach
-    return {PREFIX + name: value for name, value in out.items()}
+    return {"advisor/" + name: value for name, value in out.items()}
 
 
 def _series(row: dict[str, Any]) -> dict[str, float]:

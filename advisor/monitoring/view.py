@@ -25,17 +25,7 @@ STATUS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan"}
 
 
 class View:
-    """A panel that is redrawn on a terminal; elsewhere a line per update, or one JSON object.
-
-    Parameters
-    ----------
-    console : Console
-        Of standard output.
-    as_json : bool
-        One object per line.
-    is_quiet : bool
-        Only what is not "go on".
-    """
+    """A panel that is redrawn on a terminal; elsewhere a line per update, or one JSON object."""
 
     def __init__(self, console: Console, *, as_json: bool = False, is_quiet: bool = False) -> None:
         self.console = console

@@ -32,25 +32,17 @@ from advisor.forecast import (
     reweighted,
 )
 from advisor.model import TRUSTED_K, Posterior, smoothed_weights
-from advisor.monitoring.naming import differences, named
-from advisor.monitoring.update import Update
+from advisor.monitoring.update import Update, differences, named
 from advisor.runs import PilotRun, collapse_onset
 from advisor.theory import FloatArray
 
 DRAWS = 1000
 """Population draws that are weighted at each step."""
 
-RESAMPLED = 1000
-"""Equally weighted draws that forecasts are made of."""
-
-FEWER = 3
-"""Of the draws so many times fewer tell whether the latest rows are a surprise."""
 
 LATEST_ROWS = 5
 """Rows that tell where a run is, as for a collapse, and that may surprise."""
 
-LEAST_BEFORE = 5
-"""Rows before those, below which nothing is called a surprise."""
 
 LITTLE = 0.01
 """Share of the reward range below which a gain is not worth its steps: what is within it counts as
@@ -169,7 +161,7 @@ class Watch:
         base, fewer = self._base(run)
         fall = observed.fall
         draws = self._reweighted(base, observed, has_fallen=fall.unstable)
-        draw, effect = draws.resampled(RESAMPLED)
+        draw, effect = draws.resampled(1000)
         forecaster = base.forecaster.with_run_effect(RunEffect.given(effect, draw))
         rest = rest_of_run(draws, observed, draw, effect, seed=self.seed)
         latest = _latest_mean(run)
@@ -228,7 +220,7 @@ class Watch:
             target = Target(*key, float(run.parameters or 0.0))
             many, few = (
                 self._counted(Forecaster(self.posterior, target, draws=draws, seed=self.seed))
-                for draws in (self.draws, max(1, self.draws // FEWER))
+                for draws in (self.draws, max(1, self.draws // 3))
             )
             self._bases[key] = many, few
         return self._bases[key]
@@ -247,7 +239,7 @@ class Watch:
         """Probability of latest rows as low as they are, by the rows before."""
         meta = self.posterior.meta
         rows = np.flatnonzero(np.isfinite(run.reward))
-        if rows.size < LEAST_BEFORE + LATEST_ROWS:
+        if rows.size < 5 + LATEST_ROWS:
             return None
         latest = rows[-LATEST_ROWS:]
         observed = observe(run.before(int(latest[0])), meta, planned)

@@ -2,13 +2,30 @@
 
 from advisor.runs.diagnosis import MODES, Card, Collapse, Diagnosis, diagnose
 from advisor.runs.diagnosis.card import SEVERITY
-from advisor.runs.diagnosis.collapse import LOST_SHARE, tamed, trailing_mean, window_rows
-from advisor.runs.diagnosis.collapse_card import collapse_onset
-from advisor.runs.diagnosis.dead_start import dead_from_the_start
-from advisor.runs.diagnosis.diagnose import AFTER
-from advisor.runs.diagnosis.fall import find_any_fall, find_final_fall
-from advisor.runs.diagnosis.levels import LEAST_ROWS, Level, difference, ends
-from advisor.runs.diagnosis.text import as_markdown, card_lines, diagnosis_json, printable, worst
+from advisor.runs.diagnosis.collapse import (
+    collapse_onset,
+    dead_from_the_start,
+    find_any_fall,
+    find_final_fall,
+)
+from advisor.runs.diagnosis.diagnose import (
+    AFTER,
+    as_markdown,
+    card_lines,
+    diagnosis_json,
+    printable,
+    worst,
+)
+from advisor.runs.diagnosis.fall import LOST_SHARE
+from advisor.runs.diagnosis.levels import (
+    LEAST_ROWS,
+    Level,
+    difference,
+    ends,
+    tamed,
+    trailing_mean,
+    window_rows,
+)
 from advisor.runs.identity import fingerprint, mark_copies, run_digest
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive

@@ -25,7 +25,7 @@ from advisor.forecast.predictive import FINAL_SHARE
 from advisor.forecast.survival import stability
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
-from advisor.runs.diagnosis.fall import find_final_fall
+from advisor.runs.diagnosis.collapse import find_final_fall
 from advisor.runs.settings import PartialSettings, Settings
 from advisor.theory.arrays import BoolArray, FloatArray
 

@@ -129,7 +129,7 @@ def studies(place: Path) -> list[Example]:
 
 def presets() -> list[Example]:
     """A preset and a corpus of finished runs."""
-    from advisor.forecast.corpus_file import corpus_json, load_corpus
+    from advisor.forecast.analogues import corpus_json, load_corpus
     from advisor.model.presets import preset_toml
     from advisor.model.priors import load_priors, preset_folder
 
@@ -186,7 +186,7 @@ def others(place: Path) -> list[Example]:
 def read_log(folder: Path) -> str:
     """Inspect and diagnose."""
     from advisor.runs.diagnosis import diagnose
-    from advisor.runs.diagnosis.text import diagnosis_json as cards
+    from advisor.runs.diagnosis.diagnose import diagnosis_json as cards
     from advisor.runs.logs import as_json, inspect
 
     found = inspect([folder])
@@ -239,7 +239,7 @@ def read_plan(folder: Path) -> str:
 
 def read_analogues(folder: Path) -> str:
     """Load the corpus."""
-    from advisor.forecast.corpus_file import load_corpus
+    from advisor.forecast.analogues import load_corpus
 
     load_corpus(folder / "analogues.json")
     return "read"
@@ -254,8 +254,7 @@ def read_code(folder: Path) -> str:
 
 def read_watched(folder: Path) -> str:
     """Look three times, the last at a longer log."""
-    from advisor.monitoring.following import Follower
-    from advisor.monitoring.reading import reader
+    from advisor.monitoring.following import Follower, reader
 
     follower = Follower(folder / "run.jsonl", reader())
     found = [follower.growth()]

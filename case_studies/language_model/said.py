@@ -34,7 +34,7 @@ import advisor  # noqa: E402
 from advisor.backtesting.scores import crps  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.predictive import final_reward  # noqa: E402
-from advisor.forecast.single_run import EXPONENTIAL, curve_fit  # noqa: E402
+from advisor.forecast.run_in_progress import EXPONENTIAL, curve_fit  # noqa: E402
 from advisor.runs.settings import PartialSettings  # noqa: E402
 
 PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {

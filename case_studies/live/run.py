@@ -29,7 +29,7 @@ from training import Problem, Trained, write_log  # noqa: E402
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot, plan  # noqa: E402
 from advisor.advice.piloting import Piloting, pilots  # noqa: E402
 from advisor.forecast.forecaster import Target  # noqa: E402
-from advisor.runs.diagnosis.fall import find_any_fall  # noqa: E402
+from advisor.runs.diagnosis.collapse import find_any_fall  # noqa: E402
 from advisor.runs.logs import read_runs  # noqa: E402
 from advisor.runs.settings import PartialSettings, Settings  # noqa: E402
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from sources import Labelled
 
-from advisor.backtesting.curves import CURVES
+from advisor.backtesting.backtests import CURVES
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.diagnosis.levels import lag_one
 from advisor.runs.pilot_run import PilotRun

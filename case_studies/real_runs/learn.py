@@ -20,7 +20,7 @@ from interim import BEFORE, interim_studies, learned_preset
 from run import Run, by_cohort, by_repository, load
 
 from advisor.backtesting.cases import is_lora
-from advisor.forecast.corpus_file import NAME
+from advisor.forecast.analogues import NAME
 from advisor.model.presets import preset_toml
 from advisor.model.priors import load_priors
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from advisor.backtesting.backtests import ENSEMBLE, SHAPE, mixed
 from advisor.backtesting.cases import Case
-from advisor.backtesting.curves import ENSEMBLE, SHAPE, mixed
-from advisor.forecast.single_run import DRAWS, TIME, Curve, curve_fit, local_level
+from advisor.forecast.run_in_progress import DRAWS, TIME, Curve, curve_fit, local_level
 from advisor.theory.arrays import FloatArray
 
 LEAST_SPAN = 1e-9

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.forecast.analogues import Corpus
-from advisor.forecast.begun import SIZE, EndOfRun, pooled, widened
 from advisor.forecast.forecaster import Target
 from advisor.forecast.predictive import final_rows, new_run_reward
+from advisor.forecast.run_in_progress import SIZE, EndOfRun, pooled, widened
 from advisor.model.posterior import Posterior
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
@@ -24,8 +24,8 @@ def curve_of_new_run(
 ) -> FloatArray | None:
     """What the pooled curve says of the end of a run that has not begun, by its settings.
 
-    Parameters and returned as for `advisor.forecast.begun.curve_of_begun_run`; None where its task
-    was not fitted.
+    Parameters and returned as for `advisor.forecast.curve_of_begun_run`; None where its task was
+    not fitted.
     """
     if run.task not in posterior.meta.tasks:
         return None

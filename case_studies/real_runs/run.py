@@ -42,15 +42,14 @@ from advisor.backtesting.scores import QUANTILES, crps
 from advisor.common import EngineSettings, Item, digest_of
 from advisor.errors import InputError
 from advisor.findings.history import NOT_SAMPLED
-from advisor.forecast.analogues import SHARES, Corpus, tabulated
-from advisor.forecast.begun import (
+from advisor.forecast.analogues import SHARES, Corpus, shipped_corpus, tabulated
+from advisor.forecast.fitting import fitted_or_none
+from advisor.forecast.predictive import final_rows
+from advisor.forecast.run_in_progress import (
     EndOfRun,
     curve_of_begun_run,
     end_of_begun_run,
 )
-from advisor.forecast.corpus_file import shipped_corpus
-from advisor.forecast.fitting import fitted_or_none
-from advisor.forecast.predictive import final_rows
 from advisor.model.priors import Priors, load_priors
 from advisor.runs.identity import run_digest
 from advisor.runs.pilot_run import PilotRun

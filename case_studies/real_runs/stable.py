@@ -29,7 +29,7 @@ from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.survival import LOGITS, log_update_norm, stability_draws
 from advisor.model.priors import Priors
-from advisor.runs.diagnosis.fall import find_final_fall
+from advisor.runs.diagnosis.collapse import find_final_fall
 from advisor.theory.arrays import BoolArray, FloatArray
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))

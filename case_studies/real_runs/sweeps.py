@@ -21,14 +21,14 @@ from run import Run, corpora, first_part, last_tenth, load, presets
 
 from advisor.backtesting.cases import is_lora
 from advisor.forecast.analogues import Corpus
-from advisor.forecast.begun import curve_of_begun_run, end_of_begun_run
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_rows, new_run_reward
+from advisor.forecast.run_in_progress import curve_of_begun_run, end_of_begun_run
 from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
-from advisor.runs.diagnosis.fall import find_final_fall
+from advisor.runs.diagnosis.collapse import find_final_fall
 from advisor.runs.settings import Settings
 
 SEEN = 0.25

@@ -13,7 +13,7 @@ from job import Job, as_runs
 from plan import Setup
 
 from advisor.forecast.fitting import fit
-from advisor.forecast.margin import refresh_margin
+from advisor.forecast.survival import refresh_margin
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import Sampling
 from advisor.runs.diagnosis import diagnose

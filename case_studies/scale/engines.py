@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from cohorts import made_cohort
 
+from advisor.backtesting.backtests import CURVES
 from advisor.backtesting.cases import make_cases
-from advisor.backtesting.curves import CURVES
 from advisor.backtesting.scores import crps
 from advisor.common import Engine, Item, engine_of, mapped
 from advisor.errors import AdvisorError
-from advisor.forecast.single_run import curve_fit
+from advisor.forecast.run_in_progress import curve_fit
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1] / "tests" / "engine"))

@@ -10,14 +10,14 @@ import numpy as np
 from cohorts import made_cohort
 from engine_flags import results
 
-from advisor.backtesting.curves import CURVES
+from advisor.backtesting.backtests import CURVES
 from advisor.backtesting.scores import crps
 from advisor.common import EngineSettings, Item, digest_of
 from advisor.common.progress import silent
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward, final_rows
-from advisor.forecast.single_run import curve_fit
+from advisor.forecast.run_in_progress import curve_fit
 from advisor.model.priors import AS_THE_CURVE, SPECTRUM, Priors
 from advisor.model.sampling import cohort_of, sampled
 from advisor.runs.pilot_run import PilotRun

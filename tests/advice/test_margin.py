@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.margin import refresh_margin
-from advisor.forecast.survival import refresh_contracts
+from advisor.forecast.survival import refresh_contracts, refresh_margin
 from advisor.runs.diagnosis import diagnose
 from advisor.testing import (
     Plan,

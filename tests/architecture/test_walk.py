@@ -17,6 +17,8 @@ def test_one_log_passes_few_modules():
     run = subprocess.run([sys.executable, str(WALK)], capture_output=True, text=True, check=True)
     walk = json.loads(run.stdout)
     assert (walk["runs"], walk["rows"]) == (1, 60)
-    assert {"runs/logs/read.py", "runs/logfiles/table.py", "runs/pilot_run.py"} <= set(walk["calls_by_module"])
+    assert {"runs/logs/read.py", "runs/logfiles/table.py", "runs/pilot_run.py"} <= set(
+        walk["calls_by_module"]
+    )
     assert walk["modules"] <= MOST_MODULES, walk["calls_by_module"]
     assert walk["switches"] <= MOST_SWITCHES, walk["switches_by_pair"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from advisor.backtesting.backtests import CURVES, ENSEMBLE, ensemble, last_value
 from advisor.backtesting.cases import Case, make_cases
-from advisor.backtesting.curves import CURVES, ENSEMBLE, ensemble, last_value
-from advisor.forecast.single_run import DRAWS, curve_fit
+from advisor.forecast.run_in_progress import DRAWS, curve_fit
 from advisor.testing import (
     Plan,
     rising,

@@ -20,7 +20,7 @@ import advisor.advice.pilot_plan
 import advisor.forecast.fitting
 import advisor.model.posterior
 import advisor.model.priors
-import advisor.monitoring.loading
+import advisor.monitoring.hook
 import advisor.runs.logs
 import advisor.study.study
 from advisor.cli.app import STOPPED, app, main

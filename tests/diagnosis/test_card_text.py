@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from made_runs import FEW, falling, make, noise, rising
 
 from advisor.runs.diagnosis import diagnose
-from advisor.runs.diagnosis.text import as_markdown, card_lines, diagnosis_json, plain, printable
+from advisor.runs.diagnosis.diagnose import (
+    as_markdown,
+    card_lines,
+    diagnosis_json,
+    plain,
+    printable,
+)
 
 ROWS = 60
 BAD = "<script>|"

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from advisor.runs.diagnosis import Collapse, find_collapse
-from advisor.runs.diagnosis.collapse import LOST_SHARE, WINDOW_ROWS, WINDOW_SHARE, trailing_mean
+from advisor.runs.diagnosis.fall import LOST_SHARE
+from advisor.runs.diagnosis.levels import WINDOW_ROWS, trailing_mean
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
 CURVES = st.lists(st.floats(0, 1), min_size=10, max_size=120).map(np.array)
 
 
 def window_of(rows):
-    return max(WINDOW_ROWS, int(np.ceil(WINDOW_SHARE * rows)))
+    return max(WINDOW_ROWS, int(np.ceil(0.05 * rows)))
 
 
 def judge(reward, floor=0.0, step=None):

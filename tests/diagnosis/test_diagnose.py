@@ -14,8 +14,7 @@ from processor_time import at_most
 
 from advisor.runs.diagnosis import MODES, Card, diagnose
 from advisor.runs.diagnosis.card import SEVERITY
-from advisor.runs.diagnosis.diagnose import AFTER
-from advisor.runs.diagnosis.text import as_markdown, card_lines, diagnosis_json, worst
+from advisor.runs.diagnosis.diagnose import AFTER, as_markdown, card_lines, diagnosis_json, worst
 from advisor.runs.pilot_run import SERIES
 
 ROWS = 100

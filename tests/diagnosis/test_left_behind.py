@@ -11,7 +11,7 @@ import pytest
 from made_runs import make, noise, rate, rising
 
 from advisor import inspect
-from advisor.runs.diagnosis.left_behind import scores_beside, stays_behind
+from advisor.runs.diagnosis.other_scores import scores_beside, stays_behind
 from advisor.runs.diagnosis.reward_hacking import reward_hacking
 from advisor.runs.pilot_run import Score
 from advisor.runs.trainers.likely import is_gap, is_like_a_score

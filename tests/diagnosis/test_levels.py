@@ -10,7 +10,6 @@ from hypothesis.extra.numpy import arrays
 from made_runs import FEW, make, noise, rate
 from scipy import stats
 
-from advisor.runs.diagnosis.collapse import tamed, trailing_mean
 from advisor.runs.diagnosis.levels import (
     Z95,
     Level,
@@ -22,6 +21,8 @@ from advisor.runs.diagnosis.levels import (
     level,
     series_of,
     since,
+    tamed,
+    trailing_mean,
     widening,
 )
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, noise, rate, rising
 
-from advisor.runs.diagnosis import oscillation
-from advisor.runs.diagnosis.oscillation import FEWEST_ROWS, find_oscillation
+from advisor.runs.diagnosis import early_signs
+from advisor.runs.diagnosis.early_signs import FEWEST_ROWS, find_oscillation
 
 
 def search(reward, step=None):
@@ -38,7 +38,7 @@ def test_noise_has_no_swing(colour, rows):
 
 @pytest.mark.parametrize("rows", [40, 200])
 def test_the_chance_is_what_it_says(rows, monkeypatch):
-    monkeypatch.setattr(oscillation, "RARE", 0.1)
+    monkeypatch.setattr(early_signs, "RARE", 0.1)
     # Not never: the check above can fail. Taking off the trend costs the lowest frequencies.
     assert 0.02 <= rate(lambda seed: search(noise(seed, rows))) <= 0.15
 

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from advisor.model.sampling import cohort_of
-from advisor.runs.diagnosis.collapse import EVALUATION_ROWS
-from advisor.runs.diagnosis.dead_start import dead_from_the_start
+from advisor.runs.diagnosis.collapse import (
+    dead_from_the_start,
+    find_any_fall,
+    find_final_fall,
+    find_passing_fall,
+)
 from advisor.runs.diagnosis.diagnose import diagnose
-from advisor.runs.diagnosis.fall import find_any_fall, find_final_fall, find_passing_fall
+from advisor.runs.diagnosis.levels import EVALUATION_ROWS
 from advisor.testing import Plan, rising
 
 STEPS = np.arange(1.0, 201.0)

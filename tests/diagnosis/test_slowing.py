@@ -7,7 +7,7 @@ import pytest
 from made_runs import make, noise, rising
 
 from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
-from advisor.runs.diagnosis.slowing import RARE, find_slowing
+from advisor.runs.diagnosis.early_signs import RARE_RISE, find_slowing
 
 
 def slowing(seed, rows=400):
@@ -23,7 +23,9 @@ def test_it_is_found_more_often_than_by_chance_and_by_no_means_always():
     found = [find_slowing(slowing(seed)) for seed in range(60)]
     told = [one for one in found if one is not None]
     assert 10 <= len(told) <= 50
-    assert all(one.chance <= RARE and min(one.variance, one.autocorrelation) > 0.5 for one in told)
+    assert all(
+        one.chance <= RARE_RISE and min(one.variance, one.autocorrelation) > 0.5 for one in told
+    )
     backwards = [find_slowing(slowing(seed)[::-1].copy()) for seed in range(60)]
     assert not any(backwards)
 

@@ -13,16 +13,23 @@ from advisor.errors import InputError
 from advisor.forecast.analogues import (
     FEATURES,
     Corpus,
+    corpus_beside,
     describe,
     end_of_run,
     is_share,
+    load_corpus,
     mark_of,
+    shipped_corpus,
     tabulated,
     weighted_quantiles,
 )
-from advisor.forecast.begun import ALONE_WEIGHT, SIZE, end_of_begun_run, pooled
-from advisor.forecast.corpus_file import corpus_beside, load_corpus, shipped_corpus
-from advisor.forecast.falling import is_falling
+from advisor.forecast.run_in_progress import (
+    ALONE_WEIGHT,
+    SIZE,
+    end_of_begun_run,
+    is_falling,
+    pooled,
+)
 from advisor.testing import Plan
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:

@@ -8,8 +8,7 @@ import os
 
 import pytest
 
-from advisor.monitoring.following import Follower, follow
-from advisor.monitoring.reading import reader
+from advisor.monitoring.following import Follower, follow, reader
 
 SETTINGS = {"group_size": 8, "prompts_per_step": 16, "parameters": 1e5}
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laplace import COPIES, residuals_of, run_effects
-from advisor.forecast.observed_run import observe
+from advisor.forecast.run_likelihood import COPIES, observe, residuals_of, run_effects
 from advisor.model import equations as eq
 from advisor.model.cohort import build_cohort
 from advisor.model.fast import kernel

@@ -9,7 +9,7 @@ from watched import PLAN
 
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.observed_run import observe
+from advisor.forecast.run_likelihood import observe
 from advisor.monitoring import Watch
 from advisor.testing import (
     Plan,

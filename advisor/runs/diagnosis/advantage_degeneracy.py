@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import Card, Finding, not_applicable
+from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
 from advisor.runs.diagnosis.levels import ends, series_of, since, steps_above
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import find_trainer, setting_name
@@ -18,39 +18,15 @@ from advisor.theory import (
     silent_group_share,
 )
 
-MODE = "advantage_degeneracy"
-TITLE = "Advantage degeneracy"
-
-SILENT_WARNING, SILENT_FAIL = 0.6, 0.95
+SILENT_WARNING = 0.6
 SOLVED = 0.9
 """Mean reward, as a share of its range, from which silent groups are mostly solved ones."""
 
-UNSOLVED = 0.2
-"""Mean reward, as a share of its range, below which silent groups are mostly failed ones."""
 
-SILENT_SURE = 0.9
-"""Share from which a run has lost its signal: where that began is where the card begins."""
-
-EVEN = 0.5
-
-FEWEST = 10
-"""Rewards below which a run is too young to fail."""
-
-MORE_THAN_MIX = 0.2
 SOURCE = (
     "ours; expected share E[p^G + (1-p)^G] for Beta-distributed difficulty with the logged mean "
     "and spread within groups (arXiv:2606.30789 names the mode; docs/theory, T32)"
 )
-NO_SPREAD = 1e-6
-
-EDGE = 1e-9
-"""Distance of the mean reward from its ends below which the mix is not estimated."""
-
-ALIKE = (-9.0, 12.0)
-"""Log concentrations of the mix between which one is sought: nearly all or nothing, all alike."""
-
-NARROW = 1e-4
-"""Width of log concentration at which the search ends."""
 
 
 class Silent(NamedTuple):
@@ -81,17 +57,16 @@ def advantage_degeneracy(run: PilotRun) -> Card:
     silent = silent_share(run)
     if silent is None:
         return not_applicable(
-            MODE,
-            TITLE,
+            "advantage_degeneracy",
             "The log does not tell how many groups had equal rewards.",
             "TRL logs frac_reward_zero_std; elsewhere log the share of groups with zero "
             "standard deviation.",
         )
     last = ends(silent.values)[1]
     finding = _hopeless(run, silent) or _solved(run, silent) or _many_silent(run, silent)
-    return Card(
-        mode=MODE,
-        title=TITLE,
+    return card_of(
+        "advantage_degeneracy",
+        finding or Finding("PASS", f"{silent.summary}.", silent.steps),
         number=last.mean,
         unit=silent.unit,
         interval=last.share_interval,
@@ -104,20 +79,21 @@ def advantage_degeneracy(run: PilotRun) -> Card:
             "Whether silent groups are all right or all wrong: log both shares (prime-rl and "
             "Tinker do).",
         ),
-        **(finding or Finding("PASS", f"{silent.summary}.", silent.steps))._asdict(),
     )
 
 
 def _hopeless(run: PilotRun, silent: Silent) -> Finding | None:
     """Nearly every group silent because all of its completions fail."""
     mean, is_unit = share_of_range(run, run.reward)
-    is_young = np.isfinite(run.reward).sum() < FEWEST
-    if silent.share < SILENT_FAIL or not is_unit or not mean < UNSOLVED or is_young:
+    # Rewards below which a run is too young to fail.
+    is_young = np.isfinite(run.reward).sum() < 10
+    if silent.share < 0.95 or not is_unit or not mean < 0.2 or is_young:
         return None
+    # Share from which a run has lost its signal: where that began is where the card begins.
     return Finding(
         "FAIL",
         f"{silent.summary} and the mean reward is {mean:.2f}: almost nothing is learned.",
-        (since(silent.step, silent.values, SILENT_SURE), float(silent.step[-1])),
+        (since(silent.step, silent.values, 0.9), float(silent.step[-1])),
         f"Easier prompts, a shaped reward, or a larger {setting_name(run, 'group_size')}: "
         "nearly every group fails as a whole.",
     )
@@ -143,14 +119,14 @@ def _many_silent(run: PilotRun, silent: Silent) -> Finding | None:
         return None
     mean, is_unit = share_of_range(run, run.reward)
     expected, group = expected_silent(run), run.hyperparameters.group_size
-    is_mixed = expected is not None and silent.share > expected + MORE_THAN_MIX
+    is_mixed = expected is not None and silent.share > expected + 0.2
     if is_mixed:
         why = (
             "more than a smooth mix of difficulties explains: completions of a group may be "
             "copies of each other"
         )
     elif is_unit:
-        kind = "most are solved" if mean > EVEN else "most fail as a whole"
+        kind = "most are solved" if mean > 0.5 else "most fail as a whole"
         why = f"{kind} (mean reward {mean:.2f})"
     else:
         why = "prompts are too easy or too hard for this group size"
@@ -194,7 +170,7 @@ def silent_share(run: PilotRun) -> Silent | None:
     if spread is None:
         return None
     step, values = spread
-    return Silent(step, (values <= NO_SPREAD).astype(float), "share of rows without any spread")
+    return Silent(step, (values <= 1e-6).astype(float), "share of rows without any spread")
 
 
 def expected_silent(run: PilotRun) -> float | None:
@@ -206,10 +182,7 @@ def expected_silent(run: PilotRun) -> float | None:
 
 
 def drift_lost(run: PilotRun) -> float | None:
-    """Share of an infinite group's drift that the group size costs at the end, or None.
-
-    docs/theory, T33, with the divisor of the run's advantages.
-    """
+    """Share of an infinite group's drift that the group size costs (docs/theory, T33)."""
     group, mix = run.hyperparameters.group_size, difficulty(run)
     if mix is None or group is None:
         return None
@@ -218,19 +191,16 @@ def drift_lost(run: PilotRun) -> float | None:
 
 
 def difficulty(run: PilotRun) -> PromptDifficulty | None:
-    """Mix of prompts at the end, or None where rewards are not 0 or 1 or their spread is unknown.
-
-    The mean reward and the mean deviation within groups fix both parameters. What is logged as
-    deviation is taken for the mean of ``torch.std``, silent groups included; its square is far from
-    the mean variance.
-    """
+    """Mix of prompts at the end; None where rewards are not 0 or 1 or their spread is unknown."""
     found, group = series_of(run, "reward_std_within_group"), run.hyperparameters.group_size
     mean, is_unit = share_of_range(run, run.reward)
-    if found is None or not group or group < 2 or not is_unit or not EDGE < mean < 1 - EDGE:
+    if found is None or not group or group < 2 or not is_unit or not 1e-9 < mean < 1 - 1e-9:
         return None
+    # Logged is the mean of torch.std, silent groups included: its square is no variance.
     logged = ends(found[1])[1].mean / _bounds(run)[1]
     deviation = float(logged * np.sqrt((group - 1) / group))
-    low, high = ALIKE
+    # Log concentrations of the mix between which one is sought: nearly all or nothing, all alike.
+    low, high = (-9.0, 12.0)
 
     def excess(log_concentration: float) -> float:
         mix = PromptDifficulty(mean, float(np.exp(log_concentration)))
@@ -238,17 +208,14 @@ def difficulty(run: PilotRun) -> PromptDifficulty | None:
 
     if excess(low) > 0 or excess(high) < 0:
         return None
-    while high - low > NARROW:
+    while high - low > 1e-4:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if excess(middle) > 0 else (middle, high)
     return PromptDifficulty(mean, float(np.exp(0.5 * (low + high))))
 
 
 def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:
-    """Mean reward at the end as a share of its range, and whether that range is known.
-
-    It is where the run says so, and where rewards lie between 0 and 1.
-    """
+    """Mean reward at the end as a share of its range, and whether that range is known."""
     low, width = _bounds(run)
     shares = (reward[np.isfinite(reward)] - low) / width
     if shares.size < 1:

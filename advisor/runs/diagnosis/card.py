@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
+
+TITLES = {
+    "reward_hacking": "Reward hacking",
+    "dynamical_instability": "Dynamical instability",
+    "policy_concentration": "Policy concentration",
+    "advantage_degeneracy": "Advantage degeneracy",
+    "truncation": "Truncation at the length limit",
+    "collapse": "Collapse",
+    "too_short": "Too short to tell",
+}
+"""Failure modes and what their cards are called: causes before their consequences."""
 
 SEVERITY: dict[Status, int] = {"NOT APPLICABLE": 0, "PASS": 1, "INFO": 2, "WARNING": 3, "FAIL": 4}
 
@@ -79,12 +90,15 @@ class Finding(NamedTuple):
 
     status: Status
     headline: str
-    steps: tuple[float, float] | None
+    steps: tuple[float, float] | None = None
     change: str = ""
 
 
-def not_applicable(mode: str, title: str, headline: str, unknown: str) -> Card:
+def card_of(mode: str, finding: Finding, **judged: Any) -> Card:
+    """Card of a finding; ``judged`` are the card's other fields."""
+    return Card(**{"mode": mode, "title": TITLES[mode], **judged, **finding._asdict()})
+
+
+def not_applicable(mode: str, headline: str, unknown: str) -> Card:
     """Card of a mode that the log cannot show; ``unknown`` names the key that would."""
-    return Card(
-        mode=mode, title=title, status="NOT APPLICABLE", headline=headline, unknown=(unknown,)
-    )
+    return card_of(mode, Finding("NOT APPLICABLE", headline), unknown=(unknown,))

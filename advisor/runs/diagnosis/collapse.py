@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from advisor.runs.diagnosis.fall import LOST_SHARE, SURE, Fall, find_fall
+from advisor.runs.diagnosis.levels import (
+    EVALUATION_ROWS,
+    WINDOW_ROWS,
+    tamed,
+    trailing_mean,
+    window_rows,
+)
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory import FloatArray
 
-WINDOW_ROWS = 5
-WINDOW_SHARE = 0.05
-"""The trailing mean covers the larger of 5 rows and 5 % of the run."""
+UNSURE = 2.5
+"""Standard errors from which a fall that noise might have done is still shown."""
 
-EVALUATION_ROWS = 2
-"""Evaluations are few and each is a mean over many prompts: this many take the place of 5 rows."""
+PASSING_SHARE = 0.5
+"""Share of the level before a fall below which it counts although the reward came back: shallower
+ones are met in runs that learn on."""
 
-LOST_SHARE = 1 / 3
-"""A run is unstable when its trailing mean lies more than a third below its best."""
+PASSING_SURE = 5.5
+"""Standard errors from which such a fall is called real: every low stretch is looked at, and noise
+that is correlated makes one of four in 3 % of runs, one of five in 1 %, and of these none."""
 
 
 class Collapse(BaseModel):
@@ -45,33 +56,6 @@ class Collapse(BaseModel):
     healthy_until: float | None
     best: float
     last: float
-
-
-LARGEST, LEAST = 1e100, 1e-100
-"""Magnitudes beyond which a number is cut, and below which it is zero: squares stay finite."""
-
-
-def tamed(values: npt.ArrayLike) -> FloatArray:
-    """Values whose squares and sums neither overflow nor vanish; what is not finite is NaN."""
-    values = np.asarray(values, dtype=float)
-    kept = np.where(np.isfinite(values), values, np.nan)
-    return np.where(np.abs(kept) < LEAST, 0.0, np.clip(kept, -LARGEST, LARGEST))
-
-
-def trailing_mean(values: FloatArray, window: int) -> FloatArray:
-    """Mean over the last ``window`` values, shape (n - window + 1,)."""
-    rows = values.size
-    blocks = np.pad(values, (0, -rows % window)).reshape(-1, window)
-    # Sums within blocks only: a huge value drowns its own windows, not those after it.
-    ahead = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].ravel()[: rows - window + 1]
-    behind = np.cumsum(blocks, axis=1).ravel()[window - 1 : rows]
-    is_whole = np.arange(ahead.size) % window == 0
-    return np.asarray(np.where(is_whole, ahead, ahead + behind) / window)
-
-
-def window_rows(rows: int, least: int = WINDOW_ROWS) -> int:
-    """Rows of the trailing mean in a series of so many."""
-    return max(least, int(np.ceil(WINDOW_SHARE * rows)))
 
 
 def find_collapse(
@@ -125,3 +109,155 @@ def find_collapse(
         best=float(best[-1]) + floor,
         last=float(mean[-1]) + floor,
     )
+
+
+def find_final_fall(
+    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
+) -> tuple[Collapse, Fall | None]:
+    """Verdict of the definition beyond what noise does, and the fall that it rests on."""
+    kept = np.isfinite(reward)
+    step, reward = step[kept], reward[kept]
+    verdict, fall = _final_fall(step, reward, floor, least)
+    if verdict.unstable and fall is not None:
+        return verdict.model_copy(update={"fell_from": fall.onset_step}), fall
+    return verdict, fall
+
+
+def _final_fall(
+    step: FloatArray, reward: FloatArray, floor: float, least: int
+) -> tuple[Collapse, Fall | None]:
+    """Verdict and fall of finite rewards."""
+    verdict = find_collapse(step, reward, floor, least)
+    onset = verdict.onset_step
+    before = None if onset is None else int(np.searchsorted(step, onset))
+    fall = find_fall(step, reward, before, floor, least)
+    if verdict.unstable and (fall is None or fall.z < SURE):
+        deepest = _to_the_lowest(step, reward, before, floor, least)
+        if deepest is not None and deepest.z >= PASSING_SURE:
+            return verdict, deepest
+        stable = {"unstable": False, "onset_step": None, "healthy_until": None}
+        return verdict.model_copy(update=stable), fall
+    return verdict, fall
+
+
+def find_any_fall(
+    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
+) -> Collapse:
+    """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back."""
+    verdict, _ = find_final_fall(step, reward, floor, least)
+    # What kills a run once may kill its twin for good: both count as collapses of their setting.
+    fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
+    if fall is None:
+        return verdict
+    earlier = step[step < fall.onset_step]
+    return verdict.model_copy(
+        update={
+            "unstable": True,
+            "onset_step": fall.onset_step,
+            "fell_from": fall.onset_step,
+            "healthy_until": float(earlier[-1]) if earlier.size else 0.0,
+        }
+    )
+
+
+def find_passing_fall(
+    step: FloatArray,
+    reward: FloatArray,
+    floor: float,
+    least: int = WINDOW_ROWS,
+    sure: float = PASSING_SURE,
+) -> Fall | None:
+    """First fall to less than half, by ``sure`` standard errors, that the reward came back from."""
+    kept = np.isfinite(reward)
+    step, reward = step[kept], reward[kept]
+    window = window_rows(reward.size, least)
+    if reward.size < 2 * window:
+        return None
+    mean = trailing_mean(reward, window) - floor
+    low = mean < (1 - LOST_SHARE) * np.maximum.accumulate(mean)
+    turns = np.diff(low.astype(int), prepend=0)
+    begins, backs = np.flatnonzero(turns == 1), np.flatnonzero(turns == -1)
+    # A last stretch from which nothing came back has a beginning only.
+    for begin, back in zip(begins.tolist(), backs.tolist(), strict=False):
+        end = begin + int(np.argmin(mean[begin:back])) + window
+        fall = find_fall(step[:end], reward[:end], None, floor, window)
+        if fall is None or fall.z < sure:
+            continue
+        if fall.after - floor < PASSING_SHARE * (fall.before - floor):
+            return fall
+    return None
+
+
+def _to_the_lowest(
+    step: FloatArray, reward: FloatArray, before_row: int | None, floor: float, least: int
+) -> Fall | None:
+    """Fall up to the lowest window after ``before_row``; half of it may have been regained."""
+    window = window_rows(reward.size, least)
+    first = max(0, (before_row or 0) - window + 1)
+    end = first + int(np.argmin(trailing_mean(reward, window)[first:])) + window
+    fall = find_fall(step[:end], reward[:end], before_row, floor, window)
+    if fall is None or fall.after - floor >= PASSING_SHARE * (fall.before - floor):
+        return None
+    return fall
+
+
+def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
+    """Steps and finite rewards that are judged: held-out ones where nothing else was logged."""
+    step, reward = (run.eval_step, run.eval_reward) if run.is_eval_only else (run.step, run.reward)
+    kept = np.isfinite(reward)
+    return step[kept], reward[kept]
+
+
+def rows_of_a_window(run: PilotRun) -> int:
+    """Rows of the trailing mean of a short series: fewer where each is an evaluation."""
+    return EVALUATION_ROWS if run.is_eval_only else WINDOW_ROWS
+
+
+def floor_of(run: PilotRun) -> float:
+    """Lowest possible reward: as given, else 0 or the lowest one logged."""
+    given, reward = run.reward_floor, judged_series(run)[1]
+    if given is not None and (not reward.size or reward.max() > given):
+        return given
+    return min(0.0, float(reward.min())) if reward.size else 0.0
+
+
+def has_collapsed(run: PilotRun) -> bool:
+    """Whether a run fell for good, or to less than half, beyond what noise does."""
+    return find_any_fall(*judged_series(run), floor_of(run), rows_of_a_window(run)).unstable
+
+
+def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
+    """Step from which a run fell, wherever one is shown; None where the verdict is stable."""
+    if not verdict.unstable:
+        return None
+    # A verdict may rest on the floor of many runs; the step is the run's own, as on its card.
+    own = find_any_fall(*judged_series(run), floor_of(run), rows_of_a_window(run))
+    return own.fell_from if own.unstable else verdict.fell_from
+
+
+def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
+    """Ids of runs whose every window stays far below where their siblings began."""
+    first, best, highest = {}, {}, {}
+    for run in runs:
+        reward = run.reward[np.isfinite(run.reward)] - floor
+        window = window_rows(reward.size)
+        if reward.size >= window:
+            mean = trailing_mean(reward, window)
+            first[run.id], best[run.id] = float(mean[0]), float(mean.max())
+            # Without any reward in its first rows it began from another policy, and was not killed.
+            highest[run.id] = float(reward[:window].max())
+    dead = set()
+    for run in runs:
+        others = [
+            first[other.id]
+            for other in runs
+            if other.id in first
+            and other.id != run.id
+            and (other.task, other.model) == (run.task, run.model)
+        ]
+        # One sibling more may have died as early: the median of the rest is what counts.
+        if run.id in best and len(others) >= 2:
+            alive = float(np.median(others))
+            if alive > 0 and best[run.id] < 0.25 * alive <= highest[run.id]:
+                dead.add(run.id)
+    return dead

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from advisor.runs.diagnosis.blow_up import TIMES, Growth, find_growth
-from advisor.runs.diagnosis.card import Card, Finding
-from advisor.runs.diagnosis.collapse_card import floor_of, judged_series, rows_of_a_window
-from advisor.runs.diagnosis.fall import find_final_fall
-from advisor.runs.diagnosis.levels import Level, ends, series_of
-from advisor.runs.diagnosis.oscillation import find_oscillation
-from advisor.runs.diagnosis.refresh_pattern import alternation, find_drift
-from advisor.runs.diagnosis.slowing import find_slowing
+from advisor.runs.diagnosis.card import Card, Finding, card_of
+from advisor.runs.diagnosis.collapse import (
+    find_final_fall,
+    floor_of,
+    judged_series,
+    rows_of_a_window,
+)
+from advisor.runs.diagnosis.early_signs import (
+    alternation,
+    find_drift,
+    find_oscillation,
+    find_slowing,
+)
+from advisor.runs.diagnosis.fall import SURE
+from advisor.runs.diagnosis.levels import (
+    ROUNDING,
+    Level,
+    as_normal,
+    ends,
+    lag_one,
+    level,
+    series_of,
+    trailing_mean,
+    widening,
+)
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
-MODE = "dynamical_instability"
-TITLE = "Dynamical instability"
-
 FEW_EFFECTIVE = 0.3
 """Effective sample size of the importance weights, as a share, below which verl warns."""
 
-DRIFTING = ("reward", "gradient_norm")
-"""Series that are folded at the refresh interval; the clip share grows within any refresh."""
 
 SOURCE = (
     "ours, read off the labelled runs: three times the calmest entropy and half a nat, five "
@@ -36,8 +50,26 @@ SOURCE = (
 MISMATCH = frozenset({"mismatch_kl", "mismatch_difference"})
 """Series of the difference between what samples and what is trained."""
 
-PROBABILITIES = "rollout_probs_diff"
-"""Part of verl's names of that difference in probabilities."""
+
+TIMES = {
+    "entropy": 3.0,
+    "gradient_norm": 5.0,
+    "mismatch_kl": 10.0,
+    "mismatch_difference": 10.0,
+    "policy_kl": 10.0,
+    "clip_share": 5.0,
+}
+"""Growth over the calmest stretch that counts as a blow-up."""
+
+LEAST = {
+    "entropy": 0.5,
+    "mismatch_kl": 0.01,
+    "mismatch_difference": 0.05,
+    "policy_kl": 0.05,
+    "clip_share": 0.1,
+}
+"""Level below which growth is harmless, whatever its factor (nats; share). The mean absolute
+difference of log-probabilities goes from 0.006 to 0.27 in a public run that collapses."""
 
 
 def dynamical_instability(
@@ -45,12 +77,7 @@ def dynamical_instability(
     margin: npt.ArrayLike | None = None,
     damping: npt.ArrayLike | None = None,
 ) -> Card:
-    """Judge blow-ups, swings and importance weights; draws of a posterior where they are given.
-
-    Draws have shape (draws,) and are those of `advisor.forecast.margin.Margin`: ``margin`` is
-    stiffness over the largest that the refresh schedule stands, above 1 the refresh map diverges;
-    ``damping`` is the damping ratio of the stiffest mode, NaN where the closed form does not hold.
-    """
+    """Judge blow-ups, swings and importance weights; draws of a posterior where they are given."""
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)
     step, reward = judged_series(run)
@@ -68,16 +95,15 @@ def dynamical_instability(
         or (Finding("INFO", f"{_capital(signs[0])}.", None) if signs else None)
         or Finding("PASS", f"No blow-up in {', '.join(map(_words, logged))}.", None)
     )
-    return Card(
-        mode=MODE,
-        title=TITLE,
+    return card_of(
+        "dynamical_instability",
+        finding,
         number=number,
         unit=unit,
         threshold=threshold,
         source=SOURCE,
         witnesses=(*warnings, *signs, *_margin(draws, _finite(damping))),
         unknown=_unknown(run, draws is not None),
-        **finding._asdict(),
     )
 
 
@@ -152,7 +178,7 @@ def _signs(run: PilotRun, before_fall: FloatArray) -> list[str]:
             "variance and autocorrelation of the reward rise together (p "
             f"{slowing.chance:.3f} against surrogates); no forecast of a collapse rests on it"
         )
-    for name in DRIFTING:
+    for name in ("reward", "gradient_norm"):
         drift = find_drift(run, name)
         if drift is not None:
             lines.append(
@@ -215,7 +241,7 @@ def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
     lines = []
     if "entropy" not in run.series:
         lines.append("Entropy is not logged (TRL: entropy; verl: actor/entropy).")
-    probabilities = next((key for key in run.keys_understood if PROBABILITIES in key), None)
+    probabilities = next((key for key in run.keys_understood if "rollout_probs_diff" in key), None)
     if probabilities is not None and MISMATCH.isdisjoint(run.series):
         lines.append(
             f"Mismatch of sampler and trainer is logged as a difference of probabilities "
@@ -234,3 +260,54 @@ def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
     if not has_margin:
         lines.append("Refresh margin and damping need a fitted posterior (diagnose --posterior).")
     return tuple(lines)
+
+
+class Growth(NamedTuple):
+    """A series that rose from its calmest stretch."""
+
+    name: str
+    calm: float
+    high: float
+    since: float
+
+    def __str__(self) -> str:
+        """Name, both levels, and the step."""
+        name = self.name.replace("_", " ")
+        return f"{name} {self.calm:.3g} -> {self.high:.3g} from step {self.since:.0f}"
+
+
+def find_growth(run: PilotRun, name: str) -> Growth | None:
+    """Growth of a series from its calmest stretch to the highest one after it, beyond noise."""
+    found = series_of(run, name)
+    if found is None:
+        return None
+    step, values = found
+    width = max(4, round(0.15 * values.size))
+    if values.size < 2 * width:
+        return None
+    means = trailing_mean(values, width)
+    calm_at = int(np.argmin(np.where(means > 0, means, np.inf)[: -width or None]))
+    # A policy that starts wild calms down first: what counts is what comes after the calm.
+    high_at = calm_at + int(np.argmax(means[calm_at:]))
+    quiet, wild = values[calm_at : calm_at + width], values[high_at : high_at + width]
+    calm, high = level(quiet), level(wild)
+    if not calm.mean > 0 or high.mean < LEAST.get(name, 0.0):
+        return None
+    started = level(values[:width]).mean
+    is_grown = high.mean >= TIMES[name] * calm.mean and high.mean >= 1.5 * started
+    if not is_grown or _certainty(quiet, wild) < SURE:
+        return None
+    limit = 0.5 * (calm.mean + high.mean)
+    above = np.flatnonzero(values[calm_at : high_at + width] > limit)
+    return Growth(name, calm.mean, high.mean, float(step[calm_at + above[0]]))
+
+
+def _certainty(quiet: FloatArray, wild: FloatArray) -> float:
+    """Growth from one stretch to another in standard errors."""
+    rest = np.concatenate([quiet - quiet.mean(), wild - wild.mean()])
+    found = lag_one(rest)
+    widened = widening(found + (2 + 4 * max(found, 0.0)) / rest.size)
+    error = float(np.hypot(quiet.std(ddof=1), wild.std(ddof=1))) / np.sqrt(quiet.size) * widened
+    error = max(error, ROUNDING * float(np.abs(wild).max()))
+    freedom = max(1.0, (rest.size - 2) / widened**2)
+    return as_normal(float(wild.mean() - quiet.mean()) / error, freedom)

@@ -6,21 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.collapse import (
-    LOST_SHARE,
-    WINDOW_ROWS,
-    Collapse,
-    find_collapse,
-    trailing_mean,
-    window_rows,
-)
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
     ROUNDING,
+    WINDOW_ROWS,
     as_normal,
     averaged_down,
     lag_one,
+    trailing_mean,
     widening,
+    window_rows,
 )
 from advisor.theory import FloatArray
 
@@ -28,25 +23,10 @@ SURE = 4.0
 """Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.3
 and more, falls that the definition alone would see in noise 2.8."""
 
-UNSURE = 2.5
-"""Standard errors from which a fall that noise might have done is still shown."""
-
-PASSING_SHARE = 0.5
-"""Share of the level before a fall below which it counts although the reward came back: shallower
-ones are met in runs that learn on."""
-
-PASSING_SURE = 5.5
-"""Standard errors from which such a fall is called real: every low stretch is looked at, and noise
-that is correlated makes one of four in 3 % of runs, one of five in 1 %, and of these none."""
-
-RAMPS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
-"""Lengths of a fall that are tried, in rows."""
 
 GOOD = 0.8
 """Share of the best window from which another one counts as good."""
 
-BELOW = 1.5
-"""Noise standard deviations below its best level from which a row belongs to the fall."""
 
 MOST_ROWS = 400
 """Longer series are averaged down before a change point is sought."""
@@ -62,13 +42,12 @@ _FITTED = 4
 """What a ramp is fitted with: two levels, onset, length."""
 
 
-class Fall(NamedTuple):
-    """From one level to a lower one, in reward units.
+LOST_SHARE = 1 / 3
+"""A run is unstable when its trailing mean lies more than a third below its best."""
 
-    ``onset_step`` is the logged step of the first row below the band in which the reward had been,
-    ``floor_step`` that at which the lower level is reached. ``error`` is the standard error of
-    ``before - after``, inflated for autocorrelation, with ``freedom`` degrees of freedom.
-    """
+
+class Fall(NamedTuple):
+    """From one level to a lower one, in reward units."""
 
     onset_step: float
     floor_step: float
@@ -91,11 +70,7 @@ def find_fall(
     floor: float = 0.0,
     least: int = WINDOW_ROWS,
 ) -> Fall | None:
-    """Fit a level, a ramp and a lower level to finite rewards from their last good stretch on.
-
-    That stretch is sought before ``before_row`` where it is given. Least squares over onset and
-    length of the ramp, in units of the logged rows; None where too few rows follow the stretch.
-    """
+    """Fit a level, a ramp and a lower level to finite rewards from their last good stretch on."""
     step, reward, factor = _shortened(step, reward)
     window = window_rows(reward.size, least)
     if reward.size < 2 * window:
@@ -134,7 +109,8 @@ def _fall_from(
     noise = float(band.std(ddof=1))
     onset = begin
     # A slow start of the fall is flatter than the ramp: its rows lie below the band as well.
-    while onset > window and tail[onset - 1] < best - BELOW * noise:
+    # Noise standard deviations below its best level from which a row belongs to the fall.
+    while onset > window and tail[onset - 1] < best - 1.5 * noise:
         onset -= 1
     floor_row = first + min(end, tail.size - 1)
     return Fall(float(step[first + onset]), float(step[floor_row]), before, after, error, freedom)
@@ -161,108 +137,6 @@ def _correlation(earlier: FloatArray, rest: FloatArray, window: int) -> float:
     return found + (2 + 4 * max(found, 0.0)) / rows
 
 
-def find_final_fall(
-    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
-) -> tuple[Collapse, Fall | None]:
-    """Verdict of the definition beyond what noise does, and the fall that it rests on.
-
-    Stable where the fall is less than ``SURE`` standard errors; the fall is returned all the same.
-    """
-    kept = np.isfinite(reward)
-    step, reward = step[kept], reward[kept]
-    verdict, fall = _final_fall(step, reward, floor, least)
-    if verdict.unstable and fall is not None:
-        return verdict.model_copy(update={"fell_from": fall.onset_step}), fall
-    return verdict, fall
-
-
-def _final_fall(
-    step: FloatArray, reward: FloatArray, floor: float, least: int
-) -> tuple[Collapse, Fall | None]:
-    """Verdict and fall of finite rewards."""
-    verdict = find_collapse(step, reward, floor, least)
-    onset = verdict.onset_step
-    before = None if onset is None else int(np.searchsorted(step, onset))
-    fall = find_fall(step, reward, before, floor, least)
-    if verdict.unstable and (fall is None or fall.z < SURE):
-        deepest = _to_the_lowest(step, reward, before, floor, least)
-        if deepest is not None and deepest.z >= PASSING_SURE:
-            return verdict, deepest
-        stable = {"unstable": False, "onset_step": None, "healthy_until": None}
-        return verdict.model_copy(update=stable), fall
-    return verdict, fall
-
-
-def find_any_fall(
-    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
-) -> Collapse:
-    """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back.
-
-    What kills a run once may kill its twin for good: both count as collapses of their setting.
-    """
-    verdict, _ = find_final_fall(step, reward, floor, least)
-    fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
-    if fall is None:
-        return verdict
-    earlier = step[step < fall.onset_step]
-    return verdict.model_copy(
-        update={
-            "unstable": True,
-            "onset_step": fall.onset_step,
-            "fell_from": fall.onset_step,
-            "healthy_until": float(earlier[-1]) if earlier.size else 0.0,
-        }
-    )
-
-
-def find_passing_fall(
-    step: FloatArray,
-    reward: FloatArray,
-    floor: float,
-    least: int = WINDOW_ROWS,
-    sure: float = PASSING_SURE,
-) -> Fall | None:
-    """First fall to less than half, by ``sure`` standard errors, from which the reward came back.
-
-    Where it never came back `find_final_fall` has it: this one looks at the rows up to the lowest
-    window of every stretch in which the trailing mean was low.
-    """
-    kept = np.isfinite(reward)
-    step, reward = step[kept], reward[kept]
-    window = window_rows(reward.size, least)
-    if reward.size < 2 * window:
-        return None
-    mean = trailing_mean(reward, window) - floor
-    low = mean < (1 - LOST_SHARE) * np.maximum.accumulate(mean)
-    turns = np.diff(low.astype(int), prepend=0)
-    begins, backs = np.flatnonzero(turns == 1), np.flatnonzero(turns == -1)
-    # A last stretch from which nothing came back has a beginning only.
-    for begin, back in zip(begins.tolist(), backs.tolist(), strict=False):
-        end = begin + int(np.argmin(mean[begin:back])) + window
-        fall = find_fall(step[:end], reward[:end], None, floor, window)
-        if fall is None or fall.z < sure:
-            continue
-        if fall.after - floor < PASSING_SHARE * (fall.before - floor):
-            return fall
-    return None
-
-
-def _to_the_lowest(
-    step: FloatArray, reward: FloatArray, before_row: int | None, floor: float, least: int
-) -> Fall | None:
-    """Fall up to the lowest window after ``before_row``: half of it may have been regained since.
-
-    None where it is shallower than what counts although the reward came back.
-    """
-    window = window_rows(reward.size, least)
-    first = max(0, (before_row or 0) - window + 1)
-    end = first + int(np.argmin(trailing_mean(reward, window)[first:])) + window
-    fall = find_fall(step[:end], reward[:end], before_row, floor, window)
-    if fall is None or fall.after - floor >= PASSING_SHARE * (fall.before - floor):
-        return None
-    return fall
-
-
 def _last_top(mean: FloatArray) -> int:
     """Best window of the last good stretch: earlier ones may have been lost and regained."""
     best = mean.max()
@@ -278,7 +152,7 @@ def _ramp(values: FloatArray) -> tuple[int, int, float, float, FloatArray, float
     around = values - values.mean()
     total = np.concatenate([[0.0], np.cumsum(around)])
     best, choices = np.inf, []
-    for length in RAMPS:
+    for length in (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200):
         begin = np.arange(_LEAST, rows - _LEAST - length)
         if not begin.size:
             break

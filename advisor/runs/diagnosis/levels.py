@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from advisor.runs.diagnosis.collapse import trailing_mean
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory import FloatArray
 
@@ -24,6 +24,12 @@ LEAST_ROWS = 4
 
 ROUNDING = 1e-12
 """Relative error that any level has: a constant must not differ from itself by its last digit."""
+
+
+WINDOW_ROWS = 5
+
+EVALUATION_ROWS = 2
+"""Evaluations are few and each is a mean over many prompts: this many take the place of 5 rows."""
 
 
 class Level(NamedTuple):
@@ -129,3 +135,26 @@ def ends(values: FloatArray, share: float = 0.2) -> tuple[Level, Level]:
     """Levels of the first and of the last share of a series."""
     rows = max(LEAST_ROWS, round(share * values.size))
     return level(values[:rows]), level(values[-rows:])
+
+
+def tamed(values: npt.ArrayLike) -> FloatArray:
+    """Values whose squares and sums neither overflow nor vanish; what is not finite is NaN."""
+    values = np.asarray(values, dtype=float)
+    kept = np.where(np.isfinite(values), values, np.nan)
+    return np.where(np.abs(kept) < 1e-100, 0.0, np.clip(kept, -1e100, 1e100))
+
+
+def trailing_mean(values: FloatArray, window: int) -> FloatArray:
+    """Mean over the last ``window`` values, shape (n - window + 1,)."""
+    rows = values.size
+    blocks = np.pad(values, (0, -rows % window)).reshape(-1, window)
+    # Sums within blocks only: a huge value drowns its own windows, not those after it.
+    ahead = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].ravel()[: rows - window + 1]
+    behind = np.cumsum(blocks, axis=1).ravel()[window - 1 : rows]
+    is_whole = np.arange(ahead.size) % window == 0
+    return np.asarray(np.where(is_whole, ahead, ahead + behind) / window)
+
+
+def window_rows(rows: int, least: int = WINDOW_ROWS) -> int:
+    """Rows of the trailing mean in a series of so many."""
+    return max(least, int(np.ceil(0.05 * rows)))

@@ -7,17 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.runs.diagnosis.advantage_degeneracy import SOLVED, share_of_range
-from advisor.runs.diagnosis.card import Card, Finding, not_applicable
-from advisor.runs.diagnosis.collapse_card import has_collapsed, judged_series
+from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
+from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
 from advisor.runs.diagnosis.levels import SMALLEST, Level, difference, ends, series_of, since
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
-MODE = "policy_concentration"
-TITLE = "Policy concentration"
-
-LEFT_INFO, LEFT_WARNING, LEFT_FAIL = 0.2, 0.1, 0.05
+LEFT_WARNING = 0.1
 """Entropy at the end over that at the start."""
 
 SOURCE = (
@@ -26,19 +23,9 @@ SOURCE = (
 )
 LEAST_ROWS = 12
 
-MOST_BELOW = 1e-6
-"""By how much a mean of distinct answers may lie below one answer: rounding."""
-
-MOST_NATS, MOST_REWARD = 30.0, 1e9
-"""Entropy and reward beyond which no law is fitted."""
-
 
 class Choice(NamedTuple):
-    """How much choice a policy has left by one series.
-
-    ``values`` of shape (rows,) lie above what no choice at all would leave; ``first`` and ``last``
-    are the levels of their first tenth and last fifth.
-    """
+    """How much choice a policy has left by one series."""
 
     summary: str
     unit: str
@@ -70,8 +57,7 @@ def policy_concentration(run: PilotRun) -> Card:
     logged, answers = series_of(run, "entropy"), _distinct(run)
     if logged is None and answers is None:
         return not_applicable(
-            MODE,
-            TITLE,
+            "policy_concentration",
             "The log holds no entropy.",
             "TRL and OpenRLHF log entropy; verl logs actor/entropy. Distinct answers per group "
             "(distinct_answers) would do as well.",
@@ -80,8 +66,7 @@ def policy_concentration(run: PilotRun) -> Card:
     is_entropy = entropy is None or (entropy.first.mean > 0 and entropy.last.mean >= 0)
     if entropy is not None and not is_entropy and answers is None:
         return not_applicable(
-            MODE,
-            TITLE,
+            "policy_concentration",
             f"What is logged as entropy is no entropy: {entropy.first.mean:.3g} at the start, "
             f"{entropy.last.mean:.3g} at the end.",
             "Log the entropy of the policy in nats, with its own sign.",
@@ -89,9 +74,9 @@ def policy_concentration(run: PilotRun) -> Card:
     choices = [one for one in (entropy if is_entropy else None, answers) if one is not None]
     least = min(choices, key=lambda choice: choice.left)
     unknown = "Whether answers became few: log the number of distinct answers per group."
-    return Card(
-        mode=MODE,
-        title=TITLE,
+    return card_of(
+        "policy_concentration",
+        _finding(run, least),
         number=least.left,
         unit=least.unit,
         interval=least.interval,
@@ -102,7 +87,6 @@ def policy_concentration(run: PilotRun) -> Card:
             *(() if logged is None else _law(run)),
         ),
         unknown=() if answers is not None else (unknown,),
-        **_finding(run, least)._asdict(),
     )
 
 
@@ -118,12 +102,12 @@ def _finding(run: PilotRun, least: Choice) -> Finding:
         f"{setting_name(run, 'learning_rate')}; what is not sampled cannot be learned."
     )
     is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
-    if is_lost and left <= LEFT_FAIL and not is_solved and (_stalled(run) or has_collapsed(run)):
+    if is_lost and left <= 0.05 and not is_solved and (_stalled(run) or has_collapsed(run)):
         headline = f"{summary} while the reward stands still short of its ceiling."
         return Finding("FAIL", headline, steps, change)
     if is_lost and not is_solved:
         return Finding("WARNING", f"{summary}.", steps, change)
-    return Finding("INFO" if least.is_lower and left <= LEFT_INFO else "PASS", f"{summary}.", steps)
+    return Finding("INFO" if least.is_lower and left <= 0.2 else "PASS", f"{summary}.", steps)
 
 
 def _entropy(step: FloatArray, values: FloatArray) -> Choice:
@@ -142,7 +126,8 @@ def _distinct(run: PilotRun) -> Choice | None:
     first, last = ends(values, 0.1)[0], ends(values)[1]
     # A count leaves one answer, a share one in a group.
     least = 1.0 if first.mean > 1 else 1 / (run.hyperparameters.group_size or np.inf)
-    if first.mean <= least or last.mean < least - MOST_BELOW:
+    # By how much a mean of distinct answers may lie below one answer: rounding.
+    if first.mean <= least or last.mean < least - 1e-6:
         return None
     summary = f"Distinct answers per group went from {first.mean:.3g} to {last.mean:.3g}"
     unit = "distinct answers at the end over those at the start, beyond the first"
@@ -166,7 +151,7 @@ def _law(run: PilotRun) -> tuple[str, ...]:
     kept = np.isfinite(entropy) & np.isfinite(run.reward)
     if kept.sum() < LEAST_ROWS:
         return ()
-    if np.abs(entropy[kept]).max() > MOST_NATS or np.abs(run.reward[kept]).max() > MOST_REWARD:
+    if np.abs(entropy[kept]).max() > 30.0 or np.abs(run.reward[kept]).max() > 1e9:
         return ()
     power, reward = np.exp(entropy[kept]), run.reward[kept]
     if np.ptp(power) <= 0 or np.ptp(reward) <= SMALLEST * np.abs(reward).max():

@@ -6,18 +6,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import Card, Finding, not_applicable
-from advisor.runs.diagnosis.collapse import LOST_SHARE, trailing_mean
-from advisor.runs.diagnosis.coupling import Coupling, couplings
-from advisor.runs.diagnosis.fall import SURE, UNSURE, Fall, find_fall
-from advisor.runs.diagnosis.left_behind import HELD_OUT, Beside, scores_beside, stays_behind
-from advisor.runs.diagnosis.levels import LEAST_ROWS, ROUNDING, difference, ends, level, series_of
+from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
+from advisor.runs.diagnosis.collapse import UNSURE
+from advisor.runs.diagnosis.fall import LOST_SHARE, SURE, Fall, find_fall
+from advisor.runs.diagnosis.levels import (
+    LEAST_ROWS,
+    ROUNDING,
+    difference,
+    ends,
+    level,
+    series_of,
+    trailing_mean,
+)
+from advisor.runs.diagnosis.other_scores import (
+    HELD_OUT,
+    Beside,
+    Coupling,
+    couplings,
+    scores_beside,
+    stays_behind,
+)
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
-
-MODE = "reward_hacking"
-TITLE = "Reward hacking"
 
 FEWEST_EVALUATIONS = 6
 
@@ -27,8 +38,6 @@ MANY = 20
 UP = 3.0
 """Standard errors by which the train reward must rise."""
 
-NOTED = 0.1
-"""Share of its best that a series must lose for a WARNING; for a FAIL as much as in a collapse."""
 
 SOURCE = (
     "ours: train reward up by 3 standard errors, held-out reward or meant part down by 4, or "
@@ -37,11 +46,7 @@ SOURCE = (
 
 
 class Parting(NamedTuple):
-    """A series that falls while the train reward does not.
-
-    ``floor`` is its lowest possible value, ``healthy_until`` its last step before the fall,
-    ``is_meant`` whether it is known to say what is meant.
-    """
+    """A series that falls while the train reward does not."""
 
     name: str
     fall: Fall
@@ -58,7 +63,9 @@ class Parting(NamedTuple):
     @property
     def is_sure(self) -> bool:
         """Whether noise does not make such a fall, and it is large enough to be noted."""
-        return self.fall.z >= SURE and self.lost >= NOTED
+        # Share of its best that a series must lose for a WARNING; for a FAIL as much as in a
+        # collapse.
+        return self.fall.z >= SURE and self.lost >= 0.1
 
 
 def reward_hacking(run: PilotRun) -> Card:
@@ -80,15 +87,14 @@ def reward_hacking(run: PilotRun) -> Card:
     )
     if finding is None:
         return not_applicable(
-            MODE,
-            TITLE,
+            "reward_hacking",
             "Nothing to set the train reward against.",
             "Evaluate on held-out prompts (eval_strategy, trainer.test_freq) or log each "
             "reward function: train reward alone cannot show it.",
         )
-    return Card(
-        mode=MODE,
-        title=TITLE,
+    return card_of(
+        "reward_hacking",
+        finding,
         number=None if last is None else last.slope,
         unit="" if last is None else "held-out gain per unit of train gain, last half",
         interval=None if last is None else last.interval,
@@ -99,7 +105,6 @@ def reward_hacking(run: PilotRun) -> Card:
             *_asked(behind),
             *(() if has_held_out else ("Held-out rewards would settle it.",)),
         ),
-        **finding._asdict(),
     )
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from advisor.runs.diagnosis.card import Card, not_applicable
-from advisor.runs.diagnosis.collapse_card import has_collapsed
+from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
+from advisor.runs.diagnosis.collapse import has_collapsed
 from advisor.runs.diagnosis.levels import difference, ends, series_of, steps_above
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
-MODE = "truncation"
-TITLE = "Truncation at the length limit"
-
-SHARE_INFO, SHARE_WARNING, SHARE_FAIL = 0.1, 0.5, 0.9
-ROSE = 0.3
-AT_LIMIT = 0.95
+SHARE_WARNING = 0.5
 SOURCE = (
     "ours: above half, most of the gradient comes from cut completions. Several runs with nearly "
     "all completions cut kept their reward, so only a rise together with a collapse is a FAIL"
@@ -26,8 +21,7 @@ def truncation(run: PilotRun) -> Card:
     found = _share(run)
     if found is None:
         return not_applicable(
-            MODE,
-            TITLE,
+            "truncation",
             "The log does not tell how many completions were cut.",
             "TRL logs completions/clipped_ratio, verl response_length/clip_ratio; completion "
             "length beside max_completion_length would do.",
@@ -35,35 +29,28 @@ def truncation(run: PilotRun) -> Card:
     step, values, what = found
     first, last = ends(values)
     rose = last.mean - first.mean
-    common = {
-        "mode": MODE,
-        "title": TITLE,
-        "number": last.mean,
-        "unit": what,
-        "interval": last.share_interval,
-        "threshold": SHARE_WARNING,
-        "source": SOURCE,
-        "steps": steps_above(step, values, last, SHARE_WARNING),
-        "witnesses": (f"{first.mean:.2f} at the start",),
-    }
+    steps = steps_above(step, values, last, SHARE_WARNING)
     summary = f"{100 * last.mean:.0f} % of completions end at the limit"
     change = (
         f"Raise {setting_name(run, 'max_completion_length')}, mask cut completions in the loss, or "
         "reward ending in time."
     )
-    if (
-        last.mean >= SHARE_FAIL
-        and rose >= ROSE
-        and difference(last, first) > 2
-        and has_collapsed(run)
-    ):
-        return Card(
-            **common, status="FAIL", headline=f"{summary}, and the reward fell.", change=change
-        )
-    if last.mean >= SHARE_WARNING:
-        return Card(**common, status="WARNING", headline=f"{summary}.", change=change)
-    status = "INFO" if last.mean >= SHARE_INFO else "PASS"
-    return Card(**common, status=status, headline=f"{summary}.")
+    if last.mean >= 0.9 and rose >= 0.3 and difference(last, first) > 2 and has_collapsed(run):
+        finding = Finding("FAIL", f"{summary}, and the reward fell.", steps, change)
+    elif last.mean >= SHARE_WARNING:
+        finding = Finding("WARNING", f"{summary}.", steps, change)
+    else:
+        finding = Finding("INFO" if last.mean >= 0.1 else "PASS", f"{summary}.", steps)
+    return card_of(
+        "truncation",
+        finding,
+        number=last.mean,
+        unit=what,
+        interval=last.share_interval,
+        threshold=SHARE_WARNING,
+        source=SOURCE,
+        witnesses=(f"{first.mean:.2f} at the start",),
+    )
 
 
 def _share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
@@ -76,5 +63,5 @@ def _share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
         return None
     step, values = lengths
     # A mean length this near the limit leaves room for few completions that ended by themselves.
-    near = (values >= AT_LIMIT * limit).astype(float)
+    near = (values >= 0.95 * limit).astype(float)
     return step, near, "share of rows with a mean length at the limit"

@@ -14,7 +14,7 @@ from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.cli import history, pilots
 from advisor.cli.app import main
 from advisor.errors import InputError
-from advisor.monitoring import reading
+from advisor.monitoring import following
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logs import sources
@@ -197,7 +197,7 @@ def test_watch_looks_once_at_a_run_of_a_tracker(store, posterior, capsys):
 
 
 def test_watch_does_not_follow_a_tracker_and_says_what_to_do(posterior, capsys, monkeypatch):
-    monkeypatch.setattr(reading, "read_runs", lambda *given, **more: pytest.fail("it was asked"))
+    monkeypatch.setattr(following, "read_runs", lambda *given, **more: pytest.fail("it was asked"))
     words = ["watch", "wandb:team/grpo/aaaa1111", "--posterior", posterior]
     code, out, err = said_by(capsys, *words)
     assert (code, out) == (2, "")

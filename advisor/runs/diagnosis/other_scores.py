@@ -8,7 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.runs.diagnosis.fall import SURE
-from advisor.runs.diagnosis.levels import LEAST_ROWS, Level, difference, level
+from advisor.runs.diagnosis.levels import (
+    LEAST_ROWS,
+    SMALLEST,
+    Level,
+    difference,
+    level,
+    trailing_mean,
+)
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers.likely import EVALUATION, is_gap, words
 from advisor.theory import FloatArray
@@ -33,23 +40,18 @@ ENDS = 0.2
 FEW = 12
 """Values below which levels of a score have no error worth stating: its extremes stand for it."""
 
-NOTABLE = 0.15
-"""Share of its room that the train reward must gain before anything can stay behind it."""
-
-BEHIND = 0.2
-"""Share of the train reward's gain, each as a share of its room, that a score surely lacks."""
 
 LEAST_ROOM = 0.05
 """Room below which a score is at its ceiling and cannot follow; of the train reward's for a
 held-out reward, which has its units."""
 
 
-class Beside(NamedTuple):
-    """A measure of answers beside the train reward.
+FEWEST_PAIRS = 5
+"""Evaluations in a window; fewer bound no slope."""
 
-    ``is_meant`` is None where its name tells neither that it says what is meant nor that it judges
-    the form. ``is_part`` is whether it is a part of what is optimised.
-    """
+
+class Beside(NamedTuple):
+    """A measure of answers beside the train reward."""
 
     name: str
     step: FloatArray
@@ -96,11 +98,7 @@ def _are_the_same(one: FloatArray, other: FloatArray) -> bool:
     """Whether a score is another series once more, in other units or not."""
     if np.ptp(one) == 0 or np.ptp(other) == 0:
         return bool(np.allclose(one, other))
-    return bool(np.corrcoef(one, other)[0, 1] > SAME)
-
-
-SAME = 0.999
-"""Correlation from which two columns are one."""
+    return bool(np.corrcoef(one, other)[0, 1] > 0.999)
 
 
 def what_is_meant(name: str) -> bool | None:
@@ -130,12 +128,14 @@ def stays_behind(run: PilotRun, score: Beside) -> bool:
     first = min(first, begun, key=lambda one: one.mean)
     room = _room(reward, first.mean, run.reward_ceiling)
     share = (last.mean - first.mean) / room if room > 0 else 0.0
-    if share < NOTABLE:
+    # Share of its room that the train reward must gain before anything can stay behind it.
+    if share < 0.15:
         return False
     start, most = _most_gained(score.values)
     is_alike = score.name == HELD_OUT
     own = _room(score.values, start, run.reward_ceiling if is_alike else None)
-    return own >= LEAST_ROOM * (room if is_alike else 1.0) and most < BEHIND * share * own
+    # Share of the train reward's gain, each as a share of its room, that a score surely lacks.
+    return own >= LEAST_ROOM * (room if is_alike else 1.0) and most < 0.2 * share * own
 
 
 def _ends(values: FloatArray) -> tuple[Level, Level]:
@@ -159,3 +159,76 @@ def _room(values: FloatArray, start: float, ceiling: float | None) -> float:
     highest = float(values.max())
     top = max(ceiling, highest) if ceiling is not None else max(1.0, highest)
     return top - start
+
+
+class Coupling(NamedTuple):
+    """Held-out gain per unit of train gain over one window; the 95 % interval may be unbounded."""
+
+    first_step: float
+    last_step: float
+    slope: float
+    interval: tuple[float, float] | None
+
+
+def couplings(run: PilotRun) -> list[Coupling]:
+    """Slopes over a window of half the evaluations that slides over the run, to its end."""
+    pairs = _paired(run)
+    if pairs is None:
+        return []
+    times, train, held_out = pairs
+    width = max(FEWEST_PAIRS, round(0.5 * times.size))
+    # Deming's regression: each series over its noise, from neighbours of the whole run.
+    noise = [float(np.sqrt(np.mean(np.diff(v) ** 2) / 2)) for v in (train, held_out)]
+    x, y = train / noise[0], held_out / noise[1]
+    found = []
+    last = times.size - width
+    for first in sorted(range(last, -1, -max(1, last // 50))):
+        own = slice(first, first + width)
+        slope, interval = _slope(x[own], y[own])
+        scale = noise[1] / noise[0]
+        bounds = None if interval is None else (scale * interval[0], scale * interval[1])
+        found.append(
+            Coupling(float(times[first]), float(times[first + width - 1]), scale * slope, bounds)
+        )
+    return found
+
+
+def _paired(run: PilotRun) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Steps of the evaluations, train reward around them, held-out reward."""
+    kept, seen = np.isfinite(run.reward), np.isfinite(run.eval_reward)
+    times, held_out = run.eval_step[seen], run.eval_reward[seen]
+    if times.size < FEWEST_PAIRS or not kept.any():
+        return None
+    size = max(1, int(kept.sum()) // (2 * times.size))
+    # The middle of each mean; one of an even number of rows lies half a row late.
+    smooth, middles = trailing_mean(run.reward[kept], size), run.step[kept][size // 2 :]
+    train = np.interp(times, middles[: smooth.size], smooth)
+    for values in (train, held_out):
+        if np.ptp(values) <= SMALLEST * float(np.abs(values).max()):
+            return None
+    return times, train, held_out
+
+
+def _slope(x: FloatArray, y: FloatArray) -> tuple[float, tuple[float, float] | None]:
+    """Slope of the principal axis and its interval."""
+    around_x, around_y, rows = x - x.mean(), y - y.mean(), x.size
+    products = np.stack([around_x**2, around_y**2, around_x * around_y])
+    total = products.sum(axis=1)
+    from scipy.special import stdtrit
+
+    angle = float(_angle(total))
+    # Sums of squares without one row, from those with it.
+    left_out = _angle(total[:, None] - products * (rows / (rows - 1)))
+    # An axis has no direction: angles are the same modulo half a turn.
+    away = (left_out - angle + np.pi / 2) % np.pi - np.pi / 2
+    error = float(np.sqrt((rows - 1) / rows * ((away - away.mean()) ** 2).sum()))
+    half = float(stdtrit(rows - 2, 0.975)) * error
+    slope = float(np.tan(angle))
+    if abs(angle) + half >= np.pi / 2:
+        return slope, None
+    return slope, (float(np.tan(angle - half)), float(np.tan(angle + half)))
+
+
+def _angle(sums: FloatArray) -> FloatArray:
+    """Angle of the first principal axis from sums of xx, yy and xy, in (-pi/2, pi/2]."""
+    return np.asarray(0.5 * np.arctan2(2 * sums[2], sums[0] - sums[1]))

@@ -1,0 +1,244 @@
+"""The end of one run: what the pooled curve says and what became of runs like it, in one answer.
+
+A curve that the cohort pools knows settings and siblings, and is wrong where a run does what no
+curve foretells; analogues know nothing of settings, and are never far off; a curve and a wandering
+level fitted to the run alone know its own rows best. All are mixed with weights that were learned
+on repositories left out, so an answer there always is, and pooling costs little where it does not
+help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.forecast.analogues import (
+    SCORED_SHARES,
+    Corpus,
+    describe,
+    end_of_run,
+    is_share,
+    row_noise,
+    tabulated,
+)
+from advisor.forecast.predictive import begun_run_reward
+from advisor.model import Posterior
+from advisor.runs import LEAST_REWARDS, PilotRun
+from advisor.theory import FloatArray
+
+SIZE = 1000
+"""Draws of an answer."""
+
+BELIEVED_WITHIN = 1.5
+"""Ranges seen between the end of a curve and the analogues' at which the curve counts half: where
+no run like this one went, it has seldom been right."""
+
+ALONE_WEIGHT = 0.2
+"""Share of the curve, and of the wandering level, that are fitted to the run alone."""
+
+
+DRAWS = 1000
+BINS = 20
+"""Rows of a run are averaged into at most this many before a fit."""
+
+
+TIME = ((-1.5, 0.0, 1.5), -4.0, 5.0)
+
+
+class EndOfRun(NamedTuple):
+    """Mean reward over the last tenth of a run."""
+
+    draws: FloatArray  # (size,)
+    curve_weight: float
+    curve: FloatArray | None  # (draws,)
+    likely: FloatArray | None  # (draws,)
+
+
+def curve_of_begun_run(
+    posterior: Posterior, run: PilotRun, steps: FloatArray, *, seed: int = 0
+) -> FloatArray | None:
+    """What the pooled curve says of the end of a run that the cohort was fitted with."""
+    place = {one.id: index for index, one in enumerate(posterior.meta.runs)}
+    if run.id not in place:
+        return None
+    return begun_run_reward(posterior, place[run.id], run, steps, seed=seed)
+
+
+def end_of_begun_run(
+    run: PilotRun,
+    steps: FloatArray,
+    *,
+    corpus: Corpus | None,
+    bounds: tuple[float, float],
+    curve: FloatArray | None = None,
+    siblings: Sequence[PilotRun] = (),
+) -> EndOfRun:
+    """Forecast the end of a run of which a part is seen."""
+    if curve is not None and corpus is None:
+        return EndOfRun(curve, 1.0, curve, None)
+    known = np.isfinite(run.reward)
+    if corpus is None or known.sum() < LEAST_REWARDS:
+        raise InputError(
+            f"run '{run.id}' shows {known.sum()} rewards, and no curve is pooled over its cohort",
+            path=run.path,
+            key="reward",
+            advice=f"Wait for {LEAST_REWARDS} rewards",
+        )
+    step, reward = run.step[known], run.reward[known]
+    end = float(np.max(steps))
+    seen = describe(step, reward, end, is_share=is_share(run))
+    kin = tabulated({"siblings": siblings}, [float(step[-1]) / end], corpus) if siblings else None
+    likely = end_of_run(corpus, seen, kin, size=SIZE)
+
+    def believed(draws: FloatArray) -> float:
+        away = (float(np.median(draws)) - float(np.median(likely))) / seen.unit
+        return 1 / (1 + (away / BELIEVED_WITHIN) ** 2)
+
+    weight, widening = (
+        float(np.interp(seen.features[0], np.log(SCORED_SHARES), by_share))
+        for by_share in (corpus.curve_weights, corpus.pool_widenings)
+    )
+    weight = 0.0 if curve is None else weight * believed(curve)
+    alone = _alone(run, np.asarray(steps, dtype=float), bounds)
+    shared = 1 - ALONE_WEIGHT * len(alone)
+    parts = [(likely, shared * (1 - weight))]
+    parts += [] if curve is None else [(curve, shared * weight)]
+    parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
+    of_curve = shared * weight / sum(part for _, part in parts)
+    return EndOfRun(widened(pooled(parts), widening), of_curve, curve, likely)
+
+
+def _alone(
+    run: PilotRun, steps: FloatArray, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """What a curve and a wandering level say that are fitted to the run alone."""
+    rng = np.random.default_rng(0)
+    return curve_fit(run, steps, EXPONENTIAL, bounds, rng)[0], local_level(run, steps, rng)
+
+
+def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:
+    """Linear pool of draws with weights, as evenly spaced quantiles of each by their shares."""
+    shares = np.cumsum([weight for _, weight in parts])
+    ends = [0, *np.round(SIZE * shares / shares[-1]).astype(int)]
+    drawn = [
+        np.quantile(draws, (np.arange(count) + 0.5) / count)
+        for (draws, _), count in zip(parts, np.diff(ends), strict=True)
+        if count
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
+def widened(draws: FloatArray, widening: float) -> FloatArray:
+    """Ordered draws, their distance from the median multiplied."""
+    median = draws[SIZE // 2]
+    return np.asarray(median + widening * (draws - median))
+
+
+class Curve(NamedTuple):
+    """A family of curves on steps, with start values and bounds."""
+
+    value: Callable[[FloatArray, FloatArray], FloatArray]
+    more: tuple[tuple[tuple[float, ...], float, float], ...]
+
+
+def exponential(theta: FloatArray, time: FloatArray) -> FloatArray:
+    """Saturating exponential: start, plateau and log of the time scale."""
+    return np.asarray(theta[0] + (theta[1] - theta[0]) * -np.expm1(-time * np.exp(-theta[2])))
+
+
+EXPONENTIAL = Curve(exponential, (TIME,))
+
+
+def curve_fit(
+    seen: PilotRun,
+    steps: FloatArray,
+    curve: Curve,
+    bounds: tuple[float, float],
+    rng: np.random.Generator,
+) -> tuple[FloatArray, float]:
+    """Fit a curve to one run by least squares."""
+    floor, ceiling = bounds
+    from scipy.optimize import least_squares
+
+    scale = ceiling - floor
+    span = float(seen.step[-1])
+    time, reward = _binned(seen.step / span, (seen.reward - floor) / scale)
+    lower = np.array([0.0, 0.0, *(limits[1] for limits in curve.more)])
+    upper = np.array([1.0, 1.0, *(limits[2] for limits in curve.more)])
+    best = None
+    for plateau in (0.4, 0.9):
+        for rate in curve.more[0][0]:
+            rest = [rate, *(limits[0][0] for limits in curve.more[1:])]
+            guess = np.clip([reward[0], plateau, *rest], lower + 1e-6, upper - 1e-6)
+            found = least_squares(lambda theta: curve.value(theta, time) - reward, guess,
+                                  bounds=(lower, upper))  # fmt: skip
+            if best is None or found.cost < best.cost:
+                best = found
+    assert best is not None
+    freedom = max(time.size - lower.size, 1)
+    noise = max(float(np.sqrt(2 * best.cost / freedom)), 1e-3)
+    # Added to the information matrix: a curve that the data do not bend has no covariance else.
+    information = best.jac.T @ best.jac + 1e-3 * np.eye(lower.size)
+    root = np.linalg.cholesky(np.linalg.inv(information))
+    theta = best.x + noise * rng.standard_normal((DRAWS, lower.size)) @ root.T
+    theta = np.clip(theta, lower, upper)
+    asked = steps / span
+    values = curve.value(theta.T[:, :, None], asked).mean(axis=1)
+    draws = values + noise * rng.standard_normal(DRAWS) / np.sqrt(BINS * 0.1 + 1)
+    evidence = -time.size * np.log(noise) - 0.5 * lower.size * np.log(time.size)
+    return floor + scale * draws, float(evidence)
+
+
+def local_level(seen: PilotRun, steps: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Continue a run as a random walk seen through noise, both variances by maximum likelihood."""
+    time, reward = _binned(seen.step, seen.reward, 400)
+    apart = float(np.median(np.diff(time)))
+
+    def filtered(log_ratio: float) -> tuple[float, float, float, float]:
+        """-2 log likelihood profiled over the noise, level, its variance / noise, noise."""
+        ratio, level, spread = float(np.exp(log_ratio)), float(reward[0]), 1.0
+        squares = logs = 0.0
+        for value in reward[1:].tolist():
+            spread += ratio
+            total = spread + 1.0
+            squares += (value - level) ** 2 / total
+            logs += float(np.log(total))
+            level += spread / total * (value - level)
+            spread -= spread**2 / total
+        size = max(reward.size - 1, 1)
+        noise = max(squares / size, 1e-12)
+        return size * float(np.log(noise)) + logs, level, spread, noise
+
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(lambda x: filtered(x)[0], bounds=(-12.0, 2.0), method="bounded")
+    _, level, spread, noise = filtered(float(found.x))
+    ahead = max(float(steps.mean()) - float(time[-1]), 0.0) / apart
+    rows = max(float(np.ptp(steps)) / apart, 1.0)
+    variance = noise * (spread + float(np.exp(found.x)) * ahead + 1.0 / rows)
+    return np.asarray(level + np.sqrt(variance) * rng.standard_normal(DRAWS))
+
+
+def _binned(
+    time: FloatArray, reward: FloatArray, most: int = BINS
+) -> tuple[FloatArray, FloatArray]:
+    finite = np.isfinite(reward)
+    parts = np.array_split(np.flatnonzero(finite), min(most, int(finite.sum())))
+    return (
+        np.array([time[part].mean() for part in parts]),
+        np.array([reward[part].mean() for part in parts]),
+    )
+
+
+def is_falling(run: PilotRun) -> bool:
+    """Whether the last third of what is seen of a run lies below the first by more than noise."""
+    reward = run.reward[np.isfinite(run.reward)]
+    if reward.size < LEAST_REWARDS:
+        return False
+    third = max(1, reward.size // 3)
+    lost = float(reward[:third].mean() - reward[-third:].mean())
+    error = row_noise(reward) * float(np.sqrt(2 / third))
+    return lost > max(3.0 * error, 0.1 * float(np.ptp(reward)), 0.0)

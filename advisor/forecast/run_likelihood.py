@@ -1,0 +1,294 @@
+"""A growing run as arrays: what its log shows so far, on the scale of the pilots' posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.laws import RunEffect, RunLaws, scored_steps
+from advisor.forecast.survival import collapse_rate
+from advisor.model import (
+    CLOCK_EXPONENTS,
+    DEGREES,
+    LEAST_VARIANCE,
+    WANDER_SHARE,
+    Meta,
+    build_cohort,
+    clock_polynomial,
+    planned_factors,
+    sigmoid,
+    smoothed_weights,
+)
+from advisor.runs import Collapse, PilotRun, Settings, find_final_fall
+from advisor.theory import FloatArray, IntArray, cumulative_clock
+
+ITERATIONS = 6
+"""Gauss-Newton steps; what they leave is corrected by importance."""
+
+
+DIFFERENCE = 1e-3
+"""Of an effect, for the derivative of the curve."""
+
+COPIES = 4
+"""Effects drawn per draw, in two mirrored pairs."""
+
+
+@dataclass(frozen=True)
+class ObservedRun:
+    """Rows of one run as the likelihood sees them, and its clock up to the planned end."""
+
+    settings: Settings
+    fall: Collapse
+    reward: FloatArray  # (bins,)
+    step: FloatArray  # (bins,)
+    noise: tuple[FloatArray, FloatArray, FloatArray]  # (bins,)
+    clock: FloatArray  # (bins, 4)
+    correlation_steps: float
+    exposure: float
+    exposure_left: float
+    last: int
+    end: int
+    ahead: FloatArray  # (end + 1, 4)
+
+    def clock_at(self, steps: FloatArray) -> FloatArray:
+        """Polynomial of the clock of the rows at such steps, shape (steps, 4)."""
+        scored = scored_steps(self.settings, steps)
+        return np.asarray(self.ahead[np.minimum(scored.astype(int), self.end)])
+
+
+def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
+    """Turn what a log shows so far into arrays; after a final fall, only the part before it."""
+    _check_scale(run, meta)
+    settings = run.hyperparameters.model_copy(update={"learning_rate": peak_rate(run)})
+    own = run.with_updates(
+        hyperparameters=settings, reward_floor=meta.floor, reward_ceiling=meta.ceiling
+    )
+    fall, _ = find_final_fall(run.step, run.reward, meta.floor)
+    # A collapse is claimed so that a beginning without any gain is not refused; of what depends on
+    # it only the exposure up to that step is used.
+    cohort = build_cohort(
+        [own],
+        {run.id: float(run.step[-1])},
+        {run.id: fall.healthy_until if fall.unstable else None},
+    )
+    completed = cohort.settings[0]
+    last = int(run.step[-1])
+    end = max(planned_steps, last)
+    factors = _factors(own, completed, end)
+    table = np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
+    return ObservedRun(
+        settings=completed,
+        fall=fall,
+        reward=cohort.reward,
+        step=cohort.step,
+        noise=(cohort.noise_known, cohort.noise_per_completion, cohort.noise_per_prompt),
+        clock=clock_polynomial(cohort.clock),
+        correlation_steps=WANDER_SHARE * max(float(cohort.step[-1]), 1.0),
+        exposure=float(cohort.exposure[0]),
+        exposure_left=float(np.sum(factors[last:] ** 2)),
+        last=last,
+        end=end,
+        ahead=clock_polynomial(table),
+    )
+
+
+def peak_rate(run: PilotRun) -> float | None:
+    """Highest learning rate: that of the settings, or a higher one that was logged."""
+    given = run.hyperparameters.learning_rate
+    logged = run.series.get("learning_rate", np.zeros(0))
+    logged = logged[np.isfinite(logged)]
+    if given is None or not logged.size:
+        return given
+    return max(given, float(logged.max()))
+
+
+def residual_correlation(
+    observed: ObservedRun, steps: FloatArray, others: FloatArray
+) -> FloatArray:
+    """Correlation of the AR(1) residual between steps, shape (steps, others)."""
+    return np.asarray(
+        np.exp(-np.abs(steps[:, None] - others[None, :]) / observed.correlation_steps)
+    )
+
+
+def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
+    """Learning rate over its peak for each optimizer step: logged so far, then as scheduled."""
+    factors = planned_factors(settings.or_planned_over(end), end)
+    logged = run.series.get("learning_rate")
+    known = None if logged is None else np.isfinite(logged)
+    if logged is None or known is None or known.sum() < 2:
+        return factors
+    last = int(run.step[known][-1])
+    grid = np.arange(1, last + 1, dtype=float)
+    past = np.interp(grid, run.step[known], logged[known]) / settings.learning_rate
+    # What differs from the schedule now, such as a rate changed by hand, stays.
+    stays = past[-1] / factors[last - 1] if factors[last - 1] > 0 else 1.0
+    return np.asarray(np.clip(np.concatenate([past, stays * factors[last:]]), 0.0, 1.0))
+
+
+def _check_scale(run: PilotRun, meta: Meta) -> None:
+    reward = run.reward[np.isfinite(run.reward)]
+    if not reward.size:
+        raise InputError(
+            "no finite reward is logged yet", path=run.path, key="reward", advice="Wait for a row"
+        )
+    low, high = float(reward.min()), float(reward.max())
+    if low < meta.floor or high > meta.ceiling:
+        raise InputError(
+            f"rewards run from {low:g} to {high:g}, the pilots' bounds are "
+            f"[{meta.floor:g}, {meta.ceiling:g}]",
+            path=run.path,
+            key="reward",
+            advice="Use a posterior of pilots with the same reward function",
+        )
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Covariance of a run's bins under each draw, and the density of what is left of them."""
+
+    whitening: FloatArray  # (draws, bins, bins)
+    log_determinant: FloatArray  # (draws,)
+
+    def squares(self, left: FloatArray) -> FloatArray:
+        """Whitened sum of squares of residuals of shape (..., draws, bins)."""
+        return np.asarray((self.white(left) ** 2).sum(axis=-1))
+
+    def white(self, left: FloatArray) -> FloatArray:
+        """Whitened residuals, shape (..., draws, bins)."""
+        return np.asarray(np.matmul(self.whitening, left[..., None])[..., 0])
+
+    def log_likelihood(self, squares: FloatArray) -> FloatArray:
+        """Joint Student t density, up to a constant, shape of ``squares``."""
+        rows = self.whitening.shape[-1]
+        return np.asarray(
+            -self.log_determinant - 0.5 * (DEGREES + rows) * np.log1p(squares / DEGREES)
+        )
+
+
+def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
+    """Slow AR(1) residual plus the sampling noise of each bin, under each draw."""
+    known, per_completion, per_prompt = observed.noise
+    within = sigmoid(laws.population["within_log_odds"])[:, None]
+    sampling = known + per_prompt + within * (per_completion - per_prompt)
+    noise = np.exp(2 * laws.population["log_noise_scale"])[:, None] * sampling + LEAST_VARIANCE
+    power = np.exp(2 * laws.population["log_misfit"])[:, None, None]
+    covariance = power * residual_correlation(observed, observed.step, observed.step)
+    bins = np.arange(observed.step.size)
+    covariance[:, bins, bins] += noise
+    factor = np.linalg.cholesky(covariance)
+    return Residuals(
+        np.linalg.inv(factor), np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    )
+
+
+@dataclass(frozen=True)
+class RunEffects:
+    """Effects of a run drawn from a Laplace approximation, and what corrects for it."""
+
+    effect: FloatArray  # (3, copies, draws)
+    log_ratio: FloatArray  # (copies, draws)
+
+
+def run_effects(
+    laws: RunLaws, observed: ObservedRun, residuals: Residuals, noise: FloatArray
+) -> RunEffects:
+    """Draw the effects of a run under each draw of the population."""
+    mode, curvature = _mode(laws, observed, residuals)
+    factor = np.linalg.cholesky(curvature)
+    # H = L L', so u = mode + L'^-1 z has covariance H^-1.
+    back = np.linalg.inv(factor).swapaxes(1, 2)
+    mirrored = np.concatenate([noise, -noise], axis=1)
+    effect = mode[:, None, :] + np.einsum("dij,jcd->icd", back, mirrored)
+    value = residuals.log_likelihood(
+        residuals.squares(observed.reward - laws.reward(effect, observed.clock))
+    ) - 0.5 * (effect**2).sum(axis=0)
+    log_density = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1) - 0.5 * (
+        mirrored**2
+    ).sum(axis=0)
+    return RunEffects(effect, value - log_density)
+
+
+def _mode(
+    laws: RunLaws, observed: ObservedRun, residuals: Residuals
+) -> tuple[FloatArray, FloatArray]:
+    """Mode of the effects, shape (3, draws), and the curvature there, shape (draws, 3, 3)."""
+    draws, rows = laws.log_onset.size, observed.reward.size
+    effect = np.zeros((3, draws))
+    best = kept_gradient = effect
+    curvature = np.broadcast_to(np.eye(3), (draws, 3, 3))
+    lowest = np.full(draws, np.inf)
+    damping = np.zeros(draws)
+    # One evaluation gives the curve and its derivatives by each of the three kinds of effects.
+    moved = np.concatenate([np.zeros((3, 1)), DIFFERENCE * np.eye(3)], axis=1)[:, :, None]
+    for _ in range(ITERATIONS):
+        curves = residuals.white(
+            observed.reward - laws.reward(effect[:, None, :] + moved, observed.clock)
+        )
+        white = curves[0]
+        slopes = (curves[1:] - white) / DIFFERENCE
+        squares = (white**2).sum(axis=-1)
+        value = -residuals.log_likelihood(squares) + 0.5 * (effect**2).sum(axis=0)
+        # A draw whose step went uphill returns to its best and steps less from there.
+        better = value < lowest
+        weight = (DEGREES + rows) / (DEGREES + squares)
+        hessian = weight[:, None, None] * np.einsum("idb,jdb->dij", slopes, slopes) + np.eye(3)
+        gradient = weight * np.einsum("idb,db->id", slopes, white) + effect
+        lowest = np.where(better, value, lowest)
+        best = np.where(better, effect, best)
+        curvature = np.where(better[:, None, None], hessian, curvature)
+        kept_gradient = np.where(better, gradient, kept_gradient)
+        damping = np.where(better, damping / 4, 4 * damping + 1.0)
+        damped = curvature * (1 + damping[:, None, None] * np.eye(3))
+        step = np.linalg.solve(damped, kept_gradient.T[..., None])[..., 0].T
+        length = np.sqrt((step**2).sum(axis=0))
+        # Standard deviations of an effect that one of them may move.
+        effect = best - step * np.minimum(1.0, 1.5 / np.maximum(length, 1e-12))
+    return best, curvature
+
+
+@dataclass(frozen=True)
+class ReweightedDraws:
+    """Population draws, effects of the run under each, and how much each pair counts."""
+
+    laws: RunLaws
+    residuals: Residuals
+    effect: FloatArray  # (3, copies, draws)
+    weight: FloatArray  # (copies, draws)
+    log_marginal: FloatArray  # (draws,)
+    pareto_k: float
+
+    def resampled(self, size: int) -> tuple[IntArray, FloatArray]:
+        """Index of draws, shape (size,), and their effects, shape (3, size): all count alike."""
+        edges = np.cumsum(self.weight.ravel())
+        places = np.searchsorted(edges, (np.arange(size) + 0.5) / size * edges[-1])
+        copy, draw = np.unravel_index(np.minimum(places, edges.size - 1), self.weight.shape)
+        return draw.astype(np.int64), self.effect[:, copy, draw]
+
+
+def reweighted(
+    forecaster: Forecaster,
+    observed: ObservedRun,
+    *,
+    has_fallen: bool,
+    seed: int,
+    counted: FloatArray | float = 0.0,
+) -> ReweightedDraws:
+    """Weigh the draws of a forecaster by the marginal likelihood of a run."""
+    laws = forecaster.laws_of(observed.settings)
+    residuals = residuals_of(laws, observed)
+    noise = np.random.default_rng(seed).standard_normal((3, COPIES // 2, laws.log_onset.size))
+    effects = run_effects(laws, observed, residuals, noise)
+    own = forecaster.with_run_effect(RunEffect.given(effects.effect))
+    rate = collapse_rate(own, observed.settings)
+    log_ratio = effects.log_ratio - rate * observed.exposure + has_fallen * np.log(rate)
+    top = log_ratio.max(axis=0)
+    within = np.exp(log_ratio - top)
+    total = within.sum(axis=0)
+    log_marginal = top + np.log(total)
+    shared, k = smoothed_weights(log_marginal - counted)
+    weight = shared * within / total
+    return ReweightedDraws(laws, residuals, effects.effect, weight, log_marginal, k)
