@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -29,6 +29,11 @@ SECTIONS = {
     "trainer.toml": "trainer.",
 }
 """Files of prime-rl that hold what is one section of its ``rl.toml``."""
+
+MOST_LEVELS = 50
+MOST_TOML_DOTS = 1_000
+MOST_YAML_VALUES = 100_000
+"""Of a YAML document once its aliases are written out."""
 
 REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
 
@@ -175,7 +180,7 @@ def read_document(log: LogFile) -> Any:
     if log.suffix in (".yaml", ".yml"):
         parse = _parse_yaml
     elif log.suffix == ".toml":
-        parse = tomllib.loads
+        parse = _parse_toml
     try:
         return parse(text)
     except InputError:
@@ -189,10 +194,45 @@ def read_document(log: LogFile) -> Any:
         ) from None
 
 
+def _parse_toml(text: str) -> Any:
+    # A dotted key costs the parser the square of its dots.
+    if any(line.count(".") > MOST_TOML_DOTS for line in text.splitlines()):
+        raise ValueError(f"a line holds more than {MOST_TOML_DOTS} dots")
+    return tomllib.loads(text)
+
+
 def _parse_yaml(text: str) -> Any:
     import yaml
 
+    _check_size(yaml.parse(text, Loader=_plain_loader()))
     return yaml.load(text, Loader=_plain_loader())
+
+
+def _check_size(events: Iterable[Any]) -> None:
+    """Raise where nesting would overflow the C parser's stack, or aliases would fill memory."""
+    import yaml
+
+    sizes: dict[str, int] = {}
+    starts: list[tuple[str | None, int]] = []
+    total = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise ValueError(f"the alias *{event.anchor} stands for nothing before it")
+            total += sizes[event.anchor]
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = starts.pop()
+            sizes |= {anchor: total - before} if anchor else {}
+        elif isinstance(event, yaml.NodeEvent):
+            total += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                starts.append((event.anchor, total - 1))
+            elif event.anchor:
+                sizes[event.anchor] = 1
+        if len(starts) > MOST_LEVELS:
+            raise ValueError(f"nested more than {MOST_LEVELS} levels deep")
+        if total > MOST_YAML_VALUES:
+            raise ValueError(f"it holds more than {MOST_YAML_VALUES:,} values")
 
 
 def _safe_loader() -> Any:
