@@ -1,10 +1,10 @@
 """Write the tables of evidence from docs/claims.toml and the results that it names.
 
-    python docs/evidence/render.py            # write README.md and docs/evidence/index.md
+    python docs/evidence/render.py            # write README.md, docs/evidence/index.md, studies
     python docs/evidence/render.py --check    # end with 1, and say which page, where one is out of date
 
-A page takes a table between ``<!-- claims: NAME -->`` and ``<!-- end of claims -->``; NAME is a
-group of claims, or ``readme`` for those that the README shows.
+A page takes a table between ``<!-- claims: NAME -->`` and ``<!-- end of claims -->``. NAME is a
+group of claims, a study, or ``readme`` for the claims that the README shows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/evidence/index.md")
+PAGES = ("README.md", "docs/evidence/index.md", "case_studies/*/README.md")
 MARKED = re.compile(r"(<!-- claims: ([\w ]+) -->\n).*?(<!-- end of claims -->)", re.DOTALL)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (abs, len, max, min, sum, zip)
@@ -121,17 +121,18 @@ def claims(root: Path = ROOT) -> list[Claim]:
 
 
 def table(name: str, rows: Sequence[Claim], page: Path, root: Path) -> str:
-    """Markdown of one table; outside the README every row names its study."""
+    """Markdown of one table; a row of a group of claims names its study."""
     if name == "readme":
         chosen = sorted((row for row in rows if row.readme), key=lambda row: row.readme or 0)
     else:
-        chosen = [row for row in rows if row.group == name]
+        chosen = [row for row in rows if name in (row.group, row.study)]
     if not chosen:
         raise ClaimError(f"no claim stands in '{name}'")
     out = ["| you rely on | measured | can you? |", "|---|---|---|"]
     for row in chosen:
         link = os.path.relpath(root / "case_studies" / row.study / "README.md", page.parent)
-        shown = row.short if name == "readme" else f"{row.measured} ([{row.study}]({link}))"
+        named = f" ([{row.study}]({link}))" if name == row.group else ""
+        shown = row.short if name == "readme" else f"{row.measured}{named}"
         out.append(f"| {row.on} | {shown} | {row.verdict} |")
     return "\n".join(out) + "\n"
 
@@ -152,10 +153,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="a checkout")
     given = parser.parse_args(arguments)
     rows, stale = claims(given.root), 0
-    for name in PAGES:
-        page = given.root / name
+    for page in sorted(path for pattern in PAGES for path in given.root.glob(pattern)):
         text = rendered(page, rows, given.root)
         if given.check and text != page.read_text(encoding="utf-8"):
+            name = page.relative_to(given.root)
             print(f"{name} is not what docs/claims.toml says: run python docs/evidence/render.py")
             stale += 1
         elif not given.check:
