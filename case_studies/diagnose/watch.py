@@ -1,7 +1,7 @@
 """How soon `advisor watch` sees a failure put into a run half-way, and how often it cries wolf.
 
-See README.md. ``python case_studies/diagnose/watch.py --logs FOLDER`` trains what FOLDER lacks, looks at
-every run after every step, and writes ``watch.json``.
+See README.md. ``python case_studies/diagnose/watch.py --logs FOLDER`` trains what FOLDER lacks,
+looks at every run after every step, and writes ``watch.json``.
 """
 
 from __future__ import annotations

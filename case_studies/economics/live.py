@@ -23,8 +23,8 @@ sys.path.append(str(HERE.parent))
 
 import numpy as np  # noqa: E402
 import optuna  # noqa: E402
-from manifest import manifest  # noqa: E402
 from live_training import Problem, Trained, write_log  # noqa: E402
+from manifest import manifest  # noqa: E402
 
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot, plan  # noqa: E402
 from advisor.advice.piloting import Piloting, pilots  # noqa: E402

@@ -1,4 +1,4 @@
-"""Every claim of the README and of the evidence page follows from a committed result, verdict too."""
+"""Claims of the README and of the evidence page follow from committed results, verdicts too."""
 
 from __future__ import annotations
 
