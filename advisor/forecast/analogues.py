@@ -50,6 +50,8 @@ GAIN_ENDS = (-3.0, 4.0)
 SIBLING_REACH = 2.0
 """Distance within which siblings are alike, over that of strangers: what they share is unseen."""
 
+LEAST_RESEMBLANCE = 1e-6
+"""Of any run: one that resembles none is forecast by all."""
 
 NAME = "analogues.json"
 
@@ -157,7 +159,7 @@ def resemblance(
 ) -> FloatArray:
     """How much each row of a corpus resembles a run, shape (rows,), 1 at most."""
     away = (corpus.features - seen.features) / (corpus.reach if reach is None else reach)
-    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)) + 1e-6)
+    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)) + LEAST_RESEMBLANCE)
 
 
 def weighted_quantiles(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
