@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict
 from advisor.model import INTERVAL
 from advisor.theory import FloatArray
 
+DEVIATIONS = 1.2816
+"""Standard deviations of a normal distribution to either end of a central interval of 80 %."""
+
 
 class Interval(BaseModel):
     """Mean, median and central interval of a quantity, in its own units.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunLaws
-from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws, residual_correlation
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws
+from advisor.forecast.target import Target
 from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
 from advisor.runs import PilotRun, Settings
 from advisor.theory import BoolArray, FloatArray, IntArray
@@ -22,19 +22,12 @@ from advisor.theory import BoolArray, FloatArray, IntArray
 FINAL_SHARE = 0.1
 """Share of a run, at its end, whose mean reward is forecast and judged."""
 
-FINAL_POINTS = 5
-"""Steps of that share at which a planned run's curve is asked; within it a curve hardly bends."""
-
-LEAST_CHANCE, MOST_CHANCE = 0.02, 0.98
+CHANCE_ENDS = (0.02, 0.98)
 """Ends of the chance of a right answer by which the noise of a batch is judged: never nothing."""
 
 FALLEN_SPREAD = 0.9
 """Log-odds spread of a collapsed run's final reward round its latest one; of 28 tiny-transformer
 runs that had collapsed by step 50 of 200, three crept up again and none came back."""
-
-
-JEFFREYS = 0.5
-"""Successes added to what a collapsed run still gets right: none seen does not mean never."""
 
 KEPT_POWER = 4
 """Power of a uniform number that tells which share of its start a run keeps when it collapses: of
@@ -120,14 +113,14 @@ def final_rows(run: PilotRun) -> BoolArray:
 def final_steps(steps: int) -> IntArray:
     """Optimizer steps that stand for the last tenth of a run."""
     first = int((1 - FINAL_SHARE) * steps) + 1
-    return np.unique(np.linspace(min(first, steps), steps, FINAL_POINTS).round().astype(np.int64))
+    # Five: within so short a part a curve hardly bends.
+    return np.unique(np.linspace(min(first, steps), steps, 5).round().astype(np.int64))
 
 
 def outcome_paths(forecaster: Forecaster, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
     """Outcome of a stable run with its slow residual, for each step by itself, (draws, times)."""
     floor, ceiling = forecaster.outcome_bounds
-    misfit = np.exp(forecaster.population["log_misfit"]) * (ceiling - floor)
-    residual = (misfit * forecaster.residual)[:, None]
+    residual = (forecaster.misfit * (ceiling - floor) * forecaster.residual)[:, None]
     return np.clip(forecaster.outcome(settings, steps) + residual, floor, ceiling)
 
 
@@ -155,7 +148,7 @@ def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     fresh = np.random.default_rng(0).standard_normal(curve.shape)
     memory = WANDER_SHARE * max(steps, 1)
     residual = _residual_path(fresh[:, 0], times, memory, np.ones(fresh.shape[0]), fresh[:, 1:])
-    misfit = np.exp(forecaster.population["log_misfit"])[:, None] * (ceiling - floor)
+    misfit = forecaster.misfit[:, None] * (ceiling - floor)
     swept = np.clip(curve + misfit * residual, floor, ceiling).max(axis=1)
     return np.asarray(np.maximum(swept, curve[:, -1]))
 
@@ -186,9 +179,7 @@ def rest_of_run(
     laws = reweighted.laws.taken(draw)
     curve = laws.reward(effect, observed.clock_at(steps))
     rng = np.random.default_rng(seed)
-    mean, variance, squares = _residual_state(
-        reweighted, laws, observed, draw, effect, float(observed.last)
-    )
+    mean, variance, squares = reweighted.residual_at(observed.last, observed, draw, effect)
     rows = observed.reward.size
     # Student t as a scale mixture: the rows say how far this run strays, and the rest strays alike.
     scale = np.sqrt((DEGREES + squares) / rng.chisquare(DEGREES + rows, draw.size))
@@ -228,9 +219,8 @@ def probability_as_low(
     draw, effect = reweighted.resampled(reweighted.laws.log_onset.size)
     laws = reweighted.laws.taken(draw)
     expected = laws.reward(effect, observed.clock_at(steps)).mean(axis=1)
-    residual, variance, squares = _residual_state(
-        reweighted, laws, observed, draw, effect, float(steps.mean())
-    )
+    at = float(steps.mean())
+    residual, variance, squares = reweighted.residual_at(at, observed, draw, effect)
     settings = observed.settings
     # Rows of one batch of rollouts score the same completions.
     batches = max(1.0, steps.size / settings.epochs_per_refresh)
@@ -255,10 +245,10 @@ def level_of_fallen_run(
 ) -> FloatArray:
     """Level of a run that has collapsed, shape (size,): that of its latest rows, with a spread."""
     trials = _completions(settings) * rows
-    share = (np.clip(level, 0, 1) * trials + JEFFREYS) / (trials + 2 * JEFFREYS)
-    return np.asarray(
-        sigmoid(np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size))
-    )
+    # Jeffreys' half a success: none seen does not mean never.
+    share = (np.clip(level, 0, 1) * trials + 0.5) / (trials + 1)
+    odds = np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size)
+    return np.asarray(sigmoid(odds))
 
 
 def _noisy(
@@ -288,7 +278,7 @@ def _sampling_variance(
     prompts: float,
 ) -> FloatArray:
     """Variance of a mean over so many prompts by their difficulty and by the completions drawn."""
-    chance = np.clip(level, LEAST_CHANCE, MOST_CHANCE)
+    chance = np.clip(level, *CHANCE_ENDS)
     chance = chance * (1 - chance)
     within = sigmoid(population["within_log_odds"])
     completions = prompts * settings.group_size
@@ -305,22 +295,3 @@ def _residual_path(
     for at, kept in enumerate(np.exp(-np.diff(np.asarray(steps)) / memory)):
         path[:, at + 1] = kept * path[:, at] + spread * np.sqrt(1 - kept**2) * fresh[:, at]
     return path
-
-
-def _residual_state(
-    reweighted: ReweightedDraws,
-    laws: RunLaws,
-    observed: ObservedRun,
-    draw: IntArray,
-    effect: FloatArray,
-    step: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean and variance of the residual at a step given the rows, and their whitened squares."""
-    whitening = reweighted.residuals.whitening[draw]
-    left = observed.reward - laws.reward(effect, observed.clock)
-    white = np.matmul(whitening, left[..., None])[..., 0]
-    power = np.exp(2 * laws.population["log_misfit"])
-    lean = residual_correlation(observed, observed.step, np.array([step]))[:, 0]
-    pulled = power[:, None] * np.matmul(whitening, lean)
-    variance = np.maximum(power - (pulled**2).sum(axis=1), 0.0)
-    return (pulled * white).sum(axis=1), variance, (white**2).sum(axis=1)

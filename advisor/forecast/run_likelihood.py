@@ -1,14 +1,18 @@
-"""A growing run as arrays: what its log shows so far, on the scale of the pilots' posterior."""
+"""The likelihood of one run: its log as arrays, its residuals, its own effects, weights of draws.
+
+What a curve leaves of the rewards is a slow AR(1) residual and the sampling noise of each bin,
+jointly Student t (`model.run_density` has the same density over a cohort of padded bins).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.laws import RunEffect, RunLaws, scored_steps
+from advisor.forecast.forecaster import Forecaster, RunEffect, RunLaws, scored_steps
 from advisor.forecast.survival import collapse_rate
 from advisor.model import (
     CLOCK_EXPONENTS,
@@ -24,10 +28,6 @@ from advisor.model import (
 )
 from advisor.runs import Collapse, PilotRun, Settings, find_final_fall
 from advisor.theory import FloatArray, IntArray, cumulative_clock
-
-ITERATIONS = 6
-"""Gauss-Newton steps; what they leave is corrected by importance."""
-
 
 DIFFERENCE = 1e-3
 """Of an effect, for the derivative of the curve."""
@@ -57,6 +57,11 @@ class ObservedRun:
         """Polynomial of the clock of the rows at such steps, shape (steps, 4)."""
         scored = scored_steps(self.settings, steps)
         return np.asarray(self.ahead[np.minimum(scored.astype(int), self.end)])
+
+    def correlation(self, steps: FloatArray) -> FloatArray:
+        """Correlation of the AR(1) residual between bins and steps, shape (bins, steps)."""
+        apart = np.abs(self.step[:, None] - steps[None, :])
+        return np.asarray(np.exp(-apart / self.correlation_steps))
 
 
 def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
@@ -105,15 +110,6 @@ def peak_rate(run: PilotRun) -> float | None:
     return max(given, float(logged.max()))
 
 
-def residual_correlation(
-    observed: ObservedRun, steps: FloatArray, others: FloatArray
-) -> FloatArray:
-    """Correlation of the AR(1) residual between steps, shape (steps, others)."""
-    return np.asarray(
-        np.exp(-np.abs(steps[:, None] - others[None, :]) / observed.correlation_steps)
-    )
-
-
 def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     """Learning rate over its peak for each optimizer step: logged so far, then as scheduled."""
     factors = planned_factors(settings.or_planned_over(end), end)
@@ -153,10 +149,6 @@ class Residuals:
     whitening: FloatArray  # (draws, bins, bins)
     log_determinant: FloatArray  # (draws,)
 
-    def squares(self, left: FloatArray) -> FloatArray:
-        """Whitened sum of squares of residuals of shape (..., draws, bins)."""
-        return np.asarray((self.white(left) ** 2).sum(axis=-1))
-
     def white(self, left: FloatArray) -> FloatArray:
         """Whitened residuals, shape (..., draws, bins)."""
         return np.asarray(np.matmul(self.whitening, left[..., None])[..., 0])
@@ -176,7 +168,7 @@ def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
     sampling = known + per_prompt + within * (per_completion - per_prompt)
     noise = np.exp(2 * laws.population["log_noise_scale"])[:, None] * sampling + LEAST_VARIANCE
     power = np.exp(2 * laws.population["log_misfit"])[:, None, None]
-    covariance = power * residual_correlation(observed, observed.step, observed.step)
+    covariance = power * observed.correlation(observed.step)
     bins = np.arange(observed.step.size)
     covariance[:, bins, bins] += noise
     factor = np.linalg.cholesky(covariance)
@@ -185,8 +177,7 @@ def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
     )
 
 
-@dataclass(frozen=True)
-class RunEffects:
+class RunEffects(NamedTuple):
     """Effects of a run drawn from a Laplace approximation, and what corrects for it."""
 
     effect: FloatArray  # (3, copies, draws)
@@ -203,12 +194,11 @@ def run_effects(
     back = np.linalg.inv(factor).swapaxes(1, 2)
     mirrored = np.concatenate([noise, -noise], axis=1)
     effect = mode[:, None, :] + np.einsum("dij,jcd->icd", back, mirrored)
-    value = residuals.log_likelihood(
-        residuals.squares(observed.reward - laws.reward(effect, observed.clock))
-    ) - 0.5 * (effect**2).sum(axis=0)
-    log_density = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1) - 0.5 * (
-        mirrored**2
-    ).sum(axis=0)
+    white = residuals.white(observed.reward - laws.reward(effect, observed.clock))
+    likelihood = residuals.log_likelihood((white**2).sum(axis=-1))
+    value = likelihood - 0.5 * (effect**2).sum(axis=0)
+    log_determinant = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    log_density = log_determinant - 0.5 * (mirrored**2).sum(axis=0)
     return RunEffects(effect, value - log_density)
 
 
@@ -224,7 +214,7 @@ def _mode(
     damping = np.zeros(draws)
     # One evaluation gives the curve and its derivatives by each of the three kinds of effects.
     moved = np.concatenate([np.zeros((3, 1)), DIFFERENCE * np.eye(3)], axis=1)[:, :, None]
-    for _ in range(ITERATIONS):
+    for _ in range(6):  # Gauss-Newton steps; what they leave is corrected by importance
         curves = residuals.white(
             observed.reward - laws.reward(effect[:, None, :] + moved, observed.clock)
         )
@@ -267,6 +257,19 @@ class ReweightedDraws:
         places = np.searchsorted(edges, (np.arange(size) + 0.5) / size * edges[-1])
         copy, draw = np.unravel_index(np.minimum(places, edges.size - 1), self.weight.shape)
         return draw.astype(np.int64), self.effect[:, copy, draw]
+
+    def residual_at(
+        self, step: float, observed: ObservedRun, draw: IntArray, effect: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean and variance of the residual at a step given the rows, and their whitened squares."""
+        laws = self.laws.taken(draw)
+        residuals = Residuals(self.residuals.whitening[draw], self.residuals.log_determinant[draw])
+        white = residuals.white(observed.reward - laws.reward(effect, observed.clock))
+        power = np.exp(2 * laws.population["log_misfit"])
+        lean = residuals.white(observed.correlation(np.array([float(step)]))[:, 0])
+        pulled = power[:, None] * lean
+        variance = np.maximum(power - (pulled**2).sum(axis=1), 0.0)
+        return (pulled * white).sum(axis=1), variance, (white**2).sum(axis=1)
 
 
 def reweighted(

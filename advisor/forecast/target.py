@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Target
 from advisor.model import Posterior, RunSummary
-from advisor.runs import parameters_from_name
+from advisor.runs import UNNAMED_MODEL, UNNAMED_TASK, parameters_from_name
 
 MOST_PARAMETERS = 1e14
 """Parameters of a model beyond which a number is a mistake of units."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the full run will train.
+
+    Attributes
+    ----------
+    task, model : str
+        A pair that was piloted, or a piloted task with a new model.
+    parameters : float
+        N of the model.
+    start_reward : float, optional
+        Mean reward before training, in reward units; needed least when the pair was piloted.
+    """
+
+    task: str
+    model: str
+    parameters: float
+    start_reward: float | None = None
+
+    @property
+    def subject(self) -> str:
+        """Model and task in words; what the logs do not name is not given a name."""
+        model = "the piloted model" if self.model == UNNAMED_MODEL else self.model
+        return model if self.task == UNNAMED_TASK else f"{model} on {self.task}"
 
 
 def largest_target(posterior: Posterior) -> Target:

@@ -23,7 +23,7 @@ from advisor.common import EngineSettings
 from advisor.common.progress import silent
 from advisor.errors import NotConvergedError
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunEffect
+from advisor.forecast.forecaster import RunEffect
 from advisor.forecast.survival import rate_tolerated
 from advisor.model.cohort import Cohort
 from advisor.model.parameters import POPULATION, RUN_EFFECTS
