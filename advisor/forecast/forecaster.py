@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,11 @@ class RunLaws:
 
     def taken(self, index: IntArray) -> RunLaws:
         """Return the laws of some of the draws."""
-        arrays = {n: v[index] for n, v in vars(self).items() if isinstance(v, np.ndarray)}
+        arrays: dict[str, Any] = {
+            name: values[index]
+            for name, values in vars(self).items()
+            if isinstance(values, np.ndarray)
+        }
         return replace(
             self,
             population={name: values[index] for name, values in self.population.items()},

@@ -261,7 +261,7 @@ class ReweightedDraws:
     def residual_at(
         self, step: float, observed: ObservedRun, draw: IntArray, effect: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mean and variance of the residual at a step given the rows, and their whitened squares."""
+        """Mean and variance of the residual at a step given the rows, and the rows' squares."""
         laws = self.laws.taken(draw)
         residuals = Residuals(self.residuals.whitening[draw], self.residuals.log_determinant[draw])
         white = residuals.white(observed.reward - laws.reward(effect, observed.clock))

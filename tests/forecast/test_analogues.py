@@ -23,11 +23,11 @@ from advisor.forecast.analogues import (
     tabulated,
     weighted_quantiles,
 )
+from advisor.forecast.fitting import is_falling
 from advisor.forecast.run_in_progress import (
     ALONE_WEIGHT,
     SIZE,
     end_of_begun_run,
-    is_falling,
     pooled,
 )
 from advisor.testing import Plan
