@@ -153,9 +153,9 @@ class Residuals:
         """Whitened residuals, shape (..., draws, bins)."""
         return np.asarray(np.matmul(self.whitening, left[..., None])[..., 0])
 
-    def log_likelihood(self, squares: FloatArray) -> FloatArray:
-        """Joint Student t density, up to a constant, shape of ``squares``."""
-        rows = self.whitening.shape[-1]
+    def log_density(self, white: FloatArray) -> FloatArray:
+        """Joint Student t density of whitened residuals, up to a constant, shape (..., draws)."""
+        rows, squares = self.whitening.shape[-1], (white**2).sum(axis=-1)
         return np.asarray(
             -self.log_determinant - 0.5 * (DEGREES + rows) * np.log1p(squares / DEGREES)
         )
@@ -195,8 +195,7 @@ def run_effects(
     mirrored = np.concatenate([noise, -noise], axis=1)
     effect = mode[:, None, :] + np.einsum("dij,jcd->icd", back, mirrored)
     white = residuals.white(observed.reward - laws.reward(effect, observed.clock))
-    likelihood = residuals.log_likelihood((white**2).sum(axis=-1))
-    value = likelihood - 0.5 * (effect**2).sum(axis=0)
+    value = residuals.log_density(white) - 0.5 * (effect**2).sum(axis=0)
     log_determinant = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     log_density = log_determinant - 0.5 * (mirrored**2).sum(axis=0)
     return RunEffects(effect, value - log_density)
@@ -221,7 +220,7 @@ def _mode(
         white = curves[0]
         slopes = (curves[1:] - white) / DIFFERENCE
         squares = (white**2).sum(axis=-1)
-        value = -residuals.log_likelihood(squares) + 0.5 * (effect**2).sum(axis=0)
+        value = -residuals.log_density(white) + 0.5 * (effect**2).sum(axis=0)
         # A draw whose step went uphill returns to its best and steps less from there.
         better = value < lowest
         weight = (DEGREES + rows) / (DEGREES + squares)

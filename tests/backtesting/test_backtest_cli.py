@@ -9,7 +9,7 @@ import pytest
 
 import advisor.runs
 from advisor.backtesting import backtest, transfer
-from advisor.backtesting.shown import draw_backtest
+from advisor.backtesting.scores import draw_backtest
 from advisor.cli.app import main
 from advisor.reporting.figure import render
 from advisor.testing import (
