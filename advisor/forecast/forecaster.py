@@ -159,6 +159,8 @@ class Forecaster:
         The run's own plateau, stiffness and shape, in standard deviations.
     log_stiffness_ratio : ndarray of shape (draws,)
         Log of the stiffest mode over the one that the reward shows.
+    indices : ndarray of shape (draws,)
+        Which of the posterior's draws are in use.
     """
 
     def __init__(
@@ -183,10 +185,10 @@ class Forecaster:
         spread = posterior.meta.priors.log_stiffness_ratio.sd
         ratio = np.abs(rng.standard_normal(kept.size) * spread)
         index = np.arange(kept.size) if effect.draws is None else effect.draws
-        self._kept = kept[index]
+        self.indices = kept[index]
         self._of_new_model = of_new_model[:, index]
         self.log_stiffness_ratio = ratio[index]
-        self.run_effect = effect.values(posterior, self._kept)
+        self.run_effect = effect.values(posterior, self.indices)
         self._limits: dict[tuple[float, int, float, bool], FloatArray] = {}
         if target.task not in posterior.meta.tasks:
             raise InputError(
@@ -219,14 +221,9 @@ class Forecaster:
         return np.asarray(np.exp(self.population["log_misfit"]))
 
     @property
-    def indices(self) -> IntArray:
-        """Which of the posterior's draws are in use, shape (draws,)."""
-        return self._kept
-
-    @property
     def size(self) -> int:
         """Number of draws in use."""
-        return int(self._kept.size)
+        return int(self.indices.size)
 
     def with_run_effect(self, run_effect: RunEffect) -> Forecaster:
         """Return the same forecaster for another run: all else is drawn alike."""
@@ -236,7 +233,7 @@ class Forecaster:
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""
-        return np.asarray(self.posterior.flat(name)[self._kept])
+        return np.asarray(self.posterior.flat(name)[self.indices])
 
     @cached_property
     def _group(self) -> int | None:
@@ -276,7 +273,7 @@ class Forecaster:
             start = self.draw("start_logit")[:, known].mean(axis=1)
             start = start + NEW_START_SPREAD * start_offset
         if self.target.start_reward is not None:
-            share = (self.target.start_reward - meta.floor) / (meta.ceiling - meta.floor)
+            share = self.as_share(self.target.start_reward)
             if not 0 < share < 1:
                 raise InputError(
                     f"start reward {self.target.start_reward:g} lies outside "
@@ -352,7 +349,7 @@ class Forecaster:
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
         share = eq.uncorrected(self.population, float(settings.importance_ratio))
-        return np.broadcast_to(np.asarray(share, dtype=float), self._kept.shape)
+        return np.broadcast_to(np.asarray(share, dtype=float), self.indices.shape)
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.
@@ -375,6 +372,11 @@ class Forecaster:
         """Train reward that is this share of floor to ceiling."""
         meta = self.posterior.meta
         return np.asarray(meta.floor + (meta.ceiling - meta.floor) * level)
+
+    def as_share(self, reward: Any) -> Any:
+        """Undo :meth:`in_reward_units`."""
+        meta = self.posterior.meta
+        return (reward - meta.floor) / (meta.ceiling - meta.floor)
 
     def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""

@@ -49,7 +49,8 @@ def new_run_reward(
     settings = settings.or_planned_over(last)
     noise = rng.standard_t(DEGREES, size=forecaster.size)
     stable = logged_mean(forecaster, settings, steps, rows, noise)
-    fallen = _counted(level_if_it_falls(forecaster, rng), settings, rows, rng)
+    kept = rng.random(forecaster.size) ** KEPT_POWER
+    fallen = _counted(forecaster.group.start * kept, settings, rows, rng)
     survives = rng.random(stable.size) < forecaster.survival(settings, last)
     return forecaster.in_reward_units(np.where(survives, stable, fallen))
 
@@ -64,7 +65,7 @@ def begun_run_reward(
     seed: int = 0,
 ) -> FloatArray:
     """Mean logged reward of a pilot over steps that it has not reached, shape (draws,)."""
-    meta, summary = posterior.meta, posterior.meta.runs[index]
+    summary = posterior.meta.runs[index]
     rng = np.random.default_rng(seed)
     forecaster = Forecaster.of_pilot(posterior, index, draws=draws)
     settings = summary.settings
@@ -75,7 +76,7 @@ def begun_run_reward(
         return forecaster.in_reward_units(mean)
     rewards = run.reward[np.isfinite(run.reward)]
     latest = rewards[-max(3, round(0.2 * rewards.size)) :]
-    stands = float(np.mean((latest - meta.floor) / (meta.ceiling - meta.floor)))
+    stands = float(np.mean(forecaster.as_share(latest)))
     level = level_of_fallen_run(stands, latest.size, settings, forecaster.size, rng)
     return forecaster.in_reward_units(_counted(level, settings, np.size(steps), rng))
 
@@ -153,9 +154,6 @@ def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     return np.asarray(np.maximum(swept, curve[:, -1]))
 
 
-# A run that has begun, its draws weighted by its log ---------------------------------------------
-
-
 @dataclass(frozen=True)
 class RestOfRun:
     """Paths of a run from now to its end, as shares of floor to ceiling."""
@@ -191,12 +189,7 @@ def rest_of_run(
 
 
 def final_of_rest(
-    rest: RestOfRun,
-    observed: ObservedRun,
-    forecaster: Forecaster,
-    logged: FloatArray,
-    *,
-    seed: int,
+    rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, logged: FloatArray
 ) -> FloatArray:
     """Mean reward over the last tenth of a run that goes on, shape (draws,), scaled to [0, 1]."""
     length = FINAL_SHARE * observed.end
@@ -204,10 +197,12 @@ def final_of_rest(
     left = min(observed.end - observed.last, length)
     prompts = observed.settings.prompts_per_step * max(left, 1.0)
     variance = _sampling_variance(forecaster.population, to_come, observed.settings, prompts)
-    fresh = np.random.default_rng((seed, 1)).standard_normal(forecaster.size)
+    fresh = np.random.default_rng((forecaster.seed, 1)).standard_normal(forecaster.size)
     to_come = np.clip(to_come + np.sqrt(variance) * fresh, 0.0, 1.0)
-    share = left / length if logged.size else 1.0
-    return np.asarray(share * to_come + (1 - share) * (logged.mean() if logged.size else 0.0))
+    if not logged.size:
+        return np.asarray(to_come)
+    share = left / length
+    return np.asarray(share * to_come + (1 - share) * logged.mean())
 
 
 def probability_as_low(
@@ -231,20 +226,11 @@ def probability_as_low(
     return float(stdtr(freedom, (mean - expected - residual) / scale).mean())
 
 
-# A run that falls, or has fallen -----------------------------------------------------------------
-
-
-def level_if_it_falls(forecaster: Forecaster, rng: np.random.Generator) -> FloatArray:
-    """Level at which a run ends that has yet to collapse, shape (draws,): a share of its start."""
-    start = forecaster.group.start
-    return np.asarray(start * rng.random(start.size) ** KEPT_POWER)
-
-
 def level_of_fallen_run(
     level: float, rows: int, settings: Settings, size: int, rng: np.random.Generator
 ) -> FloatArray:
     """Level of a run that has collapsed, shape (size,): that of its latest rows, with a spread."""
-    trials = _completions(settings) * rows
+    trials = settings.prompts_per_step * settings.group_size * rows
     # Jeffreys' half a success: none seen does not mean never.
     share = (np.clip(level, 0, 1) * trials + 0.5) / (trials + 1)
     odds = np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size)
@@ -263,12 +249,8 @@ def _counted(
     level: FloatArray, settings: Settings, rows: int, rng: np.random.Generator
 ) -> FloatArray:
     """Right answers among the completions of some rows: nothing at all is a common end."""
-    asked = max(1, round(_completions(settings) * rows))
+    asked = max(1, round(settings.prompts_per_step * settings.group_size * rows))
     return np.asarray(rng.binomial(asked, level) / asked)
-
-
-def _completions(settings: Settings) -> float:
-    return settings.prompts_per_step * settings.group_size
 
 
 def _sampling_variance(

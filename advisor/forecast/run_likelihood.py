@@ -66,7 +66,19 @@ class ObservedRun:
 
 def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
     """Turn what a log shows so far into arrays; after a final fall, only the part before it."""
-    _check_scale(run, meta)
+    reward = run.reward[np.isfinite(run.reward)]
+    if not reward.size:
+        raise InputError(
+            "no finite reward is logged yet", path=run.path, key="reward", advice="Wait for a row"
+        )
+    if reward.min() < meta.floor or reward.max() > meta.ceiling:
+        raise InputError(
+            f"rewards run from {reward.min():g} to {reward.max():g}, the pilots' bounds are "
+            f"[{meta.floor:g}, {meta.ceiling:g}]",
+            path=run.path,
+            key="reward",
+            advice="Use a posterior of pilots with the same reward function",
+        )
     settings = run.hyperparameters.model_copy(update={"learning_rate": peak_rate(run)})
     own = run.with_updates(
         hyperparameters=settings, reward_floor=meta.floor, reward_ceiling=meta.ceiling
@@ -123,23 +135,6 @@ def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     # What differs from the schedule now, such as a rate changed by hand, stays.
     stays = past[-1] / factors[last - 1] if factors[last - 1] > 0 else 1.0
     return np.asarray(np.clip(np.concatenate([past, stays * factors[last:]]), 0.0, 1.0))
-
-
-def _check_scale(run: PilotRun, meta: Meta) -> None:
-    reward = run.reward[np.isfinite(run.reward)]
-    if not reward.size:
-        raise InputError(
-            "no finite reward is logged yet", path=run.path, key="reward", advice="Wait for a row"
-        )
-    low, high = float(reward.min()), float(reward.max())
-    if low < meta.floor or high > meta.ceiling:
-        raise InputError(
-            f"rewards run from {low:g} to {high:g}, the pilots' bounds are "
-            f"[{meta.floor:g}, {meta.ceiling:g}]",
-            path=run.path,
-            key="reward",
-            advice="Use a posterior of pilots with the same reward function",
-        )
 
 
 @dataclass(frozen=True)
@@ -276,13 +271,13 @@ def reweighted(
     observed: ObservedRun,
     *,
     has_fallen: bool,
-    seed: int,
     counted: FloatArray | float = 0.0,
 ) -> ReweightedDraws:
     """Weigh the draws of a forecaster by the marginal likelihood of a run."""
     laws = forecaster.laws_of(observed.settings)
     residuals = residuals_of(laws, observed)
-    noise = np.random.default_rng(seed).standard_normal((3, COPIES // 2, laws.log_onset.size))
+    rng = np.random.default_rng(forecaster.seed)
+    noise = rng.standard_normal((3, COPIES // 2, forecaster.size))
     effects = run_effects(laws, observed, residuals, noise)
     own = forecaster.with_run_effect(RunEffect.given(effects.effect))
     rate = collapse_rate(own, observed.settings)

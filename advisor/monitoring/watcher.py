@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -99,6 +99,10 @@ class _Base(NamedTuple):
     forecaster: Forecaster
     counted: FloatArray | float
 
+    def weighed(self, observed: ObservedRun, *, has_fallen: bool) -> ReweightedDraws:
+        """Weigh the draws by what they have not seen of a run."""
+        return reweighted(self.forecaster, observed, has_fallen=has_fallen, counted=self.counted)
+
 
 class Watch:
     """Forecasts of one run from its growing log.
@@ -132,6 +136,7 @@ class Watch:
         seed: int = 0,
         fitted: PilotRun | None = None,
     ) -> None:
+        meta = posterior.meta
         if planned_steps is not None and planned_steps < 1:
             raise InputError(
                 f"a run of {planned_steps} steps",
@@ -142,7 +147,6 @@ class Watch:
             raise InputError(
                 f"a level of {level:g}", argument="level", advice="Give one between 0 and 1"
             )
-        meta = posterior.meta
         if target_reward is not None and not meta.floor < target_reward <= meta.ceiling:
             raise InputError(
                 f"a reward of {target_reward:g} lies outside ({meta.floor:g}, {meta.ceiling:g}]",
@@ -194,14 +198,14 @@ class Watch:
         notes += differences(run, observed, meta, is_fitted=self.fitted is not None)
         base, fewer = self._base(run)
         fall = observed.fall
-        draws = self._reweighted(base, observed, has_fallen=fall.unstable)
+        draws = base.weighed(observed, has_fallen=fall.unstable)
         draw, effect = draws.resampled(1000)
         forecaster = base.forecaster.with_run_effect(RunEffect.given(effect, draw))
         rest = rest_of_run(draws, observed, draw, effect, seed=self.seed)
         latest = float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
         gentler = None
         if fall.unstable:
-            rest = self._fallen(rest, self._scaled(latest), observed)
+            rest = self._fallen(rest, forecaster.as_share(latest), observed)
             p_stable = np.full(draw.size, 1 - STAYS_FALLEN)
         else:
             end = rest.curve[:, -1]
@@ -221,7 +225,7 @@ class Watch:
             step=observed.last,
             planned_steps=planned,
             reward=latest,
-            start=float(meta.floor + (meta.ceiling - meta.floor) * start.mean()),
+            start=float(forecaster.in_reward_units(start.mean())),
             band=band_of(rest.step, reward),
             final=self._final(rest, observed, forecaster, run),
             final_eval=held_out,
@@ -238,13 +242,6 @@ class Watch:
             seconds=time.perf_counter() - started,
             settings=observed.settings,
             notes=tuple(notes),
-        )
-
-    def _reweighted(
-        self, base: _Base, observed: ObservedRun, *, has_fallen: bool
-    ) -> ReweightedDraws:
-        return reweighted(
-            base.forecaster, observed, has_fallen=has_fallen, seed=self.seed, counted=base.counted
         )
 
     def _base(self, run: PilotRun) -> tuple[_Base, _Base]:
@@ -265,8 +262,7 @@ class Watch:
             return _Base(forecaster, 0.0)
         run, _ = resolve_group(self.fitted, self.posterior.meta)
         observed = observe(run, self.posterior.meta, int(run.step[-1]))
-        has_fallen = observed.fall.unstable
-        draws = reweighted(forecaster, observed, has_fallen=has_fallen, seed=self.seed)
+        draws = reweighted(forecaster, observed, has_fallen=observed.fall.unstable)
         return _Base(forecaster, draws.log_marginal)
 
     def _surprise(self, base: _Base, run: PilotRun, planned: int) -> float | None:
@@ -276,14 +272,9 @@ class Watch:
             return None
         latest = rows[-LATEST_ROWS:]
         observed = observe(run.before(int(latest[0])), self.posterior.meta, planned)
-        draws = self._reweighted(base, observed, has_fallen=False)
-        mean = float(self._scaled(run.reward[latest].mean()))
+        draws = base.weighed(observed, has_fallen=False)
+        mean = float(base.forecaster.as_share(run.reward[latest].mean()))
         return probability_as_low(draws, observed, run.step[latest], mean)
-
-    def _scaled(self, reward: Any) -> Any:
-        """Reward as a share of floor to ceiling."""
-        meta = self.posterior.meta
-        return (reward - meta.floor) / (meta.ceiling - meta.floor)
 
     def _fallen(self, rest: RestOfRun, level: float, observed: ObservedRun) -> RestOfRun:
         """Paths of a run that has collapsed: where it stands, with a spread."""
@@ -296,10 +287,8 @@ class Watch:
     ) -> Interval:
         """Mean reward over the run's last tenth, of which some may be logged already."""
         rows = (run.step > (1 - FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
-        logged = self._scaled(run.reward[rows])
-        final = forecaster.in_reward_units(
-            final_of_rest(rest, observed, forecaster, logged, seed=self.seed)
-        )
+        logged = forecaster.as_share(run.reward[rows])
+        final = forecaster.in_reward_units(final_of_rest(rest, observed, forecaster, logged))
         corpus = corpus_beside([run])
         if corpus is None or logged.size or observed.fall.unstable:
             return interval_of(final)
