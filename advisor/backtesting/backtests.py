@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -105,7 +105,7 @@ def backtest(
         at = f" at {share:.0%}" if len(asked) > 1 else ""
         for cohort in cohorts:
             preset = chosen_preset([case.seen for case in cohort.cases], priors)
-            task = CohortTask(cohort, share, at, preset, sampling)
+            task = CohortTask(cohort, share, at, preset, sampling or Sampling())
             items.append(Item(f"{cohort.name}{at}", task, task.marks))
     found = mapped(forecasts, items, task=STAGE, progress=progress_of(progress), **(on or {}))
     return _collected(found, left_out)
@@ -154,9 +154,18 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
 
 
 def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Priors:
-    """Preset for a cohort."""
+    """Preset for a cohort; refused where it learned from one of the runs, or from a part of it."""
     preset = priors if isinstance(priors, Priors) else load_priors(priors or preset_for(runs)[0])
-    check_no_leakage(runs, preset)
+    learned = [run for run in runs if fingerprint(run) in preset.learned_from]
+    if learned:
+        others = f" and {len(learned) - 1} more" if len(learned) > 1 else ""
+        raise InputError(
+            f"the preset '{preset.name}' has learned from run '{learned[0].id}'{others}: its "
+            "forecasts of them would look better than they are",
+            path=learned[0].path,
+            argument="priors",
+            advice="Name a preset that has not seen them, or leave them out",
+        )
     return preset
 
 
@@ -167,15 +176,13 @@ class CohortTask(NamedTuple):
     share: float
     at: str
     preset: Priors
-    sampling: Sampling | None
+    sampling: Sampling
 
     @property
     def marks(self) -> tuple[str, ...]:
         """Digests of data, priors and seed."""
-        cohort = self.cohort
-        cases = [[run_digest(c.seen), c.steps.tolist(), c.target] for c in cohort.cases]
-        data = digest_of(cases, cohort.bounds, self.share)
-        return data, *_settings_marks(self.preset, self.sampling)
+        cases = [[run_digest(c.seen), c.steps.tolist(), c.target] for c in self.cohort.cases]
+        return digest_of(cases, self.cohort.bounds, self.share), *_marks(self)
 
 
 class TransferTask(NamedTuple):
@@ -185,7 +192,7 @@ class TransferTask(NamedTuple):
     share: float
     own_pilots: int
     preset: Priors
-    sampling: Sampling | None
+    sampling: Sampling
 
     @property
     def name(self) -> str:
@@ -197,64 +204,61 @@ class TransferTask(NamedTuple):
         """Digests of data, priors and seed."""
         plan = self.plan
         parts = (plan.elsewhere, plan.at_target, plan.held_out)
-        data = digest_of([[run_digest(run) for run in part] for part in parts], plan.bounds)
-        asked = digest_of(self.share, self.own_pilots)
-        return data, asked, *_settings_marks(self.preset, self.sampling)
+        data = [[run_digest(run) for run in part] for part in parts]
+        return digest_of(data, plan.bounds, self.share, self.own_pilots), *_marks(self)
 
 
-def _settings_marks(preset: Priors, sampling: Sampling | None) -> tuple[str, str]:
-    chosen = sampling or Sampling()
-    return digest_of(preset.model_dump(mode="json")), digest_of(chosen.model_dump(mode="json"))
+def _marks(task: CohortTask | TransferTask) -> tuple[str, ...]:
+    return tuple(digest_of(part.model_dump(mode="json")) for part in (task.preset, task.sampling))
 
 
-def forecasts(task: CohortTask) -> dict[str, Any]:
-    """Predictions of all methods for a cohort, and what it leaves out, as JSON holds them."""
+class Forecasts(NamedTuple):
+    """Predictions, runs left out, and cohorts without a pooled curve; JSON makes it a list."""
+
+    predictions: Sequence[Prediction] = ()
+    left_out: Sequence[str] = ()
+    uncurved: Sequence[str] = ()
+
+
+def forecasts(task: CohortTask) -> Forecasts:
+    """Predictions of all methods for a cohort, and what it leaves out."""
     cohort, share, at, preset, sampling = task
     pilots = [case.seen for case in cohort.cases]
     corpus = corpus_beside(pilots)
-    uncurved: list[str] = []
+    why = ""
     if corpus is None:
         try:
             posterior: Posterior | None = fit(pilots, priors=preset, sampling=sampling)
         except InputError as error:  # what is seen of it teaches nothing
-            return _found(left_out=[f"{pilot.id}{at}: {error.problem}" for pilot in pilots])
+            return Forecasts(left_out=[f"{pilot.id}{at}: {error.problem}" for pilot in pilots])
     else:
         posterior, why = fitted_or_none(pilots, preset, sampling)
-        uncurved += [f"{cohort.name}{at}: {why}"] if why else []
     predictions, copies = _forecasts(cohort, share, posterior, corpus)
     left_out = [f"{run}{at}: its first part is that of another run" for run in copies]
-    return _found(predictions, left_out, uncurved)
+    return Forecasts(predictions, left_out, [f"{cohort.name}{at}: {why}"] if why else [])
 
 
-def transferred(task: TransferTask) -> dict[str, Any]:
-    """Predictions of all methods from one fit, as JSON holds them."""
+def transferred(task: TransferTask) -> Forecasts:
+    """Predictions of all methods from one fit."""
     plan, share, count, preset, sampling = task
     pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
     try:
         posterior = fit([pilot.seen for pilot in pilots], priors=preset, sampling=sampling)
     except InputError as error:  # what is seen of them teaches nothing
-        return _found(left_out=[f"{task.name}: {error.problem}"])
-    return _found(_transfer_forecasts(plan, share, count, pilots, posterior))
-
-
-def _found(
-    predictions: Sequence[Prediction] = (),
-    left_out: Sequence[str] = (),
-    uncurved: Sequence[str] = (),
-) -> dict[str, Any]:
-    return {"predictions": predictions, "left_out": left_out, "uncurved": uncurved}
+        return Forecasts(left_out=[f"{task.name}: {error.problem}"])
+    return Forecasts(_transfer_forecasts(plan, share, count, pilots, posterior))
 
 
 def _collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
     """Result of all cohorts, in their order."""
-    results = [cohort.result for cohort in found.outcomes if not cohort.has_failed]
-    missing = [*left_out, *(line for result in results for line in result["left_out"])]
+    results = [Forecasts(*cohort.result) for cohort in found.outcomes if not cohort.has_failed]
+    missing = [*left_out, *(line for result in results for line in result.left_out)]
     unsure = [cohort for cohort in found.failed if cohort.kind == NotConvergedError.__name__]
     return Backtest(
-        tuple(Prediction.of_json(p) for result in results for p in result["predictions"]),
+        tuple(Prediction.of_json(p) for result in results for p in result.predictions),
         tuple(dict.fromkeys(missing)),
         tuple(cohort.name for cohort in unsure),
-        tuple(line for result in results for line in result["uncurved"]),
+        tuple(line for result in results for line in result.uncurved),
         tuple(f"{cohort.text} ({cohort.kind})" for cohort in found.failed if cohort not in unsure),
     )
 
@@ -276,13 +280,12 @@ def _forecasts(
         if case.seen.id in copies:
             continue
         question = Question(cohort.name, case.seen.id, seen, None, cohort.bounds, case.target)
-        shared = None
+        asked = case.seen, case.steps
+        pooled = None
         if posterior is not None:
-            shared = curve_of_begun_run(posterior, case.seen, case.steps, seed=number)
-        continued = end_of_begun_run(
-            case.seen, case.steps, corpus=corpus, bounds=bounds, curve=shared
-        )
-        mine.append(predict(ADVISOR, question, continued.draws))
+            pooled = curve_of_begun_run(posterior, *asked, seed=number)
+        end = end_of_begun_run(*asked, corpus=corpus, bounds=bounds, curve=pooled)
+        mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)
         draws = {"last value": last_value(case, rng)}
         for name, curve in CURVES.items():
@@ -321,18 +324,12 @@ def _transfer_forecasts(
 
 def _distance(one: PilotRun, other: PilotRun) -> float:
     """Distance of two runs' settings: in logs of learning rate, batch and refresh interval."""
-    return float(np.linalg.norm(_place(one) - _place(other)))
-
-
-def _place(run: PilotRun) -> FloatArray:
-    settings = run.hyperparameters.completed()
-    values = (
-        settings.learning_rate,
-        settings.group_size,
-        settings.prompts_per_step,
-        settings.refresh_interval,
-    )
-    return np.asarray(np.log(values))
+    places = []
+    for run in (one, other):
+        own = run.hyperparameters.completed()
+        batch = own.group_size, own.prompts_per_step
+        places.append((own.learning_rate, *batch, own.refresh_interval))
+    return float(np.linalg.norm(np.subtract(*np.log(places))))
 
 
 def _hill(theta: FloatArray, time: FloatArray) -> FloatArray:
@@ -381,17 +378,3 @@ def mixed(fits: Sequence[tuple[FloatArray, float]], rng: np.random.Generator) ->
     weight = np.exp(evidence - evidence.max())
     choice = rng.choice(len(fits), size=DRAWS, p=weight / weight.sum())
     return np.stack([fit[0] for fit in fits])[choice, np.arange(DRAWS)]
-
-
-def check_no_leakage(runs: Sequence[PilotRun], preset: Priors) -> None:
-    """Refuse a preset that has learned from one of the runs, or from a part of it."""
-    learned = [run for run in runs if fingerprint(run) in preset.learned_from]
-    if learned:
-        others = f" and {len(learned) - 1} more" if len(learned) > 1 else ""
-        raise InputError(
-            f"the preset '{preset.name}' has learned from run '{learned[0].id}'{others}: its "
-            "forecasts of them would look better than they are",
-            path=learned[0].path,
-            argument="priors",
-            advice="Name a preset that has not seen them, or leave them out",
-        )

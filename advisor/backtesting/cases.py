@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -141,13 +141,11 @@ def same_scale(runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
     """Runs whose rewards are on one scale, together; in the order given."""
     span = np.array([np.diff(bounds_of([run]))[0] for run in runs])
     parts: list[list[int]] = []
-    for index in np.argsort(span, kind="stable"):
-        # Factor by which the spans of rewards of one scale may differ: a run that never learned
-        # shows only part of it.
-        if parts and span[index] <= 3.0 * span[parts[-1][0]]:
-            parts[-1].append(int(index))
-        else:
-            parts.append([int(index)])
+    for index in np.argsort(span, kind="stable").tolist():
+        # Up to three times as wide: a run that never learned shows only part of its scale.
+        if not parts or span[index] > 3.0 * span[parts[-1][0]]:
+            parts.append([])
+        parts[-1].append(index)
     return [[runs[index] for index in sorted(part)] for part in parts]
 
 
@@ -176,23 +174,18 @@ def _unusable(run: PilotRun, least_steps: float) -> str:
 def _groups(runs: Sequence[PilotRun]) -> list[tuple[str, list[PilotRun]]]:
     """Runs that belong together, by the name of their cohorts."""
     groups, rest = [], list(runs)
-    for key in (_file_and_model, _model):
-        members = _by(key, rest)
-        groups += [part for part in members if len(part) >= FEWEST]
-        rest = [run for part in members if len(part) < FEWEST for run in part]
-    groups += _by(_folder_and_task, rest)
+    for key in (_file_and_model, _model, _folder_and_task):
+        parts: dict[Hashable, list[PilotRun]] = {}
+        for run in rest:
+            parts.setdefault(key(run), []).append(run)
+        least = 1 if key is _folder_and_task else FEWEST
+        groups += [part for part in parts.values() if len(part) >= least]
+        rest = [run for part in parts.values() if len(part) < least for run in part]
     return [(_name(part), part) for group in groups for part in same_scale(group)]
 
 
-def _by(key: Callable[[PilotRun], Hashable], runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
-    parts: dict[Hashable, list[PilotRun]] = {}
-    for run in runs:
-        parts.setdefault(key(run), []).append(run)
-    return list(parts.values())
-
-
 def _file_and_model(run: PilotRun) -> Hashable:
-    return run.path, run.task, run.model, is_lora(run)
+    return run.path, _model(run)
 
 
 def _model(run: PilotRun) -> Hashable:
