@@ -34,26 +34,21 @@ LOGITS = 7.0
 class Stability(BaseModel):
     """Probability of a stable run and what it is made of.
 
-    Attributes
-    ----------
-    probability : float
-        Joint over draws of all three parts, recalibrated by the preset's line and averaged over
-        tables or repositories like those of the line (:func:`recalibrated`).
-    low, high : float
-        Where it lies in 80 % of them.
-    by_model : float
-        Joint over draws, as the model says it.
-    refresh : float
-        Probability that the refresh map contracts (:func:`refresh_contracts`).
-    tolerance : float
-        Probability of no collapse by the horizon (:func:`rate_tolerated`).
-    fluctuation : float
-        Probability that the fluctuation stays small (:func:`fluctuation_small`).
-    error : float
-        Monte Carlo standard error of ``by_model``.
+    ``by_model`` is joint over draws of three parts: that the refresh map contracts
+    (:func:`refresh_contracts`), that no collapse happens by the horizon (:func:`rate_tolerated`)
+    and that the fluctuation stays small (:func:`fluctuation_small`).
     """
 
     model_config = ConfigDict(frozen=True)
+
+    probability: float  # by the preset's line, averaged over tables or repositories like its own
+    low: float  # in 80 % of them it lies from here
+    high: float  # to here
+    by_model: float
+    refresh: float
+    tolerance: float
+    fluctuation: float
+    error: float  # Monte Carlo standard error of `by_model`
 
     @model_validator(mode="before")
     @classmethod
@@ -67,15 +62,6 @@ class Stability(BaseModel):
     def least(self) -> float:
         """The lower of what the model says and what it is recalibrated to: what decides."""
         return min(self.by_model, self.probability)
-
-    probability: float
-    low: float
-    high: float
-    by_model: float
-    refresh: float
-    tolerance: float
-    fluctuation: float
-    error: float
 
 
 def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:

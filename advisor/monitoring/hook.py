@@ -17,16 +17,9 @@ from advisor.runs import SERIES, PartialSettings, PilotRun
 
 
 class RunWatch:
-    """A run that its own loop logs, row by row.
+    """A run that its own loop logs, row by row, with a forecast every so many rows.
 
-    Parameters
-    ----------
-    watch : Watch
-    settings : PartialSettings
-    task, model : str, optional
-        Needed where the posterior holds several.
-    every : int
-        Rows between two forecasts.
+    Task and model are needed where the posterior holds several.
     """
 
     def __init__(
@@ -53,24 +46,12 @@ class RunWatch:
         self._since = 0
 
     def log(self, step: int, **series: float) -> WatchReport | None:
-        """Take the numbers of one optimizer step.
+        """Take the numbers of one optimizer step and forecast, where that is due.
 
-        Parameters
-        ----------
-        step : int
-            One-based; a step that was logged before starts a new branch from there.
-        **series : float
-            ``reward``, and others by the names in `runs.pilot_run.SERIES`.
-
-        Returns
-        -------
-        report : WatchReport or None
-            None between forecasts, and as long as there are fewer than three rewards.
-
-        Raises
-        ------
-        InputError
-            A series has an unknown name, or the posterior cannot speak of this run.
+        Steps count from one; one that was logged before starts a new branch from there. ``series``
+        are ``reward`` and others by the names in `runs.pilot_run.SERIES`; another name, or a run of
+        which the posterior cannot speak, raises an ``InputError``. None is returned between
+        forecasts, and as long as there are fewer than three rewards.
         """
         self.take(step, **series)
         if "reward" not in series:
