@@ -125,9 +125,9 @@ def peak_rate(run: PilotRun) -> float | None:
 def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     """Learning rate over its peak for each optimizer step: logged so far, then as scheduled."""
     factors = planned_factors(settings.or_planned_over(end), end)
-    logged = run.series.get("learning_rate")
-    known = None if logged is None else np.isfinite(logged)
-    if logged is None or known is None or known.sum() < 2:
+    logged = run.series.get("learning_rate", np.full(run.step.size, np.nan))
+    known = np.isfinite(logged)
+    if known.sum() < 2:
         return factors
     last = int(run.step[known][-1])
     grid = np.arange(1, last + 1, dtype=float)
