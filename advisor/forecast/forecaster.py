@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.forecast.target import Target
+from advisor.forecast.target import Target, check_task
 from advisor.model import (
     LAWS,
     POPULATION,
@@ -30,7 +30,6 @@ from advisor.theory import FloatArray, IntArray, policy_steps, stiffness_limit
 
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""
-
 
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
@@ -190,12 +189,7 @@ class Forecaster:
         self.log_stiffness_ratio = ratio[index]
         self.run_effect = effect.values(posterior, self.indices)
         self._limits: dict[tuple[float, int, float, bool], FloatArray] = {}
-        if target.task not in posterior.meta.tasks:
-            raise InputError(
-                f"no pilot trained task '{target.task}'",
-                argument="task",
-                advice=f"Choose one of {', '.join(posterior.meta.tasks)}, or pilot the task",
-            )
+        check_task(posterior, target.task)
 
     @classmethod
     def of_pilot(cls, posterior: Posterior, index: int, *, draws: int = SEARCH_DRAWS) -> Forecaster:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws
+from advisor.forecast.run_likelihood import EqualDraws, ObservedRun, ReweightedDraws
 from advisor.forecast.target import Target
 from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
 from advisor.runs import PilotRun, Settings
@@ -163,27 +163,17 @@ class RestOfRun:
     path: FloatArray  # (draws, points)
 
 
-def rest_of_run(
-    reweighted: ReweightedDraws,
-    observed: ObservedRun,
-    draw: IntArray,
-    effect: FloatArray,
-    *,
-    seed: int,
-) -> RestOfRun:
+def rest_of_run(draws: EqualDraws, observed: ObservedRun, *, seed: int) -> RestOfRun:
     """Simulate the rest of a run, its residual taken up where the log left it."""
-    steps = np.unique(np.linspace(observed.last, observed.end, 24).astype(int))
-    steps = steps.astype(float)
-    laws = reweighted.laws.taken(draw)
-    curve = laws.reward(effect, observed.clock_at(steps))
-    rng = np.random.default_rng(seed)
-    mean, variance, squares = reweighted.residual_at(observed.last, observed, draw, effect)
-    rows = observed.reward.size
-    # Student t as a scale mixture: the rows say how far this run strays, and the rest strays alike.
-    scale = np.sqrt((DEGREES + squares) / rng.chisquare(DEGREES + rows, draw.size))
-    first = mean + scale * np.sqrt(variance) * rng.standard_normal(draw.size)
-    spread = scale * np.exp(laws.population["log_misfit"])
-    fresh = rng.standard_normal((draw.size, steps.size - 1))
+    steps = np.unique(np.linspace(observed.last, observed.end, 24).astype(int)).astype(float)
+    curve = draws.laws.reward(draws.effect, observed.clock_at(steps))
+    rng, size = np.random.default_rng(seed), draws.draw.size
+    mean, variance, squares = draws.residual_at(observed.last, observed)
+    # Student t as a scale mixture: the rows say how far this run strays, and so does the rest.
+    scale = np.sqrt((DEGREES + squares) / rng.chisquare(DEGREES + observed.reward.size, size))
+    first = mean + scale * np.sqrt(variance) * rng.standard_normal(size)
+    spread = scale * np.exp(draws.laws.population["log_misfit"])
+    fresh = rng.standard_normal((size, steps.size - 1))
     residual = _residual_path(first, steps, observed.correlation_steps, spread, fresh)
     return RestOfRun(steps, curve, np.clip(curve + residual, 0.0, 1.0))
 
@@ -211,16 +201,14 @@ def probability_as_low(
     """Probability that the scaled mean of later rows is as low as it was, by the rows before."""
     from scipy.special import stdtr
 
-    draw, effect = reweighted.resampled(reweighted.laws.log_onset.size)
-    laws = reweighted.laws.taken(draw)
-    expected = laws.reward(effect, observed.clock_at(steps)).mean(axis=1)
-    at = float(steps.mean())
-    residual, variance, squares = reweighted.residual_at(at, observed, draw, effect)
+    draws = reweighted.resampled(reweighted.laws.log_onset.size)
+    expected = draws.laws.reward(draws.effect, observed.clock_at(steps)).mean(axis=1)
+    residual, variance, squares = draws.residual_at(float(steps.mean()), observed)
     settings = observed.settings
     # Rows of one batch of rollouts score the same completions.
     batches = max(1.0, steps.size / settings.epochs_per_refresh)
     prompts = settings.prompts_per_step * batches
-    variance = variance + _sampling_variance(laws.population, expected, settings, prompts)
+    variance = variance + _sampling_variance(draws.laws.population, expected, settings, prompts)
     freedom = DEGREES + observed.reward.size
     scale = np.sqrt(variance * (DEGREES + squares) / freedom)
     return float(stdtr(freedom, (mean - expected - residual) / scale).mean())

@@ -137,8 +137,7 @@ def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     return np.asarray(np.clip(np.concatenate([past, stays * factors[last:]]), 0.0, 1.0))
 
 
-@dataclass(frozen=True)
-class Residuals:
+class Residuals(NamedTuple):
     """Covariance of a run's bins under each draw, and the density of what is left of them."""
 
     whitening: FloatArray  # (draws, bins, bins)
@@ -234,6 +233,28 @@ def _mode(
     return best, curvature
 
 
+class EqualDraws(NamedTuple):
+    """Population draws with effects of the run, resampled so that all count the same."""
+
+    draw: IntArray  # (size,), of the population
+    effect: FloatArray  # (3, size)
+    laws: RunLaws
+    residuals: Residuals
+
+    def residual_at(
+        self, step: float, observed: ObservedRun
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean and variance of the residual at a step given the rows, and the rows' squares."""
+        white = self.residuals.white(
+            observed.reward - self.laws.reward(self.effect, observed.clock)
+        )
+        power = np.exp(2 * self.laws.population["log_misfit"])
+        lean = self.residuals.white(observed.correlation(np.array([float(step)]))[:, 0])
+        pulled = power[:, None] * lean
+        variance = np.maximum(power - (pulled**2).sum(axis=1), 0.0)
+        return (pulled * white).sum(axis=1), variance, (white**2).sum(axis=1)
+
+
 @dataclass(frozen=True)
 class ReweightedDraws:
     """Population draws, effects of the run under each, and how much each pair counts."""
@@ -245,25 +266,14 @@ class ReweightedDraws:
     log_marginal: FloatArray  # (draws,)
     pareto_k: float
 
-    def resampled(self, size: int) -> tuple[IntArray, FloatArray]:
-        """Index of draws, shape (size,), and their effects, shape (3, size): all count alike."""
+    def resampled(self, size: int) -> EqualDraws:
+        """Draw pairs by their weights, at evenly spaced quantiles of their order."""
         edges = np.cumsum(self.weight.ravel())
         places = np.searchsorted(edges, (np.arange(size) + 0.5) / size * edges[-1])
-        copy, draw = np.unravel_index(np.minimum(places, edges.size - 1), self.weight.shape)
-        return draw.astype(np.int64), self.effect[:, copy, draw]
-
-    def residual_at(
-        self, step: float, observed: ObservedRun, draw: IntArray, effect: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mean and variance of the residual at a step given the rows, and the rows' squares."""
-        laws = self.laws.taken(draw)
-        residuals = Residuals(self.residuals.whitening[draw], self.residuals.log_determinant[draw])
-        white = residuals.white(observed.reward - laws.reward(effect, observed.clock))
-        power = np.exp(2 * laws.population["log_misfit"])
-        lean = residuals.white(observed.correlation(np.array([float(step)]))[:, 0])
-        pulled = power[:, None] * lean
-        variance = np.maximum(power - (pulled**2).sum(axis=1), 0.0)
-        return (pulled * white).sum(axis=1), variance, (white**2).sum(axis=1)
+        copy, index = np.unravel_index(np.minimum(places, edges.size - 1), self.weight.shape)
+        index = index.astype(np.int64)
+        residuals = Residuals(*(values[index] for values in self.residuals))
+        return EqualDraws(index, self.effect[:, copy, index], self.laws.taken(index), residuals)
 
 
 def reweighted(

@@ -52,6 +52,17 @@ def pilots_of(posterior: Posterior, target: Target) -> list[RunSummary]:
     return [run for run in runs if (run.task, run.model) == (target.task, target.model)] or runs
 
 
+def check_task(posterior: Posterior, task: str) -> None:
+    """Refuse a task that no pilot trained."""
+    tasks = posterior.meta.tasks
+    if task not in tasks:
+        raise InputError(
+            f"no pilot trained task '{task}'",
+            argument="task",
+            advice=f"Choose one of {', '.join(tasks)}, or pilot the task",
+        )
+
+
 def named_target(
     posterior: Posterior,
     model: str | None = None,
@@ -68,18 +79,12 @@ def named_target(
         )
     meta, largest = posterior.meta, largest_target(posterior)
     task = largest.task if task is None else task
-    if task not in meta.tasks:
-        raise InputError(
-            f"no pilot trained task '{task}'",
-            argument="task",
-            advice=f"Choose one of {', '.join(meta.tasks)}, or pilot the task",
-        )
+    check_task(posterior, task)
     if model is None and parameters is not None:
         model = f"model of {parameters:.3g} parameters"
     model = largest.model if model is None else model
-    known = dict(zip((name for _, name in meta.groups), meta.group_parameters, strict=True)).get(
-        model
-    )
+    sizes = zip(meta.groups, meta.group_parameters, strict=True)
+    known = {name: size for (_, name), size in sizes}.get(model)
     if known is not None and parameters not in (None, known):
         raise InputError(
             f"the pilots say that '{model}' has {known:.3g} parameters, not {parameters:.3g}",

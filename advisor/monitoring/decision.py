@@ -23,7 +23,6 @@ DOOMED = 0.9
 SURE = 0.9
 """Probability that little is left to gain from which going on is called waste."""
 
-
 SURPRISING = 3e-4
 """Probability of rows so low, by the forecast from those before, below which something has
 changed. Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000

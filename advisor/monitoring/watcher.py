@@ -198,15 +198,16 @@ class Watch:
         notes += differences(run, observed, meta, is_fitted=self.fitted is not None)
         base, fewer = self._base(run)
         fall = observed.fall
-        draws = base.weighed(observed, has_fallen=fall.unstable)
-        draw, effect = draws.resampled(1000)
-        forecaster = base.forecaster.with_run_effect(RunEffect.given(effect, draw))
-        rest = rest_of_run(draws, observed, draw, effect, seed=self.seed)
+        weighed = base.weighed(observed, has_fallen=fall.unstable)
+        draws = weighed.resampled(1000)
+        own = RunEffect.given(draws.effect, draws.draw)
+        forecaster = base.forecaster.with_run_effect(own)
+        rest = rest_of_run(draws, observed, seed=self.seed)
         latest = float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
         gentler = None
         if fall.unstable:
             rest = self._fallen(rest, forecaster.as_share(latest), observed)
-            p_stable = np.full(draw.size, 1 - STAYS_FALLEN)
+            p_stable = np.full(forecaster.size, 1 - STAYS_FALLEN)
         else:
             end = rest.curve[:, -1]
             p_stable = rest_stable(forecaster, observed.settings, observed.exposure_left, end)
@@ -237,8 +238,8 @@ class Watch:
             lost_rows=_lost_rows(run),
             fallen_since=collapse_onset(run, fall),
             gentler_rate=gentler,
-            pareto_k=draws.pareto_k,
-            refit_due=not draws.pareto_k <= TRUSTED_K,
+            pareto_k=weighed.pareto_k,
+            refit_due=not weighed.pareto_k <= TRUSTED_K,
             seconds=time.perf_counter() - started,
             settings=observed.settings,
             notes=tuple(notes),
