@@ -28,7 +28,7 @@ from advisor.forecast import (
     Corpus,
     Curve,
     Target,
-    corpus_beside,
+    corpus_for,
     curve_fit,
     curve_of_begun_run,
     end_of_begun_run,
@@ -224,7 +224,7 @@ def forecasts(task: CohortTask) -> Forecasts:
     """Predictions of all methods for a cohort, and what it leaves out."""
     cohort, share, at, preset, sampling = task
     pilots = [case.seen for case in cohort.cases]
-    corpus = corpus_beside(pilots)
+    corpus = corpus_for(pilots)
     why = ""
     if corpus is None:
         try:

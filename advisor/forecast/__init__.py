@@ -1,6 +1,6 @@
 """The only place that predicts: rewards, logged rewards, stability."""
 
-from advisor.forecast.analogues import Corpus, corpus_beside
+from advisor.forecast.analogues import Corpus, corpus_for
 from advisor.forecast.fitting import fit, fitted_or_none
 from advisor.forecast.forecaster import SUPPORT, Forecaster, RunEffect
 from advisor.forecast.interval import Band, Interval, band_of, central, ends_of, interval_of
@@ -72,7 +72,7 @@ __all__ = [
     "begun_run_reward",
     "central",
     "collapse_rate",
-    "corpus_beside",
+    "corpus_for",
     "curve_fit",
     "curve_of_begun_run",
     "end_of_begun_run",

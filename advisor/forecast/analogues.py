@@ -44,7 +44,7 @@ FEATURES = (
 """What describes a run; see :func:`describe`."""
 
 SIBLING_REACH = 2.0
-"""Distance within which siblings are alike, over that of strangers: what they share is unseen."""
+"""Distance within which siblings resemble, over that of strangers: what they share is unseen."""
 
 LEAST_RESEMBLANCE = 1e-6
 """Of any run: one that resembles none is forecast by all."""
@@ -208,8 +208,8 @@ def shipped_corpus() -> Corpus:
     return load_corpus(preset_folder() / NAME)
 
 
-def corpus_beside(runs: Sequence[PilotRun]) -> Corpus | None:
-    """Shipped corpus for runs of language models; None where every model is small."""
+def corpus_for(runs: Sequence[PilotRun]) -> Corpus | None:
+    """Shipped corpus without the repositories of these runs; None where every model is small."""
     return None if all_small(runs) else shipped_corpus().without(runs)
 
 

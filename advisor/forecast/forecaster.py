@@ -220,7 +220,7 @@ class Forecaster:
         return int(self.indices.size)
 
     def with_run_effect(self, run_effect: RunEffect) -> Forecaster:
-        """Return the same forecaster for another run: all else is drawn alike."""
+        """Return the same forecaster for another run: all else is drawn the same."""
         return Forecaster(
             self.posterior, self.target, draws=self.draws, seed=self.seed, run_effect=run_effect
         )

@@ -1,7 +1,7 @@
 """The likelihood of one run: its log as arrays, its residuals, its own effects, weights of draws.
 
 What a curve leaves of the rewards is a slow AR(1) residual and the sampling noise of each bin,
-jointly Student t (`model.run_density` has the same density over a cohort of padded bins).
+jointly Student t: the density of `advisor.model`, which it has over a cohort of padded bins.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,12 +126,11 @@ def follow(
     read: Read,
     *,
     every: float = 10.0,
-    silent_after: float = SILENT_AFTER,
-    clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
+    silent_after: float = SILENT_AFTER,
 ) -> Iterator[Growth]:
     """Yield what is new in a log, for ever."""
-    follower = Follower(Path(path), read, silent_after=silent_after, clock=clock)
+    follower = Follower(Path(path), read, silent_after=silent_after)
     while True:
         found = follower.growth()
         if found is not None:
@@ -185,21 +184,16 @@ def _is_open(signature: Signature) -> bool:
         return False
 
 
-def reader(
-    *,
-    sidecar: Path | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    columns: Mapping[str, str] | None = None,
-) -> Callable[[Path | str], list[PilotRun]]:
-    """Make a function from a path, or a tracker's run, to its runs."""
+def reader(**stated: Any) -> Callable[[Path | str], list[PilotRun]]:
+    """Make a function from a path, or a tracker's run, to its runs; options of `read_runs`."""
 
     def read(path: Path | str) -> list[PilotRun]:
         try:
-            return read_runs(path, sidecar=sidecar, overrides=overrides, columns=columns)
+            return read_runs(path, **stated)
         except RateContradictionError as error:
             # The run is no pilot whose sidecar might be wrong: the log counts.
-            logged = {**(overrides or {}), "learning_rate": error.logged}
-            runs = read_runs(path, sidecar=sidecar, overrides=logged, columns=columns)
+            overrides = {**(stated.get("overrides") or {}), "learning_rate": error.logged}
+            runs = read_runs(path, **{**stated, "overrides": overrides})
             return [run.with_updates(warnings=(*run.warnings, error.problem)) for run in runs]
 
     return read

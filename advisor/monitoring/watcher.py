@@ -22,7 +22,7 @@ from advisor.forecast import (
     Target,
     band_of,
     collapse_rate,
-    corpus_beside,
+    corpus_for,
     end_of_begun_run,
     final_of_rest,
     final_steps,
@@ -290,7 +290,7 @@ class Watch:
         rows = (run.step > (1 - FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
         logged = forecaster.as_share(run.reward[rows])
         final = forecaster.in_reward_units(final_of_rest(rest, observed, forecaster, logged))
-        corpus = corpus_beside([run])
+        corpus = corpus_for([run])
         if corpus is None or logged.size or observed.fall.unstable:
             return interval_of(final)
         steps = final_steps(observed.end).astype(float)

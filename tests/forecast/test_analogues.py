@@ -13,7 +13,7 @@ from advisor.errors import InputError
 from advisor.forecast.analogues import (
     FEATURES,
     Corpus,
-    corpus_beside,
+    corpus_for,
     describe,
     end_of_run,
     is_share,
@@ -225,8 +225,8 @@ def test_a_corpus_comes_back_from_its_file(corpus, tmp_path):
 
 def test_small_models_have_no_analogues():
     run = run_of(0.2, "a")
-    assert corpus_beside([run.with_updates(parameters=1e5)]) is None
-    assert isinstance(corpus_beside([run]), Corpus)
+    assert corpus_for([run.with_updates(parameters=1e5)]) is None
+    assert isinstance(corpus_for([run]), Corpus)
     assert len(shipped_corpus().names) > 20
 
 
