@@ -28,7 +28,7 @@ from advisor.model import Posterior
 from advisor.runs import LEAST_REWARDS, PilotRun
 from advisor.theory import FloatArray
 
-SIZE = 1000
+DRAWS = 1000
 """Draws of an answer."""
 
 BELIEVED_WITHIN = 1.5
@@ -38,7 +38,6 @@ no run like this one went, it has seldom been right."""
 ALONE_WEIGHT = 0.2
 """Share of the curve, and of the random walk, that are fitted to the run alone."""
 
-DRAWS = 1000
 BINS = 20
 """Rows of a run are averaged into at most this many before a fit."""
 
@@ -52,7 +51,7 @@ class EndOfRun(NamedTuple):
     draws: FloatArray  # (size,)
     curve_weight: float
     curve: FloatArray | None  # (draws,)
-    likely: FloatArray | None  # (draws,)
+    analogues: FloatArray | None  # (draws,)
 
 
 def curve_of_begun_run(
@@ -90,10 +89,10 @@ def end_of_begun_run(
     seen = describe(step, reward, end, is_share=is_share(run))
     share = float(step[-1]) / end
     ended = tabulated({"siblings": siblings}, [share], corpus) if siblings else None
-    likely = end_of_run(corpus, seen, ended, size=SIZE)
+    analogues = end_of_run(corpus, seen, ended, size=DRAWS)
 
     def believed(draws: FloatArray) -> float:
-        away = (float(np.median(draws)) - float(np.median(likely))) / seen.unit
+        away = (float(np.median(draws)) - float(np.median(analogues))) / seen.unit
         return 1 / (1 + (away / BELIEVED_WITHIN) ** 2)
 
     weight, widening = (
@@ -102,22 +101,20 @@ def end_of_begun_run(
     )
     weight = 0.0 if curve is None else weight * believed(curve)
     rng, asked = np.random.default_rng(0), np.asarray(steps, dtype=float)
-    alone = (
-        curve_fit(run, asked, EXPONENTIAL, bounds, rng)[0],
-        local_level(run, asked, rng),
-    )
+    exponential_fit, _ = curve_fit(run, asked, EXPONENTIAL, bounds, rng)
+    alone = (exponential_fit, local_level(run, asked, rng))
     shared = 1 - ALONE_WEIGHT * len(alone)
-    parts = [(likely, shared * (1 - weight))]
+    parts = [(analogues, shared * (1 - weight))]
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
     of_curve = shared * weight / sum(part for _, part in parts)
-    return EndOfRun(widened(pooled(parts), widening), of_curve, curve, likely)
+    return EndOfRun(widened(pooled(parts), widening), of_curve, curve, analogues)
 
 
 def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:
     """Linear pool of draws with weights, as evenly spaced quantiles of each by their shares."""
     shares = np.cumsum([weight for _, weight in parts])
-    ends = [0, *np.round(SIZE * shares / shares[-1]).astype(int)]
+    ends = [0, *np.round(DRAWS * shares / shares[-1]).astype(int)]
     drawn = [
         np.quantile(draws, (np.arange(count) + 0.5) / count)
         for (draws, _), count in zip(parts, np.diff(ends), strict=True)
@@ -128,7 +125,7 @@ def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:
 
 def widened(draws: FloatArray, widening: float) -> FloatArray:
     """Ordered draws, their distance from the median multiplied."""
-    median = draws[SIZE // 2]
+    median = draws[DRAWS // 2]
     return np.asarray(median + widening * (draws - median))
 
 

@@ -26,7 +26,7 @@ from advisor.forecast.analogues import (
 from advisor.forecast.fitting import is_falling
 from advisor.forecast.run_in_progress import (
     ALONE_WEIGHT,
-    SIZE,
+    DRAWS,
     end_of_begun_run,
     pooled,
 )
@@ -168,7 +168,7 @@ def test_a_run_that_has_not_begun_ends_where_its_siblings_did(corpus):
 def test_pool_has_the_quantiles_of_both():
     curve, likely = np.linspace(0, 1, 4000), np.linspace(10, 11, 1000)
     draws = pooled([(curve, 0.6), (likely, 1.4)])
-    assert draws.size == SIZE
+    assert draws.size == DRAWS
     assert (draws < 5).mean() == pytest.approx(0.3)
     assert draws[draws < 5].mean() == pytest.approx(0.5, abs=0.01)
 
