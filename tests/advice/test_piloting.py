@@ -16,8 +16,7 @@ from advisor.advice.pilot_bench import match_logs, price_of
 from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.advice.pilot_worth import information_gain, shown, utilities, worthwhile
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunEffect
+from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.runs.settings import PartialSettings
 from advisor.testing import Plan, made_up_posterior, rising
 
