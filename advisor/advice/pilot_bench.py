@@ -11,9 +11,8 @@ import numpy as np
 
 from advisor.advice.candidates import Lattice, default_lattice, within_reach
 from advisor.advice.cost import fresh_completions
-from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL
+from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL, Action, Worth
 from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilot, believed, ladder
-from advisor.advice.pilot_worth import Action, Worth
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, outside_evidence, preset_names
@@ -180,7 +179,7 @@ def bench_of(
         lattice = default_lattice(posterior, plan.settings, devices=plan.devices)
         sizes = [run.parameters for run in meta.runs]
         if outside_evidence(meta.priors, plan.settings, plan.parameters, sizes) is not None:
-            lattice = within_reach(lattice, posterior)
+            lattice = within_reach(lattice, meta)
     alive = [one for one in lattice if not any(_is_fatal(one, died) for _, died, _ in deaths)]
     lattice = Lattice(tuple(alive))
     worth = Worth(

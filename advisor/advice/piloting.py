@@ -1,7 +1,7 @@
 """While pilots run: which to start, continue, stop or extend, and when piloting is over.
 
 Freeze-thaw by expected utility: what can be done next is weighed by one rule
-(`advisor.advice.pilot_worth`), and where nothing is worth its price the answer is given.
+(`advisor.advice.pilot_choice`), and where nothing is worth its price the answer is given.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from advisor.advice.pilot_bench import (
     preset_of,
     price_of,
 )
+from advisor.advice.pilot_choice import IDLE, Action, margin, worthwhile
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
-from advisor.advice.pilot_worth import IDLE, Action, margin, worthwhile
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.common import DEFAULT_SEED, Progress, progress_of
@@ -420,7 +420,7 @@ def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) 
     worth = bench.worth
     cost = f"The pilots have cost {worth.spent:.0%} of the run's price"
     if kept:
-        gain, loss = worth.gain(kept), worth.untold() - worth.untold(kept)
+        gain, loss = worth.gain(kept), worth.decided() - worth.decided(kept)
         steps = worth.left(kept)
         return (
             f"{', '.join(f'{one.kind} {one.name}' for one in kept)}. Expected to raise the full "

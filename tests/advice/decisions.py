@@ -10,8 +10,7 @@ from hypothesis import settings
 
 from advisor.advice import Budget, CostModel, Lattice, Objective, Search
 from advisor.advice.candidates import default_lattice
-from advisor.advice.evaluate import Evaluator
-from advisor.advice.scenario import base_settings
+from advisor.advice.evaluate import Evaluator, base_settings
 from advisor.advice.search import search
 from advisor.common.seed import DEFAULT_SEED
 from advisor.forecast.forecaster import Forecaster, Target

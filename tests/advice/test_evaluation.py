@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.advice import Budget, Cost, Objective, Stability, advise
 from advisor.advice.answer import _cheapest_equal
 from advisor.advice.evaluate import Evaluation, curve_steps, steps_to_share
-from advisor.advice.pilot_worth import utilities
+from advisor.advice.pilot_choice import utilities
 from advisor.forecast.survival import stability, stability_draws
 from advisor.testing import (
     Plan,

@@ -17,7 +17,6 @@ from advisor.advice.candidates import (
     RATE_RATIO,
     Grid,
     default_lattice,
-    largest_surviving_rate,
     within_reach,
 )
 from advisor.errors import InputError
@@ -232,7 +231,7 @@ def test_no_configuration_is_refused(posterior):
 
 def test_reach_ends_at_three_times_the_largest_that_survived(posterior):
     _, wide = decision(posterior, learning_rates=(1e-4, 2.9e-3, 3e-3, 3.1e-3, 1e-2))
-    assert largest_surviving_rate(posterior) == 1e-3
+    assert posterior.meta.largest_surviving_rate == 1e-3
     near = within_reach(wide, posterior)
     assert near.axes["learning_rate"] == (1e-4, 2.9e-3, 3e-3)
     assert set(near) == {settings for settings in wide if settings.learning_rate <= 3e-3}
@@ -255,7 +254,7 @@ def test_nothing_within_reach_is_refused(posterior):
 def test_nothing_is_within_reach_or_out_of_it_where_every_pilot_collapsed():
     plans = [replace(plan, collapse=20) for plan in PLANS]
     posterior = made_up_posterior(plans, draws=2)
-    assert largest_surviving_rate(posterior) is None
+    assert posterior.meta.largest_surviving_rate is None
     _, lattice = decision(posterior)
     assert within_reach(lattice, posterior) is lattice
     # The way is down: two decades from the gentlest.

@@ -8,7 +8,7 @@ import pytest
 from decisions import STEPS
 
 from advisor.advice import Request, advise
-from advisor.advice.cautions import cautions
+from advisor.advice.support import cautions
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from advisor.advice import Budget, Cost, CostModel, Stability, advise
 from advisor.advice.candidates import AXES
-from advisor.advice.evaluate import Evaluation, undominated
-from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs
+from advisor.advice.evaluate import Evaluation
+from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs, undominated
 from advisor.testing import (
     PLANS,
     Plan,

@@ -10,8 +10,7 @@ from decisions import STEPS, changed, decision, timed
 from processor_time import at_most
 
 from advisor.advice import Budget, Request, learn_cost, what_if
-from advisor.advice.evaluate import Evaluator
-from advisor.advice.scenario import base_settings, evaluated
+from advisor.advice.evaluate import Evaluator, base_settings, evaluated
 from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target

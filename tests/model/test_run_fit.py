@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from advisor.advice.cautions import cautions
+from advisor.advice.support import cautions
 from advisor.findings import run_fit
 from advisor.findings.run_fit import misfit_caution, run_fits
 from advisor.findings.text import describe

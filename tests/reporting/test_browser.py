@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.advice import Recommendation
-from advisor.advice.scenario import evaluated
+from advisor.advice.evaluate import evaluated
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
