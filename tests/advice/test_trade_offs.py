@@ -163,7 +163,7 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
         planned=evaluate.planned,
-        mean_curve=evaluate.mean_curve,
+        steps_to=evaluate.steps_to,
         cost=evaluate.cost,
     )
     goal = advised_goal(evaluate.forecaster, evaluate.planned(chosen.settings), STEPS)
@@ -185,7 +185,7 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
         planned=evaluate.planned,
-        mean_curve=evaluate.mean_curve,
+        steps_to=evaluate.steps_to,
         cost=evaluate.cost,
     )
     goal = advised_goal(evaluate.forecaster, evaluate.planned(settings), STEPS)
