@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from advisor.common import EngineSettings, Item, Progress, digest_of, mapped, silent
 from advisor.errors import InputError, NotConvergedError
-from advisor.findings.learned_priors import learn_from_studies
-from advisor.findings.past_study import PastStudy, past_study
+from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study
 from advisor.model import SPECTRUM, Posterior, Priors, Sampling, cohort_of, sampled
 from advisor.runs import PilotRun, run_digest
 

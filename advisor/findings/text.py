@@ -109,8 +109,7 @@ def _exponents(posterior: Posterior) -> str:
             ("of prompts per step", "rate.prompts_per_step"),
         )
     ]
-    percent = f"{INTERVAL:.0%}".replace("%", " %")
-    return f"Exponents of the stiffness ({percent} intervals): {', '.join(parts)}."
+    return f"Exponents of the stiffness ({100 * INTERVAL:.0f} % intervals): {', '.join(parts)}."
 
 
 def _design(posterior: Posterior) -> list[str]:
@@ -187,17 +186,6 @@ def prior_sensitivity(
         )
         for name, values in quantities.items()
     }
-
-
-def sensitive_lines(sensitivity: Mapping[str, float]) -> tuple[str, ...]:
-    """Say which numbers rest on the priors, the most sensitive first; empty where none does."""
-    found = sorted(
-        ((value, name) for name, value in sensitivity.items() if value >= SENSITIVE), reverse=True
-    )
-    return tuple(
-        f"{name}: moves with the priors (sensitivity {value:.2f}, {SENSITIVE:g} or more counts)"
-        for value, name in found
-    )
 
 
 def log_prior(posterior: Posterior) -> FloatArray:
