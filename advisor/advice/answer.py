@@ -226,6 +226,9 @@ def explain(
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
 
+    frontier = undominated(evaluate.tried)
+    decision.at_end.prepare_curves((one.settings, one.cost.steps) for one in frontier)
+
     def named(name: str, found: Evaluation) -> Alternative:
         return as_alternative(name, decision.at_end, found, gained)
 
@@ -254,7 +257,7 @@ def explain(
             for name, values in trainer_recipes().items()
         ),
         best_piloted=named("best pilot", best_piloted(decision.at_end, posterior)),
-        frontier=tuple(named("frontier", one) for one in undominated(evaluate.tried)),
+        frontier=tuple(named("frontier", one) for one in frontier),
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,8 @@ from advisor.forecast import (
     final_reward,
     interval_of,
     pilots_of,
+    stabilities_and_draws,
     stability,
-    stability_and_draws,
 )
 from advisor.model import Posterior
 from advisor.runs import CARRIED, Settings
@@ -37,6 +37,12 @@ CURVE_POINTS = 33
 
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""
+
+STACKED = ("learning_rate", "group_size", "prompts_per_step")
+"""Settings that may be arrays: all else is the same for configurations evaluated together."""
+
+AT_ONCE = 4_000_000
+"""Numbers of an array that holds configurations by draws (by steps): 32 MB."""
 
 NAMED = (
     "learning_rate",
@@ -96,8 +102,27 @@ class Evaluator:
     def compared(self, settings: Settings) -> Evaluation:
         """Evaluate one configuration to compare with: what is on offer stays as it is."""
         if settings not in self._known:
-            self._known[settings] = self._evaluate(settings)
+            self.prepare([settings])
         return self._known[settings]
+
+    def prepare(self, configurations: Iterable[Settings]) -> None:
+        """Evaluate configurations together, which takes less time than one after the other."""
+        new = [one for one in configurations if one not in self._known]
+        steps = [self._steps(one) for one in new]
+        if self.goal is not None:
+            for one, last in zip(new, steps, strict=True):
+                self._known[one] = self._towards_goal(self.goal, one, last)
+            return
+        runs = [one.planned_over(last) for one, last in zip(new, steps, strict=True)]
+        for places, planned, last in stacked(runs, steps, self.forecaster.size):
+            draws, utility, chances, _ = ends(self.forecaster, planned, last)
+            means = draws.mean(axis=-1).tolist()
+            for place, mean, own, chance in zip(places, means, utility, chances, strict=True):
+                one, value = new[place], -np.inf
+                if self.budget.steps_of(one, self.cost) > 0:
+                    value = self.objective.of(own)
+                price = self.cost(one, last)
+                self._known[one] = Evaluation(one, mean, chance, price, value)
 
     def planned(self, settings: Settings) -> Settings:
         """Settings with the length that the budget gives them, which shapes a schedule."""
@@ -108,11 +133,17 @@ class Evaluator:
 
     def mean_curve(self, settings: Settings, steps: int) -> FloatArray:
         """Expected reward at `curve_steps` of a run of so many steps."""
-        asked = settings, steps
-        if asked not in self._curves:
-            draws = self.forecaster.outcome(self.planned(settings), curve_steps(steps))
-            self._curves[asked] = draws.mean(axis=0)
-        return self._curves[asked]
+        if (settings, steps) not in self._curves:
+            self.prepare_curves([(settings, steps)])
+        return self._curves[settings, steps]
+
+    def prepare_curves(self, runs: Iterable[tuple[Settings, int]]) -> None:
+        """Compute the mean curves of runs of so many steps together."""
+        new = [run for run in runs if run not in self._curves]
+        planned, steps = [self.planned(one) for one, _ in new], [last for _, last in new]
+        for places, of, last in stacked(planned, steps, self.forecaster.size * CURVE_POINTS):
+            curves = self.forecaster.outcome(of, curve_steps(last)).mean(axis=-2)
+            self._curves.update(zip([new[place] for place in places], curves, strict=True))
 
     def steps_to(self, settings: Settings, steps: int, goal: float) -> float | None:
         """Step at which the mean curve of a run of so many steps reaches a reward, or None."""
@@ -123,46 +154,60 @@ class Evaluator:
         share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
         return steps_to_share(curve, curve_steps(steps), float(np.clip(share, 0.0, 1.0)))
 
-    def _evaluate(self, settings: Settings) -> Evaluation:
-        steps = self._steps(settings)
-        planned = settings.planned_over(steps)
-        reached = self.budget.steps_of(settings, self.cost) > 0
-        if self.goal is not None:
-            times = curve_steps(steps)
-            chances = np.mean(self.forecaster.outcome(planned, times) >= self.goal, axis=0)
-            found = first_reaching(chances, times, self.objective.confidence)
-            reached = reached and found is not None
-            steps = steps if found is None else max(1, int(np.ceil(found)))
-        draws, utility, chance = _ends(self.forecaster, planned, steps)
-        price = self.cost(planned, steps)
-        if not reached:
-            value = -np.inf
-        elif self.objective.kind == "reward":
-            value = self.objective.of(utility)
-        elif self.objective.kind == "cheapest":
-            value = -price.paid
-        else:
-            value = -steps * (self.cost.seconds_per_step(planned) or 1.0)
+    def _towards_goal(self, goal: float, settings: Settings, steps: int) -> Evaluation:
+        """Evaluate a configuration that is to reach a goal within so many steps."""
+        planned, times = settings.planned_over(steps), curve_steps(steps)
+        chances = np.mean(self.forecaster.outcome(planned, times) >= goal, axis=0)
+        found = first_reaching(chances, times, self.objective.confidence)
+        steps = steps if found is None else max(1, int(np.ceil(found)))
+        draws, _, (chance,), _ = ends(self.forecaster, planned, steps)
+        price, value = self.cost(planned, steps), -np.inf
+        if found is not None and self.budget.steps_of(settings, self.cost) > 0:
+            time = steps * (self.cost.seconds_per_step(planned) or 1.0)
+            value = -price.paid if self.objective.kind == "cheapest" else -time
         return Evaluation(settings, float(draws.mean()), chance, price, value)
 
 
-def _ends(
+def stacked(
+    configurations: Sequence[Settings], steps: Iterable[int], numbers: int
+) -> Iterator[tuple[list[int], Settings, int]]:
+    """Stack configurations of the same steps that differ in `STACKED` alone.
+
+    Yields the places of some, these as settings that hold arrays, and their steps; ``numbers`` is
+    the size of what is computed of each.
+    """
+    groups: dict[tuple[Settings, int], list[int]] = {}
+    for place, (one, last) in enumerate(zip(configurations, steps, strict=True)):
+        same = one.model_copy(update=dict.fromkeys(STACKED, 0))
+        groups.setdefault((same, last), []).append(place)
+    most = max(1, AT_ONCE // numbers)
+    for (same, last), found in groups.items():
+        for places in (found[at : at + most] for at in range(0, len(found), most)):
+            own = [configurations[place] for place in places]
+            columns = {name: np.array([getattr(one, name) for one in own]) for name in STACKED}
+            yield places, same.model_copy(update=columns), last
+
+
+def ends(
     forecaster: Forecaster, planned: Settings, steps: int
-) -> tuple[FloatArray, FloatArray, Stability]:
-    """Reward at the end of a run, its utility (the floor where the run is lost), P(stable)."""
+) -> tuple[FloatArray, FloatArray, list[Stability], FloatArray]:
+    """Reward at the end of runs, its utility (the floor where a run is lost), P(stable), draws."""
     level = forecaster.scaled_reward(planned, steps)
-    draws = forecaster.outcome_of(level)[:, 0]
-    chance, lives = stability_and_draws(forecaster, planned, steps, level=level[:, 0])
+    draws = forecaster.outcome_of(level)[..., 0]
+    chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
     floor = forecaster.outcome_bounds[0]
-    return draws, floor + lives * (draws - floor), chance
+    return draws, floor + lives * (draws - floor), chances, lives
 
 
 def utilities(
-    forecaster: Forecaster, configurations: Iterable[Settings], steps: Iterable[int]
+    forecaster: Forecaster, configurations: Sequence[Settings], steps: Sequence[int]
 ) -> FloatArray:
     """Utility of runs: by draw, the reward that each is expected to end with if it may be lost."""
-    ends = zip(configurations, steps, strict=True)
-    return np.array([_ends(forecaster, one.planned_over(last), last)[1] for one, last in ends])
+    runs = [one.planned_over(last) for one, last in zip(configurations, steps, strict=True)]
+    found = np.empty((len(runs), forecaster.size))
+    for places, planned, last in stacked(runs, steps, forecaster.size):
+        found[places] = ends(forecaster, planned, last)[1]
+    return found
 
 
 def curve_steps(most: int) -> IntArray:

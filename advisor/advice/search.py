@@ -30,6 +30,9 @@ REACHED = "goal"
 STARTUP = 32
 """Trials drawn at random before a model of them steers."""
 
+MOST_PREPARED = 1200
+"""Configurations that are all evaluated, together, before a search: no dearer than its trials."""
+
 OUT_OF_REACH = 1e-9
 """Least violation where a goal is not reached, or the budget pays for no step."""
 
@@ -81,6 +84,8 @@ def search(
     # Scattered points fill next to nothing of a grid: they too are tried one by one.
     is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else how.trials
+    if len(lattice) <= MOST_PREPARED:
+        evaluate.prepare(lattice)
 
     def objective(trial: optuna.Trial) -> float:
         place = tuple(

@@ -8,7 +8,7 @@ import numpy as np
 
 from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.cost import Cost
-from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps
+from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, ends, stacked
 from advisor.advice.recommendation import Alternative, PriorCheck, Recommendation
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
@@ -19,7 +19,6 @@ from advisor.forecast import (
     log_update_norm,
     pilots_of,
     recalibrated,
-    stability_draws,
 )
 from advisor.model import Posterior, smoothed_weights
 from advisor.runs import Settings
@@ -74,6 +73,8 @@ def trade_offs(
     least = min(cheaper, key=lambda e: (e.cost.paid, -e.reward), default=None)
     safer = [e for e in good if e.stability.probability >= chosen.stability.probability + SAFER]
     safest = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward), default=None)
+
+    evaluate.prepare_curves((e.settings, e.cost.steps) for e in [chosen, *feasible])
 
     def seconds(found: Evaluation) -> float:
         """Time to the goal, in steps where the time of a step is unknown."""
@@ -179,26 +180,23 @@ def prior_checks(
         compared.append(chosen)
     # A price or a time does not turn on the draws: there the choice stands or falls with P.
     is_reward = evaluate.objective.kind == "reward" and evaluate.objective.quantile is None
-    rewards, stable, norms = [], [], []
-    for one in compared:
-        planned, steps = evaluate.planned(one.settings), one.cost.steps
-        norms.append(log_update_norm(planned.learning_rate, forecaster.target.parameters))
-        scaled = forecaster.scaled_reward(planned, steps)
-        rewards.append(forecaster.outcome_of(scaled)[:, 0])
-        stable.append(stability_draws(forecaster, planned, steps, level=scaled[:, 0]))
+    steps = [one.cost.steps for one in compared]
+    plans = [evaluate.planned(one.settings) for one in compared]
+    norms = log_update_norm([p.learning_rate for p in plans], forecaster.target.parameters)
+    rewards, stable = np.empty((2, len(plans), forecaster.size))
+    for places, planned, last in stacked(plans, steps, forecaster.size):
+        rewards[places], _, _, stable[places] = ends(forecaster, planned, last)
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
     slack = indifference * (high - low) if is_reward else 0.0
     line = line_for(forecaster.posterior.meta.priors, chosen.settings)
     fixed = np.array([one.value for one in compared])
-    utility = np.array(stable) * (np.array(rewards) - low)
+    utility = stable * (rewards - low)
     found = []
     for power in POWERS:
         weights, k = smoothed_weights((power - 1) * logs)
-        by_model = np.array(stable) @ weights
-        probabilities = np.array(
-            [recalibrated(float(p), line, norm) for p, norm in zip(by_model, norms, strict=True)]
-        )
+        by_model = stable @ weights
+        probabilities = recalibrated(by_model, line, norms)
         is_enough = np.minimum(by_model, probabilities) >= level
         values = np.where(is_enough, low + utility @ weights if is_reward else fixed, -np.inf)
         if values[at] >= values.max() - slack > -np.inf:

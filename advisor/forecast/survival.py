@@ -130,7 +130,7 @@ def _fluctuation(forecaster: Forecaster, settings: Settings, left: FloatArray) -
     # Exact at K steps of a held snapshot without momentum (docs/theory, T28).
     with np.errstate(divide="ignore"):
         inflation = np.where(left < 1, 1 / np.maximum(1 - left, 0.0), np.inf)
-    return np.asarray(forecaster.misfit * np.sqrt(relative * inflation))
+    return np.asarray(forecaster.misfit * np.sqrt(np.asarray(relative)[..., None] * inflation))
 
 
 def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
@@ -149,9 +149,9 @@ def log_odds(said: npt.ArrayLike) -> FloatArray:
         return np.asarray(np.clip(np.log(said) - np.log1p(-said), -LOGITS, LOGITS))
 
 
-def log_update_norm(learning_rate: float, parameters: float) -> float:
+def log_update_norm(learning_rate: Any, parameters: float) -> Any:
     """Log of the Euclidean norm of an Adam update, each of whose entries is about the rate."""
-    return float(np.log(learning_rate) + 0.5 * np.log(parameters))
+    return np.log(learning_rate) + 0.5 * np.log(parameters)
 
 
 def on_line(
@@ -180,15 +180,18 @@ def averaged(line: StabilityLine) -> StabilityLine:
 
 
 def recalibrated(
-    probability: float, line: StabilityLine, log_norm: float, deviations: float | None = None
-) -> float:
-    """P(stable) as it was in truth where the model said so much."""
+    probability: npt.ArrayLike,
+    line: StabilityLine,
+    log_norm: npt.ArrayLike,
+    deviations: float | None = None,
+) -> FloatArray:
+    """P(stable) as it was in truth where the model said so much, of the shape of both."""
     if line == NO_LINE:
-        return probability
+        return np.asarray(probability, dtype=float)
     of = averaged(line) if deviations is None else line
     intercept = of.intercept + (deviations or 0.0) * of.spread
-    found = float(on_line(intercept, of.slope, of.update_norm, probability, log_norm))
-    return min(found, probability) if line.only_lowers else found
+    found = on_line(intercept, of.slope, of.update_norm, probability, log_norm)
+    return np.minimum(found, probability) if line.only_lowers else found
 
 
 def line_for(priors: Priors, settings: Settings) -> StabilityLine:
@@ -207,23 +210,32 @@ def stability_and_draws(
     forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
 ) -> tuple[Stability, FloatArray]:
     """P(stable) of a configuration by a horizon, and that of each draw, shape (draws,)."""
+    found, joint = stabilities_and_draws(forecaster, settings, steps, level=level)
+    return found[0], joint
+
+
+def stabilities_and_draws(
+    forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
+) -> tuple[list[Stability], FloatArray]:
+    """P(stable) of each of stacked configurations, and that of each draw, shape (..., draws)."""
     contracts, survives, calm = _parts(forecaster, settings, steps, level)
     joint = contracts * survives * calm
-    said, line = float(joint.mean()), line_for(forecaster.posterior.meta.priors, settings)
+    by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
     norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
-    expected = recalibrated(said, line, norm)
-    found = Stability(
-        probability=expected,
+    expected = recalibrated(by_model, line, norm)
+    columns = {
+        "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.
-        low=min(expected, recalibrated(said, line, norm, -DEVIATIONS)),
-        high=max(expected, recalibrated(said, line, norm, DEVIATIONS)),
-        by_model=said,
-        refresh=float(contracts.mean()),
-        tolerance=float(survives.mean()),
-        fluctuation=float(calm.mean()),
-        error=float(joint.std() / np.sqrt(joint.size)),
-    )
-    return found, joint
+        "low": np.minimum(expected, recalibrated(by_model, line, norm, -DEVIATIONS)),
+        "high": np.maximum(expected, recalibrated(by_model, line, norm, DEVIATIONS)),
+        "by_model": by_model,
+        "refresh": contracts.mean(axis=-1),
+        "tolerance": survives.mean(axis=-1),
+        "fluctuation": calm.mean(axis=-1),
+        "error": joint.std(axis=-1) / np.sqrt(joint.shape[-1]),
+    }
+    rows = zip(*(np.atleast_1d(one).tolist() for one in columns.values()), strict=True)
+    return [Stability(**dict(zip(columns, row, strict=True))) for row in rows], joint
 
 
 def stability_draws(
