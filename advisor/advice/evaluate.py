@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,9 +66,14 @@ class Evaluation:
     cost: Cost
     value: float
 
+    @cached_property
+    def least(self) -> float:
+        """P(stable) that decides."""
+        return self.stability.least
+
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.stability.least >= level and self.value > -np.inf
+        return self.least >= level and self.value > -np.inf
 
 
 class Evaluator:
@@ -108,21 +114,25 @@ class Evaluator:
     def prepare(self, configurations: Iterable[Settings]) -> None:
         """Evaluate configurations together, which takes less time than one after the other."""
         new = [one for one in configurations if one not in self._known]
-        steps = [self._steps(one) for one in new]
+        paid = [self.budget.steps_of(one, self.cost) for one in new]
+        steps = [max(1, most) for most in paid]
         if self.goal is not None:
             for one, last in zip(new, steps, strict=True):
                 self._known[one] = self._towards_goal(self.goal, one, last)
             return
         runs = [one.planned_over(last) for one, last in zip(new, steps, strict=True)]
+        prices = list(map(self.cost, new, steps))
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
             draws, utility, chances, _ = ends(self.forecaster, planned, last)
-            means = draws.mean(axis=-1).tolist()
-            for place, mean, own, chance in zip(places, means, utility, chances, strict=True):
-                one, value = new[place], -np.inf
-                if self.budget.steps_of(one, self.cost) > 0:
-                    value = self.objective.of(own)
-                price = self.cost(one, last)
-                self._known[one] = Evaluation(one, mean, chance, price, value)
+            values = list(map(self.objective.of, utility))
+            for place, own, chance, value in zip(places, draws, chances, values, strict=True):
+                self._known[new[place]] = Evaluation(
+                    new[place],
+                    float(own.mean()),
+                    chance,
+                    prices[place],
+                    value if paid[place] > 0 else -np.inf,
+                )
 
     def planned(self, settings: Settings) -> Settings:
         """Settings with the length that the budget gives them, which shapes a schedule."""

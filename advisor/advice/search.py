@@ -84,7 +84,7 @@ def search(
     # Scattered points fill next to nothing of a grid: they too are tried one by one.
     is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else how.trials
-    if len(lattice) <= MOST_PREPARED:
+    if len(lattice) <= MOST_PREPARED and evaluate.goal is None:
         evaluate.prepare(lattice)
 
     def objective(trial: optuna.Trial) -> float:
@@ -101,7 +101,7 @@ def search(
             trial.set_user_attr(name, value)
         trial.set_user_attr("reward", evaluation.reward)
         trial.set_user_attr("price", evaluation.cost.paid)
-        trial.set_constraint(STABLE, level - evaluation.stability.least)
+        trial.set_constraint(STABLE, level - evaluation.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
             share = min(1.0, trial.number / number)
@@ -134,9 +134,7 @@ def search(
     if how.storage is not None:
         _keep(study, memory, how.storage, _name(evaluate))
     best = _top(tried, level)
-    nearest = max(
-        tried, key=lambda e: (np.isfinite(e.value), min(e.stability.least, level), e.reward)
-    )
+    nearest = max(tried, key=lambda e: (np.isfinite(e.value), min(e.least, level), e.reward))
     return best, nearest
 
 

@@ -221,8 +221,7 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
     allowed = [
         rate
         for rate in tried
-        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).stability.least
-        >= level
+        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).least >= level
     ]
     if not allowed:
         return f"no learning rate tried keeps P(stable) at {level_text(level)}"
@@ -271,13 +270,13 @@ def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, l
     better = [
         e
         for e in evaluate.tried
-        if e.reward > chosen.reward + NOTICED * (high - low) and e.stability.least < level
+        if e.reward > chosen.reward + NOTICED * (high - low) and e.least < level
     ]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)
         return (
             f"P(stable): {short_text(top.settings, chosen.settings)} would give {top.reward:.3f} "
-            f"at P(stable) {percent(top.stability.least, level)}"
+            f"at P(stable) {percent(top.least, level)}"
         )
     *others, last = lattice.axes["learning_rate"]
     surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate

@@ -187,10 +187,10 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
     evaluate, lattice, offered = pilots(uncertain, {"learning_rate": 1e-4})
     lucks = [*evaluate.forecaster.run_effect]
 
-    def spied(forecaster, pilot, steps, stable, rng):
+    def spied(forecaster, pilot, steps, stable, rng, **known):
         lucks.extend(forecaster.run_effect)
         lucks.append(copy.deepcopy(rng).standard_normal(lucks[0].size))
-        return shown(forecaster, pilot, steps, stable, rng)
+        return shown(forecaster, pilot, steps, stable, rng, **known)
 
     monkeypatch.setattr("advisor.advice.pilot_choice.shown", spied)
     choose_pilot(evaluate, lattice, steps=30, candidates=offered, seed=DEFAULT_SEED)
