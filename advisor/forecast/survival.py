@@ -249,7 +249,7 @@ def _parts(
     forecaster: Forecaster, settings: Settings, steps: int, level: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     if level is None:
-        level = forecaster.scaled_reward(settings, steps)[:, 0]
+        level = forecaster.scaled_reward(settings, steps)[..., 0]
     left = stiffness_left(forecaster, settings)
     return (
         _contracts(forecaster, left),
