@@ -1,6 +1,7 @@
 """The advice: a configuration that meets a probabilistic stability margin, and its reasons."""
 
 from advisor.advice.answer import advise
+from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.advice.candidates import AXES, RATE_REACH, Lattice, default_lattice
 from advisor.advice.cost import Cost, CostModel, learn_cost
 from advisor.advice.evaluate import what_if, what_if_rows
@@ -9,8 +10,6 @@ from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot, plan, plann
 from advisor.advice.piloting import Piloting, fit_pilots, pilots
 from advisor.advice.recommendation import (
     TITLES,
-    Alternative,
-    NextPilot,
     Recommendation,
     export,
     export_pilot,

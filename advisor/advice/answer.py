@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.advice.candidates import Lattice, default_lattice, within_reach
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import (
@@ -16,7 +17,7 @@ from advisor.advice.evaluate import (
     steps_to_share,
 )
 from advisor.advice.pilot_choice import is_first_contact, pilot_beside
-from advisor.advice.recommendation import Alternative, NextPilot, Recommendation
+from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
 from advisor.advice.support import beyond_pilots, cautions

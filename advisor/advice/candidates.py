@@ -36,9 +36,6 @@ AXES = (
 REACH_TOLERANCE = 1.001
 """Three times 1e-4 is 3e-4 in decimals only."""
 
-Point = tuple[float, int, int, int, float]
-"""Choices for ``AXES``."""
-
 
 class Lattice:
     """Configurations to choose from, each once, told apart by ``AXES``."""
@@ -62,7 +59,7 @@ class Lattice:
             name: tuple(sorted(set(values))) for name, values in zip(AXES, columns, strict=True)
         }
 
-    def at(self, place: Point) -> Settings | None:
+    def at(self, place: tuple[float, ...]) -> Settings | None:
         """Configuration with these choices, or None where it is not offered."""
         return self._by_place.get(place)
 
@@ -97,7 +94,7 @@ class Grid(Lattice):
         for choices in self.axes.values():
             _refuse_none(choices)
 
-    def at(self, place: Point) -> Settings | None:
+    def at(self, place: tuple[float, ...]) -> Settings | None:
         """Configuration with these choices, or None where it is not offered."""
         is_offered = all(
             one in choices for one, choices in zip(place, self.axes.values(), strict=True)
@@ -146,7 +143,7 @@ def _evenly(size: int, most: int) -> IntArray:
     return np.unique(np.linspace(0, size - 1, min(most, size)).astype(int))
 
 
-def _place(settings: Settings) -> Point:
+def _place(settings: Settings) -> tuple[float, ...]:
     return tuple(getattr(settings, name) for name in AXES)
 
 

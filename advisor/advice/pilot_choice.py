@@ -14,10 +14,11 @@ from typing import Literal
 
 import numpy as np
 
+from advisor.advice.answer_fields import NextPilot
 from advisor.advice.candidates import AXES, RATE_REACH, Lattice, default_lattice
 from advisor.advice.cost import fresh_completions
 from advisor.advice.evaluate import Evaluation, Evaluator, base_settings, stacked, utilities
-from advisor.advice.recommendation import NextPilot, Recommendation
+from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Objective
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError
@@ -76,39 +77,25 @@ def shown(
     begun: int = 0,
     level: FloatArray | None = None,
 ) -> FloatArray:
-    """What a pilot would show under each draw after its first steps, shape (draws, features).
-
-    Those ``begun`` are behind it; without any it is a pilot that has yet to start.
+    """What a pilot would show under each draw after its ``begun`` steps, shape (draws, features).
 
     Whether it collapses (``stable`` is the probability that it does not, shape (draws,)), and,
     where it does not, its reward at three points (``level``, where that is known) with its wander
     and the noise of its batches: those of a new seed.
-
-    Many parameters because: what is computed of many pilots together is given.
     """
     if level is None:
-        times = _looks(begun, steps)
-        level = forecaster.scaled_reward(pilot.planned_over(steps), times)
+        level = forecaster.scaled_reward(pilot.planned_over(steps), _looks(begun, steps))
     level = np.clip(level, 0.01, 0.99)
     rows = max(1.0, (steps - begun) / len(LOOKS)) * pilot.prompts_per_step
     noise = np.sqrt(level * (1 - level) / rows)
-    wander = np.exp(forecaster.population["log_misfit"])[:, None] * rng.standard_normal(
-        (level.shape[0], 1)
-    )
+    wander = forecaster.misfit[:, None] * rng.standard_normal((level.shape[0], 1))
     seen = level + wander + noise * rng.standard_normal(level.shape)
     collapses = rng.random(level.shape[0]) > stable
     seen[collapses] = 0.0
     middle = seen[~collapses].mean(axis=0) if not collapses.all() else 0.0
     centred = np.where(collapses[:, None], 0.0, seen - middle)
-    return np.column_stack(
-        [
-            np.ones(level.shape[0]),
-            collapses.astype(float),
-            centred,
-            centred**2,
-            centred[:, :1] * centred[:, -1:],
-        ]
-    )
+    ends = centred[:, :1] * centred[:, -1:]
+    return np.column_stack([np.ones(len(level)), collapses, centred, centred**2, ends])
 
 
 def _looks(begun: int, steps: int) -> IntArray:
@@ -219,14 +206,12 @@ class Worth:
     def _utility(self, left: int) -> FloatArray:
         if left not in self._utilities:
             low, high = self.forecaster.outcome_bounds
-            lasts = [max(1, round(left / self._times(one))) for one in self.offered]
+            # A step costs more or less than one of the full run as it was planned.
+            batch = fresh_completions(self.whole)
+            lasts = [max(1, round(left / (fresh_completions(one) / batch))) for one in self.offered]
             found = utilities(self.forecaster, self.offered, lasts)
             self._utilities[left] = (found - low) / (high - low)
         return self._utilities[left]
-
-    def _times(self, settings: Settings) -> float:
-        """Price of a step over that of a step of the full run as it was planned."""
-        return fresh_completions(settings) / fresh_completions(self.whole)
 
 
 def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> list[Action]:

@@ -37,11 +37,6 @@ OUT_OF_REACH = 1e-9
 """Least violation where a goal is not reached, or the budget pays for no step."""
 
 
-def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluation | None:
-    """Best feasible configuration by trying all of them, or None: the oracle of the search."""
-    return _top(map(evaluate, lattice), level)
-
-
 def check_storage(storage: Any) -> None:
     """Let Optuna open a storage, before anything is computed for it."""
     import optuna
@@ -92,7 +87,7 @@ def search(
             axes[name][trial.suggest_int(f"{name} (index)", 0, len(axes[name]) - 1)]
             for name in AXES
         )
-        settings = lattice.at(place)  # type: ignore[arg-type]
+        settings = lattice.at(place)
         if settings is None:
             raise optuna.TrialPruned("not offered")
         evaluation = evaluate(settings)
@@ -184,7 +179,7 @@ def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> l
     for name, choices in lattice.axes.items():
         at = choices.index(getattr(best.settings, name))
         ladders.append(choices[max(0, at - 1) : at + 2])
-    near = (lattice.at(place) for place in product(*ladders))  # type: ignore[arg-type]
+    near = (lattice.at(place) for place in product(*ladders))
     return [one for one in near if one is not None and one not in seen]
 
 
@@ -196,7 +191,7 @@ def _beside_pilots(runs: Iterable[RunSummary], lattice: Lattice) -> set[Settings
         for name, choices in lattice.axes.items():
             gaps = np.abs(np.log(choices) - math.log(getattr(run.settings, name)))
             place.append(choices[int(gaps.argmin())])
-        found.add(lattice.at(tuple(place)))  # type: ignore[arg-type]
+        found.add(lattice.at(tuple(place)))
     return {one for one in found if one is not None}
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.cost import Cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, ends, stacked
-from advisor.advice.recommendation import Alternative, PriorCheck, Recommendation
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
 from advisor.findings import log_prior
@@ -149,7 +149,7 @@ class Saving:
     cost: Cost
 
 
-def saving(posterior: Posterior, advice: Recommendation, other: Alternative) -> Saving | None:
+def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Saving | None:
     """Price at which the advised run has what another ends with."""
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     times = curve_steps(advice.steps)

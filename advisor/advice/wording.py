@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import AXES
 from advisor.advice.cost import Cost
 from advisor.advice.support import is_supported
@@ -13,9 +13,6 @@ from advisor.common import counted
 from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
 from advisor.runs import Settings, paste_line
-
-if TYPE_CHECKING:
-    from advisor.advice.recommendation import Alternative, NextPilot, PriorCheck, Recommendation
 
 MOST_DIGITS = 6
 """Digits after the point of a per cent that tell it from a level that it misses."""
@@ -144,7 +141,7 @@ LIMITED = {
 """What stands before the constraint that an answer meets."""
 
 
-def summary_text(advice: Recommendation) -> str:
+def summary_text(advice: AnswerFields) -> str:
     """Write the answer: what to run, how sure that is, what binds, what to beware of."""
     named = in_trainer_names(advice.settings, advice.trainer)
     pilot = [] if advice.next_pilot is None else _pilot_lines(advice.next_pilot, advice.trainer)
@@ -163,16 +160,16 @@ def summary_text(advice: Recommendation) -> str:
     return _with_cautions(advice, lines)
 
 
-def explanation_text(advice: Recommendation) -> str:
+def explanation_text(advice: AnswerFields) -> str:
     """Write the answer without lines to paste: what it speaks of, its numbers and cautions."""
     return _with_cautions(advice, [*_lead(advice), *_body(advice)])
 
 
-def _with_cautions(advice: Recommendation, lines: list[str]) -> str:
+def _with_cautions(advice: AnswerFields, lines: list[str]) -> str:
     return "\n".join([*lines, "", *(f"Caution: {line}" for line in advice.cautions)]).rstrip()
 
 
-def _lead(advice: Recommendation) -> list[str]:
+def _lead(advice: AnswerFields) -> list[str]:
     """Which configuration the numbers are of, where it is not the one to run."""
     if advice.kind == "recommendation":
         return []
@@ -205,13 +202,13 @@ def pilot_reason(pilot: NextPilot) -> str:
     ) + (shorter if lost >= VISIBLE else "")
 
 
-def details_text(advice: Recommendation) -> str:
+def details_text(advice: AnswerFields) -> str:
     """Write what stands behind the answer: its peak, its evidence, what else could be run."""
     others = _others(advice) if advice.kind == "recommendation" else []
     return "\n".join([evidence_text(advice), *others])
 
 
-def evidence_text(advice: Recommendation) -> str:
+def evidence_text(advice: AnswerFields) -> str:
     """Write the peak of the reward, and how much of the answer is data."""
     peak = advice.peak
     shares = ", ".join(
@@ -225,7 +222,7 @@ def evidence_text(advice: Recommendation) -> str:
     return "\n".join([*lines, *(_prior_check(advice, check) for check in advice.prior_checks)])
 
 
-def _prior_check(advice: Recommendation, check: PriorCheck) -> str:
+def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
     """What the answer would be with the priors less or more sure."""
     if check.best is None:
         choice = "no configuration is stable enough"
@@ -248,13 +245,14 @@ def stability_interval(stability: Stability) -> str:
     return f"{low} in 80 % of tables too" if low == high else f"80 % of tables: {low} to {high}"
 
 
-def _body(advice: Recommendation) -> list[str]:
+def _body(advice: AnswerFields) -> list[str]:
     settings, steps = advice.settings, counted(advice.steps, "step")
     minibatches = settings.minibatches_per_refresh
     batches = f"{minibatches} mini-batch{'' if minibatches == 1 else 'es'}"
     reward, stability = advice.reward, advice.stability
     # A forecast holds for stable runs: said where that is not to be expected.
     least = stability.least
+    none_failed = "" if advice.collapsed else ", the preset's word: no pilot failed"
     stable = f", if it stays stable ({percent(least, advice.level)})"
     unsupported = (
         f" NOT SUPPORTED by these pilots: the run is more than {SUPPORT:g} times as long as the "
@@ -269,7 +267,7 @@ def _body(advice: Recommendation) -> list[str]:
         f"{reward.mean:.3f}, 80 % interval [{reward.low:.3f}, {reward.high:.3f}] for one run: the "
         "mean of its last tenth, with its seed noise and slow wander.",
         f"P(stable to step {advice.steps}) = {percent(stability.probability, advice.level)}"
-        f"{_between(advice)}{'' if advice.collapsed else NONE_FAILED} (wanted: "
+        f"{_between(advice)}{none_failed} (wanted: "
         f"{level_text(advice.level)}). Its parts, by the model: rollouts refreshed often enough "
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
         f"fluctuation small {percent(stability.fluctuation)}."
@@ -280,10 +278,7 @@ def _body(advice: Recommendation) -> list[str]:
     ]
 
 
-NONE_FAILED = ", the preset's word: no pilot failed"
-
-
-def _between(advice: Recommendation) -> str:
+def _between(advice: AnswerFields) -> str:
     """Interval of P(stable), and what the model by itself says where that is less."""
     stability = advice.stability
     low, high = percent(stability.low), percent(stability.high)
@@ -295,7 +290,7 @@ def _between(advice: Recommendation) -> str:
     return found
 
 
-def _price_line(advice: Recommendation) -> str:
+def _price_line(advice: AnswerFields) -> str:
     costs = f"It costs {price(advice.cost)}."
     share = advice.steps_to_95 / max(advice.steps, 1)
     if share > NEARLY_ALL:
@@ -306,7 +301,7 @@ def _price_line(advice: Recommendation) -> str:
     return f"{costs} {by}; the steps after that cost {rest}."
 
 
-def _aim(advice: Recommendation) -> str:
+def _aim(advice: AnswerFields) -> str:
     aim, risk = advice.objective, ""
     if aim.quantile is not None:
         risk = f", judged by the worst {100 * aim.quantile:.0f} % of outcomes"
@@ -339,7 +334,7 @@ def short_text(settings: Settings, own: Settings) -> str:
     )
 
 
-def _others(advice: Recommendation) -> list[str]:
+def _others(advice: AnswerFields) -> list[str]:
     own, piloted = advice.settings, advice.best_piloted
     instead = [
         _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
@@ -363,7 +358,7 @@ def _is_same_choice(settings: Settings, other: Settings) -> bool:
     return all(getattr(settings, name) == getattr(other, name) for name in AXES)
 
 
-def _evidence(advice: Recommendation) -> list[str]:
+def _evidence(advice: AnswerFields) -> list[str]:
     failed = (
         f"{advice.collapsed} of them collapsed, which is what bounds the learning rate"
         if advice.collapsed

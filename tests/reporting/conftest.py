@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from advisor.advice import Budget, CostModel, Objective, Recommendation
-from advisor.advice.recommendation import Alternative, NextPilot
+from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.advice import Recommendation
-from advisor.advice.recommendation import Alternative
+from advisor.advice.answer_fields import Alternative
 from advisor.model.posterior import Posterior
 from advisor.reporting import style
 from advisor.reporting.figures.frontier import _best, draw_frontier, frontier_info
