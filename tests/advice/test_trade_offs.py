@@ -164,6 +164,7 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         forecaster=evaluate.forecaster,
         planned=evaluate.planned,
         steps_to=evaluate.steps_to,
+        prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
     goal = advised_goal(evaluate.forecaster, evaluate.planned(chosen.settings), STEPS)
@@ -186,6 +187,7 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
         forecaster=evaluate.forecaster,
         planned=evaluate.planned,
         steps_to=evaluate.steps_to,
+        prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
     goal = advised_goal(evaluate.forecaster, evaluate.planned(settings), STEPS)
