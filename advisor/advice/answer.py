@@ -16,7 +16,7 @@ from advisor.advice.evaluate import (
     curve_steps,
     steps_to_share,
 )
-from advisor.advice.pilot_choice import is_first_contact, pilot_beside
+from advisor.advice.pilot_choice import is_first_contact, weighed_pilot
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
@@ -287,7 +287,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
         return None, []
     question.progress("Weighing the next pilot", None, "")
     try:
-        pilot = pilot_beside(
+        pilot = weighed_pilot(
             decision.at_end,
             question.lattice,
             decision.chosen.settings,

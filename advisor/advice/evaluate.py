@@ -254,9 +254,9 @@ def base_settings(posterior: Posterior, target: Target) -> Settings:
     first, *others = (pilot.settings for pilot in pilots_of(posterior, target))
     agreed = {}
     for name in CARRIED:
-        told = {getattr(other, name) for other in others} - {None}
-        if getattr(first, name) is None and len(told) == 1:
-            agreed[name] = told.pop()
+        stated = {getattr(other, name) for other in others} - {None}
+        if getattr(first, name) is None and len(stated) == 1:
+            agreed[name] = stated.pop()
     return first.model_copy(update=agreed)
 
 

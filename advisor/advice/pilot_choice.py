@@ -285,7 +285,7 @@ def next_pilot(
             argument="steps",
             advice=f"Give at least 2 and no more than the run, {recommendation.steps}",
         )
-    return pilot_beside(
+    return weighed_pilot(
         *decision_of(posterior, recommendation),
         recommendation.settings,
         steps=steps,
@@ -317,7 +317,7 @@ def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[E
     return evaluate, lattice
 
 
-def pilot_beside(
+def weighed_pilot(
     evaluate: Evaluator,
     lattice: Lattice,
     settings: Settings,

@@ -195,9 +195,9 @@ _Weighed = tuple[Design, float, list[Action]]
 """A design, the parameters of its model, and its pilots."""
 
 
-def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     """Complete the settings of a run that is planned, and say what was assumed."""
-    partial = checked_settings(told, argument="overrides")
+    partial = checked_settings(stated, argument="overrides")
     lacking = list(partial.lacking)
     if lacking:
         raise InputError(

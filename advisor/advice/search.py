@@ -120,7 +120,7 @@ def search(
         study.optimize(objective, n_trials=number)
         seen = {e.settings for e in tried}
         # What was piloted is known to be good or bad: no sampler may pass it by.
-        if piloted := _beside_pilots(evaluate.forecaster.posterior.meta.runs, lattice) - seen:
+        if piloted := _nearest_to_pilots(evaluate.forecaster.posterior.meta.runs, lattice) - seen:
             study.optimize(objective, n_trials=_enqueue(study, lattice, piloted))
             seen.update(piloted)
         while around := _around(_top(tried, level), lattice, seen):
@@ -183,7 +183,7 @@ def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> l
     return [one for one in near if one is not None and one not in seen]
 
 
-def _beside_pilots(runs: Iterable[RunSummary], lattice: Lattice) -> set[Settings]:
+def _nearest_to_pilots(runs: Iterable[RunSummary], lattice: Lattice) -> set[Settings]:
     """Offered configurations that are nearest to those piloted on every axis."""
     found = set()
     for run in runs:

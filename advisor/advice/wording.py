@@ -30,11 +30,11 @@ def percent(probability: float, level: float | None = None) -> str:
     """Format a probability without ever rounding to certainty, or up to a level that it misses."""
     if level is not None and probability < level:
         for digits in range(MOST_DIGITS):
-            said = f"{100 * probability:.{digits}f} %"
-            if float(said.removesuffix(" %")) < 100 * level - ROUNDING:
+            text = f"{100 * probability:.{digits}f} %"
+            if float(text.removesuffix(" %")) < 100 * level - ROUNDING:
                 break
         if digits:
-            return said
+            return text
     if probability >= 0.995:
         return "over 99 %"
     if probability <= 0.005:

@@ -62,14 +62,14 @@ class FactorCheck:
     def text(self) -> str:
         """One line."""
         if self.verdict == "aliased":
-            said = f"aliased with {' and '.join(self.aliased_with)}"
+            what = f"aliased with {' and '.join(self.aliased_with)}"
         elif self.verdict == "varied":
             ends = f"{_number(self.values[0])} to {_number(self.values[-1])}"
-            said = f"varied, {len(self.values)} values from {ends}"
+            what = f"varied, {len(self.values)} values from {ends}"
         else:
             given = f" ({', '.join(map(_number, self.values))})" if self.values else ""
-            said = f"not varied{given}: its exponent is the prior's word"
-        return f"{self.factor}: {said}" + (f" ({self.detail})" if self.detail else "")
+            what = f"not varied{given}: its exponent is the prior's word"
+        return f"{self.factor}: {what}" + (f" ({self.detail})" if self.detail else "")
 
 
 def design_check(meta: Meta) -> tuple[FactorCheck, ...]:

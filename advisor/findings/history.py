@@ -119,7 +119,7 @@ def read_posteriors(
 ) -> list[PastStudy]:
     """Sum up saved posteriors, one after the other: no more than one per process is in memory."""
     items = [
-        Item(str(path), path, (digest_of(number, *_told(path)),))
+        Item(str(path), path, (digest_of(number, *_identity(path)),))
         for number, path in enumerate(files)
     ]
     found = mapped(summed_up, items, task="Reading posteriors", progress=progress, **(on or {}))
@@ -148,7 +148,7 @@ def fitted(task: CohortFit) -> dict[str, Any]:
     raise NotConvergedError(str(why))
 
 
-def _told(path: Path) -> tuple[str, int, int]:
+def _identity(path: Path) -> tuple[str, int, int]:
     """What tells whether a file changed."""
     try:
         found = path.stat()

@@ -413,7 +413,7 @@ def _source(
     if entry in TASK_LEVELS + GROUP_LEVELS:
         pooled = f", pooled over {_count(round(found.weight.sum()), 'task')},"
         between_what = "tasks"
-    named = [_told(studies[place]) for place in found.studies[:MOST_NAMED]]
+    named = [_named(studies[place]) for place in found.studies[:MOST_NAMED]]
     rest = len(found.studies) - len(named)
     who = "; ".join(named) + (f"; and {rest} more" if rest else "")
     return (
@@ -423,7 +423,7 @@ def _source(
     )
 
 
-def _told(study: PastStudy) -> str:
+def _named(study: PastStudy) -> str:
     """Name a study by its data: ``3f2a91bc (12 runs, 1 task)``."""
     runs, tasks = _count(len(study.runs), "run"), _count(len(study.tasks), "task")
     return f"{study.data[:HASH]} ({runs}, {tasks})"
