@@ -74,7 +74,8 @@ class FactorCheck:
 
 def design_check(meta: Meta) -> tuple[FactorCheck, ...]:
     """Say of each factor whether the pilots can tell its exponents."""
-    lived = [run for run in meta.runs if not _collapsed_at_once(run, meta.longest)]
+    at_once = AT_ONCE * meta.longest
+    lived = [run for run in meta.runs if run.collapse_step is None or run.collapse_step > at_once]
     groups = sorted({(run.task, run.model) for run in lived})
     of = np.array([groups.index((run.task, run.model)) for run in lived], dtype=int)
     logs = {label: np.log(_values(lived, name)) for name, label in FACTORS.items()}
@@ -115,10 +116,6 @@ def informed_share(posterior: Posterior) -> dict[str, float]:
         for name in (*terms, "curvature_exponent")
         for prior in [getattr(posterior.meta.priors, name.replace(".", "_"))]
     }
-
-
-def _collapsed_at_once(run: RunSummary, longest: float) -> bool:
-    return run.collapse_step is not None and run.collapse_step <= AT_ONCE * longest
 
 
 def _size_check(
