@@ -47,7 +47,7 @@ from advisor.findings.learned_priors import learn_priors as learn_priors
 from advisor.findings.text import describe as describe
 from advisor.forecast.fitting import fit as fit
 from advisor.forecast.forecaster import Forecaster as Forecaster
-from advisor.forecast.forecaster import Target as Target
+from advisor.forecast.target import Target as Target
 from advisor.model.posterior import Posterior as Posterior
 from advisor.model.priors import (
     Priors as Priors,

@@ -1,6 +1,6 @@
 """How well forecasts would have done on runs that have ended."""
 
-from advisor.backtesting.backtests import ADVISOR, backtest, check_shares, chosen_preset
+from advisor.backtesting.backtests import ADVISOR, backtest, check_shares, chosen_preset, transfer
 from advisor.backtesting.cases import (
     Case,
     CohortCases,
@@ -9,9 +9,16 @@ from advisor.backtesting.cases import (
     make_cases,
     nothing_to_ask,
 )
-from advisor.backtesting.scores import QUANTILES, Backtest, Prediction, Question, predict, score
-from advisor.backtesting.shown import draw_backtest, show
-from advisor.backtesting.size_transfer import transfer
+from advisor.backtesting.scores import (
+    QUANTILES,
+    Backtest,
+    Prediction,
+    Question,
+    draw_backtest,
+    predict,
+    score,
+    show,
+)
 
 __all__ = [
     "ADVISOR",

@@ -1,13 +1,23 @@
-"""Forecast finished runs from their first part, and score against how they ended."""
+"""Forecast finished runs from their first part, or from pilots of other models, and score."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from advisor.backtesting.cases import Case, CohortCases, make_cases, nothing_to_ask
+from advisor.backtesting.cases import (
+    AT_TARGET,
+    Case,
+    CohortCases,
+    Transfer,
+    cut,
+    make_cases,
+    nothing_to_ask,
+    transfer_plans,
+)
 from advisor.backtesting.scores import Backtest, Prediction, Question, predict
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
@@ -17,20 +27,28 @@ from advisor.forecast import (
     TIME,
     Corpus,
     Curve,
-    corpus_beside,
+    Target,
+    corpus_for,
     curve_fit,
     curve_of_begun_run,
     end_of_begun_run,
     fit,
     fitted_or_none,
+    new_run_reward,
 )
 from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for
-from advisor.runs import PilotRun, fingerprint, mark_copies, run_digest
+from advisor.runs import (
+    UNNAMED_MODEL,
+    UNNAMED_TASK,
+    PilotRun,
+    fingerprint,
+    mark_copies,
+    run_digest,
+)
 from advisor.theory import FloatArray
 
 ADVISOR = "advisor"
 STAGE = "Backtesting"
-
 
 SHAPE = ((0.0,), -1.5, 1.5)
 
@@ -87,10 +105,35 @@ def backtest(
         at = f" at {share:.0%}" if len(asked) > 1 else ""
         for cohort in cohorts:
             preset = chosen_preset([case.seen for case in cohort.cases], priors)
-            task = CohortTask(cohort, share, at, preset, sampling)
+            task = CohortTask(cohort, share, at, preset, sampling or Sampling())
             items.append(Item(f"{cohort.name}{at}", task, task.marks))
     found = mapped(forecasts, items, task=STAGE, progress=progress_of(progress), **(on or {}))
-    return collected(found, left_out)
+    return _collected(found, left_out)
+
+
+def transfer(
+    runs: Sequence[PilotRun],
+    *,
+    seen: float = 0.25,
+    priors: Priors | str | None = None,
+    least_steps: float = 0,
+    sampling: Sampling | None = None,
+    progress: bool | Progress | None = None,
+    on: EngineSettings | None = None,
+) -> Backtest:
+    """Ask how well runs of a model would have been forecast from pilots of other models."""
+    (share,) = check_shares(seen)
+    preset = chosen_preset(runs, priors)
+    plans, left_out = transfer_plans(runs, share, least_steps)
+    items = []
+    for plan in plans:
+        for count in AT_TARGET[: 2 if plan.at_target else 1]:
+            task = TransferTask(plan, share, count, preset, sampling or Sampling())
+            items.append(Item(task.name, task, task.marks))
+    found = mapped(transferred, items, task=STAGE, progress=progress_of(progress), **(on or {}))
+    whole = _collected(found, left_out)
+    by_pilots = sorted(whole.predictions, key=lambda p: p.pilots or 0)
+    return replace(whole, predictions=tuple(by_pilots))
 
 
 def check_shares(seen: float | Sequence[float]) -> list[float]:
@@ -111,9 +154,18 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
 
 
 def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Priors:
-    """Preset for a cohort."""
+    """Preset for a cohort; refused where it learned from one of the runs, or from a part of it."""
     preset = priors if isinstance(priors, Priors) else load_priors(priors or preset_for(runs)[0])
-    check_no_leakage(runs, preset)
+    learned = [run for run in runs if fingerprint(run) in preset.learned_from]
+    if learned:
+        others = f" and {len(learned) - 1} more" if len(learned) > 1 else ""
+        raise InputError(
+            f"the preset '{preset.name}' has learned from run '{learned[0].id}'{others}: its "
+            "forecasts of them would look better than they are",
+            path=learned[0].path,
+            argument="priors",
+            advice="Name a preset that has not seen them, or leave them out",
+        )
     return preset
 
 
@@ -124,52 +176,90 @@ class CohortTask(NamedTuple):
     share: float
     at: str
     preset: Priors
-    sampling: Sampling | None
+    sampling: Sampling
 
     @property
     def marks(self) -> tuple[str, ...]:
         """Digests of data, priors and seed."""
-        cohort = self.cohort
-        cases = [[run_digest(c.seen), c.steps.tolist(), c.target] for c in cohort.cases]
-        sampling = self.sampling or Sampling()
-        return (
-            digest_of(cases, cohort.bounds, self.share),
-            digest_of(self.preset.model_dump(mode="json")),
-            digest_of(sampling.model_dump(mode="json")),
-        )
+        cases = [[run_digest(c.seen), c.steps.tolist(), c.target] for c in self.cohort.cases]
+        return digest_of(cases, self.cohort.bounds, self.share), *_marks(self)
 
 
-def forecasts(task: CohortTask) -> dict[str, Any]:
-    """Predictions of all methods for a cohort, and what it leaves out, as JSON holds them."""
+class TransferTask(NamedTuple):
+    """One fit of a plan, with so many pilots of the model itself: all that it turns on."""
+
+    plan: Transfer
+    share: float
+    own_pilots: int
+    preset: Priors
+    sampling: Sampling
+
+    @property
+    def name(self) -> str:
+        """Plan and number of pilots."""
+        return f"{self.plan.name}, {self.own_pilots} pilots of its own"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Digests of data, priors and seed."""
+        plan = self.plan
+        parts = (plan.elsewhere, plan.at_target, plan.held_out)
+        data = [[run_digest(run) for run in part] for part in parts]
+        return digest_of(data, plan.bounds, self.share, self.own_pilots), *_marks(self)
+
+
+def _marks(task: CohortTask | TransferTask) -> tuple[str, ...]:
+    return tuple(digest_of(part.model_dump(mode="json")) for part in (task.preset, task.sampling))
+
+
+class Forecasts(NamedTuple):
+    """Predictions, runs left out, and cohorts without a pooled curve; JSON makes it a list."""
+
+    predictions: Sequence[Prediction] = ()
+    left_out: Sequence[str] = ()
+    uncurved: Sequence[str] = ()
+
+
+def forecasts(task: CohortTask) -> Forecasts:
+    """Predictions of all methods for a cohort, and what it leaves out."""
     cohort, share, at, preset, sampling = task
-    corpus = corpus_beside([case.seen for case in cohort.cases])
     pilots = [case.seen for case in cohort.cases]
-    uncurved: list[str] = []
+    corpus = corpus_for(pilots)
+    why = ""
     if corpus is None:
         try:
             posterior: Posterior | None = fit(pilots, priors=preset, sampling=sampling)
         except InputError as error:  # what is seen of it teaches nothing
-            left_out = [f"{case.seen.id}{at}: {error.problem}" for case in cohort.cases]
-            return {"predictions": [], "left_out": left_out, "uncurved": []}
+            return Forecasts(left_out=[f"{pilot.id}{at}: {error.problem}" for pilot in pilots])
     else:
         posterior, why = fitted_or_none(pilots, preset, sampling)
-        uncurved += [f"{cohort.name}{at}: {why}"] if why else []
-    own, copies = _forecasts(cohort, share, posterior, corpus)
+    predictions, copies = _forecasts(cohort, share, posterior, corpus)
     left_out = [f"{run}{at}: its first part is that of another run" for run in copies]
-    return {"predictions": own, "left_out": left_out, "uncurved": uncurved}
+    return Forecasts(predictions, left_out, [f"{cohort.name}{at}: {why}"] if why else [])
 
 
-def collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
+def transferred(task: TransferTask) -> Forecasts:
+    """Predictions of all methods from one fit."""
+    plan, share, count, preset, sampling = task
+    pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
+    try:
+        posterior = fit([pilot.seen for pilot in pilots], priors=preset, sampling=sampling)
+    except InputError as error:  # what is seen of them teaches nothing
+        return Forecasts(left_out=[f"{task.name}: {error.problem}"])
+    return Forecasts(_transfer_forecasts(plan, share, count, pilots, posterior))
+
+
+def _collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
     """Result of all cohorts, in their order."""
-    told = [one.result for one in found.outcomes if not one.has_failed]
-    missing = [*left_out, *(line for one in told for line in one["left_out"])]
-    unsure = [one for one in found.failed if one.kind == NotConvergedError.__name__]
+    results = [Forecasts(*cohort.result) for cohort in found.outcomes if not cohort.has_failed]
+    missing = [*left_out, *(line for result in results for line in result.left_out)]
+    unsure = [cohort for cohort in found.failed if cohort.kind == NotConvergedError.__name__]
     return Backtest(
-        tuple(Prediction.of_json(p) for one in told for p in one["predictions"]),
+        tuple(Prediction.of_json(p) for result in results for p in result.predictions),
         tuple(dict.fromkeys(missing)),
-        tuple(one.name for one in unsure),
-        tuple(line for one in told for line in one["uncurved"]),
-        tuple(f"{one.text} ({one.kind})" for one in found.failed if one not in unsure),
+        tuple(cohort.name for cohort in unsure),
+        tuple(line for result in results for line in result.uncurved),
+        tuple(f"{cohort.text} ({cohort.kind})" for cohort in found.failed if cohort not in unsure),
     )
 
 
@@ -177,9 +267,9 @@ def _forecasts(
     cohort: CohortCases, seen: float, posterior: Posterior | None, corpus: Corpus | None
 ) -> tuple[list[Prediction], list[str]]:
     """Predictions of all methods, and the runs whose first part is that of another."""
-    floor, ceiling = cohort.bounds
+    bounds = cohort.bounds
     if posterior is not None:
-        floor, ceiling = posterior.meta.floor, posterior.meta.ceiling
+        bounds = posterior.meta.floor, posterior.meta.ceiling
     mine, others = [], []
     copies = {
         run.id
@@ -190,20 +280,56 @@ def _forecasts(
         if case.seen.id in copies:
             continue
         question = Question(cohort.name, case.seen.id, seen, None, cohort.bounds, case.target)
-        shared = None
+        asked = case.seen, case.steps
+        pooled = None
         if posterior is not None:
-            shared = curve_of_begun_run(posterior, case.seen, case.steps, seed=number)
-        continued = end_of_begun_run(
-            case.seen, case.steps, corpus=corpus, bounds=(floor, ceiling), curve=shared
-        )
-        mine.append(predict(ADVISOR, question, continued.draws))
+            pooled = curve_of_begun_run(posterior, *asked, seed=number)
+        end = end_of_begun_run(*asked, corpus=corpus, bounds=bounds, curve=pooled)
+        mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)
         draws = {"last value": last_value(case, rng)}
         for name, curve in CURVES.items():
-            draws[name] = curve_fit(case.seen, case.steps, curve, (floor, ceiling), rng)[0]
-        draws["ensemble"] = ensemble(case, floor, ceiling, rng)
+            draws[name] = curve_fit(case.seen, case.steps, curve, bounds, rng)[0]
+        draws["ensemble"] = ensemble(case, *bounds, rng)
         others += [predict(name, question, values) for name, values in draws.items()]
     return [*mine, *others], sorted(copies)
+
+
+def _transfer_forecasts(
+    plan: Transfer, share: float, count: int, pilots: Sequence[Case], posterior: Posterior
+) -> list[Prediction]:
+    bounds = posterior.meta.floor, posterior.meta.ceiling
+    rng = np.random.default_rng(0)
+    anywhere = rng.choice(np.concatenate([last_value(pilot, rng) for pilot in pilots]), DRAWS)
+    predictions = []
+    for number, run in enumerate(plan.held_out):
+        case = cut(run, share)
+        question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
+        target = Target(
+            run.task or UNNAMED_TASK, run.model or UNNAMED_MODEL, float(run.parameters or 0)
+        )
+        settings = run.hyperparameters.completed()
+        nearest = min(pilots, key=lambda pilot: _distance(pilot.seen, run))
+        draws = {
+            ADVISOR: new_run_reward(posterior, target, settings, case.steps, seed=number),
+            "mean of the pilots": anywhere,
+            "nearest, last value": last_value(nearest, rng),
+        }
+        for name, curve in CURVES.items():
+            fitted = curve_fit(nearest.seen, case.steps, curve, bounds, rng)
+            draws[f"nearest, {name}"] = fitted[0]
+        predictions += [predict(name, question, values) for name, values in draws.items()]
+    return predictions
+
+
+def _distance(one: PilotRun, other: PilotRun) -> float:
+    """Distance of two runs' settings: in logs of learning rate, batch and refresh interval."""
+    places = []
+    for run in (one, other):
+        own = run.hyperparameters.completed()
+        batch = own.group_size, own.prompts_per_step
+        places.append((own.learning_rate, *batch, own.refresh_interval))
+    return float(np.linalg.norm(np.subtract(*np.log(places))))
 
 
 def _hill(theta: FloatArray, time: FloatArray) -> FloatArray:
@@ -252,17 +378,3 @@ def mixed(fits: Sequence[tuple[FloatArray, float]], rng: np.random.Generator) ->
     weight = np.exp(evidence - evidence.max())
     choice = rng.choice(len(fits), size=DRAWS, p=weight / weight.sum())
     return np.stack([fit[0] for fit in fits])[choice, np.arange(DRAWS)]
-
-
-def check_no_leakage(runs: Sequence[PilotRun], preset: Priors) -> None:
-    """Refuse a preset that has learned from one of the runs, or from a part of it."""
-    learned = [run for run in runs if fingerprint(run) in preset.learned_from]
-    if learned:
-        others = f" and {len(learned) - 1} more" if len(learned) > 1 else ""
-        raise InputError(
-            f"the preset '{preset.name}' has learned from run '{learned[0].id}'{others}: its "
-            "forecasts of them would look better than they are",
-            path=learned[0].path,
-            argument="priors",
-            advice="Name a preset that has not seen them, or leave them out",
-        )

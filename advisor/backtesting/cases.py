@@ -1,10 +1,10 @@
-"""What is asked: cohorts of finished runs, what is seen of each, and how each ended."""
+"""What is asked: cohorts of finished runs, or a model left out, and how each run ended."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,12 @@ FEWEST = 4
 LEAST_ROWS = 20
 """Rows of a run from which its end can be told apart from its beginning."""
 
+ELSEWHERE = 8
+"""Pilots of other models in one fit."""
+
+AT_TARGET = (0, 2)
+"""Pilots of the model that is forecast."""
+
 
 class Case(NamedTuple):
     """One run: what is seen of it, at which steps it is asked for, and what it came to."""
@@ -41,6 +47,16 @@ class CohortCases(NamedTuple):
     bounds: tuple[float, float]
 
 
+class Transfer(NamedTuple):
+    """One fit: pilots, and the runs of the left-out model that are forecast from it."""
+
+    name: str
+    elsewhere: tuple[PilotRun, ...]
+    at_target: tuple[PilotRun, ...]
+    held_out: tuple[PilotRun, ...]
+    bounds: tuple[float, float]
+
+
 def make_cases(
     runs: Sequence[PilotRun], seen: float, *, least_steps: float = 0
 ) -> tuple[list[CohortCases], list[str]]:
@@ -50,7 +66,7 @@ def make_cases(
     for name, members in grouped(finished):
         cases = []
         for run in members:
-            rewards = int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
+            rewards = rewards_seen(run, seen)
             if rewards >= LEAST_REWARDS:
                 cases.append(cut(run, seen))
             else:
@@ -65,12 +81,16 @@ def grouped(runs: Sequence[PilotRun]) -> list[tuple[str, list[PilotRun]]]:
     """Cohorts of finished runs by name: at most ten runs each, as :func:`make_cases` says."""
     parts, numbers = [], Counter[str]()
     for name, members in _groups(runs):
-        shuffled = list(members)
-        random.Random(0).shuffle(shuffled)
+        shuffled = _shuffled(members)
         for at in range(0, len(shuffled), COHORT):
             numbers[name] += 1
             parts.append((f"{name} {numbers[name]}", shuffled[at : at + COHORT]))
     return parts
+
+
+def rewards_seen(run: PilotRun, seen: float) -> int:
+    """Finite rewards in the first part of a run."""
+    return int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
 
 
 def finished_runs(
@@ -121,13 +141,11 @@ def same_scale(runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
     """Runs whose rewards are on one scale, together; in the order given."""
     span = np.array([np.diff(bounds_of([run]))[0] for run in runs])
     parts: list[list[int]] = []
-    for index in np.argsort(span, kind="stable"):
-        # Factor by which the spans of rewards of one scale may differ: a run that never learned
-        # shows only part of it.
-        if parts and span[index] <= 3.0 * span[parts[-1][0]]:
-            parts[-1].append(int(index))
-        else:
-            parts.append([int(index)])
+    for index in np.argsort(span, kind="stable").tolist():
+        # Up to three times as wide: a run that never learned shows only part of its scale.
+        if not parts or span[index] > 3.0 * span[parts[-1][0]]:
+            parts.append([])
+        parts[-1].append(index)
     return [[runs[index] for index in sorted(part)] for part in parts]
 
 
@@ -156,23 +174,18 @@ def _unusable(run: PilotRun, least_steps: float) -> str:
 def _groups(runs: Sequence[PilotRun]) -> list[tuple[str, list[PilotRun]]]:
     """Runs that belong together, by the name of their cohorts."""
     groups, rest = [], list(runs)
-    for key in (_file_and_model, _model):
-        members = _by(key, rest)
-        groups += [part for part in members if len(part) >= FEWEST]
-        rest = [run for part in members if len(part) < FEWEST for run in part]
-    groups += _by(_folder_and_task, rest)
+    for key in (_file_and_model, _model, _folder_and_task):
+        parts: dict[Hashable, list[PilotRun]] = {}
+        for run in rest:
+            parts.setdefault(key(run), []).append(run)
+        least = 1 if key is _folder_and_task else FEWEST
+        groups += [part for part in parts.values() if len(part) >= least]
+        rest = [run for part in parts.values() if len(part) < least for run in part]
     return [(_name(part), part) for group in groups for part in same_scale(group)]
 
 
-def _by(key: Callable[[PilotRun], Hashable], runs: Sequence[PilotRun]) -> list[list[PilotRun]]:
-    parts: dict[Hashable, list[PilotRun]] = {}
-    for run in runs:
-        parts.setdefault(key(run), []).append(run)
-    return list(parts.values())
-
-
 def _file_and_model(run: PilotRun) -> Hashable:
-    return run.path, run.task, run.model, is_lora(run)
+    return run.path, _model(run)
 
 
 def _model(run: PilotRun) -> Hashable:
@@ -189,3 +202,64 @@ def _name(runs: Sequence[PilotRun]) -> str:
     models = {run.model for run in runs}
     task, model = runs[0].task or UNNAMED_TASK, runs[0].model or UNNAMED_MODEL
     return f"{task} / {model if len(models) == 1 else f'{len(models)} models'}"
+
+
+def transfer_plans(
+    runs: Sequence[PilotRun], share: float, least_steps: float
+) -> tuple[list[Transfer], list[str]]:
+    """Every model of a task left out in turn, with the pilots of the others."""
+    finished, left_out = finished_runs(runs, least_steps)
+    tasks: dict[tuple[str | None, bool], list[PilotRun]] = {}
+    for run in finished:
+        tasks.setdefault((run.task, is_lora(run)), []).append(run)
+    plans: list[Transfer] = []
+    for members in (part for task in tasks.values() for part in same_scale(task)):
+        models = list(dict.fromkeys(run.model for run in members))
+        if len(models) == 1:
+            left_out += [f"{run.id}: no other model was trained on its task" for run in members]
+            continue
+        for model in models:
+            own = [run for run in members if run.model == model]
+            plans += _plans_of(own, [run for run in members if run.model != model], share)
+    if plans:
+        return plans, left_out
+    if finished:
+        raise InputError(
+            f"no task has runs of two models ({len(finished)} finished runs, "
+            f"{len(tasks)} task{'s' if len(tasks) > 1 else ''})",
+            advice="Give runs of one task on two or more models, or name their tasks and models "
+            "in pilots.toml",
+        )
+    raise nothing_to_ask(left_out)
+
+
+def _plans_of(own: Sequence[PilotRun], others: Sequence[PilotRun], share: float) -> list[Transfer]:
+    """Sets of pilots elsewhere, each with two of the left-out model and the runs it forecasts."""
+    own, others = (
+        [run for run in _shuffled(part) if rewards_seen(run, share) >= LEAST_REWARDS]
+        for part in (own, others)
+    )
+    count = max(AT_TARGET)
+    plans = []
+    for number, at in enumerate(range(0, len(others), ELSEWHERE)):
+        elsewhere = others[at : at + ELSEWHERE]
+        if number and len(elsewhere) < FEWEST:
+            break
+        first = count * number % max(len(own) - count + 1, 1)
+        at_target = own[first : first + count] if len(own) > count else []
+        plans.append(
+            Transfer(
+                f"{own[0].task or 'task'} / {own[0].model or 'model'} from others {number + 1}",
+                tuple(elsewhere),
+                tuple(at_target),
+                tuple(run for run in own if not any(run is pilot for pilot in at_target)),
+                bounds_of([*own, *others]),
+            )
+        )
+    return plans
+
+
+def _shuffled(runs: Sequence[PilotRun]) -> list[PilotRun]:
+    shuffled = list(runs)
+    random.Random(0).shuffle(shuffled)
+    return shuffled

@@ -1,16 +1,23 @@
-"""How right a forecast was, and whether its intervals mean what they say."""
+"""How right forecasts were, whether their intervals hold, and what is shown of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from advisor.common import counted
 from advisor.theory import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INTERVALS = (0.5, 0.8, 0.95)
 QUANTILES = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
@@ -30,9 +37,9 @@ class Prediction(NamedTuple):
     crps: float
 
     @classmethod
-    def of_json(cls, told: Sequence[Any]) -> Prediction:
+    def of_json(cls, saved: Sequence[Any]) -> Prediction:
         """Prediction whose tuples JSON made lists."""
-        found = cls(*told)
+        found = cls(*saved)
         low, high = found.bounds
         return found._replace(bounds=(low, high), quantiles=tuple(found.quantiles))
 
@@ -51,10 +58,15 @@ class Prediction(NamedTuple):
         floor, ceiling = self.bounds
         return (reward - floor) / (ceiling - floor)
 
+    def ends(self, interval: float) -> tuple[float, float]:
+        """Ends of a central interval."""
+        low = QUANTILES.index(round((1 - interval) / 2, 3))
+        return self.quantiles[low], self.quantiles[-1 - low]
+
     def covers(self, interval: float) -> bool:
         """Whether the central interval holds the target."""
-        low = QUANTILES.index(round((1 - interval) / 2, 3))
-        return self.quantiles[low] <= self.target <= self.quantiles[-1 - low]
+        low, high = self.ends(interval)
+        return low <= self.target <= high
 
 
 class Question(NamedTuple):
@@ -98,30 +110,13 @@ def score(predictions: Sequence[Prediction]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Backtest:
-    """Scores of all methods.
+    """Scores of all methods, and what could not be asked or forecast."""
 
-    Attributes
-    ----------
-    predictions : tuple of Prediction
-        One for each method, run and share seen.
-    left_out : tuple of str
-        Runs that could not be asked about, and why.
-    failed : tuple of str
-        Cohorts on which the sampler did not converge; they count for no method.
-    uncurved : tuple of str
-        Cohorts over which no curve could be pooled, and why; analogues alone forecast their runs.
-    broken : tuple of str
-        Cohorts whose forecast ended in another error, and which.
-    waiting : int
-        Cohorts that other shards have yet to forecast.
-    """
-
-    predictions: tuple[Prediction, ...]
-    left_out: tuple[str, ...]
-    failed: tuple[str, ...]
-    uncurved: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
-    waiting: int = 0
+    predictions: tuple[Prediction, ...]  # one for each method, run and share seen
+    left_out: tuple[str, ...]  # runs that could not be asked about, and why
+    failed: tuple[str, ...]  # cohorts whose sampler did not converge; they count for no method
+    uncurved: tuple[str, ...] = ()  # cohorts without a pooled curve, and why: analogues alone
+    broken: tuple[str, ...] = ()  # cohorts whose forecast ended in another error, and which
 
     def __repr__(self) -> str:
         """How much was asked; ``methods()`` has the scores."""
@@ -144,13 +139,7 @@ class Backtest:
         return parts
 
     def methods(self, part: str | None = None) -> dict[str, dict[str, Any]]:
-        """Scores by method, pooled over cohorts, with those of each cohort.
-
-        Parameters
-        ----------
-        part : str, optional
-            Of :meth:`parts` [default: the first].
-        """
+        """Scores by method of one part [default: the first], pooled and of each cohort."""
         parts = self.parts()
         asked = parts[part or next(iter(parts))] if parts else []
         scores: dict[str, dict[str, Any]] = {}
@@ -169,26 +158,16 @@ class Backtest:
     def to_json(self) -> str:
         """Scores, and what was left out, as JSON.
 
-        Returns
-        -------
-        text : str
-            ``methods`` holds the scores of the first part; where there are several, ``by_share``
-            or ``by_pilots`` holds those of each, the first among them.
+        ``methods`` holds the scores of the first part; where there are several, ``by_share`` or
+        ``by_pilots`` holds those of each, the first among them.
         """
         document: dict[str, Any] = {"methods": self.methods()}
         parts = list(self.parts())
         if len(parts) > 1:
             name = "by_pilots" if self.is_transfer else "by_share"
             document[name] = {part: self.methods(part) for part in parts}
-        document |= {
-            "left_out": list(self.left_out),
-            "failed": list(self.failed),
-            "uncurved": list(self.uncurved),
-        }
-        if self.broken:
-            document["broken"] = list(self.broken)
-        if self.waiting:
-            document["waiting"] = self.waiting
+        for name in ("left_out", "failed", "uncurved", *(["broken"] if self.broken else [])):
+            document[name] = list(getattr(self, name))
         return json.dumps(document, indent=1, allow_nan=False)
 
 
@@ -200,3 +179,112 @@ def _line(p: Prediction) -> dict[str, Any]:
     if p.pilots is None:
         del line["pilots"]
     return line
+
+
+def show(found: Backtest, console: Console) -> None:
+    """Print the scores of all methods, and what was left out."""
+    parts = found.parts()
+    if parts:
+        table = _table(found)
+        for part in parts:
+            methods = found.methods(part)
+            for method, scores in methods.items():
+                shares = [f"{share:.0%}" for share in scores["coverage"].values()]
+                row = [method, f"{scores['mae']:.3f}", f"{scores['crps']:.3f}", *shares]
+                if len(parts) > 1:
+                    own = part if found.is_transfer else f"{float(part):.0%}"
+                    row.insert(0, own if method == next(iter(methods)) else "")
+                table.add_row(*row)
+            table.add_section()
+        console.print(table)
+        is_shared = {p.bounds for p in found.predictions} != {(0.0, 1.0)}
+        unit = "as shares of the reward's range" if is_shared else "in reward units"
+        console.print(Text(f"Errors and CRPS {unit}; smaller is better."))
+    for name in found.failed:
+        console.print(Text(f"No forecast of {name}: the sampler did not converge."))
+    for line in found.broken:
+        console.print(Text(f"No forecast of {line}"))
+    for why, which in _by_reason(found.uncurved, " cohorts"):
+        console.print(Text(f"Forecast from runs like them, without a pooled curve: {which}; {why}"))
+    if found.left_out:
+        console.print(Text(f"Left out ({len(found.left_out)}):"))
+    for why, which in _by_reason(found.left_out):
+        console.print(Text(f"  {why} [{which}]"))
+
+
+def _by_reason(lines: tuple[str, ...], unit: str = "") -> Iterator[tuple[str, str]]:
+    """Each reason with what it concerns, the most common first."""
+    reasons: dict[str, list[str]] = {}
+    for line in lines:
+        name, _, why = line.partition(": ")
+        reasons.setdefault(why, []).append(name)
+    for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        first = names[0]
+        yield why, first if len(names) == 1 else f"{len(names)}{unit}, for example {first}"
+
+
+def _table(found: Backtest) -> Table:
+    runs = len({(p.cohort, p.run) for p in found.predictions})
+    cohorts = len({p.cohort for p in found.predictions})
+    what = (
+        f"{runs} forecasts from {counted(cohorts, 'set')} of pilots"
+        if found.is_transfer
+        else f"{counted(runs, 'run')} in {counted(cohorts, 'cohort')}"
+    )
+    table = Table(
+        title=f"Final reward: {what}", title_justify="left", header_style="bold", box=SIMPLE
+    )
+    names = ["method", "mean error", "CRPS", "50 % holds", "80 % holds", "95 % holds"]
+    if len(found.parts()) > 1:
+        names.insert(0, "own pilots" if found.is_transfer else "seen")
+    for name in names:
+        table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
+    return table
+
+
+def draw_backtest(found: Backtest) -> Figure:
+    """Draw each method's median and 80 % interval over what the run came to."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib.figure import Figure
+
+    parts = found.parts()
+    methods = list(dict.fromkeys(p.method for p in found.predictions))
+    columns = 3 if len(parts) == 1 else len(methods)
+    rows = -(-len(methods) // columns) * len(parts)
+    size = 3.4 if len(parts) == 1 else 2.5
+    figure = Figure(figsize=(size * columns, size * rows), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
+    ends = [value for p in found.predictions for value in (p.scaled(p.target), p.scaled(p.median))]
+    unit = "" if {p.bounds for p in found.predictions} == {(0.0, 1.0)} else ", share of its range"
+    asked = [(part, method) for part in parts for method in methods]
+    for panel, (part, method) in zip(panels, asked, strict=False):
+        own = [p for p in parts[part] if p.method == method]
+        _draw(panel, own, (min(ends), max(ends)))
+        line = "no forecast"
+        if own:
+            scores = score(own)
+            held = scores["coverage"]["0.8"]
+            line = f"error {scores['mae']:.3f}, 80 % holds {held:.0%}"
+        title = f"{_title(found, part)}: {method}" if len(parts) > 1 else method
+        panel.set_title(f"{title}\n{line}", fontsize=8)
+    for panel in panels[len(asked) :]:
+        panel.set_axis_off()
+    figure.supxlabel(f"reward the run came to{unit}", fontsize=9)
+    figure.supylabel(f"forecast, 80 % interval{unit}", fontsize=9)
+    return figure
+
+
+def _title(found: Backtest, part: str) -> str:
+    return f"{part} own pilots" if found.is_transfer else f"{float(part):.0%} seen"
+
+
+def _draw(panel: Any, own: Sequence[Prediction], limits: tuple[float, float]) -> None:
+    for is_inside, color in ((True, "#0072b2"), (False, "#d55e00")):
+        part = [p for p in own if p.covers(0.8) == is_inside]
+        at = [p.scaled(p.target) for p in part]
+        ends = ([p.scaled(p.ends(0.8)[k]) for p in part] for k in (0, 1))
+        panel.vlines(at, *ends, color=color, lw=1, alpha=0.5)
+        panel.plot(at, [p.scaled(p.median) for p in part], "o", ms=3, color=color)
+    panel.plot(limits, limits, color="0.6", lw=0.8, zorder=0)

@@ -1,15 +1,11 @@
 """The only place that predicts: rewards, logged rewards, stability."""
 
-from advisor.forecast.analogues import Corpus, corpus_beside
+from advisor.forecast.analogues import Corpus, corpus_for
 from advisor.forecast.fitting import fit, fitted_or_none
-from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
+from advisor.forecast.forecaster import SUPPORT, Forecaster, RunEffect
 from advisor.forecast.interval import Band, Interval, band_of, central, ends_of, interval_of
-from advisor.forecast.laws import RunEffect
 from advisor.forecast.predictive import (
-    FINAL_POINTS,
     FINAL_SHARE,
-    LEAST_CHANCE,
-    MOST_CHANCE,
     RestOfRun,
     begun_run_reward,
     final_of_rest,
@@ -41,10 +37,7 @@ from advisor.forecast.run_likelihood import (
     reweighted,
 )
 from advisor.forecast.survival import (
-    LOGITS,
-    SPREADS,
     Stability,
-    averaged,
     collapse_rate,
     line_for,
     log_update_norm,
@@ -56,18 +49,13 @@ from advisor.forecast.survival import (
     stability_and_draws,
     stability_draws,
 )
-from advisor.forecast.target import MOST_PARAMETERS, named_target, pilots_of
+from advisor.forecast.target import MOST_PARAMETERS, Target, named_target, pilots_of
 
 __all__ = [
     "DRAWS",
     "EXPONENTIAL",
-    "FINAL_POINTS",
     "FINAL_SHARE",
-    "LEAST_CHANCE",
-    "LOGITS",
-    "MOST_CHANCE",
     "MOST_PARAMETERS",
-    "SPREADS",
     "SUPPORT",
     "TIME",
     "Band",
@@ -81,12 +69,11 @@ __all__ = [
     "RunEffect",
     "Stability",
     "Target",
-    "averaged",
     "band_of",
     "begun_run_reward",
     "central",
     "collapse_rate",
-    "corpus_beside",
+    "corpus_for",
     "curve_fit",
     "curve_of_begun_run",
     "end_of_begun_run",

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,19 +43,16 @@ FEATURES = (
 )
 """What describes a run; see :func:`describe`."""
 
-GAIN_ENDS = (-3.0, 4.0)
-"""Ends of a gain in ranges seen, beyond which a run that had hardly begun would speak alone."""
-
-
 SIBLING_REACH = 2.0
-"""Distance within which siblings are alike, over that of strangers: what they share is unseen."""
+"""Distance within which siblings resemble, over that of strangers: what they share is unseen."""
 
+LEAST_RESEMBLANCE = 1e-6
+"""Of any run: one that resembles none is forecast by all."""
 
 NAME = "analogues.json"
 
-
-MEDIAN_OF_SQUARED_DIFFERENCES = 0.91
-"""That of two normal values of variance one: twice the median of chi-squared with one freedom."""
+COLUMNS = ("features", "gain", "span", "run", "repository")
+"""What a corpus holds by row."""
 
 
 class Description(NamedTuple):
@@ -127,14 +124,7 @@ class Corpus:
         if not known.any():
             return self
         kept = ~np.isin(self.repository, self.repository[known])
-        return replace(
-            self,
-            features=self.features[kept],
-            gain=self.gain[kept],
-            span=self.span[kept],
-            run=self.run[kept],
-            repository=self.repository[kept],
-        )
+        return replace(self, **{name: getattr(self, name)[kept] for name in COLUMNS})
 
 
 def end_of_run(
@@ -157,7 +147,7 @@ def resemblance(
 ) -> FloatArray:
     """How much each row of a corpus resembles a run, shape (rows,), 1 at most."""
     away = (corpus.features - seen.features) / (corpus.reach if reach is None else reach)
-    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)) + 1e-6)
+    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)) + LEAST_RESEMBLANCE)
 
 
 def weighted_quantiles(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
@@ -167,12 +157,8 @@ def weighted_quantiles(values: FloatArray, weights: FloatArray, levels: FloatArr
     return np.asarray(np.interp(levels, np.cumsum(weights) - weights / 2, values[order]))
 
 
-# Describing finished runs ------------------------------------------------------------------------
-
-
 def mark_of(run: PilotRun) -> str:
     """What a run is known by in a corpus: the start of its fingerprint, or else its id."""
-    # Characters of a fingerprint that tell runs apart.
     return fingerprint(run)[:12] or run.id
 
 
@@ -187,7 +173,7 @@ def tabulated(
     runs: Mapping[str, Sequence[PilotRun]], shares: Sequence[float], like: Corpus
 ) -> Corpus:
     """Describe finished runs, by the name of their repository, at shares of their length."""
-    rows: list[tuple[FloatArray, float, float, str, str]] = []
+    rows: list[tuple[str, str, float, float, FloatArray]] = []
     for repository, members in runs.items():
         for run in members:
             known = np.isfinite(run.reward)
@@ -198,17 +184,22 @@ def tabulated(
                 if begun.sum() < LEAST_REWARDS or not target.size or np.ptp(reward) <= 0:
                     continue
                 seen = describe(step[begun], reward[begun], end, is_share=is_share(run))
-                gain = float(np.clip((target.mean() - seen.level) / seen.unit, *GAIN_ENDS))
+                # Clipped: a run that had hardly begun would else speak alone.
+                gain = float(np.clip((target.mean() - seen.level) / seen.unit, -3.0, 4.0))
                 span = float(np.ptp(reward)) / seen.unit
-                rows.append((seen.features, gain, span, mark_of(run), repository))
-    return replace(
-        like,
-        features=np.array([row[0] for row in rows]).reshape(-1, len(FEATURES)),
-        gain=np.array([row[1] for row in rows]),
-        span=np.array([row[2] for row in rows]),
-        run=np.array([row[3] for row in rows], dtype=str),
-        repository=np.array([row[4] for row in rows], dtype=str),
-    )
+                rows.append((repository, mark_of(run), gain, span, seen.features))
+    return replace(like, **_columns(rows))
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Columns of a corpus from rows of repository, run, gain, span and features."""
+    return {
+        "repository": np.array([row[0] for row in rows], dtype=str),
+        "run": np.array([row[1] for row in rows], dtype=str),
+        "gain": np.array([row[2] for row in rows], dtype=float),
+        "span": np.array([row[3] for row in rows], dtype=float),
+        "features": np.array([row[4] for row in rows], dtype=float).reshape(-1, len(FEATURES)),
+    }
 
 
 @cache
@@ -217,39 +208,26 @@ def shipped_corpus() -> Corpus:
     return load_corpus(preset_folder() / NAME)
 
 
-def corpus_beside(runs: Sequence[PilotRun]) -> Corpus | None:
-    """Shipped corpus for runs of language models; None where every model is small."""
+def corpus_for(runs: Sequence[PilotRun]) -> Corpus | None:
+    """Shipped corpus without the repositories of these runs; None where every model is small."""
     return None if all_small(runs) else shipped_corpus().without(runs)
 
 
 def load_corpus(path: Path) -> Corpus:
     """Read a corpus."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        rows = told["rows"]
+        saved = json.loads(path.read_text(encoding="utf-8"))
         return Corpus(
-            features=np.array([row[4:] for row in rows], dtype=float),
-            gain=np.array([row[2] for row in rows], dtype=float),
-            span=np.array([row[3] for row in rows], dtype=float),
-            run=np.array([row[1] for row in rows], dtype=str),
-            repository=np.array([row[0] for row in rows], dtype=str),
-            reach=np.array([told["reach"][name] for name in FEATURES], dtype=float),
-            widening=float(told["widening"]),
-            sibling_weight=float(told["sibling_weight"]),
-            sibling_errors=np.array(told["sibling_errors"], dtype=float),
-            curve_weights=np.array(told["curve_weights"], dtype=float),
-            pool_widenings=np.array(told["pool_widenings"], dtype=float),
-            new_curve_weight=float(told["new_curve_weight"]),
+            **_columns([(*row[:4], row[4:]) for row in saved["rows"]]),
+            reach=np.array([saved["reach"][name] for name in FEATURES], dtype=float),
+            widening=float(saved["widening"]),
+            sibling_weight=float(saved["sibling_weight"]),
+            sibling_errors=np.array(saved["sibling_errors"], dtype=float),
+            curve_weights=np.array(saved["curve_weights"], dtype=float),
+            pool_widenings=np.array(saved["pool_widenings"], dtype=float),
+            new_curve_weight=float(saved["new_curve_weight"]),
         )
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        IndexError,
-        TypeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise InputError(
             f"it is no corpus of finished runs: {type(error).__name__}: {error!s:.100}",
             path=path,
@@ -259,5 +237,5 @@ def load_corpus(path: Path) -> Corpus:
 
 def row_noise(reward: FloatArray) -> float:
     """Noise of one row, from finite neighbours: by their median, so that a jump is no noise."""
-    squares = np.median(np.diff(reward) ** 2)
-    return float(np.sqrt(squares / MEDIAN_OF_SQUARED_DIFFERENCES))
+    # The median of squared differences of normal values of variance one: twice that of chi-squared.
+    return float(np.sqrt(np.median(np.diff(reward) ** 2) / 0.91))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.run_in_progress import is_falling
+from advisor.forecast.analogues import row_noise
 from advisor.model import (
     SPECTRUM,
     FitClock,
@@ -21,7 +23,7 @@ from advisor.model import (
     load_priors,
     preset_for,
 )
-from advisor.runs import NONE_MOVED, PilotRun, none_moved
+from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved
 
 
 def fit(
@@ -96,7 +98,16 @@ def fitted_or_none(
         return None, NONE_MOVED
     try:
         return fit(upright, priors=priors, sampling=sampling), ""
-    except InputError as error:
-        return None, error.problem
-    except NotConvergedError as error:
-        return None, str(error)
+    except (InputError, NotConvergedError) as error:
+        return None, error.problem if isinstance(error, InputError) else str(error)
+
+
+def is_falling(run: PilotRun) -> bool:
+    """Whether the last third of what is seen of a run lies below the first by more than noise."""
+    reward = run.reward[np.isfinite(run.reward)]
+    if reward.size < LEAST_REWARDS:
+        return False
+    third = max(1, reward.size // 3)
+    lost = float(reward[:third].mean() - reward[-third:].mean())
+    error = row_noise(reward) * float(np.sqrt(2 / third))
+    return lost > max(3.0 * error, 0.1 * float(np.ptp(reward)), 0.0)

@@ -1,23 +1,35 @@
-"""Predict a configuration that nobody has run: the laws of the model over posterior draws."""
+"""Predict a configuration that nobody has run: the laws of the model over posterior draws.
+
+From the laws to the curve of a run, and the effects that are a run's own, stand here once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.forecast.laws import RunEffect, RunLaws, scored_steps
-from advisor.model import LAWS, POPULATION, Covariates, Posterior, clock_table, planned_factors
+from advisor.forecast.target import Target, check_task
+from advisor.model import (
+    LAWS,
+    POPULATION,
+    RUN_EFFECTS,
+    Covariates,
+    Posterior,
+    clock_table,
+    planned_factors,
+)
 from advisor.model import equations as eq
-from advisor.runs import UNNAMED_MODEL, UNNAMED_TASK, Settings
-from advisor.theory import FloatArray, IntArray, stiffness_limit
+from advisor.runs import Settings
+from advisor.theory import FloatArray, IntArray, policy_steps, stiffness_limit
 
 NEW_START_SPREAD = 0.75
 """Log-odds spread of a new model's start around that of piloted models on the task."""
-
 
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
@@ -27,29 +39,100 @@ SUPPORT = 3.0
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the full run will train.
+class RunLaws:
+    """What the laws give a run under each draw, before its own effects."""
 
-    Attributes
-    ----------
-    task, model : str
-        A pair that was piloted, or a piloted task with a new model.
-    parameters : float
-        N of the model.
-    start_reward : float, optional
-        Mean reward before training, in reward units; needed least when the pair was piloted.
-    """
+    population: Mapping[str, FloatArray]  # (draws,)
+    group: eq.GroupLevel
+    log_rate_factor: FloatArray  # (draws,)
+    log_loss: FloatArray  # (draws,)
+    log_onset: FloatArray  # (draws,)
+    is_oscillator: FloatArray  # (draws,)
+    uncorrected: FloatArray  # (draws,)
+    settings: Settings
 
-    task: str
-    model: str
-    parameters: float
-    start_reward: float | None = None
+    def taken(self, index: IntArray) -> RunLaws:
+        """Return the laws of some of the draws."""
+        arrays: dict[str, Any] = {
+            name: values[index]
+            for name, values in vars(self).items()
+            if isinstance(values, np.ndarray)
+        }
+        return replace(
+            self,
+            population={name: values[index] for name, values in self.population.items()},
+            group=eq.GroupLevel(*(values[index] for values in self.group)),
+            **arrays,
+        )
 
-    @property
-    def subject(self) -> str:
-        """Model and task in words; what the logs do not name is not given a name."""
-        model = "the piloted model" if self.model == UNNAMED_MODEL else self.model
-        return model if self.task == UNNAMED_TASK else f"{model} on {self.task}"
+    def run(self, effect: FloatArray) -> eq.RunLevel:
+        """Start, plateau and shape of a run with effects of shape (3, ..., draws)."""
+        return eq.run_level(
+            self.population,
+            self.group,
+            self.log_rate_factor,
+            self.log_loss,
+            (effect[0], effect[1], effect[2]),
+            self.log_onset,
+            float(self.settings.refresh_interval),
+            float(self.settings.importance_ratio),
+        )
+
+    def reward(self, effect: FloatArray, polynomial: FloatArray) -> FloatArray:
+        """Curve of a run, as a share of floor to ceiling, shape (..., draws, times)."""
+        exponent = self.population["rate.learning_rate"]
+        clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T
+        return np.asarray(
+            eq.expected_reward(
+                clock,
+                eq.RunLevel(*(np.asarray(value)[..., None] for value in self.run(effect))),
+                self.settings.momentum,
+                self.settings.mean_age,
+                self.uncorrected[:, None],
+                self.is_oscillator[:, None],
+            )
+        )
+
+
+def scored_steps(settings: Settings, steps: npt.ArrayLike) -> FloatArray:
+    """Optimizer steps behind the policy that each logged row scores: that of the latest refresh."""
+    return policy_steps(
+        np.atleast_1d(np.asarray(steps, dtype=float)),
+        settings.minibatches_per_refresh,
+        settings.epochs_per_refresh,
+        settings.lag,
+    )
+
+
+@dataclass(frozen=True)
+class RunEffect:
+    """Strategy for the seed noise of a run on plateau and stiffness and the shape of its curve."""
+
+    values: Callable[[Posterior, IntArray], FloatArray]
+    draws: IntArray | None = None  # (size,)
+
+    @classmethod
+    def fresh(cls, seed: int | Sequence[int]) -> RunEffect:
+        """Effects of a run that nobody has begun, drawn with this seed."""
+        return cls(
+            lambda _, kept: np.random.default_rng(seed).standard_normal(
+                (len(RUN_EFFECTS), kept.size)
+            )
+        )
+
+    @classmethod
+    def of_pilot(cls, index: int) -> RunEffect:
+        """Effects that were fitted to a pilot, by its index in ``posterior.meta.runs``."""
+        return cls(
+            lambda posterior, kept: np.stack(
+                [posterior.flat(name)[kept, index] for name in RUN_EFFECTS]
+            )
+        )
+
+    @classmethod
+    def given(cls, effect: FloatArray, draws: IntArray | None = None) -> RunEffect:
+        """Effects of shape (3, ..., draws), of all draws or of those with these indices."""
+        return cls(lambda _posterior, _kept: effect, draws)
 
 
 class Forecaster:
@@ -76,6 +159,8 @@ class Forecaster:
         The run's own plateau, stiffness and shape, in standard deviations.
     log_stiffness_ratio : ndarray of shape (draws,)
         Log of the stiffest mode over the one that the reward shows.
+    indices : ndarray of shape (draws,)
+        Which of the posterior's draws are in use.
     """
 
     def __init__(
@@ -100,17 +185,12 @@ class Forecaster:
         spread = posterior.meta.priors.log_stiffness_ratio.sd
         ratio = np.abs(rng.standard_normal(kept.size) * spread)
         index = np.arange(kept.size) if effect.draws is None else effect.draws
-        self._kept = kept[index]
+        self.indices = kept[index]
         self._of_new_model = of_new_model[:, index]
         self.log_stiffness_ratio = ratio[index]
-        self.run_effect = effect.values(posterior, self._kept)
-        self._limits: dict[tuple[float, int, bool, float], FloatArray] = {}
-        if target.task not in posterior.meta.tasks:
-            raise InputError(
-                f"no pilot trained task '{target.task}'",
-                argument="task",
-                advice=f"Choose one of {', '.join(posterior.meta.tasks)}, or pilot the task",
-            )
+        self.run_effect = effect.values(posterior, self.indices)
+        self._limits: dict[tuple[float, int, float, bool], FloatArray] = {}
+        check_task(posterior, target.task)
 
     @classmethod
     def of_pilot(cls, posterior: Posterior, index: int, *, draws: int = SEARCH_DRAWS) -> Forecaster:
@@ -136,29 +216,30 @@ class Forecaster:
         return np.asarray(np.exp(self.population["log_misfit"]))
 
     @property
-    def indices(self) -> IntArray:
-        """Which of the posterior's draws are in use, shape (draws,)."""
-        return self._kept
-
-    @property
     def size(self) -> int:
         """Number of draws in use."""
-        return int(self._kept.size)
+        return int(self.indices.size)
 
     def with_run_effect(self, run_effect: RunEffect) -> Forecaster:
-        """Return the same forecaster for another run: all else is drawn alike."""
+        """Return the same forecaster for another run: all else is drawn the same."""
         return Forecaster(
             self.posterior, self.target, draws=self.draws, seed=self.seed, run_effect=run_effect
         )
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""
-        return np.asarray(self.posterior.flat(name)[self._kept])
+        return np.asarray(self.posterior.flat(name)[self.indices])
+
+    @cached_property
+    def _group(self) -> int | None:
+        """Index of the pilots' group of this model and task."""
+        pair, groups = (self.target.task, self.target.model), self.posterior.meta.groups
+        return groups.index(pair) if pair in groups else None
 
     @property
     def is_piloted(self) -> bool:
         """Whether a pilot ran this model on this task."""
-        return (self.target.task, self.target.model) in self.posterior.meta.groups
+        return self._group is not None
 
     @cached_property
     def population(self) -> dict[str, FloatArray]:
@@ -177,19 +258,17 @@ class Forecaster:
     def group(self) -> eq.GroupLevel:
         """Start, cold plateau and log stiffness of the target at the reference, shape (draws,)."""
         meta, task = self.posterior.meta, self._task
-        if self.is_piloted:
-            index = meta.groups.index((self.target.task, self.target.model))
-            offsets = [
-                self.draw(f"group_offset.{name}")[:, index] for name in ("headroom", "stiffness")
-            ]
-            start = self.draw("start_logit")[:, index]
+        if self._group is not None:
+            headroom = self.draw("group_offset.headroom")[:, self._group]
+            stiffness = self.draw("group_offset.stiffness")[:, self._group]
+            start = self.draw("start_logit")[:, self._group]
         else:
-            offsets = [self._of_new_model[0], self._of_new_model[1]]
+            headroom, stiffness, start_offset = self._of_new_model
             known = [i for i, of in enumerate(meta.task_of_group) if of == task]
             start = self.draw("start_logit")[:, known].mean(axis=1)
-            start = start + NEW_START_SPREAD * self._of_new_model[2]
+            start = start + NEW_START_SPREAD * start_offset
         if self.target.start_reward is not None:
-            share = (self.target.start_reward - meta.floor) / (meta.ceiling - meta.floor)
+            share = self.as_share(self.target.start_reward)
             if not 0 < share < 1:
                 raise InputError(
                     f"start reward {self.target.start_reward:g} lies outside "
@@ -203,8 +282,8 @@ class Forecaster:
             self.draw("headroom_logit")[:, task],
             self.draw("log_slope")[:, task],
             start,
-            offsets[0],
-            offsets[1],
+            headroom,
+            stiffness,
             self._log_parameters,
         )
 
@@ -240,8 +319,8 @@ class Forecaster:
             self.group,
             self._law("rate", eq.rate_design(x)),
             self._law("plateau_loss", eq.plateau_loss_design(x)),
-            self._log_onset,
-            self._is_oscillator,
+            self.draw("log_onset")[:, self._task],
+            self.draw("is_oscillator"),
             self.uncorrected_share(settings),
             settings,
         )
@@ -258,23 +337,18 @@ class Forecaster:
 
     def stiffness_limit(self, settings: Settings) -> FloatArray:
         """Largest stiffness that the refresh schedule stands, shape (draws,)."""
-        asked = (
-            settings.momentum,
-            settings.refresh_interval,
-            settings.importance_ratio,
-            settings.lag,
-        )
+        schedule = (settings.momentum, settings.refresh_interval, settings.lag)
+        asked = (*schedule, settings.importance_ratio)
         if asked not in self._limits:
-            momentum, interval, _, lag = asked
-            self._limits[asked] = stiffness_limit(
-                momentum, interval, self.uncorrected_share(settings), lag
-            )
+            momentum, interval, lag = schedule
+            share = self.uncorrected_share(settings)
+            self._limits[asked] = stiffness_limit(momentum, interval, share, lag)
         return self._limits[asked]
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
         share = eq.uncorrected(self.population, float(settings.importance_ratio))
-        return np.broadcast_to(np.asarray(share, dtype=float), self._kept.shape)
+        return np.broadcast_to(np.asarray(share, dtype=float), self.indices.shape)
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.
@@ -297,6 +371,11 @@ class Forecaster:
         """Train reward that is this share of floor to ceiling."""
         meta = self.posterior.meta
         return np.asarray(meta.floor + (meta.ceiling - meta.floor) * level)
+
+    def as_share(self, reward: Any) -> Any:
+        """Undo :meth:`in_reward_units`."""
+        meta = self.posterior.meta
+        return (reward - meta.floor) / (meta.ceiling - meta.floor)
 
     def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
@@ -329,10 +408,7 @@ class Forecaster:
     @property
     def is_evaluated(self) -> bool:
         """Whether pilots of the target logged held-out rewards: then it is those that count."""
-        if not self.is_piloted:
-            return False
-        group = self.posterior.meta.groups.index((self.target.task, self.target.model))
-        return self.posterior.meta.evaluated[group]
+        return self._group is not None and self.posterior.meta.evaluated[self._group]
 
     @property
     def outcome_bounds(self) -> tuple[float, float]:
@@ -361,23 +437,10 @@ class Forecaster:
         """Outcome that belongs to a scaled train reward of shape (draws, times), in its units."""
         floor, ceiling = self.outcome_bounds
         if self.is_evaluated:
-            level = eq.held_out(level, self.group.start[:, None], *self._held_out)
+            start = eq.sigmoid(self.draw("eval_start_logit")[:, self._group])[:, None]
+            gain = np.exp(self.draw("log_eval_gain")[:, self._group])[:, None]
+            level = eq.held_out(level, self.group.start[:, None], start, gain)
         return np.asarray(floor + (ceiling - floor) * level)
-
-    @cached_property
-    def _held_out(self) -> tuple[FloatArray, FloatArray]:
-        """Held-out reward before training, and gain per gain of train reward, (draws, 1) each."""
-        group = self.posterior.meta.groups.index((self.target.task, self.target.model))
-        start = eq.sigmoid(self.draw("eval_start_logit")[:, group])[:, None]
-        return start, np.exp(self.draw("log_eval_gain")[:, group])[:, None]
-
-    @cached_property
-    def _log_onset(self) -> FloatArray:
-        return np.asarray(self.draw("log_onset")[:, self._task])
-
-    @cached_property
-    def _is_oscillator(self) -> FloatArray:
-        return self.draw("is_oscillator")
 
     def hazard(self, settings: Settings) -> FloatArray:
         """Collapse rate per optimizer step at peak learning rate, shape (draws,)."""

@@ -8,18 +8,12 @@ from pydantic import BaseModel, ConfigDict
 from advisor.model import INTERVAL
 from advisor.theory import FloatArray
 
+DEVIATIONS = 1.2816
+"""Standard deviations of a normal distribution to either end of a central interval of 80 %."""
+
 
 class Interval(BaseModel):
-    """Mean, median and central interval of a quantity, in its own units.
-
-    Attributes
-    ----------
-    mean, median : float
-    low, high : float
-        Ends of the central interval.
-    probability : float
-        That the interval holds.
-    """
+    """Mean, median and central interval of a quantity, in its own units."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -27,7 +21,7 @@ class Interval(BaseModel):
     median: float
     low: float
     high: float
-    probability: float = INTERVAL
+    probability: float = INTERVAL  # that the interval from low to high holds
 
     def written(self, digits: int) -> str:
         """Median and interval to so many significant digits."""
@@ -37,14 +31,8 @@ class Interval(BaseModel):
 class Band(BaseModel):
     """Mean and central interval of the reward at each of some optimizer steps, in reward units.
 
-    Attributes
-    ----------
-    step : tuple of int
-    mean, low, high : tuple of float
-        With the slow AR(1) residual of the run, without the noise of single batches, given that it
-        stays stable.
-    probability : float
-        That the interval of one step holds.
+    With the slow AR(1) residual of the run, without the noise of single batches, given that it
+    stays stable.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -53,7 +41,7 @@ class Band(BaseModel):
     mean: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    probability: float = INTERVAL
+    probability: float = INTERVAL  # that the interval of one step holds
 
 
 def ends_of(probability: float) -> tuple[float, float, float]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunLaws
-from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws, residual_correlation
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.run_likelihood import EqualDraws, ObservedRun, ReweightedDraws
+from advisor.forecast.target import Target
 from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
 from advisor.runs import PilotRun, Settings
 from advisor.theory import BoolArray, FloatArray, IntArray
@@ -22,19 +22,12 @@ from advisor.theory import BoolArray, FloatArray, IntArray
 FINAL_SHARE = 0.1
 """Share of a run, at its end, whose mean reward is forecast and judged."""
 
-FINAL_POINTS = 5
-"""Steps of that share at which a planned run's curve is asked; within it a curve hardly bends."""
-
-LEAST_CHANCE, MOST_CHANCE = 0.02, 0.98
+CHANCE_ENDS = (0.02, 0.98)
 """Ends of the chance of a right answer by which the noise of a batch is judged: never nothing."""
 
 FALLEN_SPREAD = 0.9
 """Log-odds spread of a collapsed run's final reward round its latest one; of 28 tiny-transformer
 runs that had collapsed by step 50 of 200, three crept up again and none came back."""
-
-
-JEFFREYS = 0.5
-"""Successes added to what a collapsed run still gets right: none seen does not mean never."""
 
 KEPT_POWER = 4
 """Power of a uniform number that tells which share of its start a run keeps when it collapses: of
@@ -56,7 +49,8 @@ def new_run_reward(
     settings = settings.or_planned_over(last)
     noise = rng.standard_t(DEGREES, size=forecaster.size)
     stable = logged_mean(forecaster, settings, steps, rows, noise)
-    fallen = _counted(level_if_it_falls(forecaster, rng), settings, rows, rng)
+    kept = rng.random(forecaster.size) ** KEPT_POWER
+    fallen = _counted(forecaster.group.start * kept, settings, rows, rng)
     survives = rng.random(stable.size) < forecaster.survival(settings, last)
     return forecaster.in_reward_units(np.where(survives, stable, fallen))
 
@@ -71,7 +65,7 @@ def begun_run_reward(
     seed: int = 0,
 ) -> FloatArray:
     """Mean logged reward of a pilot over steps that it has not reached, shape (draws,)."""
-    meta, summary = posterior.meta, posterior.meta.runs[index]
+    summary = posterior.meta.runs[index]
     rng = np.random.default_rng(seed)
     forecaster = Forecaster.of_pilot(posterior, index, draws=draws)
     settings = summary.settings
@@ -82,7 +76,7 @@ def begun_run_reward(
         return forecaster.in_reward_units(mean)
     rewards = run.reward[np.isfinite(run.reward)]
     latest = rewards[-max(3, round(0.2 * rewards.size)) :]
-    stands = float(np.mean((latest - meta.floor) / (meta.ceiling - meta.floor)))
+    stands = float(np.mean(forecaster.as_share(latest)))
     level = level_of_fallen_run(stands, latest.size, settings, forecaster.size, rng)
     return forecaster.in_reward_units(_counted(level, settings, np.size(steps), rng))
 
@@ -120,14 +114,14 @@ def final_rows(run: PilotRun) -> BoolArray:
 def final_steps(steps: int) -> IntArray:
     """Optimizer steps that stand for the last tenth of a run."""
     first = int((1 - FINAL_SHARE) * steps) + 1
-    return np.unique(np.linspace(min(first, steps), steps, FINAL_POINTS).round().astype(np.int64))
+    # Five: within so short a part a curve hardly bends.
+    return np.unique(np.linspace(min(first, steps), steps, 5).round().astype(np.int64))
 
 
 def outcome_paths(forecaster: Forecaster, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
     """Outcome of a stable run with its slow residual, for each step by itself, (draws, times)."""
     floor, ceiling = forecaster.outcome_bounds
-    misfit = np.exp(forecaster.population["log_misfit"]) * (ceiling - floor)
-    residual = (misfit * forecaster.residual)[:, None]
+    residual = (forecaster.misfit * (ceiling - floor) * forecaster.residual)[:, None]
     return np.clip(forecaster.outcome(settings, steps) + residual, floor, ceiling)
 
 
@@ -155,12 +149,9 @@ def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     fresh = np.random.default_rng(0).standard_normal(curve.shape)
     memory = WANDER_SHARE * max(steps, 1)
     residual = _residual_path(fresh[:, 0], times, memory, np.ones(fresh.shape[0]), fresh[:, 1:])
-    misfit = np.exp(forecaster.population["log_misfit"])[:, None] * (ceiling - floor)
+    misfit = forecaster.misfit[:, None] * (ceiling - floor)
     swept = np.clip(curve + misfit * residual, floor, ceiling).max(axis=1)
     return np.asarray(np.maximum(swept, curve[:, -1]))
-
-
-# A run that has begun, its draws weighted by its log ---------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -172,40 +163,23 @@ class RestOfRun:
     path: FloatArray  # (draws, points)
 
 
-def rest_of_run(
-    reweighted: ReweightedDraws,
-    observed: ObservedRun,
-    draw: IntArray,
-    effect: FloatArray,
-    *,
-    seed: int,
-) -> RestOfRun:
+def rest_of_run(draws: EqualDraws, observed: ObservedRun, *, seed: int) -> RestOfRun:
     """Simulate the rest of a run, its residual taken up where the log left it."""
-    steps = np.unique(np.linspace(observed.last, observed.end, 24).astype(int))
-    steps = steps.astype(float)
-    laws = reweighted.laws.taken(draw)
-    curve = laws.reward(effect, observed.clock_at(steps))
-    rng = np.random.default_rng(seed)
-    mean, variance, squares = _residual_state(
-        reweighted, laws, observed, draw, effect, float(observed.last)
-    )
-    rows = observed.reward.size
-    # Student t as a scale mixture: the rows say how far this run strays, and the rest strays alike.
-    scale = np.sqrt((DEGREES + squares) / rng.chisquare(DEGREES + rows, draw.size))
-    first = mean + scale * np.sqrt(variance) * rng.standard_normal(draw.size)
-    spread = scale * np.exp(laws.population["log_misfit"])
-    fresh = rng.standard_normal((draw.size, steps.size - 1))
+    steps = np.unique(np.linspace(observed.last, observed.end, 24).astype(int)).astype(float)
+    curve = draws.laws.reward(draws.effect, observed.clock_at(steps))
+    rng, size = np.random.default_rng(seed), draws.draw.size
+    mean, variance, squares = draws.residual_at(observed.last, observed)
+    # Student t as a scale mixture: the rows say how far this run strays, and so does the rest.
+    scale = np.sqrt((DEGREES + squares) / rng.chisquare(DEGREES + observed.reward.size, size))
+    first = mean + scale * np.sqrt(variance) * rng.standard_normal(size)
+    spread = scale * np.exp(draws.laws.population["log_misfit"])
+    fresh = rng.standard_normal((size, steps.size - 1))
     residual = _residual_path(first, steps, observed.correlation_steps, spread, fresh)
     return RestOfRun(steps, curve, np.clip(curve + residual, 0.0, 1.0))
 
 
 def final_of_rest(
-    rest: RestOfRun,
-    observed: ObservedRun,
-    forecaster: Forecaster,
-    logged: FloatArray,
-    *,
-    seed: int,
+    rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, logged: FloatArray
 ) -> FloatArray:
     """Mean reward over the last tenth of a run that goes on, shape (draws,), scaled to [0, 1]."""
     length = FINAL_SHARE * observed.end
@@ -213,10 +187,12 @@ def final_of_rest(
     left = min(observed.end - observed.last, length)
     prompts = observed.settings.prompts_per_step * max(left, 1.0)
     variance = _sampling_variance(forecaster.population, to_come, observed.settings, prompts)
-    fresh = np.random.default_rng((seed, 1)).standard_normal(forecaster.size)
+    fresh = np.random.default_rng((forecaster.seed, 1)).standard_normal(forecaster.size)
     to_come = np.clip(to_come + np.sqrt(variance) * fresh, 0.0, 1.0)
-    share = left / length if logged.size else 1.0
-    return np.asarray(share * to_come + (1 - share) * (logged.mean() if logged.size else 0.0))
+    if not logged.size:
+        return np.asarray(to_come)
+    share = left / length
+    return np.asarray(share * to_come + (1 - share) * logged.mean())
 
 
 def probability_as_low(
@@ -225,40 +201,28 @@ def probability_as_low(
     """Probability that the scaled mean of later rows is as low as it was, by the rows before."""
     from scipy.special import stdtr
 
-    draw, effect = reweighted.resampled(reweighted.laws.log_onset.size)
-    laws = reweighted.laws.taken(draw)
-    expected = laws.reward(effect, observed.clock_at(steps)).mean(axis=1)
-    residual, variance, squares = _residual_state(
-        reweighted, laws, observed, draw, effect, float(steps.mean())
-    )
+    draws = reweighted.resampled(reweighted.laws.log_onset.size)
+    expected = draws.laws.reward(draws.effect, observed.clock_at(steps)).mean(axis=1)
+    residual, variance, squares = draws.residual_at(float(steps.mean()), observed)
     settings = observed.settings
     # Rows of one batch of rollouts score the same completions.
     batches = max(1.0, steps.size / settings.epochs_per_refresh)
     prompts = settings.prompts_per_step * batches
-    variance = variance + _sampling_variance(laws.population, expected, settings, prompts)
+    variance = variance + _sampling_variance(draws.laws.population, expected, settings, prompts)
     freedom = DEGREES + observed.reward.size
     scale = np.sqrt(variance * (DEGREES + squares) / freedom)
     return float(stdtr(freedom, (mean - expected - residual) / scale).mean())
-
-
-# A run that falls, or has fallen -----------------------------------------------------------------
-
-
-def level_if_it_falls(forecaster: Forecaster, rng: np.random.Generator) -> FloatArray:
-    """Level at which a run ends that has yet to collapse, shape (draws,): a share of its start."""
-    start = forecaster.group.start
-    return np.asarray(start * rng.random(start.size) ** KEPT_POWER)
 
 
 def level_of_fallen_run(
     level: float, rows: int, settings: Settings, size: int, rng: np.random.Generator
 ) -> FloatArray:
     """Level of a run that has collapsed, shape (size,): that of its latest rows, with a spread."""
-    trials = _completions(settings) * rows
-    share = (np.clip(level, 0, 1) * trials + JEFFREYS) / (trials + 2 * JEFFREYS)
-    return np.asarray(
-        sigmoid(np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size))
-    )
+    trials = settings.prompts_per_step * settings.group_size * rows
+    # Jeffreys' half a success: none seen does not mean never.
+    share = (np.clip(level, 0, 1) * trials + 0.5) / (trials + 1)
+    odds = np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size)
+    return np.asarray(sigmoid(odds))
 
 
 def _noisy(
@@ -273,12 +237,8 @@ def _counted(
     level: FloatArray, settings: Settings, rows: int, rng: np.random.Generator
 ) -> FloatArray:
     """Right answers among the completions of some rows: nothing at all is a common end."""
-    asked = max(1, round(_completions(settings) * rows))
+    asked = max(1, round(settings.prompts_per_step * settings.group_size * rows))
     return np.asarray(rng.binomial(asked, level) / asked)
-
-
-def _completions(settings: Settings) -> float:
-    return settings.prompts_per_step * settings.group_size
 
 
 def _sampling_variance(
@@ -288,7 +248,7 @@ def _sampling_variance(
     prompts: float,
 ) -> FloatArray:
     """Variance of a mean over so many prompts by their difficulty and by the completions drawn."""
-    chance = np.clip(level, LEAST_CHANCE, MOST_CHANCE)
+    chance = np.clip(level, *CHANCE_ENDS)
     chance = chance * (1 - chance)
     within = sigmoid(population["within_log_odds"])
     completions = prompts * settings.group_size
@@ -305,22 +265,3 @@ def _residual_path(
     for at, kept in enumerate(np.exp(-np.diff(np.asarray(steps)) / memory)):
         path[:, at + 1] = kept * path[:, at] + spread * np.sqrt(1 - kept**2) * fresh[:, at]
     return path
-
-
-def _residual_state(
-    reweighted: ReweightedDraws,
-    laws: RunLaws,
-    observed: ObservedRun,
-    draw: IntArray,
-    effect: FloatArray,
-    step: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean and variance of the residual at a step given the rows, and their whitened squares."""
-    whitening = reweighted.residuals.whitening[draw]
-    left = observed.reward - laws.reward(effect, observed.clock)
-    white = np.matmul(whitening, left[..., None])[..., 0]
-    power = np.exp(2 * laws.population["log_misfit"])
-    lean = residual_correlation(observed, observed.step, np.array([step]))[:, 0]
-    pulled = power[:, None] * np.matmul(whitening, lean)
-    variance = np.maximum(power - (pulled**2).sum(axis=1), 0.0)
-    return (pulled * white).sum(axis=1), variance, (white**2).sum(axis=1)

@@ -1,8 +1,8 @@
 """The end of one run: what the pooled curve says and what became of runs like it, in one answer.
 
 A curve that the cohort pools knows settings and siblings, and is wrong where a run does what no
-curve foretells; analogues know nothing of settings, and are never far off; a curve and a wandering
-level fitted to the run alone know its own rows best. All are mixed with weights that were learned
+curve foretells; analogues know nothing of settings, and are never far off; a curve and a random
+walk fitted to the run alone know its own rows best. All are mixed with weights that were learned
 on repositories left out, so an answer there always is, and pooling costs little where it does not
 help.
 """
@@ -21,7 +21,6 @@ from advisor.forecast.analogues import (
     describe,
     end_of_run,
     is_share,
-    row_noise,
     tabulated,
 )
 from advisor.forecast.predictive import begun_run_reward
@@ -29,7 +28,7 @@ from advisor.model import Posterior
 from advisor.runs import LEAST_REWARDS, PilotRun
 from advisor.theory import FloatArray
 
-SIZE = 1000
+DRAWS = 1000
 """Draws of an answer."""
 
 BELIEVED_WITHIN = 1.5
@@ -37,15 +36,13 @@ BELIEVED_WITHIN = 1.5
 no run like this one went, it has seldom been right."""
 
 ALONE_WEIGHT = 0.2
-"""Share of the curve, and of the wandering level, that are fitted to the run alone."""
+"""Share of the curve, and of the random walk, that are fitted to the run alone."""
 
-
-DRAWS = 1000
 BINS = 20
 """Rows of a run are averaged into at most this many before a fit."""
 
-
 TIME = ((-1.5, 0.0, 1.5), -4.0, 5.0)
+"""Starts of a log time scale, in lengths of what is seen, and its bounds."""
 
 
 class EndOfRun(NamedTuple):
@@ -54,7 +51,7 @@ class EndOfRun(NamedTuple):
     draws: FloatArray  # (size,)
     curve_weight: float
     curve: FloatArray | None  # (draws,)
-    likely: FloatArray | None  # (draws,)
+    analogues: FloatArray | None  # (draws,)
 
 
 def curve_of_begun_run(
@@ -90,11 +87,12 @@ def end_of_begun_run(
     step, reward = run.step[known], run.reward[known]
     end = float(np.max(steps))
     seen = describe(step, reward, end, is_share=is_share(run))
-    kin = tabulated({"siblings": siblings}, [float(step[-1]) / end], corpus) if siblings else None
-    likely = end_of_run(corpus, seen, kin, size=SIZE)
+    share = float(step[-1]) / end
+    ended = tabulated({"siblings": siblings}, [share], corpus) if siblings else None
+    analogues = end_of_run(corpus, seen, ended, size=DRAWS)
 
     def believed(draws: FloatArray) -> float:
-        away = (float(np.median(draws)) - float(np.median(likely))) / seen.unit
+        away = (float(np.median(draws)) - float(np.median(analogues))) / seen.unit
         return 1 / (1 + (away / BELIEVED_WITHIN) ** 2)
 
     weight, widening = (
@@ -102,27 +100,21 @@ def end_of_begun_run(
         for by_share in (corpus.curve_weights, corpus.pool_widenings)
     )
     weight = 0.0 if curve is None else weight * believed(curve)
-    alone = _alone(run, np.asarray(steps, dtype=float), bounds)
+    rng, asked = np.random.default_rng(0), np.asarray(steps, dtype=float)
+    exponential_fit, _ = curve_fit(run, asked, EXPONENTIAL, bounds, rng)
+    alone = (exponential_fit, local_level(run, asked, rng))
     shared = 1 - ALONE_WEIGHT * len(alone)
-    parts = [(likely, shared * (1 - weight))]
+    parts = [(analogues, shared * (1 - weight))]
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
     of_curve = shared * weight / sum(part for _, part in parts)
-    return EndOfRun(widened(pooled(parts), widening), of_curve, curve, likely)
-
-
-def _alone(
-    run: PilotRun, steps: FloatArray, bounds: tuple[float, float]
-) -> tuple[FloatArray, FloatArray]:
-    """What a curve and a wandering level say that are fitted to the run alone."""
-    rng = np.random.default_rng(0)
-    return curve_fit(run, steps, EXPONENTIAL, bounds, rng)[0], local_level(run, steps, rng)
+    return EndOfRun(widened(pooled(parts), widening), of_curve, curve, analogues)
 
 
 def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:
     """Linear pool of draws with weights, as evenly spaced quantiles of each by their shares."""
     shares = np.cumsum([weight for _, weight in parts])
-    ends = [0, *np.round(SIZE * shares / shares[-1]).astype(int)]
+    ends = [0, *np.round(DRAWS * shares / shares[-1]).astype(int)]
     drawn = [
         np.quantile(draws, (np.arange(count) + 0.5) / count)
         for (draws, _), count in zip(parts, np.diff(ends), strict=True)
@@ -133,7 +125,7 @@ def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:
 
 def widened(draws: FloatArray, widening: float) -> FloatArray:
     """Ordered draws, their distance from the median multiplied."""
-    median = draws[SIZE // 2]
+    median = draws[DRAWS // 2]
     return np.asarray(median + widening * (draws - median))
 
 
@@ -160,24 +152,24 @@ def curve_fit(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, float]:
     """Fit a curve to one run by least squares."""
-    floor, ceiling = bounds
     from scipy.optimize import least_squares
 
-    scale = ceiling - floor
-    span = float(seen.step[-1])
+    floor, ceiling = bounds
+    scale, span = ceiling - floor, float(seen.step[-1])
     time, reward = _binned(seen.step / span, (seen.reward - floor) / scale)
     lower = np.array([0.0, 0.0, *(limits[1] for limits in curve.more)])
     upper = np.array([1.0, 1.0, *(limits[2] for limits in curve.more)])
-    best = None
+    fits = []
+
+    def misses(theta: FloatArray) -> FloatArray:
+        return curve.value(theta, time) - reward
+
     for plateau in (0.4, 0.9):
         for rate in curve.more[0][0]:
             rest = [rate, *(limits[0][0] for limits in curve.more[1:])]
             guess = np.clip([reward[0], plateau, *rest], lower + 1e-6, upper - 1e-6)
-            found = least_squares(lambda theta: curve.value(theta, time) - reward, guess,
-                                  bounds=(lower, upper))  # fmt: skip
-            if best is None or found.cost < best.cost:
-                best = found
-    assert best is not None
+            fits.append(least_squares(misses, guess, bounds=(lower, upper)))
+    best = min(fits, key=lambda found: found.cost)
     freedom = max(time.size - lower.size, 1)
     noise = max(float(np.sqrt(2 * best.cost / freedom)), 1e-3)
     # Added to the information matrix: a curve that the data do not bend has no covariance else.
@@ -185,8 +177,7 @@ def curve_fit(
     root = np.linalg.cholesky(np.linalg.inv(information))
     theta = best.x + noise * rng.standard_normal((DRAWS, lower.size)) @ root.T
     theta = np.clip(theta, lower, upper)
-    asked = steps / span
-    values = curve.value(theta.T[:, :, None], asked).mean(axis=1)
+    values = curve.value(theta.T[:, :, None], steps / span).mean(axis=1)
     draws = values + noise * rng.standard_normal(DRAWS) / np.sqrt(BINS * 0.1 + 1)
     evidence = -time.size * np.log(noise) - 0.5 * lower.size * np.log(time.size)
     return floor + scale * draws, float(evidence)
@@ -225,20 +216,8 @@ def local_level(seen: PilotRun, steps: FloatArray, rng: np.random.Generator) -> 
 def _binned(
     time: FloatArray, reward: FloatArray, most: int = BINS
 ) -> tuple[FloatArray, FloatArray]:
-    finite = np.isfinite(reward)
-    parts = np.array_split(np.flatnonzero(finite), min(most, int(finite.sum())))
-    return (
-        np.array([time[part].mean() for part in parts]),
-        np.array([reward[part].mean() for part in parts]),
-    )
-
-
-def is_falling(run: PilotRun) -> bool:
-    """Whether the last third of what is seen of a run lies below the first by more than noise."""
-    reward = run.reward[np.isfinite(run.reward)]
-    if reward.size < LEAST_REWARDS:
-        return False
-    third = max(1, reward.size // 3)
-    lost = float(reward[:third].mean() - reward[-third:].mean())
-    error = row_noise(reward) * float(np.sqrt(2 / third))
-    return lost > max(3.0 * error, 0.1 * float(np.ptp(reward)), 0.0)
+    """Means of time and reward over at most so many parts of the finite rows."""
+    finite = np.flatnonzero(np.isfinite(reward))
+    parts = np.array_split(finite, min(most, finite.size))
+    time, reward = (np.array([of[part].mean() for part in parts]) for of in (time, reward))
+    return time, reward

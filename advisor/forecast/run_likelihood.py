@@ -1,14 +1,18 @@
-"""A growing run as arrays: what its log shows so far, on the scale of the pilots' posterior."""
+"""The likelihood of one run: its log as arrays, its residuals, its own effects, weights of draws.
+
+What a curve leaves of the rewards is a slow AR(1) residual and the sampling noise of each bin,
+jointly Student t: the density of `advisor.model`, which it has over a cohort of padded bins.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.laws import RunEffect, RunLaws, scored_steps
+from advisor.forecast.forecaster import Forecaster, RunEffect, RunLaws, scored_steps
 from advisor.forecast.survival import collapse_rate
 from advisor.model import (
     CLOCK_EXPONENTS,
@@ -24,10 +28,6 @@ from advisor.model import (
 )
 from advisor.runs import Collapse, PilotRun, Settings, find_final_fall
 from advisor.theory import FloatArray, IntArray, cumulative_clock
-
-ITERATIONS = 6
-"""Gauss-Newton steps; what they leave is corrected by importance."""
-
 
 DIFFERENCE = 1e-3
 """Of an effect, for the derivative of the curve."""
@@ -58,10 +58,27 @@ class ObservedRun:
         scored = scored_steps(self.settings, steps)
         return np.asarray(self.ahead[np.minimum(scored.astype(int), self.end)])
 
+    def correlation(self, steps: FloatArray) -> FloatArray:
+        """Correlation of the AR(1) residual between bins and steps, shape (bins, steps)."""
+        apart = np.abs(self.step[:, None] - steps[None, :])
+        return np.asarray(np.exp(-apart / self.correlation_steps))
+
 
 def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
     """Turn what a log shows so far into arrays; after a final fall, only the part before it."""
-    _check_scale(run, meta)
+    reward = run.reward[np.isfinite(run.reward)]
+    if not reward.size:
+        raise InputError(
+            "no finite reward is logged yet", path=run.path, key="reward", advice="Wait for a row"
+        )
+    if reward.min() < meta.floor or reward.max() > meta.ceiling:
+        raise InputError(
+            f"rewards run from {reward.min():g} to {reward.max():g}, the pilots' bounds are "
+            f"[{meta.floor:g}, {meta.ceiling:g}]",
+            path=run.path,
+            key="reward",
+            advice="Use a posterior of pilots with the same reward function",
+        )
     settings = run.hyperparameters.model_copy(update={"learning_rate": peak_rate(run)})
     own = run.with_updates(
         hyperparameters=settings, reward_floor=meta.floor, reward_ceiling=meta.ceiling
@@ -105,21 +122,12 @@ def peak_rate(run: PilotRun) -> float | None:
     return max(given, float(logged.max()))
 
 
-def residual_correlation(
-    observed: ObservedRun, steps: FloatArray, others: FloatArray
-) -> FloatArray:
-    """Correlation of the AR(1) residual between steps, shape (steps, others)."""
-    return np.asarray(
-        np.exp(-np.abs(steps[:, None] - others[None, :]) / observed.correlation_steps)
-    )
-
-
 def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     """Learning rate over its peak for each optimizer step: logged so far, then as scheduled."""
     factors = planned_factors(settings.or_planned_over(end), end)
-    logged = run.series.get("learning_rate")
-    known = None if logged is None else np.isfinite(logged)
-    if logged is None or known is None or known.sum() < 2:
+    logged = run.series.get("learning_rate", np.full(run.step.size, np.nan))
+    known = np.isfinite(logged)
+    if known.sum() < 2:
         return factors
     last = int(run.step[known][-1])
     grid = np.arange(1, last + 1, dtype=float)
@@ -129,41 +137,19 @@ def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     return np.asarray(np.clip(np.concatenate([past, stays * factors[last:]]), 0.0, 1.0))
 
 
-def _check_scale(run: PilotRun, meta: Meta) -> None:
-    reward = run.reward[np.isfinite(run.reward)]
-    if not reward.size:
-        raise InputError(
-            "no finite reward is logged yet", path=run.path, key="reward", advice="Wait for a row"
-        )
-    low, high = float(reward.min()), float(reward.max())
-    if low < meta.floor or high > meta.ceiling:
-        raise InputError(
-            f"rewards run from {low:g} to {high:g}, the pilots' bounds are "
-            f"[{meta.floor:g}, {meta.ceiling:g}]",
-            path=run.path,
-            key="reward",
-            advice="Use a posterior of pilots with the same reward function",
-        )
-
-
-@dataclass(frozen=True)
-class Residuals:
+class Residuals(NamedTuple):
     """Covariance of a run's bins under each draw, and the density of what is left of them."""
 
     whitening: FloatArray  # (draws, bins, bins)
     log_determinant: FloatArray  # (draws,)
 
-    def squares(self, left: FloatArray) -> FloatArray:
-        """Whitened sum of squares of residuals of shape (..., draws, bins)."""
-        return np.asarray((self.white(left) ** 2).sum(axis=-1))
-
     def white(self, left: FloatArray) -> FloatArray:
         """Whitened residuals, shape (..., draws, bins)."""
         return np.asarray(np.matmul(self.whitening, left[..., None])[..., 0])
 
-    def log_likelihood(self, squares: FloatArray) -> FloatArray:
-        """Joint Student t density, up to a constant, shape of ``squares``."""
-        rows = self.whitening.shape[-1]
+    def log_density(self, white: FloatArray) -> FloatArray:
+        """Joint Student t density of whitened residuals, up to a constant, shape (..., draws)."""
+        rows, squares = self.whitening.shape[-1], (white**2).sum(axis=-1)
         return np.asarray(
             -self.log_determinant - 0.5 * (DEGREES + rows) * np.log1p(squares / DEGREES)
         )
@@ -176,7 +162,7 @@ def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
     sampling = known + per_prompt + within * (per_completion - per_prompt)
     noise = np.exp(2 * laws.population["log_noise_scale"])[:, None] * sampling + LEAST_VARIANCE
     power = np.exp(2 * laws.population["log_misfit"])[:, None, None]
-    covariance = power * residual_correlation(observed, observed.step, observed.step)
+    covariance = power * observed.correlation(observed.step)
     bins = np.arange(observed.step.size)
     covariance[:, bins, bins] += noise
     factor = np.linalg.cholesky(covariance)
@@ -185,8 +171,7 @@ def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
     )
 
 
-@dataclass(frozen=True)
-class RunEffects:
+class RunEffects(NamedTuple):
     """Effects of a run drawn from a Laplace approximation, and what corrects for it."""
 
     effect: FloatArray  # (3, copies, draws)
@@ -203,12 +188,10 @@ def run_effects(
     back = np.linalg.inv(factor).swapaxes(1, 2)
     mirrored = np.concatenate([noise, -noise], axis=1)
     effect = mode[:, None, :] + np.einsum("dij,jcd->icd", back, mirrored)
-    value = residuals.log_likelihood(
-        residuals.squares(observed.reward - laws.reward(effect, observed.clock))
-    ) - 0.5 * (effect**2).sum(axis=0)
-    log_density = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1) - 0.5 * (
-        mirrored**2
-    ).sum(axis=0)
+    white = residuals.white(observed.reward - laws.reward(effect, observed.clock))
+    value = residuals.log_density(white) - 0.5 * (effect**2).sum(axis=0)
+    log_determinant = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    log_density = log_determinant - 0.5 * (mirrored**2).sum(axis=0)
     return RunEffects(effect, value - log_density)
 
 
@@ -224,14 +207,14 @@ def _mode(
     damping = np.zeros(draws)
     # One evaluation gives the curve and its derivatives by each of the three kinds of effects.
     moved = np.concatenate([np.zeros((3, 1)), DIFFERENCE * np.eye(3)], axis=1)[:, :, None]
-    for _ in range(ITERATIONS):
+    for _ in range(6):  # Gauss-Newton steps; what they leave is corrected by importance
         curves = residuals.white(
             observed.reward - laws.reward(effect[:, None, :] + moved, observed.clock)
         )
         white = curves[0]
         slopes = (curves[1:] - white) / DIFFERENCE
         squares = (white**2).sum(axis=-1)
-        value = -residuals.log_likelihood(squares) + 0.5 * (effect**2).sum(axis=0)
+        value = -residuals.log_density(white) + 0.5 * (effect**2).sum(axis=0)
         # A draw whose step went uphill returns to its best and steps less from there.
         better = value < lowest
         weight = (DEGREES + rows) / (DEGREES + squares)
@@ -250,6 +233,28 @@ def _mode(
     return best, curvature
 
 
+class EqualDraws(NamedTuple):
+    """Population draws with effects of the run, resampled so that all count the same."""
+
+    draw: IntArray  # (size,), of the population
+    effect: FloatArray  # (3, size)
+    laws: RunLaws
+    residuals: Residuals
+
+    def residual_at(
+        self, step: float, observed: ObservedRun
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean and variance of the residual at a step given the rows, and the rows' squares."""
+        white = self.residuals.white(
+            observed.reward - self.laws.reward(self.effect, observed.clock)
+        )
+        power = np.exp(2 * self.laws.population["log_misfit"])
+        lean = self.residuals.white(observed.correlation(np.array([float(step)]))[:, 0])
+        pulled = power[:, None] * lean
+        variance = np.maximum(power - (pulled**2).sum(axis=1), 0.0)
+        return (pulled * white).sum(axis=1), variance, (white**2).sum(axis=1)
+
+
 @dataclass(frozen=True)
 class ReweightedDraws:
     """Population draws, effects of the run under each, and how much each pair counts."""
@@ -261,12 +266,14 @@ class ReweightedDraws:
     log_marginal: FloatArray  # (draws,)
     pareto_k: float
 
-    def resampled(self, size: int) -> tuple[IntArray, FloatArray]:
-        """Index of draws, shape (size,), and their effects, shape (3, size): all count alike."""
+    def resampled(self, size: int) -> EqualDraws:
+        """Draw pairs by their weights, at evenly spaced quantiles of their order."""
         edges = np.cumsum(self.weight.ravel())
         places = np.searchsorted(edges, (np.arange(size) + 0.5) / size * edges[-1])
-        copy, draw = np.unravel_index(np.minimum(places, edges.size - 1), self.weight.shape)
-        return draw.astype(np.int64), self.effect[:, copy, draw]
+        copy, index = np.unravel_index(np.minimum(places, edges.size - 1), self.weight.shape)
+        index = index.astype(np.int64)
+        residuals = Residuals(*(values[index] for values in self.residuals))
+        return EqualDraws(index, self.effect[:, copy, index], self.laws.taken(index), residuals)
 
 
 def reweighted(
@@ -274,13 +281,13 @@ def reweighted(
     observed: ObservedRun,
     *,
     has_fallen: bool,
-    seed: int,
     counted: FloatArray | float = 0.0,
 ) -> ReweightedDraws:
     """Weigh the draws of a forecaster by the marginal likelihood of a run."""
     laws = forecaster.laws_of(observed.settings)
     residuals = residuals_of(laws, observed)
-    noise = np.random.default_rng(seed).standard_normal((3, COPIES // 2, laws.log_onset.size))
+    rng = np.random.default_rng(forecaster.seed)
+    noise = rng.standard_normal((3, COPIES // 2, forecaster.size))
     effects = run_effects(laws, observed, residuals, noise)
     own = forecaster.with_run_effect(RunEffect.given(effects.effect))
     rate = collapse_rate(own, observed.settings)

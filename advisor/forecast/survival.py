@@ -15,71 +15,53 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.interval import DEVIATIONS
+from advisor.forecast.target import Target
 from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine, sigmoid
-from advisor.runs import PilotRun, Settings
+from advisor.runs import LOST_SHARE, PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
-FALL = 1 / 3
-"""Share of its level that an unstable run has lost (`diagnosis.collapse`)."""
-
 SPREADS = 1.0
-"""Standard deviations of the fluctuation that must fit into that share. At two, P(stable) was said
-to be 0.5 where every one of 550 forecast tiny-transformer runs lived."""
-
+"""Standard deviations of the fluctuation that must fit into the share of its level that an unstable
+run has lost. At two, P(stable) was 0.5 where every one of 550 forecast tiny-transformer runs lived.
+"""
 
 LOGITS = 7.0
-"""Log-odds beyond which what is said is taken for as much: draws are no more than a thousand."""
-
-DEVIATIONS = 1.2816
-"""Standard deviations to either end of a central 80 % interval."""
+"""Log-odds beyond which a probability is taken for as much: draws are no more than a thousand."""
 
 
 class Stability(BaseModel):
     """Probability of a stable run and what it is made of.
 
-    Attributes
-    ----------
-    probability : float
-        Joint over draws of all three parts, recalibrated by the preset's line and averaged over
-        tables or repositories like those of the line (:func:`recalibrated`).
-    low, high : float
-        Where it lies in 80 % of them.
-    by_model : float
-        Joint over draws, as the model says it.
-    refresh : float
-        Probability that the refresh map contracts (:func:`refresh_contracts`).
-    tolerance : float
-        Probability of no collapse by the horizon (:func:`rate_tolerated`).
-    fluctuation : float
-        Probability that the fluctuation stays small (:func:`fluctuation_small`).
-    error : float
-        Monte Carlo standard error of ``by_model``.
+    ``by_model`` is joint over draws of three parts: that the refresh map contracts
+    (:func:`refresh_contracts`), that no collapse happens by the horizon (:func:`rate_tolerated`)
+    and that the fluctuation stays small (:func:`fluctuation_small`).
     """
 
     model_config = ConfigDict(frozen=True)
 
+    probability: float  # by the preset's line, averaged over tables or repositories like its own
+    low: float  # in 80 % of them it lies from here
+    high: float  # to here
+    by_model: float
+    refresh: float
+    tolerance: float
+    fluctuation: float
+    error: float  # Monte Carlo standard error of `by_model`
+
     @model_validator(mode="before")
     @classmethod
-    def _of_older_answers(cls, told: Any) -> Any:
-        """Answers of older versions hold what the model said, and nothing was learned of it."""
-        if isinstance(told, dict) and "probability" in told and "by_model" not in told:
-            return told | dict.fromkeys(("low", "high", "by_model"), told["probability"])
-        return told
+    def _of_older_answers(cls, saved: Any) -> Any:
+        """Answers of older versions hold the model's probability, which nothing recalibrated."""
+        if isinstance(saved, dict) and "probability" in saved and "by_model" not in saved:
+            return saved | dict.fromkeys(("low", "high", "by_model"), saved["probability"])
+        return saved
 
     @property
     def least(self) -> float:
         """The lower of what the model says and what it is recalibrated to: what decides."""
         return min(self.by_model, self.probability)
-
-    probability: float
-    low: float
-    high: float
-    by_model: float
-    refresh: float
-    tolerance: float
-    fluctuation: float
-    error: float
 
 
 def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
@@ -89,12 +71,9 @@ def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
 
 def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,)."""
-    return _contracts(forecaster, stiffness_left(forecaster, settings))
-
-
-def _contracts(forecaster: Forecaster, left: FloatArray) -> FloatArray:
     # The curve shows a slow, reward-weighted mode; the stiffest sets stability (docs/theory, T23).
-    return (left * forecaster.stiffness_ratio < 1).astype(float)
+    stiffest = stiffness_left(forecaster, settings) * forecaster.stiffness_ratio
+    return (stiffest < 1).astype(float)
 
 
 def rate_tolerated(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
@@ -119,10 +98,7 @@ def rest_stable(
 
 def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """Standard deviation of the reward's slow residual, shape (draws,), as a share of its range."""
-    return _fluctuation(forecaster, settings, stiffness_left(forecaster, settings))
-
-
-def _fluctuation(forecaster: Forecaster, settings: Settings, left: FloatArray) -> FloatArray:
+    left = stiffness_left(forecaster, settings)
     reference = forecaster.posterior.meta.reference
     relative = temperature(
         settings.learning_rate, settings.prompts_per_step, settings.group_size
@@ -135,18 +111,15 @@ def _fluctuation(forecaster: Forecaster, settings: Settings, left: FloatArray) -
 
 def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
     """1 where the residual's standard deviation is less than a third of the level, else 0."""
-    return _is_calm(fluctuation(forecaster, settings), level)
+    deviation = fluctuation(forecaster, settings)
+    return (SPREADS * deviation < LOST_SHARE * level).astype(float)
 
 
-def _is_calm(deviation: FloatArray, level: FloatArray) -> FloatArray:
-    return (SPREADS * deviation < FALL * level).astype(float)
-
-
-def log_odds(said: npt.ArrayLike) -> FloatArray:
-    """Log-odds, at most as far from zero as draws can tell; of the shape of ``said``."""
-    said = np.asarray(said, dtype=float)
+def log_odds(probability: npt.ArrayLike) -> FloatArray:
+    """Log-odds, at most as far from zero as draws can tell; shaped as ``probability``."""
+    share = np.asarray(probability, dtype=float)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.clip(np.log(said) - np.log1p(-said), -LOGITS, LOGITS))
+        return np.asarray(np.clip(np.log(share) - np.log1p(-share), -LOGITS, LOGITS))
 
 
 def log_update_norm(learning_rate: Any, parameters: float) -> Any:
@@ -158,12 +131,12 @@ def on_line(
     intercept: float,
     slope: float,
     update_norm: float,
-    said: npt.ArrayLike,
+    probability: npt.ArrayLike,
     log_norm: npt.ArrayLike,
 ) -> FloatArray:
-    """Probabilities on a line in log-odds and in the log norm of an update, as ``said`` shaped."""
+    """Recalibrated probabilities: a line in log-odds and in the log norm of an update."""
     heat = update_norm * np.asarray(log_norm)
-    return np.asarray(sigmoid(intercept + heat + slope * log_odds(said)))
+    return np.asarray(sigmoid(intercept + heat + slope * log_odds(probability)))
 
 
 def shrinkage(spread: float) -> float:
@@ -172,25 +145,22 @@ def shrinkage(spread: float) -> float:
     return float(1 / np.sqrt(1 + np.pi / 8 * spread**2))
 
 
-def averaged(line: StabilityLine) -> StabilityLine:
-    """Line of the probability that is expected of a table nobody has seen."""
-    terms = ("intercept", "slope", "update_norm")
-    scaled = {name: getattr(line, name) * shrinkage(line.spread) for name in terms}
-    return line.model_copy(update=scaled | {"spread": 0.0})
-
-
 def recalibrated(
     probability: npt.ArrayLike,
     line: StabilityLine,
     log_norm: npt.ArrayLike,
     deviations: float | None = None,
 ) -> FloatArray:
-    """P(stable) as it was in truth where the model said so much, of the shape of both."""
+    """P(stable) as it was in truth where the model found ``probability``, of the shape of both.
+
+    Expected of a table that nobody has seen, or of one so many ``deviations`` from the middle one.
+    """
     if line == NO_LINE:
         return np.asarray(probability, dtype=float)
-    of = averaged(line) if deviations is None else line
-    intercept = of.intercept + (deviations or 0.0) * of.spread
-    found = on_line(intercept, of.slope, of.update_norm, probability, log_norm)
+    scale = shrinkage(line.spread) if deviations is None else 1.0
+    intercept = scale * line.intercept + (deviations or 0.0) * line.spread
+    norm, slope = scale * line.update_norm, scale * line.slope
+    found = on_line(intercept, slope, norm, probability, log_norm)
     return np.minimum(found, probability) if line.only_lowers else found
 
 
@@ -218,7 +188,11 @@ def stabilities_and_draws(
     forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
 ) -> tuple[list[Stability], FloatArray]:
     """P(stable) of each of stacked configurations, and that of each draw, shape (..., draws)."""
-    contracts, survives, calm = _parts(forecaster, settings, steps, level)
+    if level is None:
+        level = forecaster.scaled_reward(settings, steps)[..., 0]
+    contracts = refresh_contracts(forecaster, settings)
+    survives = rate_tolerated(forecaster, settings, steps)
+    calm = fluctuation_small(forecaster, settings, level)
     joint = contracts * survives * calm
     by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
     norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
@@ -245,19 +219,6 @@ def stability_draws(
     return stability_and_draws(forecaster, settings, steps, level=level)[1]
 
 
-def _parts(
-    forecaster: Forecaster, settings: Settings, steps: int, level: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    if level is None:
-        level = forecaster.scaled_reward(settings, steps)[..., 0]
-    left = stiffness_left(forecaster, settings)
-    return (
-        _contracts(forecaster, left),
-        rate_tolerated(forecaster, settings, steps),
-        _is_calm(_fluctuation(forecaster, settings, left), level),
-    )
-
-
 class Margin(NamedTuple):
     """Stiffness over its limit (T16) and damping ratio (T8) of a run's stiffest mode, (draws,).
 
@@ -270,10 +231,13 @@ class Margin(NamedTuple):
 
 def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
     """How near a run stands to its refresh limit; None where task, size or a setting is unknown."""
-    known = _known(posterior, run)
-    if known is None:
+    meta, group = posterior.meta, (run.task or "", run.model or "")
+    is_piloted = group in meta.groups
+    size = meta.group_parameters[meta.groups.index(group)] if is_piloted else run.parameters
+    if size is None or group[0] not in meta.tasks or run.hyperparameters.lacking:
         return None
-    forecaster, settings = known
+    settings = run.hyperparameters.completed()
+    forecaster = Forecaster(posterior, Target(*group, size))
     ratio = np.exp(forecaster.log_stiffness_ratio)
     stiffness = forecaster.law_stiffness(settings) * ratio
     share, age = forecaster.uncorrected_share(settings), settings.mean_age
@@ -283,15 +247,3 @@ def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
         np.asarray(stiffness_left(forecaster, settings) * ratio),
         np.where(share * stiffness * age < 0.25, damping, np.nan),
     )
-
-
-def _known(posterior: Posterior, run: PilotRun) -> tuple[Forecaster, Settings] | None:
-    meta, group = posterior.meta, (run.task or "", run.model or "")
-    is_piloted = group in meta.groups
-    size = meta.group_parameters[meta.groups.index(group)] if is_piloted else run.parameters
-    if size is None or group[0] not in meta.tasks:
-        return None
-    if run.hyperparameters.lacking:
-        return None
-    target = Target(group[0], group[1], size)
-    return Forecaster(posterior, target), run.hyperparameters.completed()

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Target
 from advisor.model import Posterior, RunSummary
-from advisor.runs import parameters_from_name
+from advisor.runs import UNNAMED_MODEL, UNNAMED_TASK, parameters_from_name
 
 MOST_PARAMETERS = 1e14
 """Parameters of a model beyond which a number is a mistake of units."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the full run will train.
+
+    Attributes
+    ----------
+    task, model : str
+        A pair that was piloted, or a piloted task with a new model.
+    parameters : float
+        N of the model.
+    start_reward : float, optional
+        Mean reward before training, in reward units; needed least when the pair was piloted.
+    """
+
+    task: str
+    model: str
+    parameters: float
+    start_reward: float | None = None
+
+    @property
+    def subject(self) -> str:
+        """Model and task in words; what the logs do not name is not given a name."""
+        model = "the piloted model" if self.model == UNNAMED_MODEL else self.model
+        return model if self.task == UNNAMED_TASK else f"{model} on {self.task}"
 
 
 def largest_target(posterior: Posterior) -> Target:
@@ -23,6 +50,17 @@ def pilots_of(posterior: Posterior, target: Target) -> list[RunSummary]:
     """Pilots of the target's model on its task; all where there are none."""
     runs = list(posterior.meta.runs)
     return [run for run in runs if (run.task, run.model) == (target.task, target.model)] or runs
+
+
+def check_task(posterior: Posterior, task: str) -> None:
+    """Refuse a task that no pilot trained."""
+    tasks = posterior.meta.tasks
+    if task not in tasks:
+        raise InputError(
+            f"no pilot trained task '{task}'",
+            argument="task",
+            advice=f"Choose one of {', '.join(tasks)}, or pilot the task",
+        )
 
 
 def named_target(
@@ -41,18 +79,12 @@ def named_target(
         )
     meta, largest = posterior.meta, largest_target(posterior)
     task = largest.task if task is None else task
-    if task not in meta.tasks:
-        raise InputError(
-            f"no pilot trained task '{task}'",
-            argument="task",
-            advice=f"Choose one of {', '.join(meta.tasks)}, or pilot the task",
-        )
+    check_task(posterior, task)
     if model is None and parameters is not None:
         model = f"model of {parameters:.3g} parameters"
     model = largest.model if model is None else model
-    known = dict(zip((name for _, name in meta.groups), meta.group_parameters, strict=True)).get(
-        model
-    )
+    sizes = zip(meta.groups, meta.group_parameters, strict=True)
+    known = {name: size for (_, name), size in sizes}.get(model)
     if known is not None and parameters not in (None, known):
         raise InputError(
             f"the pilots say that '{model}' has {known:.3g} parameters, not {parameters:.3g}",

@@ -1,27 +1,17 @@
 """A run while it goes on: forecasts, alarms, and whether to stop it; importing needs no PyMC."""
 
-from advisor.monitoring.decision import (
-    Refitter,
-    WatchDecision,
-    WatchReport,
-    watch_decision,
-    watch_report,
-)
-from advisor.monitoring.following import Follower, Growth, follow, reader, signature_of
+from advisor.monitoring.decision import Refitter, WatchReport, watch_decision, watch_report
+from advisor.monitoring.following import follow, reader, signature_of
 from advisor.monitoring.hook import RunWatch, load_posterior, watch
-from advisor.monitoring.update import Update
 from advisor.monitoring.view import View
-from advisor.monitoring.watcher import Watch
+from advisor.monitoring.watcher import Update, Watch
 
 __all__ = [
-    "Follower",
-    "Growth",
     "Refitter",
     "RunWatch",
     "Update",
     "View",
     "Watch",
-    "WatchDecision",
     "WatchReport",
     "follow",
     "load_posterior",

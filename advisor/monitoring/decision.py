@@ -12,9 +12,8 @@ from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import Target, fit
 from advisor.model import Posterior
-from advisor.monitoring.update import Update, named
-from advisor.monitoring.watcher import LATEST_ROWS, Watch
-from advisor.runs import Card, Diagnosis, PilotRun, diagnose, seconds_per_step
+from advisor.monitoring.watcher import LATEST_ROWS, Update, Watch, resolve_group
+from advisor.runs import Diagnosis, PilotRun, diagnose, seconds_per_step
 
 Action = Literal["stop", "change", "go on"]
 
@@ -24,62 +23,38 @@ DOOMED = 0.9
 SURE = 0.9
 """Probability that little is left to gain from which going on is called waste."""
 
-
 SURPRISING = 3e-4
-"""Probability of rows so low, by the forecast from those before, from which something is said to
-have changed. Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000
+"""Probability of rows so low, by the forecast from those before, below which something has
+changed. Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000
 looks (case_studies/watch)."""
 
 
 class WatchDecision(BaseModel):
-    """What to do with a run now.
-
-    Attributes
-    ----------
-    action : {"stop", "change", "go on"}
-    rule : str
-        Which spoke: "fallen", "not finite", "doomed", "surprise", "unstable", "card", "gained",
-        "none".
-    reason : str
-        One sentence.
-    change : str
-        What to change; empty unless that is the advice.
-    steps, completions : float
-        What the rest of the run takes, and stopping saves.
-    gpu_hours : float or None
-        None where neither the log nor the pilots tell the time of a step.
-    is_alarm : bool
-        Whether something is wrong with the run.
-    """
+    """What to do with a run now, and what stopping it would save."""
 
     model_config = ConfigDict(frozen=True)
 
     action: Action
-    rule: str
-    reason: str
-    change: str
-    steps: int
-    completions: float
-    gpu_hours: float | None
-    is_alarm: bool
+    rule: str  # "fallen", "not finite", "doomed", "surprise", "unstable", "card", "gained", "none"
+    reason: str  # one sentence
+    change: str  # what to change; empty unless that is the advice
+    steps: int  # of the rest of the run
+    completions: float  # of the rest of the run
+    gpu_hours: float | None  # None where neither the log nor the pilots tell the time of a step
+    is_alarm: bool  # whether something is wrong with the run
 
     @property
     def text(self) -> str:
         """Decision and reason, with what stopping saves."""
-        said = {"stop": "STOP", "change": "CHANGE", "go on": "Go on"}[self.action]
-        line = f"{said}: {self.reason}."
+        verdict = {"stop": "STOP", "change": "CHANGE", "go on": "Go on"}[self.action]
+        line = f"{verdict}: {self.reason}."
         if self.change:
             line += f" {self.change}."
         if self.action != "go on" and self.steps:
             verb = "Stopping saves" if self.action == "stop" else "The rest would take"
-            line += f" {verb} {self.price}."
+            hours = "" if self.gpu_hours is None else f" and {self.gpu_hours:.3g} GPU-hours"
+            line += f" {verb} {self.steps:,} steps, {self.completions:,.0f} completions{hours}."
         return line
-
-    @property
-    def price(self) -> str:
-        """What the rest of the run takes, in words."""
-        hours = "" if self.gpu_hours is None else f" and {self.gpu_hours:.3g} GPU-hours"
-        return f"{self.steps:,} steps, {self.completions:,.0f} completions{hours}"
 
 
 class WatchReport(BaseModel):
@@ -96,16 +71,9 @@ def watch_report(watch: Watch, run: PilotRun, *, gpus: int = 1) -> WatchReport:
     """Forecast a run, diagnose it and decide."""
     update = watch.update(run)
     diagnosis = diagnose(run)
-    return WatchReport(
-        update=update,
-        diagnosis=diagnosis,
-        decision=watch_decision(
-            update,
-            diagnosis,
-            level=watch.level,
-            cost=_price(watch.posterior, update, run, gpus),
-        ),
-    )
+    cost = _price(watch.posterior, update, run, gpus)
+    decision = watch_decision(update, diagnosis, level=watch.level, cost=cost)
+    return WatchReport(update=update, diagnosis=diagnosis, decision=decision)
 
 
 def watch_decision(
@@ -158,25 +126,18 @@ def _rule(
         )
         return "change", "unstable", reason, _gentler(update)
     if failed:
-        return "change", "card", _headline(failed[0]), failed[0].change.rstrip(".")
+        reason = f"{failed[0].title}: {failed[0].headline.rstrip('.')}"
+        return "change", "card", reason, failed[0].change.rstrip(".")
     if left >= 0.1 * update.planned_steps and update.p_little_left >= SURE:
         reason = (
             f"{percent(update.share_made)} of the gain is made; less than a hundredth of the "
             f"reward range is left with probability {percent(update.p_little_left)}"
         )
         return "stop", "gained", reason, ""
+    reason = f"the run stays stable with probability {percent(1 - update.p_unstable)}"
     if update.share_made < 1 and left:
-        reason = (
-            f"{percent(update.share_made)} of the gain is made, and the run stays stable with "
-            f"probability {percent(1 - update.p_unstable)}"
-        )
-    else:
-        reason = f"the run stays stable with probability {percent(1 - update.p_unstable)}"
+        reason = f"{percent(update.share_made)} of the gain is made, and {reason}"
     return "go on", "none", reason, ""
-
-
-def _headline(card: Card) -> str:
-    return f"{card.title}: {card.headline.rstrip('.')}"
 
 
 def _gentler(update: Update) -> str:
@@ -202,7 +163,7 @@ def _price(posterior: Posterior, update: Update, run: PilotRun, gpus: int) -> Co
     own = seconds_per_step(run)
     if own is not None:
         return CostModel(fixed=own, gpus=gpus, source="step times of the run itself")
-    size = named(run, posterior.meta)[0].parameters or 0.0
+    size = resolve_group(run, posterior.meta)[0].parameters or 0.0
     return learn_cost(posterior, Target(update.task, update.model, size), gpus=gpus)
 
 
@@ -222,18 +183,14 @@ class Refitter:
             return None
         self._rows = float(run.step.size)
         others = [pilot for pilot in self.pilots if pilot.id != run.id]
-        own = run.with_updates(
-            task=update.task,
-            model=update.model,
-            parameters=dict(
-                zip(watch.posterior.meta.groups, watch.posterior.meta.group_parameters, strict=True)
-            )[(update.task, update.model)],
-            hyperparameters=update.settings,
+        own, _ = resolve_group(
+            run.with_updates(task=update.task, model=update.model, hyperparameters=update.settings),
+            watch.posterior.meta,
         )
         try:
             posterior = fit([*others, own], priors=watch.posterior.meta.priors, progress=progress)
         except (InputError, NotConvergedError) as error:
-            return watch, f"the pilots could not be fitted anew with this run: {error}"
+            return watch, f"the pilots could not be fitted again with this run: {error}"
         fresh = Watch(
             posterior,
             target_reward=watch.target_reward,
@@ -243,4 +200,4 @@ class Refitter:
             seed=watch.seed,
             fitted=own,
         )
-        return fresh, f"fitted anew with this run (Pareto k was {update.pareto_k:.2f})"
+        return fresh, f"fitted again with this run (Pareto k was {update.pareto_k:.2f})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,8 @@ from advisor.runs import PilotRun, read_runs
 Read = Callable[[Path], list[PilotRun]]
 Signature = tuple[tuple[str, int, int, int], ...]
 
-EVERY = 10.0
-"""Seconds between two looks at a log."""
-
 SILENT_AFTER = 1800.0
-"""Seconds without a new byte after which that is said: no usual step takes half an hour."""
+"""Seconds without a new byte after which that is reported: no usual step takes half an hour."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Follower:
         self._whole: PilotRun | None = None
         self._earlier: PilotRun | None = None
         self._bad_reads = 0
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     def growth(self) -> Growth | None:
         """Look once; None where nothing is new."""
@@ -63,29 +60,29 @@ class Follower:
             return self._once("bad", f"cannot be read now: {self.path} ({error.strerror})")
         if not signature:
             return self._once("missing", f"{self.path} holds no file yet: waiting for one")
-        self._said.discard("missing")
+        self._reported.discard("missing")
         if signature == self._signature and not self._is_held_back and not self._bad_reads:
             return self._silence(signature)
         return self._changed(signature)
 
     def _changed(self, signature: Signature) -> Growth | None:
-        said = []
+        notes = []
         is_new = signature != self._signature
         if is_new:
-            self._said.discard("silent")
+            self._reported.discard("silent")
         replaced = self._signature is not None and _is_replaced(self._signature, signature)
         try:
-            run = self._newest(self._read(self.path))
+            run = max(reversed(self._read(self.path)), key=_written)
         except Exception as error:  # a watch goes on, whatever a reader makes of half a file
             self._bad_reads += 1
-            # Looks in a row at which a log cannot be read before that is said: trainers write
-            # theirs anew, and a look may fall in between.
+            # Reported from the third such look in a row on: trainers write their logs from the
+            # beginning again, and a look may fall in between.
             if self._bad_reads < 3 and self._whole is not None:
                 return None
             kept = "" if self._whole is None else "; what was read before is kept"
             return self._once("bad", f"cannot be read now: {error}{kept}")
         self._bad_reads = 0
-        self._said.discard("bad")
+        self._reported.discard("bad")
         before = self._whole
         if replaced and before is not None:
             self._earlier = before
@@ -94,7 +91,7 @@ class Follower:
             if joined is None:
                 self._earlier = None
             elif replaced:
-                said.append("the log starts anew in another file: the rows before it are kept")
+                notes.append("the log starts again in another file: the rows before it are kept")
             run = joined or run
         # A line without its end may hold the first digits of a number: it waits for the next look.
         self._is_held_back = is_new and _is_open(signature) and run.step.size > 1
@@ -103,26 +100,13 @@ class Follower:
         self._signature, self._whole = signature, run
         if before is not None and before.step.size and run.step.size:
             if run.step[-1] < before.step[-1]:
-                said.append(
+                notes.append(
                     f"steps went back from {before.step[-1]:.0f} to {run.step[-1]:.0f}: the run "
                     "was started again, and the new branch is followed"
                 )
-            elif run.step.size == before.step.size and not said:
+            elif run.step.size == before.step.size and not notes:
                 return None
-        return Growth(run, tuple(said))
-
-    def _newest(self, runs: list[PilotRun]) -> PilotRun:
-        """Return the run whose file was written last, where a folder holds several."""
-        if len(runs) == 1:
-            return runs[0]
-
-        def written(run: PilotRun) -> float:
-            try:
-                return Path(run.path).stat().st_mtime
-            except OSError:
-                return 0.0
-
-        return max(reversed(runs), key=written)
+        return Growth(run, tuple(notes))
 
     def _silence(self, signature: Signature) -> Growth | None:
         quiet = self._clock() - max(entry[3] for entry in signature) / 1e9
@@ -131,9 +115,9 @@ class Follower:
         return self._once("silent", f"nothing was logged for {quiet / 60:.0f} minutes")
 
     def _once(self, topic: str, line: str) -> Growth | None:
-        if topic in self._said:
+        if topic in self._reported:
             return None
-        self._said.add(topic)
+        self._reported.add(topic)
         return Growth(None, (line,))
 
 
@@ -141,13 +125,12 @@ def follow(
     path: str | Path,
     read: Read,
     *,
-    every: float = EVERY,
-    silent_after: float = SILENT_AFTER,
-    clock: Callable[[], float] = time.time,
+    every: float = 10.0,
     sleep: Callable[[float], None] = time.sleep,
+    silent_after: float = SILENT_AFTER,
 ) -> Iterator[Growth]:
     """Yield what is new in a log, for ever."""
-    follower = Follower(Path(path), read, silent_after=silent_after, clock=clock)
+    follower = Follower(Path(path), read, silent_after=silent_after)
     while True:
         found = follower.growth()
         if found is not None:
@@ -158,7 +141,9 @@ def follow(
 def signature_of(path: Path) -> Signature:
     """Name, inode, size and time of writing of each file."""
     path.stat()
-    files = sorted(_below(path)) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():  # a folder that cannot be listed is passed over
+        files = sorted(Path(place, name) for place, _, names in os.walk(path) for name in names)
     out = []
     for file in files:
         try:
@@ -172,11 +157,12 @@ def signature_of(path: Path) -> Signature:
     return tuple(out)
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    """Files below a folder; a folder that cannot be listed is passed over."""
-    for place, _, names in os.walk(folder):
-        for name in names:
-            yield Path(place, name)
+def _written(run: PilotRun) -> float:
+    """When the file of a run was written."""
+    try:
+        return Path(run.path).stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _is_replaced(before: Signature, now: Signature) -> bool:
@@ -198,21 +184,16 @@ def _is_open(signature: Signature) -> bool:
         return False
 
 
-def reader(
-    *,
-    sidecar: Path | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    columns: Mapping[str, str] | None = None,
-) -> Callable[[Path | str], list[PilotRun]]:
-    """Make a function from a path, or a tracker's run, to its runs."""
+def reader(**stated: Any) -> Callable[[Path | str], list[PilotRun]]:
+    """Make a function from a path, or a tracker's run, to its runs; options of `read_runs`."""
 
     def read(path: Path | str) -> list[PilotRun]:
         try:
-            return read_runs(path, sidecar=sidecar, overrides=overrides, columns=columns)
+            return read_runs(path, **stated)
         except RateContradictionError as error:
             # The run is no pilot whose sidecar might be wrong: the log counts.
-            logged = {**(overrides or {}), "learning_rate": error.logged}
-            runs = read_runs(path, sidecar=sidecar, overrides=logged, columns=columns)
+            overrides = {**(stated.get("overrides") or {}), "learning_rate": error.logged}
+            runs = read_runs(path, **{**stated, "overrides": overrides})
             return [run.with_updates(warnings=(*run.warnings, error.problem)) for run in runs]
 
     return read

@@ -17,16 +17,9 @@ from advisor.runs import SERIES, PartialSettings, PilotRun
 
 
 class RunWatch:
-    """A run that its own loop logs, row by row.
+    """A run that its own loop logs, row by row, with a forecast every so many rows.
 
-    Parameters
-    ----------
-    watch : Watch
-    settings : PartialSettings
-    task, model : str, optional
-        Needed where the posterior holds several.
-    every : int
-        Rows between two forecasts.
+    Task and model are needed where the posterior holds several.
     """
 
     def __init__(
@@ -53,30 +46,19 @@ class RunWatch:
         self._since = 0
 
     def log(self, step: int, **series: float) -> WatchReport | None:
-        """Take the numbers of one optimizer step.
+        """Take the numbers of one optimizer step and forecast, where that is due.
 
-        Parameters
-        ----------
-        step : int
-            One-based; a step that was logged before starts a new branch from there.
-        **series : float
-            ``reward``, and others by the names in `runs.pilot_run.SERIES`.
-
-        Returns
-        -------
-        report : WatchReport or None
-            None between forecasts, and as long as there are fewer than three rewards.
-
-        Raises
-        ------
-        InputError
-            A series has an unknown name, or the posterior cannot speak of this run.
+        Steps count from one; one that was logged before starts a new branch from there. ``series``
+        are ``reward`` and others by the names in `runs.pilot_run.SERIES`; another name, or a run of
+        which the posterior cannot speak, raises an ``InputError``. None is returned between
+        forecasts, and as long as there are fewer than three rewards.
         """
         self.take(step, **series)
         if "reward" not in series:
             return None
         self._since += 1
-        if self._since < self.every or len(self._rewards()) < 3:
+        rewards = [row.get("reward", np.nan) for row in self._rows.values()]
+        if self._since < self.every or np.isfinite(rewards).sum() < 3:
             return None
         self._since = 0
         return watch_report(self.watch, self.run())
@@ -95,9 +77,9 @@ class RunWatch:
 
     def run(self) -> PilotRun:
         """Return what was logged so far, as a run."""
-        rows = {at: row for at, row in self._rows.items() if "reward" in row}
-        names = [name for name in SERIES if any(name in row for row in rows.values())]
-        steps = np.array(sorted(rows), dtype=float)
+        rows = [row | {"step": at} for at, row in sorted(self._rows.items()) if "reward" in row]
+        names = [name for name in SERIES if any(name in row for row in rows)]
+        steps = np.array([row["step"] for row in rows], dtype=float)
         spacing = int(np.median(np.diff(steps))) if steps.size > 1 else 1
         return PilotRun(
             id=self.name,
@@ -106,17 +88,9 @@ class RunWatch:
             model=self.model,
             hyperparameters=self.settings,
             step=steps,
-            series={
-                name: np.array([rows[at].get(name, np.nan) for at in sorted(rows)])
-                for name in names
-            },
+            series={name: np.array([row.get(name, np.nan) for row in rows]) for name in names},
             logging_steps=max(spacing, 1),
         )
-
-    def _rewards(self) -> list[float]:
-        return [
-            row["reward"] for row in self._rows.values() if np.isfinite(row.get("reward", np.nan))
-        ]
 
 
 def watch(
@@ -156,13 +130,9 @@ def watch(
     ``found = watch.log(step, reward=reward, entropy=entropy)`` in it;
     ``found.decision.action == "stop"`` ends it.
     """
-    held = posterior if isinstance(posterior, Posterior) else load_posterior(posterior)[0]
-    given = (
-        settings
-        if isinstance(settings, PartialSettings)
-        else PartialSettings.model_validate(settings)
-    )
-    watch = Watch(held, target_reward=target_reward, level=level)
+    known = posterior if isinstance(posterior, Posterior) else load_posterior(posterior)[0]
+    watch = Watch(known, target_reward=target_reward, level=level)
+    given = PartialSettings.model_validate(settings)
     return RunWatch(watch, given, task=task, model=model, every=every)
 
 
@@ -177,12 +147,9 @@ def load_posterior(path: str | Path) -> tuple[Posterior, int | None]:
             argument="posterior",
             advice="Give posterior.nc, or the folder that advisor advise wrote",
         )
-    return Posterior.load(file), _planned(file.parent / "recommendation.json")
-
-
-def _planned(answer: Path) -> int | None:
     try:
-        steps = json.loads(answer.read_text(encoding="utf-8")).get("steps")
+        answer = (file.parent / "recommendation.json").read_text(encoding="utf-8")
+        steps = json.loads(answer).get("steps")
     except (OSError, ValueError, AttributeError):
-        return None
-    return steps if isinstance(steps, int) else None
+        steps = None
+    return Posterior.load(file), steps if isinstance(steps, int) else None

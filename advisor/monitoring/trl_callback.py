@@ -17,8 +17,11 @@ from advisor.model import Posterior
 from advisor.monitoring import RunWatch, WatchReport, watch
 from advisor.runs import KEY_TABLE, PartialSettings, derive
 
-ACTIONS = {"go on": 0, "change": 1, "stop": 2}
-"""Advice as a number, since trainers log numbers only."""
+NUMBERS = {
+    **{"go on": 0.0, "change": 1.0, "stop": 2.0},
+    **{"NOT APPLICABLE": 0.0, "PASS": 0.0, "INFO": 1.0, "WARNING": 2.0, "FAIL": 3.0},
+}
+"""Advice and verdicts as numbers, since trainers log numbers only."""
 
 
 class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
@@ -70,11 +73,11 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
             "level": level,
             "every": every,
         }
-        # Loaded and checked here: a wrong path is to be said before a model is.
+        # Loaded and checked here: a wrong path is to be reported before a model is loaded.
         self._posterior = watch(posterior, PartialSettings(), **self._wanted).watch.posterior
         self._stops = stop
         self._watch: RunWatch | None = None
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self.last: WatchReport | None = None
 
     @classmethod
@@ -123,19 +126,19 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
         if found is None:
             return
         self.last = found
-        told = scalars(found)
-        logs.update(told)
+        numbers = scalars(found)
+        logs.update(numbers)
         if state.log_history and state.log_history[-1].get("step") == state.global_step:
-            state.log_history[-1].update(told)
+            state.log_history[-1].update(numbers)
         if found.decision.action != "go on":
             self._warn(found.decision.text, state, topic=found.decision.rule)
         if self._stops and found.decision.action == "stop":
             control.should_training_stop = True
 
     def _warn(self, line: str, state: Any, topic: str | None = None) -> None:
-        if (topic or line) not in self._said and state.is_world_process_zero:
+        if (topic or line) not in self._warned and state.is_world_process_zero:
             warnings.warn(f"advisor, step {state.global_step}: {line}", stacklevel=2)
-        self._said.add(topic or line)
+        self._warned.add(topic or line)
 
 
 def scalars(found: WatchReport) -> dict[str, float]:
@@ -149,12 +152,8 @@ def scalars(found: WatchReport) -> dict[str, float]:
         "share_made": update.share_made,
         "pareto_k": update.pareto_k,
         "seconds": update.seconds,
-        "action": float(ACTIONS[found.decision.action]),
-        "verdict": float(
-            {"NOT APPLICABLE": 0, "PASS": 0, "INFO": 1, "WARNING": 2, "FAIL": 3}[
-                found.diagnosis.verdict
-            ]
-        ),
+        "action": NUMBERS[found.decision.action],
+        "verdict": NUMBERS[found.diagnosis.verdict],
     }
     if update.p_reach is not None:
         out["p_reach"] = update.p_reach
@@ -165,7 +164,7 @@ def _series(row: dict[str, Any]) -> dict[str, float]:
     """Series of a logged row by our names; the first key that is there counts."""
     series = {"reward": float(row["reward"])}
     for name, keys in KEY_TABLE.series.items():
-        key = next((key for key in keys if key in row), None)
-        if key is not None:
-            series[name] = float(row[key])
+        known = [key for key in keys if key in row]
+        if known:
+            series[name] = float(row[known[0]])
     return series

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from itertools import pairwise
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -14,10 +15,10 @@ from rich.text import Text
 
 from advisor.advice import percent
 from advisor.common import harmless
+from advisor.forecast import Interval
 from advisor.monitoring.decision import WatchReport
 
-WIDTH = 64
-HEIGHT = 12
+WIDTH, HEIGHT = 64, 12
 """Characters of the picture of the band."""
 
 COLOURS = {"stop": "red", "change": "yellow", "go on": "green"}
@@ -77,14 +78,11 @@ class View:
 
 def as_json(report: WatchReport) -> dict[str, Any]:
     """All numbers of an update as plain objects."""
-    told = report.model_dump(mode="json")
+    document = report.model_dump(mode="json")
     if not math.isfinite(report.update.pareto_k):
-        told["update"]["pareto_k"] = None  # JSON has no infinity
-    told["diagnosis"] = {
-        "verdict": report.diagnosis.verdict,
-        "cards": [card.model_dump(mode="json") for card in report.diagnosis.cards],
-    }
-    return told
+        document["update"]["pareto_k"] = None  # JSON has no infinity
+    document["diagnosis"] = {key: document["diagnosis"][key] for key in ("verdict", "cards")}
+    return document
 
 
 def line(report: WatchReport) -> str:
@@ -93,7 +91,7 @@ def line(report: WatchReport) -> str:
     parts = [
         f"step {update.step} of {update.planned_steps}",
         f"reward {update.reward:.3f}",
-        f"at the end {update.final.mean:.3f} [{update.final.low:.3f}, {update.final.high:.3f}]",
+        f"at the end {_interval(update.final)}",
         f"P(unstable) {percent(update.p_unstable)}",
     ]
     if update.p_reach is not None:
@@ -104,31 +102,28 @@ def line(report: WatchReport) -> str:
     return "; ".join(parts) + ". " + report.decision.text
 
 
+def _interval(of: Interval) -> str:
+    return f"{of.mean:.3f} [{of.low:.3f}, {of.high:.3f}]"
+
+
 def panel(report: WatchReport, rewards: tuple[list[float], list[float]]) -> Panel:
     """Band, where the run is, probabilities, cards and decision."""
     update, decision = report.update, report.decision
-    body: list[RenderableType] = [Text(picture(report, rewards)), Text()]
-    final = update.final
-    body.append(
-        Text(
-            f"reward {update.reward:.3f} now, {final.mean:.3f} [{final.low:.3f}, {final.high:.3f}] "
-            f"at step {update.planned_steps} (80 %)"
-        )
-    )
+    end = f"at step {update.planned_steps} (80 %)"
+    lines = [f"reward {update.reward:.3f} now, {_interval(update.final)} {end}"]
     if update.final_eval is not None:
-        held = update.final_eval
-        body.append(Text(f"held-out {held.mean:.3f} [{held.low:.3f}, {held.high:.3f}] at the end"))
+        lines.append(f"held-out {_interval(update.final_eval)} at the end")
     if update.p_reach is not None:
-        body.append(Text(f"reaches the target with probability {percent(update.p_reach)}"))
-    body.append(Text(f"ends unstable with probability {percent(update.p_unstable)}"))
+        lines.append(f"reaches the target with probability {percent(update.p_reach)}")
+    lines.append(f"ends unstable with probability {percent(update.p_unstable)}")
     if update.refit_due:
-        body.append(
-            Text(f"the pilots do not explain this run (Pareto k {update.pareto_k:.2f}): fit anew")
-        )
+        k = f"Pareto k {update.pareto_k:.2f}"
+        lines.append(f"the pilots do not explain this run ({k}): fit again")
+    body: list[RenderableType] = [Text(picture(report, rewards)), Text(), *map(Text, lines)]
     for card in report.diagnosis.cards:
         if card.status in STATUS:
-            told = Text(f"{card.status}: ", style=STATUS[card.status])
-            body.append(told.append(f"{card.title}: {card.headline}", style="default"))
+            line = Text(f"{card.status}: ", style=STATUS[card.status])
+            body.append(line.append(f"{card.title}: {card.headline}", style="default"))
     body += [Text(note, style="dim") for note in update.notes]
     body += [Text(), Text(decision.text, style=f"bold {COLOURS[decision.action]}")]
     title = f"{update.run}: step {update.step} of {update.planned_steps}"
@@ -151,14 +146,12 @@ def picture(report: WatchReport, rewards: tuple[list[float], list[float]]) -> st
     def row(value: float) -> int:
         return HEIGHT - 1 - min(int((value - low) / span * (HEIGHT - 1) + 0.5), HEIGHT - 1)
 
-    places = [column(step) for step in band.step]
-    for first, second, left, right in zip(
-        range(len(places)), range(1, len(places)), places, places[1:], strict=False
+    for (left, *first), (right, *second) in pairwise(
+        zip(map(column, band.step), band.low, band.high, strict=True)
     ):
         for at in range(left, right + 1):
             share = (at - left) / max(right - left, 1)
-            bottom = band.low[first] + share * (band.low[second] - band.low[first])
-            top = band.high[first] + share * (band.high[second] - band.high[first])
+            bottom, top = (a + share * (b - a) for a, b in zip(first, second, strict=True))
             for height in range(row(top), row(bottom) + 1):
                 grid[height][at] = "░"
     for step, value in zip(*rewards, strict=True):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from advisor.errors import InputError
 from advisor.forecast import (
     FINAL_SHARE,
+    Band,
     Forecaster,
     Interval,
     ObservedRun,
@@ -19,30 +22,28 @@ from advisor.forecast import (
     Target,
     band_of,
     collapse_rate,
-    corpus_beside,
+    corpus_for,
     end_of_begun_run,
     final_of_rest,
     final_steps,
     interval_of,
     level_of_fallen_run,
     observe,
+    peak_rate,
     probability_as_low,
     rest_of_run,
     rest_stable,
     reweighted,
 )
-from advisor.model import TRUSTED_K, Posterior, smoothed_weights
-from advisor.monitoring.update import Update, differences, named
-from advisor.runs import PilotRun, collapse_onset
+from advisor.model import TRUSTED_K, Meta, Posterior, smoothed_weights
+from advisor.runs import PilotRun, Settings, collapse_onset
 from advisor.theory import FloatArray
 
 DRAWS = 1000
 """Population draws that are weighted at each step."""
 
-
 LATEST_ROWS = 5
 """Rows that tell where a run is, as for a collapse, and that may surprise."""
-
 
 LITTLE = 0.01
 """Share of the reward range below which a gain is not worth its steps: what is within it counts as
@@ -56,11 +57,51 @@ GENTLER = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
 """Shares of the learning rate that are tried where the present one is too high."""
 
 
+class Update(BaseModel):
+    """Forecast of a run from its log so far; rewards in reward units.
+
+    ``final`` is the mean reward over the last tenth of the run, as a backtest judges it, given that
+    it stays stable; of a language model pooled with what became of runs like it
+    (`advisor.forecast.run_in_progress`), while the ``band`` from now to the end is the curve's
+    alone. Probabilities are given the run so far.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    run: str
+    task: str
+    model: str
+    step: int  # optimizer steps done
+    planned_steps: int
+    reward: float  # mean of the latest rows
+    start: float  # expected reward before training
+    band: Band
+    final: Interval
+    final_eval: Interval | None  # held-out at the end, where pilots of this model were evaluated
+    p_reach: float | None  # of reaching the target by the end; None without one
+    p_unstable: float  # of being unstable at the end (`forecast.survival`)
+    p_little_left: float  # that less than a hundredth of the reward range is still to be gained
+    share_made: float  # of the expected gain from start to end, in [0, 1]
+    surprise: float | None  # of latest rows as low, by those before; None while they are too few
+    lost_rows: int  # latest rows in a row without a finite reward
+    fallen_since: float | None  # optimizer step since which the reward lies a third below its best
+    gentler_rate: float | None  # highest tried learning rate that would keep the rest stable
+    pareto_k: float  # of the importance weights
+    refit_due: bool  # whether `pareto_k` says that only a new fit can tell
+    seconds: float  # wall-clock time of this update
+    settings: Settings  # of the run, completed
+    notes: tuple[str, ...] = ()  # what was assumed, or differs from the pilots
+
+
 class _Base(NamedTuple):
     """Draws, and what of the run they have seen."""
 
     forecaster: Forecaster
     counted: FloatArray | float
+
+    def weighed(self, observed: ObservedRun, *, has_fallen: bool) -> ReweightedDraws:
+        """Weigh the draws by what they have not seen of a run."""
+        return reweighted(self.forecaster, observed, has_fallen=has_fallen, counted=self.counted)
 
 
 class Watch:
@@ -95,6 +136,7 @@ class Watch:
         seed: int = 0,
         fitted: PilotRun | None = None,
     ) -> None:
+        meta = posterior.meta
         if planned_steps is not None and planned_steps < 1:
             raise InputError(
                 f"a run of {planned_steps} steps",
@@ -105,7 +147,6 @@ class Watch:
             raise InputError(
                 f"a level of {level:g}", argument="level", advice="Give one between 0 and 1"
             )
-        meta = posterior.meta
         if target_reward is not None and not meta.floor < target_reward <= meta.ceiling:
             raise InputError(
                 f"a reward of {target_reward:g} lies outside ({meta.floor:g}, {meta.ceiling:g}]",
@@ -119,9 +160,7 @@ class Watch:
         self.draws = draws
         self.seed = seed
         self.fitted = fitted
-        smoothed_weights(
-            np.linspace(0.0, 1.0, 100)
-        )  # ArviZ takes a second to import: not at the first step
+        smoothed_weights(np.linspace(0.0, 1.0, 100))  # imports ArviZ now, not at the first step
         self._bases: dict[tuple[str, str], tuple[_Base, _Base]] = {}
 
     def update(self, run: PilotRun) -> Update:
@@ -145,7 +184,7 @@ class Watch:
             setting or the length of the run is unknown.
         """
         started = time.perf_counter()
-        run, notes = named(run, self.posterior.meta)
+        run, notes = resolve_group(run, self.posterior.meta)
         planned = self.planned_steps or run.hyperparameters.planned_steps
         if planned is None:
             raise InputError(
@@ -155,20 +194,20 @@ class Watch:
                 advice="Give `planned_steps`",
             )
         meta = self.posterior.meta
-        scale = meta.ceiling - meta.floor
         observed = observe(run, meta, planned)
         notes += differences(run, observed, meta, is_fitted=self.fitted is not None)
         base, fewer = self._base(run)
         fall = observed.fall
-        draws = self._reweighted(base, observed, has_fallen=fall.unstable)
-        draw, effect = draws.resampled(1000)
-        forecaster = base.forecaster.with_run_effect(RunEffect.given(effect, draw))
-        rest = rest_of_run(draws, observed, draw, effect, seed=self.seed)
-        latest = _latest_mean(run)
+        weighed = base.weighed(observed, has_fallen=fall.unstable)
+        draws = weighed.resampled(1000)
+        own = RunEffect.given(draws.effect, draws.draw)
+        forecaster = base.forecaster.with_run_effect(own)
+        rest = rest_of_run(draws, observed, seed=self.seed)
+        latest = float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
         gentler = None
         if fall.unstable:
-            rest = self._fallen(rest, (latest - meta.floor) / scale, observed)
-            p_stable = np.full(draw.size, 1 - STAYS_FALLEN)
+            rest = self._fallen(rest, forecaster.as_share(latest), observed)
+            p_stable = np.full(forecaster.size, 1 - STAYS_FALLEN)
         else:
             end = rest.curve[:, -1]
             p_stable = rest_stable(forecaster, observed.settings, observed.exposure_left, end)
@@ -187,7 +226,7 @@ class Watch:
             step=observed.last,
             planned_steps=planned,
             reward=latest,
-            start=float(meta.floor + scale * start.mean()),
+            start=float(forecaster.in_reward_units(start.mean())),
             band=band_of(rest.step, reward),
             final=self._final(rest, observed, forecaster, run),
             final_eval=held_out,
@@ -199,18 +238,11 @@ class Watch:
             lost_rows=_lost_rows(run),
             fallen_since=collapse_onset(run, fall),
             gentler_rate=gentler,
-            pareto_k=draws.pareto_k,
-            refit_due=not draws.pareto_k <= TRUSTED_K,
+            pareto_k=weighed.pareto_k,
+            refit_due=not weighed.pareto_k <= TRUSTED_K,
             seconds=time.perf_counter() - started,
             settings=observed.settings,
             notes=tuple(notes),
-        )
-
-    def _reweighted(
-        self, base: _Base, observed: ObservedRun, *, has_fallen: bool
-    ) -> ReweightedDraws:
-        return reweighted(
-            base.forecaster, observed, has_fallen=has_fallen, seed=self.seed, counted=base.counted
         )
 
     def _base(self, run: PilotRun) -> tuple[_Base, _Base]:
@@ -229,47 +261,40 @@ class Watch:
         """Weigh the rows that the posterior was fitted to, which must not count twice."""
         if self.fitted is None:
             return _Base(forecaster, 0.0)
-        run, _ = named(self.fitted, self.posterior.meta)
+        run, _ = resolve_group(self.fitted, self.posterior.meta)
         observed = observe(run, self.posterior.meta, int(run.step[-1]))
-        has_fallen = observed.fall.unstable
-        draws = reweighted(forecaster, observed, has_fallen=has_fallen, seed=self.seed)
+        draws = reweighted(forecaster, observed, has_fallen=observed.fall.unstable)
         return _Base(forecaster, draws.log_marginal)
 
     def _surprise(self, base: _Base, run: PilotRun, planned: int) -> float | None:
         """Probability of latest rows as low as they are, by the rows before."""
-        meta = self.posterior.meta
         rows = np.flatnonzero(np.isfinite(run.reward))
         if rows.size < 5 + LATEST_ROWS:
             return None
         latest = rows[-LATEST_ROWS:]
-        observed = observe(run.before(int(latest[0])), meta, planned)
-        draws = self._reweighted(base, observed, has_fallen=False)
-        mean = (run.reward[latest].mean() - meta.floor) / (meta.ceiling - meta.floor)
-        return probability_as_low(draws, observed, run.step[latest], float(mean))
+        observed = observe(run.before(int(latest[0])), self.posterior.meta, planned)
+        draws = base.weighed(observed, has_fallen=False)
+        mean = float(base.forecaster.as_share(run.reward[latest].mean()))
+        return probability_as_low(draws, observed, run.step[latest], mean)
 
     def _fallen(self, rest: RestOfRun, level: float, observed: ObservedRun) -> RestOfRun:
         """Paths of a run that has collapsed: where it stands, with a spread."""
-        rng = np.random.default_rng(self.seed)
-        settings, size = observed.settings, rest.path.shape[0]
-        stands = level_of_fallen_run(level, LATEST_ROWS, settings, size, rng)
-        path = np.broadcast_to(stands[:, None], rest.path.shape)
-        return RestOfRun(rest.step, rest.curve, path)
+        rng, size = np.random.default_rng(self.seed), rest.path.shape[0]
+        stands = level_of_fallen_run(level, LATEST_ROWS, observed.settings, size, rng)
+        return replace(rest, path=np.broadcast_to(stands[:, None], rest.path.shape))
 
     def _final(
         self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, run: PilotRun
     ) -> Interval:
         """Mean reward over the run's last tenth, of which some may be logged already."""
-        meta = self.posterior.meta
         rows = (run.step > (1 - FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
-        logged = (run.reward[rows] - meta.floor) / (meta.ceiling - meta.floor)
-        final = forecaster.in_reward_units(
-            final_of_rest(rest, observed, forecaster, logged, seed=self.seed)
-        )
-        corpus = corpus_beside([run])
+        logged = forecaster.as_share(run.reward[rows])
+        final = forecaster.in_reward_units(final_of_rest(rest, observed, forecaster, logged))
+        corpus = corpus_for([run])
         if corpus is None or logged.size or observed.fall.unstable:
             return interval_of(final)
         steps = final_steps(observed.end).astype(float)
-        bounds = (meta.floor, meta.ceiling)
+        bounds = (self.posterior.meta.floor, self.posterior.meta.ceiling)
         ended = end_of_begun_run(run, steps, corpus=corpus, bounds=bounds, curve=final)
         return interval_of(ended.draws)
 
@@ -298,14 +323,69 @@ class Watch:
         return float(np.mean(reached.any(axis=1) * alive))
 
 
-def _latest_mean(run: PilotRun) -> float:
-    """Mean of the latest finite rewards."""
-    return float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
-
-
 def _lost_rows(run: PilotRun) -> int:
     """Latest rows in a row without a finite reward; 0 where gaps as long are the log's habit."""
     finite = np.flatnonzero(np.isfinite(run.reward))
     usual = int(np.diff(finite).max()) - 1 if finite.size > 1 else 0
     lost = run.reward.size - 1 - int(finite[-1])
     return lost if lost > usual else 0
+
+
+def resolve_group(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
+    """Name task, model and size of a run where the posterior leaves no choice, with notes."""
+    groups = meta.groups
+    fitting = [
+        (task, model)
+        for task, model in groups
+        if run.task in (None, task) and run.model in (None, model)
+    ]
+    known = run.task if run.task in meta.tasks else None
+    if run.task is None and len(meta.tasks) == 1:
+        known = meta.tasks[0]
+    if not fitting and run.model is not None and known is not None:
+        if run.parameters is None:
+            raise InputError(
+                f"no pilot trained {run.model} on {known}, and its size is not known",
+                path=run.path,
+                argument="parameters",
+                advice="Give `parameters`, or another `model` if it has another name there",
+            )
+        return run.with_updates(task=known), [
+            f"no pilot trained {run.model}: its forecast rests on the other models and its own rows"
+        ]
+    if len(fitting) != 1:
+        problem, advice = "the log does not name its task and model", "Give `task` and `model`"
+        if not fitting:
+            model = run.model or "a model without a name"
+            problem = f"no pilot trained {model} on {run.task or 'a task without a name'}"
+            advice = "Name them as the pilots do, or pilot this one"
+        held = ", ".join(f"{model} on {task}" for task, model in groups)
+        raise InputError(
+            f"{problem}; the posterior holds {held}",
+            path=run.path,
+            argument="task, model",
+            advice=advice,
+        )
+    task, model = fitting[0]
+    notes = []
+    if run.task is None or run.model is None:
+        notes.append(f"taken for {model} on {task}, the only one the posterior holds")
+    size = meta.group_parameters[groups.index((task, model))]
+    return run.with_updates(task=task, model=model, parameters=size), notes
+
+
+def differences(run: PilotRun, observed: ObservedRun, meta: Meta, *, is_fitted: bool) -> list[str]:
+    """What the reader of a forecast should know about this run."""
+    notes = list(run.warnings)
+    given = run.hyperparameters.learning_rate
+    highest = peak_rate(run)
+    if given is not None and highest is not None and highest > 1.01 * given:
+        notes.append(f"the log shows a learning rate of {highest:g}, the settings {given:g}")
+    if not is_fitted and run.id in {pilot.id for pilot in meta.runs}:
+        notes.append("a pilot has the same name: if it is this run, its rows count twice")
+    if observed.last >= observed.end:
+        notes.append("the planned steps are done")
+    lost = int(np.sum(~np.isfinite(run.reward)))
+    if lost:
+        notes.append(f"{lost} of {run.reward.size} rewards are not finite and were left out")
+    return notes

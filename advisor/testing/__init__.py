@@ -1,8 +1,17 @@
 """For tests of one's own: simulated runs, made-up posteriors, conformance of readers."""
 
-from advisor.testing.posteriors import PLANS, cohort_of_plans, made_up_posterior
 from advisor.testing.reader_conformance import ReaderConformance
-from advisor.testing.simulate import Plan, Truth, prior_means, rising, simulate_run, simulate_runs
+from advisor.testing.simulate import (
+    PLANS,
+    Plan,
+    Truth,
+    cohort_of_plans,
+    made_up_posterior,
+    prior_means,
+    rising,
+    simulate_run,
+    simulate_runs,
+)
 
 __all__ = [
     "PLANS",

@@ -1,4 +1,8 @@
-"""Pilots simulated from known parameters: what the model should find again."""
+"""Pilots simulated from known parameters, and posteriors made up without sampling, in no time.
+
+What was simulated the model should find again; made-up posteriors pass the code that names real
+ones.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,26 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advisor.model import LAWS, POPULATION, RUN_EFFECTS, Covariates, Reference, load_priors
+from advisor.model import (
+    LAWS,
+    POPULATION,
+    RUN_EFFECTS,
+    SPECTRUM,
+    Cohort,
+    Covariates,
+    Family,
+    NormalPrior,
+    Posterior,
+    Priors,
+    Reference,
+    build_cohort,
+    load_priors,
+    make_posterior,
+    planned_factors,
+)
 from advisor.model import equations as eq
 from advisor.runs import PartialSettings, PilotRun, Settings
-from advisor.theory import cumulative_clock, policy_steps, schedule_factors
+from advisor.theory import cumulative_clock, policy_steps
 
 PRESET = "small_models"
 
@@ -20,35 +40,12 @@ PRESET = "small_models"
 class Plan:
     """A pilot to simulate.
 
-    Attributes
-    ----------
-    learning_rate : float
-        Peak.
-    group_size : int
-        Completions per prompt.
-    minibatches, epochs : int
-        Optimizer steps on one batch of rollouts: K is their product.
-    model, task : str or None
-    parameters : float or None
-        Of the model.
-    steps : int
-        Optimizer steps.
-    prompts : float
-        Prompts per optimizer step.
-    lag : float or None
-        Age of the rollouts beyond that within a refresh, in optimizer steps.
-    momentum : float or None
-    schedule : str or None
-        Of the learning rate.
-    warmup : int or None
-        Optimizer steps.
-    ratio : bool or None
-        Whether an importance ratio corrects stale rollouts.
-    optimizer : {"adamw", "sgd"} or None
-    logging : int
-        Optimizer steps per logged row.
-    collapse : int or None
-        Step at which the run collapses.
+    ``learning_rate`` is the peak, ``group_size`` counts completions per prompt, ``prompts`` prompts
+    per optimizer step. One batch of rollouts is used for ``minibatches`` times ``epochs`` optimizer
+    steps (K), older by ``lag`` optimizer steps than within a refresh; ``ratio`` tells whether an
+    importance ratio corrects stale rollouts. The learning rate follows ``schedule`` after
+    ``warmup`` of the ``steps`` optimizer steps. ``parameters`` are those of the model; a row is
+    logged every ``logging`` optimizer steps, and the run collapses at step ``collapse``.
     """
 
     learning_rate: float = 3e-4
@@ -95,19 +92,18 @@ class Plan:
     def run(self, reward: Any, name: str = "run", **updates: Any) -> PilotRun:
         """Run that logged these rewards, one per row; ``updates`` replace its fields."""
         reward = np.asarray(reward, dtype=float)
-        step = self.logging * np.arange(1.0, reward.size + 1)
-        given: dict[str, Any] = {
-            "id": name,
-            "path": f"{name}.jsonl",
-            "model": self.model,
-            "task": self.task,
-            "parameters": self.parameters,
-            "hyperparameters": self.settings,
-            "step": step,
-            "series": {"reward": reward},
-            "logging_steps": self.logging,
-        }
-        return PilotRun(**{**given, **updates})
+        run = PilotRun(
+            id=name,
+            path=f"{name}.jsonl",
+            model=self.model,
+            task=self.task,
+            parameters=self.parameters,
+            hyperparameters=self.settings,
+            step=self.logging * np.arange(1.0, reward.size + 1),
+            series={"reward": reward},
+            logging_steps=self.logging,
+        )
+        return run.with_updates(**updates)
 
 
 def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 15.0) -> Any:
@@ -129,7 +125,6 @@ def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 
 
 
 HEADROOM_LOGIT, LOG_SLOPE = 1.2, -2.6
-
 
 KNOWN_SIZES = {"curvature_exponent": 0.0, "plateau_loss.size": 0.5, "hazard.size": 0.5}
 """Size laws of pilots on several sizes, each known within one half; a prior alone knows less."""
@@ -162,15 +157,8 @@ def prior_means(
 class Truth:
     """Parameters that pilots are simulated from; offsets of models are zero.
 
-    Attributes
-    ----------
-    reference : Reference
-        Configuration at which the laws have their levels.
-    population : dict of str to float
-    headroom_logit, log_slope, log_onset : float
-        Levels of the task.
-    start_logit : dict of str to float
-        Start by name of the model.
+    At the ``reference`` configuration the laws have their levels; ``headroom_logit``, ``log_slope``
+    and ``log_onset`` are levels of the task, ``start_logit`` the start by name of the model.
     """
 
     reference: Reference
@@ -188,14 +176,9 @@ class Truth:
 
     def covariates(self, plan: Plan) -> Covariates:
         """Logarithms of a plan over the reference."""
-        return Covariates(
-            np.log(plan.learning_rate / self.reference.learning_rate),
-            np.log(plan.group_size / self.reference.group_size),
-            np.log(plan.prompts / self.reference.prompts_per_step),
-            np.log(float(plan.parameters or 0) / self.reference.parameters),
-            np.log(plan.minibatches),
-            np.log(plan.epochs),
-        )
+        given = (plan.learning_rate, plan.group_size, plan.prompts, float(plan.parameters or 0))
+        ratios = np.log(np.array(given) / np.array([*vars(self.reference).values()])).tolist()
+        return Covariates(*ratios, *np.log([plan.minibatches, plan.epochs]).tolist())
 
     def law(self, name: str, plan: Plan) -> float:
         """Value of a law for a plan."""
@@ -217,7 +200,6 @@ class Truth:
     def reward(self, plan: Plan, steps: Any, luck: Any = (0.0, 0.0, 0.0)) -> Any:
         """Expected reward after so many optimizer steps; luck: plateau, stiffness and shape."""
         settings = plan.completed
-        interval = plan.minibatches * plan.epochs
         run = eq.run_level(
             self.population,
             self.group(plan),
@@ -225,16 +207,11 @@ class Truth:
             self.law("plateau_loss", plan),
             (luck[0], luck[1], luck[2]),
             self.log_onset,
-            interval,
+            settings.refresh_interval,
             float(settings.importance_ratio),
         )
         steps = np.asarray(steps, dtype=float)
-        factors = schedule_factors(
-            settings.schedule,
-            int(steps.max()),
-            warmup_steps=settings.warmup_steps,
-            planned_steps=plan.steps,
-        )
+        factors = planned_factors(settings, int(steps.max()))
         clock = cumulative_clock(factors, self.population["rate.learning_rate"])
         return eq.expected_reward(
             np.interp(steps, np.arange(clock.size), clock),
@@ -323,13 +300,151 @@ def simulate_runs(
     ['run0', 'run1']
     """
     if truth is None:
-        truth = Truth(
-            Reference(
-                *(
-                    float(np.exp(np.mean(np.log([getattr(plan, name) for plan in plans]))))
-                    for name in ("learning_rate", "group_size", "prompts", "parameters")
-                )
-            )
-        )
+        names = ("learning_rate", "group_size", "prompts", "parameters")
+        values = np.log([[getattr(plan, name) for name in names] for plan in plans])
+        truth = Truth(Reference(*np.exp(values.mean(axis=0)).tolist()))
     rng = np.random.default_rng(seed)
     return [simulate_run(truth, plan, rng, f"run{n}") for n, plan in enumerate(plans)]
+
+
+PILOTED = {"plateau_loss.level": -4.0, "hazard.level": -7.6}
+"""Levels at the reference that pilots show of which one in five collapsed, at ten times its rate.
+A prior that knows no pilots expects neither loss nor collapse where so little is learned per step.
+"""
+
+PLANS = (
+    Plan(1e-4, 16, 2),
+    Plan(3e-4, 8, 8),
+    Plan(3e-3, 8, 2, collapse=25),
+    Plan(3e-4, 16, 1, 2, model="tiny-m", parameters=4e5),
+    Plan(1e-3, 32, 4, model="tiny-m", parameters=4e5),
+)
+
+
+def cohort_of_plans(
+    plans: Sequence[Plan] = PLANS, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Cohort:
+    """Cohort of smooth rising pilots; those with a ``collapse`` fall to the floor there.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+    bounds : tuple of float
+        Floor and ceiling of the reward.
+
+    Returns
+    -------
+    cohort : Cohort
+    """
+    low, high = bounds
+    runs = []
+    collapse = {f"run{n}": plan.collapse and float(plan.collapse) for n, plan in enumerate(plans)}
+    for index, (name, plan) in enumerate(zip(collapse, plans, strict=True)):
+        curve = rising(plan.steps, end=0.8 - 0.01 * index)
+        if plan.collapse is not None:
+            curve[plan.collapse - 1 :] = 0.0
+        reward = low + (high - low) * curve
+        runs.append(plan.run(reward, name, reward_floor=low, reward_ceiling=high))
+    healthy = {name: None if step is None else step - 3 for name, step in collapse.items()}
+    return build_cohort(runs, collapse, healthy)
+
+
+def made_up_posterior(
+    plans: Sequence[Plan] = PLANS,
+    *,
+    seed: int = 1,
+    width: float = 0.3,
+    moved: dict[str, float] | None = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    draws: int = 200,
+    statistics: dict[str, Any] | None = None,
+    diagnostics: dict[str, Any] | None = None,
+    family: Family = SPECTRUM,
+    is_prior: bool = False,
+) -> Posterior:
+    """Posterior of random draws around the prior means.
+
+    Many parameters because: a test sets the one that it is about.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+        Pilots that it speaks of.
+    seed : int
+    width : float
+        Spread of a draw over that of its prior.
+    moved : dict of str to float, optional
+        Parameters that stand at one value.
+    bounds : tuple of float
+        Floor and ceiling of the reward.
+    draws : int
+        Of each of two chains.
+    statistics, diagnostics : dict, optional
+        What the sampler told; by default all is well.
+    family : Family
+        Of curves.
+    is_prior : bool
+        Whether levels of plateau loss and collapse are those that the prior implies; otherwise they
+        are those at the reference, around ``PILOTED``.
+
+    Returns
+    -------
+    posterior : Posterior
+    """
+    rng = np.random.default_rng(seed)
+    cohort, priors = cohort_of_plans(plans, bounds), load_priors(PRESET)
+    raw = raw_draws(cohort, priors, rng, draws, width, moved or {}, is_prior)
+    shape = (2, draws)
+    return make_posterior(
+        cohort,
+        priors,
+        family,
+        raw,
+        statistics or {"diverging": np.zeros(shape), "n_steps": np.full(shape, 15.0)},
+        diagnostics or {name: (np.array([1.001]), np.array([900.0])) for name in raw},
+        {"pymc": "none"},
+        seed=seed,
+    )
+
+
+def raw_draws(
+    cohort: Cohort,
+    priors: Priors,
+    rng: np.random.Generator,
+    draws: int,
+    width: float,
+    moved: dict[str, float],
+    is_prior: bool = False,
+) -> dict[str, Any]:
+    """Draws by the names and shapes that the model samples."""
+    if is_prior:
+        placed, centre, spread = priors.at(cohort.reference), moved, {}
+    else:
+        source = "Of made-up pilots, whatever a preset believes of real ones."
+        speed = NormalPrior(mean=-4.0, sd=1.5, source=source)
+        placed = priors.model_copy(update={"log_slope": speed})
+        centre, spread = PILOTED | KNOWN_SIZES | moved, dict.fromkeys(KNOWN_SIZES, 0.5)
+    spread |= dict.fromkeys(moved, 0.0)
+
+    def around(names: Sequence[str], *shape: int) -> Any:
+        given = {name: getattr(placed, name.replace(".", "_")) for name in names}
+        mean = np.array([centre.get(name, prior.mean) for name, prior in given.items()])
+        sd = np.array([spread.get(name, prior.sd) for name, prior in given.items()])
+        return mean + width * sd * rng.standard_normal((2, draws, *shape, len(names)))
+
+    groups, runs = len(cohort.groups), len(cohort.runs)
+    levels = around(["headroom_logit", "log_slope", "log_onset"], len(cohort.tasks))
+    tests = around(["eval_start_logit", "log_eval_gain"], groups)
+    population = around(POPULATION)
+    if is_prior:
+        anchored = dict(zip(POPULATION, np.moveaxis(population, -1, 0), strict=True))
+        stiffness = eq.task_log_stiffness(levels[..., 0], levels[..., 1])
+        population = np.stack(list(eq.at_reference(anchored, stiffness).values()), axis=-1)
+    return {
+        "population": population,
+        "task_level": np.swapaxes(levels, 2, 3),
+        "start_logit": around(["start_logit"], groups)[..., 0],
+        "eval_level": np.swapaxes(tests, 2, 3),
+        "group_offset": width * rng.standard_normal((2, draws, 2, groups)),
+        "run_offset": width * rng.standard_normal((2, draws, len(RUN_EFFECTS), runs)),
+    }

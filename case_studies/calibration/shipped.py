@@ -22,8 +22,7 @@ from simulation_lines import Record, made_under, read_records, run_missing
 from advisor.common import EngineSettings
 from advisor.common.progress import silent
 from advisor.errors import NotConvergedError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunEffect
+from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.forecast.survival import rate_tolerated
 from advisor.model.cohort import Cohort
 from advisor.model.parameters import POPULATION, RUN_EFFECTS

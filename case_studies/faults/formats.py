@@ -129,7 +129,10 @@ def studies(place: Path) -> list[Example]:
 
 def presets() -> list[Example]:
     """A preset and a corpus of finished runs."""
-    from advisor.forecast.analogues import corpus_json, load_corpus
+    sys.path.append(str(ROOT / "case_studies/real_runs"))
+    from analogue_learning import corpus_json
+
+    from advisor.forecast.analogues import load_corpus
     from advisor.model.presets import preset_toml
     from advisor.model.priors import load_priors, preset_folder
 

@@ -9,7 +9,7 @@ import numpy as np
 from advisor.forecast.analogues import Corpus
 from advisor.forecast.forecaster import Target
 from advisor.forecast.predictive import final_rows, new_run_reward
-from advisor.forecast.run_in_progress import SIZE, EndOfRun, pooled, widened
+from advisor.forecast.run_in_progress import DRAWS, EndOfRun, pooled, widened
 from advisor.model.posterior import Posterior
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
@@ -50,7 +50,7 @@ def end_of_new_run(
     -------
     end_of_run : EndOfRun
     """
-    levels = (np.arange(SIZE) + 0.5) / SIZE
+    levels = (np.arange(DRAWS) + 0.5) / DRAWS
     ends = [float(np.nanmean(one.reward[final_rows(one)])) for one in siblings]
     unit = float(np.median([np.ptp(one.reward[np.isfinite(one.reward)]) for one in siblings]))
     at = np.linspace(0, 1, corpus.sibling_errors.size)

@@ -449,10 +449,10 @@ def ask(
                 rows.append(scored(scene, share, ADVISOR, questions[name], simplest))
                 continue
             rows.append(scored(scene, share, ADVISOR, questions[name], found.draws))
-            if found.curve is None or found.likely is None:
+            if found.curve is None or found.analogues is None:
                 continue
             curved += 1
-            for method, draws in zip(PARTS, (found.curve, found.likely), strict=True):
+            for method, draws in zip(PARTS, (found.curve, found.analogues), strict=True):
                 rows.append(scored(scene, share, method, questions[name], draws))
     told = {"unanswered": unanswered, "with_pooled_curve": curved}
     return rows, summary(rows) | told

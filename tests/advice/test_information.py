@@ -11,8 +11,7 @@ from scipy.stats import norm
 
 from advisor.advice.evaluate import utilities
 from advisor.advice.pilot_choice import ANOTHER_RUN, information_gain, shown
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunEffect
+from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.forecast.survival import stability_draws
 from advisor.testing import (
     Plan,

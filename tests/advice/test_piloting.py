@@ -17,8 +17,7 @@ from advisor.advice.pilot_bench import match_logs, price_of
 from advisor.advice.pilot_choice import information_gain, shown, worthwhile
 from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunEffect
+from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.runs.settings import PartialSettings
 from advisor.testing import Plan, made_up_posterior, rising
 

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-import advisor.runs.logs
+import advisor.runs
 from advisor.backtesting import backtest, transfer
-from advisor.backtesting.shown import draw_backtest
+from advisor.backtesting.scores import draw_backtest
 from advisor.cli.app import main
 from advisor.reporting.figure import render
 from advisor.testing import (
@@ -36,7 +36,7 @@ def finished(model="tiny-s", task="sort", **updates):
 @pytest.fixture
 def call(fits, monkeypatch, capsys):
     def _call(runs, *flags, code=0):
-        monkeypatch.setattr(advisor.runs.logs, "read_runs", lambda *_, **__: runs)
+        monkeypatch.setattr(advisor.runs, "read_runs", lambda *_, **__: runs)
         with pytest.raises(SystemExit) as stopped:
             main(["backtest", "logs", "--quiet", *map(str, flags)])
         captured = capsys.readouterr()

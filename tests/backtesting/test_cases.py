@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS, SAME_SCALE, make_cases
+from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS, make_cases
 from advisor.testing import (
     Plan,
     rising,
@@ -236,7 +236,7 @@ def test_a_run_that_never_learned_stays_with_the_others():
     runs = [*scaled(finished(3), 2.5), *finished(1, prefix="flat")]
     (cohort,), _ = make_cases(runs, 0.25)
     assert ids(cohort) == {"run0", "run1", "run2", "flat0"}
-    assert cohort.bounds[1] < SAME_SCALE
+    assert cohort.bounds[1] < 3.0
 
 
 def test_bounds_are_those_that_the_runs_state():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.backtesting import transfer
-from advisor.backtesting.size_transfer import ELSEWHERE
+from advisor.backtesting.cases import ELSEWHERE
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import new_run_reward

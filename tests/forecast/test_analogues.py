@@ -13,7 +13,7 @@ from advisor.errors import InputError
 from advisor.forecast.analogues import (
     FEATURES,
     Corpus,
-    corpus_beside,
+    corpus_for,
     describe,
     end_of_run,
     is_share,
@@ -23,11 +23,11 @@ from advisor.forecast.analogues import (
     tabulated,
     weighted_quantiles,
 )
+from advisor.forecast.fitting import is_falling
 from advisor.forecast.run_in_progress import (
     ALONE_WEIGHT,
-    SIZE,
+    DRAWS,
     end_of_begun_run,
-    is_falling,
     pooled,
 )
 from advisor.testing import Plan
@@ -168,7 +168,7 @@ def test_a_run_that_has_not_begun_ends_where_its_siblings_did(corpus):
 def test_pool_has_the_quantiles_of_both():
     curve, likely = np.linspace(0, 1, 4000), np.linspace(10, 11, 1000)
     draws = pooled([(curve, 0.6), (likely, 1.4)])
-    assert draws.size == SIZE
+    assert draws.size == DRAWS
     assert (draws < 5).mean() == pytest.approx(0.3)
     assert draws[draws < 5].mean() == pytest.approx(0.5, abs=0.01)
 
@@ -225,8 +225,8 @@ def test_a_corpus_comes_back_from_its_file(corpus, tmp_path):
 
 def test_small_models_have_no_analogues():
     run = run_of(0.2, "a")
-    assert corpus_beside([run.with_updates(parameters=1e5)]) is None
-    assert isinstance(corpus_beside([run]), Corpus)
+    assert corpus_for([run.with_updates(parameters=1e5)]) is None
+    assert isinstance(corpus_for([run]), Corpus)
     assert len(shipped_corpus().names) > 20
 
 

@@ -10,7 +10,7 @@ from advisor.model.equations import task_log_stiffness
 from advisor.model.prior_draws import prior_posterior
 from advisor.model.priors import load_priors
 from advisor.testing import Plan
-from advisor.testing.posteriors import cohort_of_plans
+from advisor.testing.simulate import cohort_of_plans
 
 DRAWS = 4000
 LEVELS = ("plateau_loss.level", "hazard.level")

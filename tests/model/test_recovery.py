@@ -12,8 +12,7 @@ import pytest
 
 from advisor.advice import advise
 from advisor.forecast.fitting import fit
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunEffect
+from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.forecast.predictive import begun_run_reward
 from advisor.model import compat as _compat
 from advisor.model import equations as eq

@@ -36,11 +36,9 @@ from advisor.testing import (
     made_up_posterior,
     rising,
 )
-from advisor.testing.posteriors import (
-    raw_draws,
-)
 from advisor.testing.simulate import (
     PRESET,
+    raw_draws,
 )
 
 

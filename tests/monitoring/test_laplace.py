@@ -46,8 +46,8 @@ def test_the_likelihood_is_that_of_the_sampler(family):
     observed, laws, residuals = parts(posterior, run)
     rng = np.random.default_rng(3)
     luck = rng.standard_normal((3, 20))
-    ours = residuals.log_likelihood(
-        residuals.squares(observed.reward - laws.reward(luck, observed.clock))
+    ours = residuals.log_density(
+        residuals.white(observed.reward - laws.reward(luck, observed.clock))
     )
     cohort = build_cohort([run], {}, {})
     assert cohort.reference == posterior.meta.reference
@@ -88,8 +88,8 @@ def test_laplace_with_importance_integrates_the_luck_out():
     rng = np.random.default_rng(0)
     many = 20000
     luck = rng.standard_normal((3, many, 10))
-    value = residuals.log_likelihood(
-        residuals.squares(observed.reward - laws.reward(luck, observed.clock))
+    value = residuals.log_density(
+        residuals.white(observed.reward - laws.reward(luck, observed.clock))
     )
     brute = np.log(np.exp(value - value.max(axis=0)).mean(axis=0)) + value.max(axis=0)
     estimates = []
@@ -99,8 +99,8 @@ def test_laplace_with_importance_integrates_the_luck_out():
         estimates.append(np.exp(effects.log_ratio - brute).mean(axis=0))
     np.testing.assert_allclose(np.mean(estimates, axis=0), 1.0, atol=0.12)
     # What the integral is not: the density at no luck at all.
-    none = residuals.log_likelihood(
-        residuals.squares(observed.reward - laws.reward(np.zeros((3, 10)), observed.clock))
+    none = residuals.log_density(
+        residuals.white(observed.reward - laws.reward(np.zeros((3, 10)), observed.clock))
     )
     assert np.abs(np.exp(none - brute) - 1).max() > 0.25
 

@@ -11,7 +11,7 @@ from advisor.model.prior_draws import prior_posterior
 from advisor.model.priors import load_priors
 from advisor.model.pymc_model import build_model
 from advisor.testing import Plan
-from advisor.testing.posteriors import cohort_of_plans
+from advisor.testing.simulate import cohort_of_plans
 
 SMALL = load_priors("small_models")
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from advisor.advice import Recommendation
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.laws import RunEffect
+from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.forecast.predictive import fitted_curve
 from advisor.model.parameters import RUN_EFFECTS
 from advisor.model.posterior import Posterior
