@@ -4,31 +4,34 @@ from advisor.advice.answer import advise
 from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.advice.candidates import AXES, RATE_REACH, Lattice, default_lattice
 from advisor.advice.cost import Cost, CostModel, learn_cost
+from advisor.advice.evaluate import what_if, what_if_rows
 from advisor.advice.pilot_choice import next_pilot
 from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot, plan, planned_settings, size_of
 from advisor.advice.piloting import Piloting, fit_pilots, pilots
 from advisor.advice.recommendation import (
-    NEARLY_ALL,
     TITLES,
     Recommendation,
-    evidence_text,
-    explanation_text,
-    pilot_reason,
-    stability_interval,
+    export,
+    export_pilot,
+    missing_configs,
+    trainer_configs,
 )
 from advisor.advice.request import Budget, Objective, Request, Search
-from advisor.advice.scenario import evaluated, evaluated_rows, what_if
 from advisor.advice.search import check_storage
 from advisor.advice.support import KNOBS, SAME, Ranges, outside, piloted, range_text
 from advisor.advice.trade_offs import saving
-from advisor.advice.trainer_config import export, export_pilot, missing_configs, trainer_configs
 from advisor.advice.wording import (
+    NEARLY_ALL,
     SAID,
+    evidence_text,
+    explanation_text,
     gpu_time,
     gpu_unit,
     in_trainer_names,
     level_text,
     percent,
+    pilot_reason,
+    stability_interval,
     weightiest,
 )
 from advisor.forecast import Stability, stability
@@ -60,8 +63,6 @@ __all__ = [
     "advise",
     "check_storage",
     "default_lattice",
-    "evaluated",
-    "evaluated_rows",
     "evidence_text",
     "explanation_text",
     "export",
@@ -89,4 +90,5 @@ __all__ = [
     "trainer_configs",
     "weightiest",
     "what_if",
+    "what_if_rows",
 ]

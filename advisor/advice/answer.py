@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from advisor.advice.answer_fields import NextPilot
-from advisor.advice.candidates import Lattice, default_lattice, largest_surviving_rate, within_reach
-from advisor.advice.cautions import bound, cautions, limiting_factor, shortfall
+from advisor.advice.answer_fields import Alternative, NextPilot
+from advisor.advice.candidates import Lattice, default_lattice, within_reach
 from advisor.advice.cost import CostModel, learn_cost
-from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share, undominated
-from advisor.advice.pilot_choice import (
-    choose_pilot,
-    gentler_than,
-    is_first_contact,
-    is_worth_its_price,
-    weighed,
+from advisor.advice.evaluate import (
+    Evaluation,
+    Evaluator,
+    base_settings,
+    curve_steps,
+    steps_to_share,
 )
+from advisor.advice.pilot_choice import is_first_contact, weighed_pilot
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
-from advisor.advice.scenario import base_settings, target_of
 from advisor.advice.search import search as search_best
-from advisor.advice.support import beyond_pilots
-from advisor.advice.support import piloted as piloted_ranges
+from advisor.advice.support import beyond_pilots, cautions
 from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
     at_equal_completions,
     best_piloted,
+    bound,
+    limiting_factor,
     prior_checks,
+    shortfall,
     trade_offs,
+    undominated,
 )
+from advisor.advice.wording import INFORMED
 from advisor.common import Progress, progress_of
 from advisor.errors import CannotTellError, InputError
 from advisor.findings import informed_share
@@ -43,15 +44,6 @@ from advisor.runs import recipes as trainer_recipes
 
 WORTH_A_PILOT = 0.005
 """Expected rise of the final reward, as a share of its range, from which a pilot is suggested."""
-
-DECIDING = (
-    "rate.learning_rate",
-    "rate.group_size",
-    "plateau_loss.learning_rate",
-    "hazard.learning_rate",
-    "curvature_exponent",
-)
-"""Terms whose share of data is stated with the answer."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +61,13 @@ class Question:
     assumptions: tuple[str, ...]
     progress: Progress
 
-    @property
-    def at_end(self) -> Objective:
-        """The reward at the end of the budget."""
-        return Objective(quantile=self.request.objective.quantile)
-
     def evaluator(self, aim: Objective, goal: float | None = None) -> Evaluator:
         """Judge of configurations by an objective."""
         return Evaluator(self.forecaster, aim, self.budget, self.cost, goal)
 
-    def evaluators_at_end(self) -> tuple[Evaluator, Evaluator]:
-        """Judge of the reward at the end, for what is offered and for what stands beside it."""
-        return self.evaluator(self.at_end), self.evaluator(self.at_end)
+    def at_end(self) -> Evaluator:
+        """Judge of configurations by the reward at the end of the budget."""
+        return self.evaluator(Objective(quantile=self.request.objective.quantile))
 
     def best(self, evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
         """Best feasible configuration, and the nearest to feasible."""
@@ -88,20 +75,19 @@ class Question:
             evaluate, self.lattice, self.request.level, self.search, progress=self.progress
         )
 
+    def start(self) -> float:
+        """Reward before the run."""
+        return float(self.forecaster.outcome(self.fixed, [0]).mean())
+
 
 @dataclass(frozen=True)
 class Decision:
-    """What was chosen, by which evaluations, and what limits it.
-
-    ``at_end`` judges the reward at the end of the budget; ``aside`` does so too, and keeps recipes
-    and pilots apart from what was offered.
-    """
+    """What was chosen, by which objective, and what limits it."""
 
     kind: Literal["recommendation", "next_pilot", "infeasible"]
     chosen: Evaluation
     evaluate: Evaluator
-    at_end: Evaluator
-    aside: Evaluator
+    at_end: Evaluator  # by the reward at the end, whatever the objective
     limit: str
 
 
@@ -139,45 +125,47 @@ def advise(
     """
     question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
     decision = choose(question)
-    pilot, untold = _pilot(question, decision)
-    is_first, is_safe = decision.kind == "next_pilot", _is_safe(decision, question)
-    if pilot is not None and is_first and is_safe and not is_worth_its_price(pilot):
+    pilot, notes = _pilot(question, decision)
+    is_safe = decision.chosen.least >= question.request.level
+    is_first = decision.kind == "next_pilot" and is_safe
+    if is_first and pilot is not None and not pilot.is_worth_its_price:
         is_few = is_first_contact(posterior)
-        decision, pilot = (_without(pilot, decision) if is_few else searched(question)), None
-    return explain(question, decision, pilot, untold)
+        decision = _without(pilot, decision) if is_few else searched(question)
+        pilot = None
+    return explain(question, decision, pilot, notes)
 
 
 def prepare(posterior: Posterior, request: Request, search: Search, progress: Progress) -> Question:
     """Complete a request from the pilots, and say what was assumed."""
-    assumptions = list(posterior.meta.notes)
-    target = target_of(posterior, request)
+    meta = posterior.meta
+    assumptions = list(meta.notes)
+    target = request.target_in(posterior)
     if not request.names_target:
         assumptions.append(f"target = {target.model} on {target.task} (the largest piloted model)")
     budget = request.budget
     if budget == Budget():
-        budget = Budget(steps=int(SUPPORT * posterior.meta.longest))
+        budget = Budget(steps=int(SUPPORT * meta.longest))
         assumptions.append(f"planned steps = {budget.steps} (three times the longest pilot)")
     cost = learn_cost(
         posterior, target, gpus=request.gpus, seconds_per_step=request.seconds_per_step
     )
     assumptions.append(f"price of a step: {cost.source}")
     fixed = base_settings(posterior, target)
-    lattice = (
-        Lattice(request.choose_from)
-        if request.choose_from is not None
-        else default_lattice(
+    if request.choose_from is not None:
+        lattice = Lattice(request.choose_from)
+    else:
+        lattice = default_lattice(
             posterior,
             fixed,
             group_sizes=request.group_sizes,
             learning_rates=request.learning_rates,
             devices=request.devices,
         )
-    )
-    sizes = [run.parameters for run in posterior.meta.runs]
-    outside = outside_evidence(posterior.meta.priors, fixed, target.parameters, sizes)
+    sizes = [run.parameters for run in meta.runs]
+    outside = outside_evidence(meta.priors, fixed, target.parameters, sizes)
     if outside is not None:
-        lattice = within_reach(lattice, posterior)
-        if largest_surviving_rate(posterior) is not None:
+        lattice = within_reach(lattice, meta)
+        if meta.largest_surviving_rate is not None:
             assumptions.append(
                 "learning rates stop at three times the largest that survived a pilot, since "
                 f"{outside}"
@@ -200,60 +188,59 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
 def choose(question: Question) -> Decision:
     """Search the configurations, or hold to the best piloted where pilots tell too little."""
     posterior = question.forecaster.posterior
-    has_lived = largest_surviving_rate(posterior) is not None
+    has_lived = posterior.meta.largest_surviving_rate is not None
     has_shown = has_lived and NONE_MOVED not in posterior.meta.notes
     if not is_first_contact(posterior) and (has_shown or not question.request.weigh_pilots):
         return searched(question)
-    at_end, aside = question.evaluators_at_end()
-    chosen = best_piloted(aside, posterior)
+    at_end = question.at_end()
+    chosen = best_piloted(at_end, posterior)
     limit = bound(at_end, question.lattice, chosen, question.request.level)
-    return Decision("next_pilot", chosen, at_end, at_end, aside, limit)
+    return Decision("next_pilot", chosen, at_end, at_end, limit)
 
 
 def searched(question: Question) -> Decision:
     """Search the configurations and choose one."""
-    forecaster, level = question.forecaster, question.request.level
-    posterior, objective = forecaster.posterior, question.request.objective
-    at_end, aside = question.evaluators_at_end()
-    evaluate = at_end
+    level, objective = question.request.level, question.request.objective
+    evaluate = at_end = question.at_end()
     if objective.kind != "reward":
         evaluate = question.evaluator(objective, _goal(question, at_end))
     best, nearest = question.best(evaluate)
-    start = float(forecaster.outcome(question.fixed, [0]).mean())
+    start = question.start()
     if best is None or best.reward <= start:
         chosen = best or nearest
         limit = shortfall(evaluate, chosen, level, start)
-        return Decision("infeasible", chosen, evaluate, at_end, aside, limit)
+        return Decision("infeasible", chosen, evaluate, at_end, limit)
     chosen = _cheapest_equal(evaluate, best, level, question.request.indifference)
-    limit = limiting_factor(evaluate, question.lattice, chosen, level, posterior)
-    return Decision("recommendation", chosen, evaluate, at_end, aside, limit)
+    limit = limiting_factor(evaluate, question.lattice, chosen, level)
+    return Decision("recommendation", chosen, evaluate, at_end, limit)
 
 
 def explain(
-    question: Question, decision: Decision, pilot: NextPilot | None, untold: Sequence[str]
+    question: Question, decision: Decision, pilot: NextPilot | None, notes: list[str]
 ) -> Recommendation:
-    """Put a decision beside its alternatives, its evidence and its cautions."""
+    """Put a decision next to its alternatives, its evidence and its cautions."""
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
-    posterior, meta = forecaster.posterior, forecaster.posterior.meta
-    last = chosen.cost.steps
+    posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
+    last, level = chosen.cost.steps, request.level
     planned = evaluate.planned(chosen.settings)
     times = curve_steps(last)
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
-    aside = decision.aside
-    recipes = [
-        as_alternative(name, aside, aside(question.fixed.model_copy(update=values)), gained)
-        for name, values in trainer_recipes().items()
-    ]
-    piloted = best_piloted(aside, posterior)
+
+    frontier = undominated(evaluate.tried)
+    decision.at_end.prepare_curves((one.settings, one.cost.steps) for one in frontier)
+
+    def named(name: str, found: Evaluation) -> Alternative:
+        return as_alternative(name, decision.at_end, found, gained)
+
     return Recommendation(
         kind=decision.kind,
         settings=planned,
         target=forecaster.target,
-        objective=question.request.objective,
+        objective=request.objective,
         budget=question.budget,
         steps=last,
-        level=question.request.level,
+        level=level,
         measure="held-out reward" if forecaster.is_evaluated else "reward",
         reward=interval_of(
             final_reward(forecaster, planned, last), mean=float(curve[:, -1].mean())
@@ -264,28 +251,28 @@ def explain(
         cost_model=question.cost,
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
         binding=decision.limit,
-        alternatives=trade_offs(evaluate, chosen, question.request.level, gained),
-        equal_completions=at_equal_completions(evaluate, chosen, gained, question.request.devices),
-        recipes=tuple(recipes),
-        best_piloted=as_alternative("best pilot", aside, piloted, gained),
-        frontier=tuple(
-            as_alternative("frontier", decision.at_end, one, gained)
-            for one in undominated(evaluate.tried)
+        alternatives=trade_offs(evaluate, chosen, level, gained),
+        equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
+        recipes=tuple(
+            named(name, decision.at_end.compared(question.fixed.model_copy(update=values)))
+            for name, values in trainer_recipes().items()
         ),
-        informed=_informed(posterior),
-        prior_checks=prior_checks(
-            decision.evaluate, chosen, question.request.level, question.request.indifference
-        ),
+        best_piloted=named("best pilot", best_piloted(decision.at_end, posterior)),
+        frontier=tuple(named("frontier", one) for one in frontier),
+        informed={
+            name: share for name, share in informed_share(posterior).items() if name in INFORMED
+        },
+        prior_checks=prior_checks(evaluate, chosen, level, request.indifference),
         outside=question.outside,
-        beyond_pilots=_beyond(chosen, forecaster),
+        beyond_pilots=beyond_pilots(chosen.settings, forecaster),
         next_pilot=pilot,
         pilots=len(meta.runs),
         collapsed=sum(run.collapse_step is not None for run in meta.runs),
         pilots_cost=float(sum(run.completions for run in meta.runs)),
         longest_pilot=meta.longest,
-        cautions=tuple(cautions(posterior, forecaster, last)),
-        assumptions=(*question.assumptions, *untold),
-        devices=question.request.devices,
+        cautions=cautions(forecaster, last),
+        assumptions=(*question.assumptions, *notes),
+        devices=request.devices,
         choices=question.lattice.axes,
         trainer=_trainer(posterior, forecaster.target),
         priors=meta.priors.name,
@@ -298,34 +285,23 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
     """Pilot worth running next, or why none can be named."""
     if not question.request.weigh_pilots:
         return None, []
-    chosen, lattice = decision.chosen, question.lattice
-    gentler = (
-        None
-        if _is_safe(decision, question)
-        else gentler_than(chosen.settings.learning_rate, lattice)
-    )
     question.progress("Weighing the next pilot", None, "")
-    is_first = decision.kind == "next_pilot"
     try:
-        pilot = choose_pilot(
+        pilot = weighed_pilot(
             decision.at_end,
-            lattice,
+            question.lattice,
+            decision.chosen.settings,
             seed=question.search.seed,
-            candidates=gentler,
-            otherwise=chosen.settings if is_first else None,
+            is_safe=decision.chosen.least >= question.request.level,
+            is_first=decision.kind == "next_pilot",
         )
     except CannotTellError as error:
         return None, [str(error)]
-    pilot = weighed(pilot, decision.at_end, chosen.settings)
     # What a pilot is worth outside the evidence is told by priors that do not reach there.
     is_idle = question.outside is None and (
-        pilot.gain < WORTH_A_PILOT or not is_worth_its_price(pilot)
+        pilot.gain < WORTH_A_PILOT or not pilot.is_worth_its_price
     )
     return (None if decision.kind == "recommendation" and is_idle else pilot), []
-
-
-def _is_safe(decision: Decision, question: Question) -> bool:
-    return decision.chosen.stability.least >= question.request.level
 
 
 def _without(pilot: NextPilot, decision: Decision) -> Decision:
@@ -338,17 +314,6 @@ def _without(pilot: NextPilot, decision: Decision) -> Decision:
     return replace(decision, kind="recommendation", limit=limit)
 
 
-def _informed(posterior: Posterior) -> dict[str, float]:
-    """How much of what the decision turns on the pilots told."""
-    return {name: share for name, share in informed_share(posterior).items() if name in DECIDING}
-
-
-def _beyond(chosen: Evaluation, forecaster: Forecaster) -> tuple[str, ...]:
-    """Settings that lie outside what was piloted."""
-    ranges = piloted_ranges(forecaster.posterior)
-    return beyond_pilots(chosen.settings, forecaster.target.parameters, ranges)
-
-
 def _trainer(posterior: Posterior, target: Target) -> str:
     """Trainer of most pilots of the target; TRL where no log tells."""
     named = Counter(run.framework for run in pilots_of(posterior, target) if run.framework)
@@ -357,9 +322,8 @@ def _trainer(posterior: Posterior, target: Target) -> str:
 
 def _goal(question: Question, at_end: Evaluator) -> float:
     """Reward to reach, in units of the outcome."""
-    forecaster, objective = question.forecaster, question.request.objective
-    ceiling = forecaster.outcome_bounds[1]
-    start = float(forecaster.outcome(question.fixed, [0]).mean())
+    objective, start = question.request.objective, question.start()
+    ceiling = question.forecaster.outcome_bounds[1]
     wanted = objective.goal or 0.0
     if objective.kind == "cheapest":
         if not start < wanted < ceiling:

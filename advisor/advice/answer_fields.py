@@ -14,48 +14,24 @@ from advisor.runs import Settings
 
 
 class Alternative(BaseModel):
-    """Another configuration under the same posterior: a recipe, a trade-off, the best pilot.
-
-    Attributes
-    ----------
-    name : str
-    settings : Settings
-    reward : float
-        Expected reward at its last step, given a stable run.
-    stability : Stability
-    cost : Cost
-    steps_to_95 : float or None
-        Step at which its mean curve has made 95 % of the advised gain; None where it never does.
-    """
+    """Another configuration under the same posterior: a recipe, a trade-off, the best pilot."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     settings: Settings
-    reward: float
+    reward: float  # expected at its last step, given a stable run
     stability: Stability
     cost: Cost
-    steps_to_95: float | None
+    steps_to_95: float | None  # at which its mean curve has 95 % of the advised gain; None: never
 
 
 class NextPilot(BaseModel):
     """A pilot worth running before the full run.
 
-    Attributes
-    ----------
-    settings : Settings
-    steps : int
-        Optimizer steps.
-    stability : Stability
-        By the end of the pilot.
-    gain : float
-        Expected rise of the final reward by its result, as a share of the reward's range; where too
-        little was piloted for a recommendation, over the best of what was piloted.
-    cost : Cost
-    reason : str
-    loss : float or None
-        Reward that the run would lose by being shorter by this price, as a share of the range; None
-        where that was not weighed.
+    ``gain`` is the expected rise of the final reward by its result, as a share of the reward's
+    range; where too little was piloted for a recommendation, over the best of what was piloted.
+    ``loss`` is what the run would lose by being shorter by this price; None where not weighed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -68,28 +44,22 @@ class NextPilot(BaseModel):
     reason: str
     loss: float | None = None
 
+    @property
+    def is_worth_its_price(self) -> bool:
+        """Whether its result gains more than a run loses by being shorter by its price."""
+        return self.loss is None or self.gain > self.loss
+
 
 class PriorCheck(BaseModel):
-    """The answer with every prior raised to a power: above 1 surer, below 1 less sure.
-
-    Attributes
-    ----------
-    power : float
-    reward, stability : float
-        Expected reward and P(stable) of the advised configuration.
-    best : Settings or None
-        Configuration that would be chosen among the best tried; None where none is stable enough.
-    pareto_k : float
-        Of the importance weights: above 0.7 the check itself cannot be trusted.
-    """
+    """The answer with every prior raised to a power: above 1 surer, below 1 less sure."""
 
     model_config = ConfigDict(frozen=True)
 
     power: float
-    reward: float
+    reward: float  # of the advised configuration
     stability: float
-    best: Settings | None
-    pareto_k: float
+    best: Settings | None  # that would be chosen of the best tried; None: none is stable enough
+    pareto_k: float  # of the importance weights: above 0.7 the check cannot be trusted
 
 
 class AnswerFields(BaseModel):

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.model import Posterior
+from advisor.model import Meta, Posterior
 from advisor.runs import Settings
 from advisor.theory import IntArray
 
@@ -35,9 +36,6 @@ AXES = (
 REACH_TOLERANCE = 1.001
 """Three times 1e-4 is 3e-4 in decimals only."""
 
-Point = tuple[float, int, int, int, float]
-"""Choices for ``AXES``."""
-
 
 class Lattice:
     """Configurations to choose from, each once, told apart by ``AXES``."""
@@ -61,7 +59,7 @@ class Lattice:
             name: tuple(sorted(set(values))) for name, values in zip(AXES, columns, strict=True)
         }
 
-    def at(self, place: Point) -> Settings | None:
+    def at(self, place: tuple[float, ...]) -> Settings | None:
         """Configuration with these choices, or None where it is not offered."""
         return self._by_place.get(place)
 
@@ -96,7 +94,7 @@ class Grid(Lattice):
         for choices in self.axes.values():
             _refuse_none(choices)
 
-    def at(self, place: Point) -> Settings | None:
+    def at(self, place: tuple[float, ...]) -> Settings | None:
         """Configuration with these choices, or None where it is not offered."""
         is_offered = all(
             one in choices for one, choices in zip(place, self.axes.values(), strict=True)
@@ -145,7 +143,7 @@ def _evenly(size: int, most: int) -> IntArray:
     return np.unique(np.linspace(0, size - 1, min(most, size)).astype(int))
 
 
-def _place(settings: Settings) -> Point:
+def _place(settings: Settings) -> tuple[float, ...]:
     return tuple(getattr(settings, name) for name in AXES)
 
 
@@ -159,15 +157,17 @@ def default_lattice(
     devices: int = 1,
 ) -> Lattice:
     """Lattice around what the pilots covered."""
-    runs = [run.settings for run in posterior.meta.runs]
-    if learning_rates is None:
-        learning_rates = _rate_ladder(posterior)
-    if group_sizes is None:
-        sizes = [run.group_size for run in runs]
-        group_sizes = _told(sizes, max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH)
+    pilots = [run.settings for run in posterior.meta.runs]
     prompts = fixed.prompts_per_step
+    if learning_rates is None:
+        learning_rates = _rate_ladder(posterior.meta)
+    if group_sizes is None:
+        sizes = [one.group_size for one in pilots]
+        least, most = max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH
+        group_sizes = _varied(sizes, least, most, sizes[0])
     if prompts_per_step is None:
-        prompts_per_step = _prompts([run.prompts_per_step for run in runs], prompts)
+        own = [one.prompts_per_step for one in pilots]
+        prompts_per_step = [prompts, *map(float, _varied(own, min(own), max(own), prompts))]
     fitting = [size for size in group_sizes if (prompts * size) % devices == 0]
     if not fitting:
         raise InputError(
@@ -176,13 +176,18 @@ def default_lattice(
             argument="devices",
             advice=f"Make prompts per step times group size a multiple of {devices}",
         )
+
+    def up_to_piloted(name: str) -> list[int]:
+        piloted = [getattr(one, name) for one in pilots]
+        return _varied(piloted, 1, max(piloted), piloted[0])
+
     return Grid(
         fixed,
         {
             "learning_rate": map(float, learning_rates),
             "group_size": map(int, fitting),
-            "minibatches_per_refresh": _up_to([run.minibatches_per_refresh for run in runs]),
-            "epochs_per_refresh": _up_to([run.epochs_per_refresh for run in runs]),
+            "minibatches_per_refresh": up_to_piloted("minibatches_per_refresh"),
+            "epochs_per_refresh": up_to_piloted("epochs_per_refresh"),
             "prompts_per_step": [
                 one
                 for one in prompts_per_step
@@ -192,52 +197,27 @@ def default_lattice(
     )
 
 
-def largest_surviving_rate(posterior: Posterior) -> float | None:
-    """Largest learning rate of a pilot that did not collapse, or None where all did."""
-    rates = [run.settings.learning_rate for run in posterior.meta.runs if run.collapse_step is None]
-    return max(rates) if rates else None
-
-
-def within_reach(lattice: Lattice, posterior: Posterior) -> Lattice:
+def within_reach(lattice: Lattice, meta: Meta) -> Lattice:
     """Lattice without learning rates beyond ``RATE_REACH`` times the largest that survived."""
-    surviving = largest_surviving_rate(posterior)
+    surviving = meta.largest_surviving_rate
     if surviving is None:
         return lattice
     return lattice.up_to(RATE_REACH * REACH_TOLERANCE * surviving)
 
 
-def _rate_ladder(posterior: Posterior) -> tuple[float, ...]:
-    rates = [run.settings.learning_rate for run in posterior.meta.runs]
-    surviving = largest_surviving_rate(posterior)
-    low = min(rates)
-    # Where every pilot collapsed the way is down: two decades below the lowest rate.
-    if surviving is None:
-        low, high = low / 100, low
-    else:
-        low, high = low / RATE_REACH, surviving * RATE_REACH
+def _rate_ladder(meta: Meta) -> tuple[float, ...]:
+    lowest = min(run.settings.learning_rate for run in meta.runs)
+    surviving = meta.largest_surviving_rate
+    low, high = lowest / RATE_REACH, (surviving or 0.0) * RATE_REACH
+    if surviving is None:  # then the way is down: two decades below the lowest rate
+        low, high = lowest / 100, lowest
     count = max(2, round(np.log(high / low) / np.log(RATE_RATIO)) + 1)
     return tuple(float(f"{rate:.2g}") for rate in np.geomspace(low, high, count))
 
 
-def _up_to(piloted: Sequence[int]) -> tuple[int, ...]:
-    return _told(piloted, 1, max(piloted))
-
-
-def _prompts(piloted: Sequence[float], kept: float) -> tuple[float, ...]:
-    """Powers of two in the piloted range beside the kept value; that alone where none differ."""
-    low, high = min(piloted), max(piloted)
-    if low == high:
-        return (kept,)
+def _varied(piloted: Sequence[Any], low: float, high: float, kept: Any) -> list[Any]:
+    """Powers of two in [low, high] where pilots differ, else the value that is kept."""
+    if len(set(piloted)) == 1:
+        return [kept]
     first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
-    return tuple(sorted({kept, *(2.0**power for power in range(first, last + 1))}))
-
-
-def _told(piloted: Sequence[int], low: float, high: float) -> tuple[int, ...]:
-    """Powers of two in [low, high] where pilots differ, else what they all had."""
-    return _powers(low, high) if len(set(piloted)) > 1 else (piloted[0],)
-
-
-def _powers(low: float, high: float) -> tuple[int, ...]:
-    """Powers of two in [low, high]; at least one."""
-    first, last = int(np.ceil(np.log2(low))), int(np.floor(np.log2(high)))
-    return tuple(2**power for power in range(first, max(first, last) + 1))
+    return [2**power for power in range(first, last + 1)]

@@ -22,26 +22,14 @@ SECONDS_PER_HOUR = 3600.0
 
 
 class Cost(BaseModel):
-    """Price of a run.
-
-    Attributes
-    ----------
-    steps : int
-        Optimizer steps.
-    completions : float
-        Generated completions: epochs reuse them.
-    tokens : float or None
-        Generated tokens; None where no pilot logged the length of completions.
-    gpu_hours : float or None
-        None where neither the pilots nor the user told the time of a step.
-    """
+    """Price of a run; epochs reuse completions."""
 
     model_config = ConfigDict(frozen=True)
 
     steps: int
     completions: float
-    tokens: float | None
-    gpu_hours: float | None
+    tokens: float | None  # None where no pilot logged the length of completions
+    gpu_hours: float | None  # None where neither the pilots nor the user gave the time of a step
 
     @property
     def paid(self) -> float:

@@ -1,20 +1,59 @@
-"""One configuration under the posterior: reward, price, P(stable)."""
+"""Configurations under the posterior, one or many: reward, price, P(stable)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.advice.cost import Cost, CostModel
-from advisor.advice.request import Budget, Objective
-from advisor.forecast import Forecaster, Stability, stability_and_draws
-from advisor.runs import Settings
+from advisor.advice.cost import Cost, CostModel, learn_cost
+from advisor.advice.request import Budget, Objective, Request
+from advisor.advice.support import is_supported, outside, piloted
+from advisor.common import DEFAULT_SEED
+from advisor.errors import InputError
+from advisor.forecast import (
+    SUPPORT,
+    Forecaster,
+    Stability,
+    Target,
+    final_reward,
+    interval_of,
+    pilots_of,
+    stabilities_and_draws,
+    stability,
+)
+from advisor.model import Posterior
+from advisor.runs import CARRIED, Settings
 from advisor.theory import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CURVE_POINTS = 33
 """Steps at which a curve is asked for its way to a goal; between them it is interpolated."""
+
+MOST = 1_000_000
+"""No setting is larger: beyond it a number is a mistake of units."""
+
+STACKED = ("learning_rate", "group_size", "prompts_per_step")
+"""Settings that may be arrays: all else is the same for configurations evaluated together."""
+
+AT_ONCE = 4_000_000
+"""Numbers of an array that holds configurations by draws (by steps): 32 MB."""
+
+NAMED = (
+    "learning_rate",
+    "group_size",
+    "minibatches_per_refresh",
+    "epochs_per_refresh",
+    "refresh_interval",
+    "prompts_per_step",
+)
+"""Settings of a row of `what_if`."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +66,18 @@ class Evaluation:
     cost: Cost
     value: float
 
+    @cached_property
+    def least(self) -> float:
+        """P(stable) that decides."""
+        return self.stability.least
+
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.stability.least >= level and self.value > -np.inf
+        return self.least >= level and self.value > -np.inf
 
 
 class Evaluator:
-    """Evaluate configurations, once each."""
+    """Evaluate configurations, once each; ``tried`` are those among which is chosen."""
 
     def __init__(
         self,
@@ -48,19 +92,47 @@ class Evaluator:
         self.budget = budget
         self.cost = cost
         self.goal = goal
-        self._seen: dict[Settings, Evaluation] = {}
+        self._known: dict[Settings, Evaluation] = {}
+        self._tried: dict[Settings, Evaluation] = {}
         self._curves: dict[tuple[Settings, int], FloatArray] = {}
 
     @property
     def tried(self) -> list[Evaluation]:
-        """Everything evaluated so far."""
-        return list(self._seen.values())
+        """Everything that was on offer so far."""
+        return list(self._tried.values())
 
     def __call__(self, settings: Settings) -> Evaluation:
-        """Evaluate one configuration."""
-        if settings not in self._seen:
-            self._seen[settings] = self._evaluate(settings)
-        return self._seen[settings]
+        """Evaluate one configuration that is on offer."""
+        return self._tried.setdefault(settings, self.compared(settings))
+
+    def compared(self, settings: Settings) -> Evaluation:
+        """Evaluate one configuration to compare with: what is on offer stays as it is."""
+        if settings not in self._known:
+            self.prepare([settings])
+        return self._known[settings]
+
+    def prepare(self, configurations: Iterable[Settings]) -> None:
+        """Evaluate configurations together, which takes less time than one after the other."""
+        new = [one for one in configurations if one not in self._known]
+        paid = [self.budget.steps_of(one, self.cost) for one in new]
+        steps = [max(1, most) for most in paid]
+        if self.goal is not None:
+            for one, last in zip(new, steps, strict=True):
+                self._known[one] = self._towards_goal(self.goal, one, last)
+            return
+        runs = [one.planned_over(last) for one, last in zip(new, steps, strict=True)]
+        prices = list(map(self.cost, new, steps))
+        for places, planned, last in stacked(runs, steps, self.forecaster.size):
+            draws, utility, chances, _ = ends(self.forecaster, planned, last)
+            values = list(map(self.objective.of, utility))
+            for place, own, chance, value in zip(places, draws, chances, values, strict=True):
+                self._known[new[place]] = Evaluation(
+                    new[place],
+                    float(own.mean()),
+                    chance,
+                    prices[place],
+                    value if paid[place] > 0 else -np.inf,
+                )
 
     def planned(self, settings: Settings) -> Settings:
         """Settings with the length that the budget gives them, which shapes a schedule."""
@@ -71,47 +143,81 @@ class Evaluator:
 
     def mean_curve(self, settings: Settings, steps: int) -> FloatArray:
         """Expected reward at `curve_steps` of a run of so many steps."""
-        asked = settings, steps
-        if asked not in self._curves:
-            draws = self.forecaster.outcome(self.planned(settings), curve_steps(steps))
-            self._curves[asked] = draws.mean(axis=0)
-        return self._curves[asked]
+        if (settings, steps) not in self._curves:
+            self.prepare_curves([(settings, steps)])
+        return self._curves[settings, steps]
 
-    def _evaluate(self, settings: Settings) -> Evaluation:
-        steps = self._steps(settings)
-        planned = settings.planned_over(steps)
-        reached = self.budget.steps_of(settings, self.cost) > 0
-        if self.goal is not None:
-            found = self._steps_to(self.goal, planned, steps)
-            reached = reached and found is not None
-            steps = steps if found is None else found
-        level = self.forecaster.scaled_reward(planned, steps)
-        draws = self.forecaster.outcome_of(level)[:, 0]
-        price = self.cost(planned, steps)
-        chance, lives = stability_and_draws(self.forecaster, planned, steps, level=level[:, 0])
-        if not reached:
-            value = -np.inf
-        elif self.objective.kind == "reward":
-            floor = self.forecaster.outcome_bounds[0]
-            value = self.objective.of(floor + lives * (draws - floor))
-        elif self.objective.kind == "cheapest":
-            value = -price.paid
-        else:
-            value = -steps * (self.cost.seconds_per_step(planned) or 1.0)
-        return Evaluation(
-            settings,
-            float(draws.mean()),
-            chance,
-            price,
-            value,
-        )
+    def prepare_curves(self, runs: Iterable[tuple[Settings, int]]) -> None:
+        """Compute the mean curves of runs of so many steps together."""
+        new = [run for run in runs if run not in self._curves]
+        planned, steps = [self.planned(one) for one, _ in new], [last for _, last in new]
+        for places, of, last in stacked(planned, steps, self.forecaster.size * CURVE_POINTS):
+            curves = self.forecaster.outcome(of, curve_steps(last)).mean(axis=-2)
+            self._curves.update(zip([new[place] for place in places], curves, strict=True))
 
-    def _steps_to(self, goal: float, settings: Settings, most: int) -> int | None:
-        """First step by which the goal is reached with the objective's confidence, or None."""
-        times = curve_steps(most)
-        reached = np.mean(self.forecaster.outcome(settings, times) >= goal, axis=0)
-        found = first_reaching(reached, times, self.objective.confidence)
-        return None if found is None else max(1, int(np.ceil(found)))
+    def steps_to(self, settings: Settings, steps: int, goal: float) -> float | None:
+        """Step at which the mean curve of a run of so many steps reaches a reward, or None."""
+        curve = self.mean_curve(settings, steps)
+        if curve[-1] < goal:
+            return None
+        gain = curve[-1] - curve[0]
+        share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
+        return steps_to_share(curve, curve_steps(steps), float(np.clip(share, 0.0, 1.0)))
+
+    def _towards_goal(self, goal: float, settings: Settings, steps: int) -> Evaluation:
+        """Evaluate a configuration that is to reach a goal within so many steps."""
+        planned, times = settings.planned_over(steps), curve_steps(steps)
+        chances = np.mean(self.forecaster.outcome(planned, times) >= goal, axis=0)
+        found = first_reaching(chances, times, self.objective.confidence)
+        steps = steps if found is None else max(1, int(np.ceil(found)))
+        draws, _, (chance,), _ = ends(self.forecaster, planned, steps)
+        price, value = self.cost(planned, steps), -np.inf
+        if found is not None and self.budget.steps_of(settings, self.cost) > 0:
+            time = steps * (self.cost.seconds_per_step(planned) or 1.0)
+            value = -price.paid if self.objective.kind == "cheapest" else -time
+        return Evaluation(settings, float(draws.mean()), chance, price, value)
+
+
+def stacked(
+    configurations: Sequence[Settings], steps: Iterable[int], numbers: int
+) -> Iterator[tuple[list[int], Settings, int]]:
+    """Stack configurations of the same steps that differ in `STACKED` alone.
+
+    Yields the places of some, these as settings that hold arrays, and their steps; ``numbers`` is
+    the size of what is computed of each.
+    """
+    groups: dict[tuple[Settings, int], list[int]] = {}
+    for place, (one, last) in enumerate(zip(configurations, steps, strict=True)):
+        same = one.model_copy(update=dict.fromkeys(STACKED, 0))
+        groups.setdefault((same, last), []).append(place)
+    most = max(1, AT_ONCE // numbers)
+    for (same, last), found in groups.items():
+        for places in (found[at : at + most] for at in range(0, len(found), most)):
+            own = [configurations[place] for place in places]
+            columns = {name: np.array([getattr(one, name) for one in own]) for name in STACKED}
+            yield places, same.model_copy(update=columns), last
+
+
+def ends(
+    forecaster: Forecaster, planned: Settings, steps: int
+) -> tuple[FloatArray, FloatArray, list[Stability], FloatArray]:
+    """Reward at the end of runs, its utility (the floor where a run is lost), P(stable), draws."""
+    level = forecaster.scaled_reward(planned, steps)
+    draws = forecaster.outcome_of(level)[..., 0]
+    chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
+    floor = forecaster.outcome_bounds[0]
+    return draws, floor + lives * (draws - floor), chances, lives
+
+
+def utilities(
+    forecaster: Forecaster, configurations: Sequence[Settings], steps: Sequence[int]
+) -> FloatArray:
+    """Utility of runs: by draw, the reward that each is expected to end with if it may be lost."""
+    runs = [one.planned_over(last) for one, last in zip(configurations, steps, strict=True)]
+    found = np.empty((len(runs), forecaster.size))
+    for places, planned, last in stacked(runs, steps, forecaster.size):
+        found[places] = ends(forecaster, planned, last)[1]
+    return found
 
 
 def curve_steps(most: int) -> IntArray:
@@ -140,14 +246,139 @@ def first_reaching(values: FloatArray, steps: npt.ArrayLike, level: float) -> fl
     return float(times[last - 1] + share * (times[last] - times[last - 1]))
 
 
-def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
-    """Frontier of reward against price against risk: none is better in all three."""
-    merits = np.array(
-        [[e.reward, -e.cost.paid, e.stability.probability] for e in evaluations], dtype=float
-    )
-    kept = []
-    for index, own in enumerate(merits):
-        is_beaten = np.any(np.all(merits >= own, axis=1) & np.any(merits > own, axis=1))
-        if not is_beaten:
-            kept.append(evaluations[index])
-    return sorted(kept, key=lambda e: (e.cost.paid, -e.reward))
+def base_settings(posterior: Posterior, target: Target) -> Settings:
+    """Settings that no advice changes: those of the first pilot of the target, else of any.
+
+    What it does not tell and nothing is computed from is that of the others where they agree.
+    """
+    first, *others = (pilot.settings for pilot in pilots_of(posterior, target))
+    agreed = {}
+    for name in CARRIED:
+        stated = {getattr(other, name) for other in others} - {None}
+        if getattr(first, name) is None and len(stated) == 1:
+            agreed[name] = stated.pop()
+    return first.model_copy(update=agreed)
+
+
+def what_if(
+    posterior: Posterior,
+    request: Request | None = None,
+    *,
+    learning_rate: npt.ArrayLike | None = None,
+    group_size: npt.ArrayLike | None = None,
+    minibatches_per_refresh: npt.ArrayLike | None = None,
+    epochs_per_refresh: npt.ArrayLike | None = None,
+    prompts_per_step: npt.ArrayLike | None = None,
+    steps: npt.ArrayLike | None = None,
+) -> pd.DataFrame:
+    """Evaluate settings under the posterior.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    request : Request, optional
+        Whose target, steps and price count, as in `advise`; `Study.what_if` repeats those of a
+        saved answer, and its numbers.
+    learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh : array_like
+    prompts_per_step, steps : array_like
+        Broadcast against each other; what is not given is that of the target's first pilot, and
+        three times the longest pilot for the steps.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        A row per configuration: the settings, mean of the reward at the last step with the 80 %
+        interval of one run (the mean of its last tenth, as in the answer), P(stable) with its parts
+        and its interval between tables or repositories, whether so long a run is supported by the
+        pilots (three times the longest at most), the settings ``outside`` what any pilot ran (names
+        with commas between, where the numbers are the prior's word), and the price.
+
+    Raises
+    ------
+    InputError
+        A value is impossible, or the shapes do not broadcast.
+    """
+    import pandas as pd
+
+    changes = {
+        "learning_rate": learning_rate,
+        "group_size": group_size,
+        "minibatches_per_refresh": minibatches_per_refresh,
+        "epochs_per_refresh": epochs_per_refresh,
+        "prompts_per_step": prompts_per_step,
+        "steps": steps,
+    }
+    asked = request or Request()
+    target = asked.target_in(posterior)
+    if steps is None:
+        changes["steps"] = asked.steps or int(SUPPORT * posterior.meta.longest)
+    cost = learn_cost(posterior, target, gpus=asked.gpus, seconds_per_step=asked.seconds_per_step)
+    forecaster = Forecaster(posterior, target, seed=DEFAULT_SEED)
+    return pd.DataFrame(what_if_rows(forecaster, cost, base_settings(posterior, target), changes))
+
+
+def what_if_rows(
+    forecaster: Forecaster,
+    cost: CostModel,
+    base: Settings,
+    changes: Mapping[str, npt.ArrayLike | None],
+) -> list[dict[str, Any]]:
+    """Rows of `what_if` for changes of ``base``, the steps among them, broadcast together."""
+    named = {name: np.asarray(value) for name, value in changes.items() if value is not None}
+    try:
+        columns = np.broadcast_arrays(*named.values())
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {value.shape}" for name, value in named.items())
+        raise InputError(
+            f"the settings do not broadcast: {shapes}",
+            argument=", ".join(named),
+            advice="Give one value or as many as the others",
+        ) from error
+    each = zip(*(column.ravel().tolist() for column in columns), strict=True)
+    return [
+        _row(forecaster, cost, _changed(base, dict(zip(named, values, strict=True))))
+        for values in each
+    ]
+
+
+def _changed(base: Settings, changes: dict[str, float]) -> Settings:
+    """Settings with changes that can be."""
+    found: dict[str, float] = {}
+    for name, value in changes.items():
+        is_counted = name not in ("learning_rate", "prompts_per_step")
+        is_whole = not is_counted or float(value).is_integer()
+        least = 2 if name == "group_size" else int(is_counted)
+        if not (least <= value <= MOST and value > 0 and is_whole):
+            wanted = f"whole number from {least}" if least else "positive number"
+            raise InputError(
+                f"{name} {value:g} cannot be",
+                argument=name,
+                advice=f"Give a {wanted}, at most {MOST:,}",
+            )
+        field = "planned_steps" if name == "steps" else name
+        found[field] = int(value) if is_counted else value
+    return base.model_copy(update=found)
+
+
+def _row(forecaster: Forecaster, price: CostModel, settings: Settings) -> dict[str, Any]:
+    steps, posterior = settings.planned_steps or 0, forecaster.posterior
+    point = float(forecaster.outcome(settings, [steps]).mean())
+    reward = interval_of(final_reward(forecaster, settings, steps), mean=point)
+    found, paid = stability(forecaster, settings, steps), price(settings, steps)
+    return {
+        **{name: getattr(settings, name) for name in NAMED},
+        "steps": steps,
+        "reward": reward.mean,
+        "reward_low": reward.low,
+        "reward_high": reward.high,
+        "p_stable": found.probability,
+        "p_refresh": found.refresh,
+        "p_tolerance": found.tolerance,
+        "p_fluctuation": found.fluctuation,
+        "p_stable_low": found.low,
+        "p_stable_high": found.high,
+        "supported": is_supported(steps, posterior.meta.longest),
+        "outside": ", ".join(outside(settings.model_dump(), piloted(posterior))),
+        "completions": paid.completions,
+        "gpu_hours": paid.gpu_hours,
+    }

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from advisor.advice.candidates import Lattice, default_lattice, within_reach
 from advisor.advice.cost import fresh_completions
-from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL
+from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL, Action, Worth
 from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilot, believed, ladder
-from advisor.advice.pilot_worth import Action, Worth
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, outside_evidence, preset_names
@@ -28,214 +27,13 @@ from advisor.runs import (
     needs,
 )
 
-
-@dataclass(frozen=True)
-class Bench:
-    """What a plan's pilots are judged by."""
-
-    plan: PilotPlan
-    logs: PlannedLogs
-    posterior: Posterior
-    target: Target
-    lattice: Lattice
-    worth: Worth
-    index: dict[str, int]
-    deaths: tuple[tuple[str, Settings, float], ...]
-    seed: int
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the logs shaped the posterior; otherwise the preset stands alone."""
-        return bool(self.index)
-
-    def fatal(self, settings: Settings) -> str | None:
-        """Name of a pilot that died at no higher rate than this, all else alike."""
-        return next((name for name, died, _ in self.deaths if _is_fatal(settings, died)), None)
-
-    def forecaster(self, pilot: PlannedPilot, run: PilotRun | None, number: int) -> Forecaster:
-        """Forecaster of a pilot: with the effects fitted to it, else with a seed of its own."""
-        fitted = None if run is None else self.index.get(run.id)
-        return Forecaster(
-            self.posterior,
-            Target(
-                self.target.task,
-                pilot.model if fitted is None else self.posterior.meta.runs[fitted].model,
-                pilot.parameters if fitted is None else self.posterior.meta.runs[fitted].parameters,
-            ),
-            draws=DRAWS,
-            seed=self.seed,
-            run_effect=RunEffect.fresh((self.seed, 1 + number))
-            if fitted is None
-            else RunEffect.of_pilot(fitted),
-        )
-
-    def action(self, number: int, pilot: PlannedPilot) -> Action | None:
-        """What can be done next with a planned pilot."""
-        run = self.logs.planned.get(pilot.name)
-        if run is None:
-            if self.fatal(pilot.settings):
-                return None
-            forecaster = self.forecaster(pilot, None, number)
-            return self._acted(forecaster, pilot, "start", pilot.settings, 0, pilot.steps)
-        if self.died_at(run) is not None:
-            return None
-        forecaster = self.forecaster(pilot, run, number)
-        settings = run.hyperparameters.completed()
-        begun = last_step(run)
-        if not is_finished(run, pilot.steps):
-            return self._acted(forecaster, pilot, "continue", settings, begun, pilot.steps)
-        if settings.schedule != "constant" or run.id not in self.index:
-            return None
-        # An extension is as long as the pilot; one that has begun goes on to its end.
-        last = (max(begun, pilot.steps) // pilot.steps + 1) * pilot.steps
-        return self._acted(forecaster, pilot, "extend", settings, begun, last)
-
-    def _acted(
-        self,
-        forecaster: Forecaster,
-        pilot: PlannedPilot,
-        kind: Literal["start", "continue", "extend", "new"],
-        settings: Settings,
-        begun: int,
-        last: int,
-    ) -> Action:
-        """What a pilot would show between two steps, and its price."""
-        price = price_of(self.plan, settings, pilot.parameters, last - begun)
-        return Action.of(forecaster, pilot.name, kind, settings, (begun, last), price)
-
-    def died_at(self, run: PilotRun) -> float | None:
-        """Step at which a run died, or None."""
-        fitted = self.index.get(run.id)
-        if fitted is not None:
-            return self.posterior.meta.runs[fitted].collapse_onset
-        lowest = float(np.nanmin(run.reward, initial=0.0))
-        floor = lowest if run.reward_floor is None else run.reward_floor
-        return collapse_onset(run, find_any_fall(run.step, run.reward, floor))
-
-    def new_pilots(self) -> list[tuple[PlannedPilot, Action]]:
-        """Pilots beyond the plan that are likely to live and that the price has room for."""
-        plan = self.plan
-        model, parameters = plan.pilots[0].model, plan.pilots[0].parameters
-        longest = max(pilot.steps for pilot in plan.pilots)
-        interval = plan.settings.refresh_interval
-        waiting = [p.settings for p in plan.pilots if p.name not in self.logs.planned]
-        name = f"pilot-{len(plan.pilots) + 1}"
-        found = []
-        for share in LENGTHS:
-            steps = int(share * longest)
-            steps -= steps % interval
-            price = price_of(plan, plan.settings, parameters, steps)
-            if steps < max(LEAST_STEPS, LEAST_REWARDS * interval):
-                continue
-            for rate in sorted({one.learning_rate for one in self.lattice}):
-                settings = plan.settings.model_copy(update={"learning_rate": rate})
-                if self.fatal(settings) or any(_is_same_rate(settings, one) for one in waiting):
-                    continue
-                pilot = PlannedPilot(
-                    name=name,
-                    model=model,
-                    parameters=parameters,
-                    settings=settings.planned_over(steps),
-                    steps=steps,
-                    price=price,
-                    stable=1.0,
-                )
-                if price > self.worth.room:
-                    continue
-                forecaster = self.forecaster(pilot, None, len(plan.pilots))
-                action = self._acted(forecaster, pilot, "new", settings, 0, steps)
-                if action.stable >= PILOT_LEVEL:
-                    found.append((pilot.model_copy(update={"stable": action.stable}), action))
-        return found
-
-
-def bench_of(
-    plan: PilotPlan,
-    logs: PlannedLogs,
-    posterior: Posterior | None,
-    priors: Priors | str | None,
-    seed: int,
-    spent: float,
-) -> Bench:
-    """Put together what the pilots are judged by."""
-    models = [(plan.model, plan.parameters)]
-    models += sorted({(p.model, p.parameters) for p in plan.pilots} - set(models))
-    is_fitted = posterior is not None
-    if posterior is None:
-        preset = preset_of(plan, priors)
-        posterior = believed(plan.settings, plan.task, models, preset, seed)
-    meta = posterior.meta
-    index = {run.id: at for at, run in enumerate(meta.runs)} if is_fitted else {}
-    known = [meta.runs[index[run.id]] for run in logs.planned.values() if run.id in index]
-    task = known[0].task if known else meta.tasks[0]
-    deaths = tuple(
-        (run.id, run.settings, run.collapse_step)
-        for run in (meta.runs if is_fitted else ())
-        if run.collapse_step is not None
-    )
-    start = None if (task, plan.model) in meta.groups and is_fitted else plan.start_reward
-    target = Target(task, plan.model, plan.parameters, start)
-    lattice = Lattice(tuple(ladder(plan.settings)))
-    if is_fitted:
-        lattice = default_lattice(posterior, plan.settings, devices=plan.devices)
-        sizes = [run.parameters for run in meta.runs]
-        if outside_evidence(meta.priors, plan.settings, plan.parameters, sizes) is not None:
-            lattice = within_reach(lattice, posterior)
-    alive = [one for one in lattice if not any(_is_fatal(one, died) for _, died, _ in deaths)]
-    lattice = Lattice(tuple(alive))
-    worth = Worth(
-        Forecaster(posterior, target, draws=DRAWS, seed=seed),
-        tuple(lattice),
-        plan.settings,
-        plan.steps,
-        spent,
-        plan.share - spent,
-    )
-    return Bench(plan, logs, posterior, target, lattice, worth, index, deaths, seed)
-
-
-def last_step(run: PilotRun) -> int:
-    """Optimizer steps that a log shows."""
-    return int(run.step[-1]) if run.step.size else 0
-
-
-def is_finished(run: PilotRun, steps: int) -> bool:
-    """Whether a log has reached its end, as near as its rows tell."""
-    return last_step(run) + run.logging_steps > steps
-
-
-def _is_same_rate(settings: Settings, other: Settings) -> bool:
-    return abs(settings.learning_rate / other.learning_rate - 1) <= SAME_RATE
-
-
-def _is_fatal(settings: Settings, died: Settings) -> bool:
-    """Whether a run died at no higher learning rate, with the same group and refresh interval."""
-    alike = ("group_size", "minibatches_per_refresh", "epochs_per_refresh")
-    return (
-        all(getattr(settings, name) == getattr(died, name) for name in alike)
-        and settings.learning_rate >= (1 - SAME_RATE) * died.learning_rate
-    )
-
-
-def preset_of(plan: PilotPlan, priors: Priors | str | None) -> Priors | str:
-    """Preset that was given, or that of the plan where its name tells it."""
-    if priors is None and plan.priors not in preset_names():
-        raise InputError(
-            f"the plan was made under preset '{plan.priors}', which is not one that comes with the "
-            "package",
-            argument="priors",
-            advice="Give its file again",
-        )
-    return plan.priors if priors is None else priors
-
-
 SAME_RATE = 0.01
 """Share by which the learning rate of a log may differ from that of its planned pilot."""
 
 
 @dataclass(frozen=True)
 class PlannedLogs:
-    """The logs of a plan."""
+    """The logs of a plan: by pilot, those of no pilot, and what is to be said of them."""
 
     planned: dict[str, PilotRun]
     others: tuple[PilotRun, ...]
@@ -263,50 +61,52 @@ def why_not(run: PilotRun) -> str:
 
 def match_logs(plan: PilotPlan, runs: Sequence[PilotRun]) -> PlannedLogs:
     """Match logs to planned pilots: by their folder or their name, else by their settings."""
-    said: list[str] = []
-    planned: dict[str, PilotRun] = {}
-    left = []
-    longest_first = sorted(runs, key=lambda run: -_last(run))
-    for run in longest_first:
+    notes: list[str] = []
+    matched: dict[str, PilotRun] = {}
+    left, others = [], []
+    for run in sorted(runs, key=last_step, reverse=True):
         if run.copy_of is not None:
-            said.append(f"run '{run.id}' repeats '{run.copy_of}' and does not count")
+            notes.append(f"run '{run.id}' repeats '{run.copy_of}' and does not count")
             continue
-        pilot = next((one for one in plan.pilots if one.name in _names(run)), None)
-        if pilot is None or pilot.name in planned:
+        # Folders that a log lies in, and the name that a tracker has for the run.
+        names = {*Path(run.path).parts, run.id.rpartition(":")[2]}
+        pilot = next((one for one in plan.pilots if one.name in names), None)
+        if pilot is None or pilot.name in matched:
             left.append(run)
             continue
-        planned[pilot.name] = run
-        said += _differences(run, pilot)
-    others = []
+        matched[pilot.name] = run
+        notes += _differences(run, pilot)
     for run in left:
-        pilot = next(
-            (p for p in plan.pilots if p.name not in planned and _has_settings_of(run, p)), None
-        )
+        free = (one for one in plan.pilots if one.name not in matched)
+        pilot = next((one for one in free if _has_settings_of(run, one)), None)
         if pilot is None:
             others.append(run)
-            said.append(f"run '{run.id}' was not planned; it counts as a pilot all the same")
+            notes.append(f"run '{run.id}' was not planned; it counts as a pilot all the same")
         else:
-            planned[pilot.name] = run
-            said.append(f"run '{run.id}' is taken for {pilot.name}, by its settings")
-    by_name = {pilot.name: pilot for pilot in plan.pilots}
-    tasks = {run.task for run in planned.values()} - {None}
+            matched[pilot.name] = run
+            notes.append(f"run '{run.id}' is taken for {pilot.name}, by its settings")
+    tasks = {run.task for run in matched.values()} - {None}
     task = str(tasks.pop()) if len(tasks) == 1 else plan.task
-    found = PlannedLogs(
-        {
-            pilot.name: _completed(planned[pilot.name], by_name[pilot.name], task, said)
-            for pilot in plan.pilots
-            if pilot.name in planned
-        },
-        tuple(_pooled(run, plan, task) for run in sorted(others, key=lambda run: run.id)),
-        (),
-    )
-    said += [f"run '{r.id}' is left out of the fit: {why_not(r)}" for r in found.runs if why_not(r)]
-    return PlannedLogs(found.planned, found.others, tuple(said))
+    planned = {
+        pilot.name: _completed(matched[pilot.name], pilot, task, notes)
+        for pilot in plan.pilots
+        if pilot.name in matched
+    }
+    pooled = tuple(_pooled(run, plan, task) for run in sorted(others, key=lambda run: run.id))
+    for run in (*planned.values(), *pooled):
+        if why := why_not(run):
+            notes.append(f"run '{run.id}' is left out of the fit: {why}")
+    return PlannedLogs(planned, pooled, tuple(notes))
 
 
-def _names(run: PilotRun) -> set[str]:
-    """Folders that a log lies in, and the name that a tracker has for the run."""
-    return {*Path(run.path).parts, run.id.rpartition(":")[2]}
+def last_step(run: PilotRun) -> int:
+    """Optimizer steps that a log shows."""
+    return int(run.step[-1]) if run.step.size else 0
+
+
+def is_finished(run: PilotRun, steps: int) -> bool:
+    """Whether a log has reached its end, as near as its rows tell."""
+    return last_step(run) + run.logging_steps > steps
 
 
 def price_of(plan: PilotPlan, settings: Settings, parameters: float, steps: float) -> float:
@@ -315,54 +115,47 @@ def price_of(plan: PilotPlan, settings: Settings, parameters: float, steps: floa
     return steps / plan.steps * parameters / plan.parameters * batch
 
 
-def _last(run: PilotRun) -> float:
-    return float(run.step[-1]) if run.step.size else 0.0
+def _is_same_rate(settings: Settings | PartialSettings, other: Settings) -> bool:
+    rate = settings.learning_rate
+    return rate is not None and abs(rate / other.learning_rate - 1) <= SAME_RATE
 
 
-def _same_model(logged: str | None, planned: str) -> bool:
+def _is_same_model(logged: str | None, planned: str) -> bool:
     """Whether a log may be of a model; hubs and folders stand before its name."""
-    return logged is None or _short(logged) == _short(planned)
 
+    def short(model: str) -> str:
+        return model.rstrip("/").rpartition("/")[2].casefold()
 
-def _short(model: str) -> str:
-    return model.rstrip("/").rpartition("/")[2].casefold()
+    return logged is None or short(logged) == short(planned)
 
 
 def _has_settings_of(run: PilotRun, pilot: PlannedPilot) -> bool:
     own, planned = run.hyperparameters, pilot.settings
-    if own.learning_rate is None:
-        return False
     return (
-        abs(own.learning_rate / planned.learning_rate - 1) <= SAME_RATE
+        _is_same_rate(own, planned)
         and own.group_size in (None, planned.group_size)
         and own.refresh_interval in (None, planned.refresh_interval)
-        and _same_model(run.model, pilot.model)
+        and _is_same_model(run.model, pilot.model)
     )
 
 
 def _differences(run: PilotRun, pilot: PlannedPilot) -> list[str]:
     """What the log in a pilot's folder says against the plan; the log counts."""
     own, planned = run.hyperparameters, pilot.settings
-    told = []
-    if own.learning_rate is not None and not _has_settings_of(
-        run.with_updates(
-            hyperparameters=PartialSettings(learning_rate=own.learning_rate), model=None
-        ),
-        pilot,
-    ):
-        told.append(f"learning rate {own.learning_rate:.3g}, not {planned.learning_rate:.3g}")
+    found = []
+    if own.learning_rate is not None and not _is_same_rate(own, planned):
+        found.append(f"learning rate {own.learning_rate:.3g}, not {planned.learning_rate:.3g}")
     for name, what in (("group_size", "group size"), ("refresh_interval", "refresh interval")):
-        value = getattr(own, name)
-        if value not in (None, getattr(planned, name)):
-            told.append(f"{what} {value}, not {getattr(planned, name)}")
-    if not _same_model(run.model, pilot.model):
-        told.append(f"model {run.model}, not {pilot.model}")
-    if not told:
-        return []
-    return [f"the log of {pilot.name} says {'; '.join(told)}: it counts as what its log says"]
+        if getattr(own, name) not in (None, getattr(planned, name)):
+            found.append(f"{what} {getattr(own, name)}, not {getattr(planned, name)}")
+    if not _is_same_model(run.model, pilot.model):
+        found.append(f"model {run.model}, not {pilot.model}")
+    what = "; ".join(found)
+    line = f"the log of {pilot.name} says {what}: it counts as what its log says"
+    return [line] if found else []
 
 
-def _completed(run: PilotRun, pilot: PlannedPilot, task: str, said: list[str]) -> PilotRun:
+def _completed(run: PilotRun, pilot: PlannedPilot, task: str, notes: list[str]) -> PilotRun:
     """Run with what its plan tells and its log does not."""
     own = run.hyperparameters
     lacking = {
@@ -371,9 +164,9 @@ def _completed(run: PilotRun, pilot: PlannedPilot, task: str, said: list[str]) -
         if getattr(own, name) is None
     }
     asked = [name for name in needs(run) if name in lacking or name == "parameters"]
-    is_planned = _same_model(run.model, pilot.model)
+    is_planned = _is_same_model(run.model, pilot.model)
     if asked and (is_planned or "parameters" not in asked):
-        said.append(f"the log of {pilot.name} does not tell {', '.join(asked)}: taken as planned")
+        notes.append(f"the log of {pilot.name} does not tell {', '.join(asked)}: taken as planned")
     completed = own.model_copy(update=lacking)
     changes: dict[str, object] = {"hyperparameters": completed, "task": task}
     if is_planned:
@@ -392,8 +185,172 @@ def _completed(run: PilotRun, pilot: PlannedPilot, task: str, said: list[str]) -
 def _pooled(run: PilotRun, plan: PilotPlan, task: str) -> PilotRun:
     """Run that no plan knows, under the names that the planned ones have."""
     sizes = {pilot.model: pilot.parameters for pilot in plan.pilots} | {plan.model: plan.parameters}
-    same = next((m for m in sizes if run.model is not None and _same_model(run.model, m)), None)
+    same = next((m for m in sizes if run.model is not None and _is_same_model(run.model, m)), None)
     changes: dict[str, object] = {"task": run.task or task}
     if same is not None:
         changes |= {"model": same, "parameters": sizes[same]}
     return run.with_updates(**changes)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a plan's pilots are judged by."""
+
+    plan: PilotPlan
+    logs: PlannedLogs
+    posterior: Posterior
+    target: Target
+    lattice: Lattice
+    worth: Worth
+    index: dict[str, int]  # of the runs that were fitted
+    deaths: tuple[tuple[str, Settings], ...]
+    seed: int
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the logs shaped the posterior; otherwise the preset stands alone."""
+        return bool(self.index)
+
+    def fatal(self, settings: Settings) -> str | None:
+        """Name of a pilot that died at no higher rate than this, all else equal."""
+        return next((name for name, died in self.deaths if _is_fatal(settings, died)), None)
+
+    def died_at(self, run: PilotRun) -> float | None:
+        """Step at which a run died, or None."""
+        fitted = self.index.get(run.id)
+        if fitted is not None:
+            return self.posterior.meta.runs[fitted].collapse_onset
+        lowest = float(np.nanmin(run.reward, initial=0.0))
+        floor = lowest if run.reward_floor is None else run.reward_floor
+        return collapse_onset(run, find_any_fall(run.step, run.reward, floor))
+
+    def action(self, number: int, pilot: PlannedPilot) -> Action | None:
+        """What can be done next with a planned pilot."""
+        run = self.logs.planned.get(pilot.name)
+        if run is None:
+            if self.fatal(pilot.settings):
+                return None
+            return self._acted(number, pilot, "start", pilot.settings, 0, pilot.steps)
+        if self.died_at(run) is not None:
+            return None
+        settings, begun = run.hyperparameters.completed(), last_step(run)
+        if not is_finished(run, pilot.steps):
+            return self._acted(number, pilot, "continue", settings, begun, pilot.steps)
+        if settings.schedule != "constant" or run.id not in self.index:
+            return None
+        # An extension is as long as the pilot; one that has begun goes on to its end.
+        last = (max(begun, pilot.steps) // pilot.steps + 1) * pilot.steps
+        return self._acted(number, pilot, "extend", settings, begun, last)
+
+    def _acted(
+        self,
+        number: int,
+        pilot: PlannedPilot,
+        kind: Literal["start", "continue", "extend", "new"],
+        settings: Settings,
+        begun: int,
+        last: int,
+    ) -> Action:
+        """What a pilot would show between two steps, and its price."""
+        run = self.logs.planned.get(pilot.name)
+        fitted = None if run is None else self.index.get(run.id)
+        of: Any = pilot if fitted is None else self.posterior.meta.runs[fitted]
+        forecaster = Forecaster(
+            self.posterior,
+            Target(self.target.task, of.model, of.parameters),
+            draws=DRAWS,
+            seed=self.seed,
+            # The effects that were fitted to it, else a seed of its own.
+            run_effect=RunEffect.fresh((self.seed, 1 + number))
+            if fitted is None
+            else RunEffect.of_pilot(fitted),
+        )
+        price = price_of(self.plan, settings, pilot.parameters, last - begun)
+        return Action.of(forecaster, pilot.name, kind, settings, (begun, last), price)
+
+    def new_pilots(self) -> list[tuple[PlannedPilot, Action]]:
+        """Pilots beyond the plan that are likely to live and that the price has room for."""
+        plan, number = self.plan, len(self.plan.pilots)
+        like = plan.pilots[0]
+        longest = max(pilot.steps for pilot in plan.pilots)
+        interval = plan.settings.refresh_interval
+        waiting = [p.settings for p in plan.pilots if p.name not in self.logs.planned]
+        found = []
+        for share in LENGTHS:
+            steps = int(share * longest)
+            steps -= steps % interval
+            price = price_of(plan, plan.settings, like.parameters, steps)
+            if steps < max(LEAST_STEPS, LEAST_REWARDS * interval) or price > self.worth.room:
+                continue
+            for rate in sorted({one.learning_rate for one in self.lattice}):
+                settings = plan.settings.model_copy(update={"learning_rate": rate})
+                if self.fatal(settings) or any(_is_same_rate(settings, one) for one in waiting):
+                    continue
+                changes = {"name": f"pilot-{number + 1}", "steps": steps, "price": price}
+                changes["settings"] = settings.planned_over(steps)
+                pilot = like.model_copy(update=changes)
+                action = self._acted(number, pilot, "new", settings, 0, steps)
+                if action.stable >= PILOT_LEVEL:
+                    found.append((pilot.model_copy(update={"stable": action.stable}), action))
+        return found
+
+
+def bench_of(
+    plan: PilotPlan,
+    logs: PlannedLogs,
+    posterior: Posterior | None,
+    priors: Priors | str | None,
+    seed: int,
+    spent: float,
+) -> Bench:
+    """Put together what the pilots are judged by."""
+    is_fitted = posterior is not None
+    if posterior is None:
+        models = [(plan.model, plan.parameters)]
+        models += sorted({(p.model, p.parameters) for p in plan.pilots} - set(models))
+        posterior = believed(plan.settings, plan.task, models, preset_of(plan, priors), seed)
+    meta = posterior.meta
+    runs = meta.runs if is_fitted else ()
+    index = {run.id: at for at, run in enumerate(runs)}
+    known = [meta.runs[index[run.id]] for run in logs.planned.values() if run.id in index]
+    task = known[0].task if known else meta.tasks[0]
+    deaths = tuple((run.id, run.settings) for run in runs if run.collapse_step is not None)
+    start = None if (task, plan.model) in meta.groups and is_fitted else plan.start_reward
+    target = Target(task, plan.model, plan.parameters, start)
+    lattice = Lattice(ladder(plan.settings))
+    if is_fitted:
+        lattice = default_lattice(posterior, plan.settings, devices=plan.devices)
+        sizes = [run.parameters for run in runs]
+        if outside_evidence(meta.priors, plan.settings, plan.parameters, sizes) is not None:
+            lattice = within_reach(lattice, meta)
+    lattice = Lattice(one for one in lattice if not any(_is_fatal(one, died) for _, died in deaths))
+    worth = Worth(
+        Forecaster(posterior, target, draws=DRAWS, seed=seed),
+        tuple(lattice),
+        plan.settings,
+        plan.steps,
+        spent,
+        plan.share - spent,
+    )
+    return Bench(plan, logs, posterior, target, lattice, worth, index, deaths, seed)
+
+
+def _is_fatal(settings: Settings, died: Settings) -> bool:
+    """Whether a run died at no higher learning rate, with the same group and refresh interval."""
+    same = ("group_size", "minibatches_per_refresh", "epochs_per_refresh")
+    return (
+        all(getattr(settings, name) == getattr(died, name) for name in same)
+        and settings.learning_rate >= (1 - SAME_RATE) * died.learning_rate
+    )
+
+
+def preset_of(plan: PilotPlan, priors: Priors | str | None) -> Priors | str:
+    """Preset that was given, or that of the plan where its name tells it."""
+    if priors is None and plan.priors not in preset_names():
+        raise InputError(
+            f"the plan was made under preset '{plan.priors}', which is not one that comes with the "
+            "package",
+            argument="priors",
+            advice="Give its file again",
+        )
+    return plan.priors if priors is None else priors

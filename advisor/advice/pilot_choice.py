@@ -1,29 +1,31 @@
-"""Which pilot to run next: the one whose result is worth most for what it costs."""
+"""Which pilots to run: what they are expected to teach, less what the run loses by their price.
+
+The utility of a run is the reward that it ends with, or the floor where it is lost. What a pilot
+would show is simulated from each draw, and the expected gain of the decision follows by regression.
+Whatever pilots cost, the full run is shorter by. `next_pilot` asks for one pilot after a
+recommendation; `advisor.advice.pilot_plan` and `advisor.advice.piloting` weigh several together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from advisor.advice.answer_fields import NextPilot
-from advisor.advice.candidates import (
-    AXES,
-    RATE_REACH,
-    Lattice,
-    default_lattice,
-    largest_surviving_rate,
-)
-from advisor.advice.evaluate import Evaluation, Evaluator
-from advisor.advice.pilot_worth import IDLE, information_gain, shown, utilities
+from advisor.advice.candidates import AXES, RATE_REACH, Lattice, default_lattice
+from advisor.advice.cost import fresh_completions
+from advisor.advice.evaluate import Evaluation, Evaluator, base_settings, stacked, utilities
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Objective
-from advisor.advice.scenario import base_settings
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError
-from advisor.forecast import Forecaster, RunEffect, stability, stability_draws
-from advisor.model import Posterior
+from advisor.forecast import Forecaster, RunEffect, rest_stable, stability, stability_draws
+from advisor.model import Posterior, planned_factors
 from advisor.runs import Settings
+from advisor.theory import FloatArray, IntArray
 
 FEWEST_RUNS = 3
 FEWEST_SETTINGS = 2
@@ -50,6 +52,194 @@ ANOTHER_RUN = 3
 
 ITS_RESULT = 1
 """Sets the random numbers of a pilot's result apart from those of a forecast with the same seed."""
+
+ROUNDING = 1e-9
+"""Of shares that are added up."""
+
+LOOKS = (1 / 3, 2 / 3, 1.0)
+"""Shares of what is to come of a pilot at which its reward is looked at; each time a third of its
+rows is averaged."""
+
+IDLE = 0.001
+"""Gain, as a share of the reward range, up to which what is done changes nothing worth doing."""
+
+SHUFFLES = 2
+"""Times that results are dealt to the wrong draws, to see what the regression finds in noise."""
+
+
+def shown(
+    forecaster: Forecaster,
+    pilot: Settings,
+    steps: int,
+    stable: FloatArray,
+    rng: np.random.Generator,
+    *,
+    begun: int = 0,
+    level: FloatArray | None = None,
+) -> FloatArray:
+    """What a pilot would show under each draw after its ``begun`` steps, shape (draws, features).
+
+    Whether it collapses (``stable`` is the probability that it does not, shape (draws,)), and,
+    where it does not, its reward at three points (``level``, where that is known) with its wander
+    and the noise of its batches: those of a new seed.
+    """
+    if level is None:
+        level = forecaster.scaled_reward(pilot.planned_over(steps), _looks(begun, steps))
+    level = np.clip(level, 0.01, 0.99)
+    rows = max(1.0, (steps - begun) / len(LOOKS)) * pilot.prompts_per_step
+    noise = np.sqrt(level * (1 - level) / rows)
+    wander = forecaster.misfit[:, None] * rng.standard_normal((level.shape[0], 1))
+    seen = level + wander + noise * rng.standard_normal(level.shape)
+    collapses = rng.random(level.shape[0]) > stable
+    seen[collapses] = 0.0
+    middle = seen[~collapses].mean(axis=0) if not collapses.all() else 0.0
+    centred = np.where(collapses[:, None], 0.0, seen - middle)
+    ends = centred[:, :1] * centred[:, -1:]
+    return np.column_stack([np.ones(len(level)), collapses, centred, centred**2, ends])
+
+
+def _looks(begun: int, steps: int) -> IntArray:
+    """Steps at which a pilot is looked at."""
+    return np.maximum(1, np.round(begun + np.array(LOOKS) * (steps - begun))).astype(np.int64)
+
+
+def information_gain(utility: FloatArray, features: FloatArray, rng: np.random.Generator) -> float:
+    """Expected gain of the decision by a pilot's result, in units of the utility."""
+    orders = [np.arange(features.shape[0])]
+    orders += [rng.permutation(features.shape[0]) for _ in range(SHUFFLES)]
+    found = [_best_expected(utility, features[order]) for order in orders]
+    return max(0.0, found[0] - float(np.mean(found[1:])))
+
+
+def _best_expected(utility: FloatArray, features: FloatArray) -> float:
+    # Products of BLAS start threads, which on a busy machine wait for each other ten times as long
+    # as these small sums take.
+    gram = np.einsum("di,dj->ij", features, features)
+    # A tiny ridge: columns that are all zero (no draw collapses) must not break the solve.
+    gram += 1e-9 * np.trace(gram) * np.eye(gram.shape[0])
+    weights = np.linalg.solve(gram, np.einsum("di,cd->ic", features, utility))
+    fitted = np.einsum("di,ic->dc", features, weights)
+    return float(fitted.max(axis=1).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Action:
+    """Something that can be done before the full run."""
+
+    name: str
+    kind: Literal["start", "continue", "extend", "new"]
+    settings: Settings
+    begun: int
+    steps: int
+    price: float
+    stable: float
+    look: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        forecaster: Forecaster,
+        name: str,
+        kind: Literal["start", "continue", "extend", "new"],
+        settings: Settings,
+        steps: tuple[int, int],
+        price: float,
+        rng: np.random.Generator | None = None,
+    ) -> Action:
+        """Simulate what a pilot would show between two steps; its forecaster has its own effects.
+
+        Many parameters because: it names the action and what is simulated of it.
+        """
+        begun, last = steps
+        planned = settings.planned_over(last)
+        if begun:
+            factors = planned_factors(planned, last)[begun:]
+            level = forecaster.scaled_reward(planned, last)[:, 0]
+            stable = rest_stable(forecaster, planned, float(np.sum(factors**2)), level)
+        else:
+            stable = stability_draws(forecaster, planned, last)
+        rng = rng or np.random.default_rng([forecaster.seed, *name.encode(), last])
+        look = shown(forecaster, settings, last, stable, rng, begun=begun)
+        return cls(name, kind, settings, begun, last, price, float(stable.mean()), look)
+
+
+@dataclass
+class Worth:
+    """Worth of actions under one forecaster of the full run."""
+
+    forecaster: Forecaster
+    offered: Sequence[Settings]
+    whole: Settings
+    steps: int
+    spent: float
+    room: float
+    _utilities: dict[int, FloatArray] = field(default_factory=dict, repr=False)
+    _gains: dict[frozenset[Action], float] = field(default_factory=dict, repr=False)
+
+    def left(self, actions: Sequence[Action] = ()) -> int:
+        """Steps that the same money leaves for the full run."""
+        price = self.spent + sum(action.price for action in actions)
+        return max(1, round((1 - price) * self.steps))
+
+    def affords(self, actions: Sequence[Action]) -> bool:
+        """Whether there is room for the price of some actions."""
+        return sum(action.price for action in actions) <= self.room + ROUNDING
+
+    def decided(self, actions: Sequence[Action] = ()) -> float:
+        """Reward of the best decision as it stands, on what the actions leave; in the range."""
+        return float(self._utility(self.left(actions)).mean(axis=1).max())
+
+    def gain(self, actions: Sequence[Action], rng: np.random.Generator | None = None) -> float:
+        """Expected rise of that reward by what the actions show, as a share of the range."""
+        key = frozenset(actions)
+        if key not in self._gains:
+            looks = [action.look for action in actions]
+            rng = rng or np.random.default_rng([self.forecaster.seed, 2])
+            utility = self._utility(self.left(actions))
+            self._gains[key] = information_gain(utility, np.hstack(looks), rng) if looks else 0.0
+        return self._gains[key]
+
+    def __call__(self, actions: Sequence[Action]) -> float:
+        """Expected reward of the full run after some actions, as a share of the range."""
+        return self.decided(actions) + self.gain(actions)
+
+    def _utility(self, left: int) -> FloatArray:
+        if left not in self._utilities:
+            low, high = self.forecaster.outcome_bounds
+            # A step costs more or less than one of the full run as it was planned.
+            batch = fresh_completions(self.whole)
+            lasts = [max(1, round(left / (fresh_completions(one) / batch))) for one in self.offered]
+            found = utilities(self.forecaster, self.offered, lasts)
+            self._utilities[left] = (found - low) / (high - low)
+        return self._utilities[left]
+
+
+def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> list[Action]:
+    """Actions to take together: none of them could be left out, and none is missing."""
+    kept: list[Action] = []
+    for action in rest:
+        if worth.affords([*kept, action]):
+            kept.append(action)
+    while kept:
+        without = [[one for one in kept if one is not action] for action in kept]
+        best = max(without, key=worth)
+        if worth(kept) - worth(best) > IDLE:
+            break
+        kept = best
+    while True:
+        further = [[*kept, one] for one in (*rest, *more) if one not in kept]
+        further = [actions for actions in further if worth.affords(actions)]
+        best = max(further, key=worth, default=kept)
+        if worth(best) - worth(kept) <= IDLE:
+            return kept
+        kept = best
+
+
+def margin(worth: Worth, kept: Sequence[Action], action: Action) -> tuple[float, float]:
+    """What one action adds to others, and what its price would have been worth as training."""
+    without = [one for one in kept if one is not action]
+    both = [*without, action]
+    return worth.gain(both) - worth.gain(without), worth.decided(without) - worth.decided(both)
 
 
 def is_first_contact(posterior: Posterior) -> bool:
@@ -95,27 +285,14 @@ def next_pilot(
             argument="steps",
             advice=f"Give at least 2 and no more than the run, {recommendation.steps}",
         )
-    evaluate, lattice = decision_of(posterior, recommendation)
-    own = recommendation.seed if seed is None else seed
-    gentler = None
-    if recommendation.stability.least < recommendation.level:
-        gentler = gentler_than(recommendation.settings.learning_rate, lattice)
-    is_first = recommendation.kind == "next_pilot"
-    pilot = choose_pilot(
-        evaluate,
-        lattice,
+    return weighed_pilot(
+        *decision_of(posterior, recommendation),
+        recommendation.settings,
         steps=steps,
-        seed=own,
-        candidates=gentler,
-        otherwise=recommendation.settings if is_first else None,
+        seed=recommendation.seed if seed is None else seed,
+        is_safe=recommendation.stability.least >= recommendation.level,
+        is_first=recommendation.kind == "next_pilot",
     )
-    return weighed(pilot, evaluate, recommendation.settings)
-
-
-def gentler_than(rate: float, lattice: Lattice) -> Lattice | None:
-    """Pilots below a rate that is not stable enough: what is to be learned lies there."""
-    gentler = [one for one in lattice.axes["learning_rate"] if one < rate]
-    return lattice.up_to(gentler[-1]) if gentler else None
 
 
 def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[Evaluator, Lattice]:
@@ -140,6 +317,36 @@ def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[E
     return evaluate, lattice
 
 
+def weighed_pilot(
+    evaluate: Evaluator,
+    lattice: Lattice,
+    settings: Settings,
+    *,
+    seed: int,
+    is_safe: bool,
+    is_first: bool,
+    steps: int | None = None,
+) -> NextPilot:
+    """Choose a pilot where a run of some settings is chosen, and weigh its price against that."""
+    # Where they are not stable enough, what is to be learned lies below their rate.
+    gentler = [one for one in lattice.axes["learning_rate"] if one < settings.learning_rate]
+    pilot = choose_pilot(
+        evaluate,
+        lattice,
+        steps=steps,
+        seed=seed,
+        candidates=lattice.up_to(gentler[-1]) if gentler and not is_safe else None,
+        otherwise=settings if is_first else None,
+    )
+    # What the run loses when it is shorter by the pilot's price.
+    forecaster, run = evaluate.forecaster, evaluate(settings)
+    low, high = forecaster.outcome_bounds
+    share = min(1.0, pilot.cost.paid / run.cost.paid) if run.cost.paid > 0 else 1.0
+    left = max(1, round((1 - share) * run.cost.steps))
+    whole, shorter = utilities(forecaster, [run.settings] * 2, [run.cost.steps, left]).mean(axis=1)
+    return pilot.model_copy(update={"loss": max(0.0, float(whole - shorter)) / (high - low)})
+
+
 def choose_pilot(
     evaluate: Evaluator,
     lattice: Lattice,
@@ -158,24 +365,33 @@ def choose_pilot(
     # A pilot has a seed of its own, and so have its results.
     rng = np.random.default_rng([seed, ITS_RESULT])
     pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
-    floor = forecaster.outcome_bounds[0]
+    low, high = forecaster.outcome_bounds
+
+    def price_of_step(settings: Settings) -> float:
+        return evaluate.cost(settings, 1).paid
+
     known: Iterable[Evaluation] = evaluate.tried
     if len(evaluate.tried) < MOST_CONFIGURATIONS:
-        known = map(evaluate, _few(lattice, MOST_EVALUATED, evaluate))
-    decided = sorted(known, key=lambda e: -(e.reward - floor) * e.stability.probability)
+        few = len(lattice) <= MOST_EVALUATED
+        known = map(evaluate, lattice if few else lattice.spread(MOST_EVALUATED, price_of_step))
+    decided = sorted(known, key=lambda e: -(e.reward - low) * e.stability.probability)
     decided = decided[:MOST_CONFIGURATIONS]
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
-    low, high = forecaster.outcome_bounds
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
-    for pilot in offered.spread(MOST_PILOTS, _price_of_step(evaluate)):
-        for length in lengths:
-            stable = stability_draws(pilots, pilot, length)
-            if stable.mean() < PILOT_LEVEL:
-                continue
-            seen = shown(pilots, pilot, length, stable, rng)
-            gain = information_gain(utility, seen, rng) / (high - low)
-            price = evaluate.cost(pilot, length).paid
-            found.append((gain, price, pilot, length))
+    asked = [(one, last) for one in offered.spread(MOST_PILOTS, price_of_step) for last in lengths]
+    planned = [pilot.planned_over(length) for pilot, length in asked]
+    level = np.empty((len(asked), pilots.size, len(LOOKS)))
+    stable = np.empty((len(asked), pilots.size))
+    each = [length for _, length in asked]
+    for places, plan, last in stacked(planned, each, pilots.size * len(LOOKS)):
+        level[places] = pilots.scaled_reward(plan, _looks(0, last))
+    for places, plan, last in stacked([pilot for pilot, _ in asked], each, pilots.size):
+        stable[places] = stability_draws(pilots, plan, last)
+    for (pilot, length), lives, seen in zip(asked, stable, level, strict=True):
+        if lives.mean() >= PILOT_LEVEL:
+            look = shown(pilots, pilot, length, lives, rng, level=seen)
+            gain = information_gain(utility, look, rng) / (high - low)
+            found.append((gain, evaluate.cost(pilot, length).paid, pilot, length))
     if not found:
         raise CannotTellError(
             "No configuration offered is likely to survive even a short pilot. Offer learning "
@@ -184,43 +400,19 @@ def choose_pilot(
     most = max(gain for gain, *_ in found)
     telling = [one for one in found if one[0] >= TELLING * most]
     gain, _, pilot, length = max(telling, key=lambda one: one[0] / one[1])
+    over = ""
     if otherwise is not None:
         kept = utilities(forecaster, [otherwise], [evaluate(otherwise).cost.steps]).mean()
         gain += max(0.0, float(utility.mean(axis=1).max() - kept)) / (high - low)
-    over = "" if otherwise is None else " over running what was piloted"
-    cost = evaluate.cost(pilot, length)
+        over = " over running what was piloted"
     return NextPilot(
         settings=pilot,
         steps=length,
         stability=stability(forecaster, pilot, length),
         gain=gain,
-        cost=cost,
+        cost=evaluate.cost(pilot, length),
         reason=_reason(forecaster.posterior, pilot, gain, over),
     )
-
-
-def weighed(pilot: NextPilot, evaluate: Evaluator, settings: Settings) -> NextPilot:
-    """A pilot with what a run of these settings loses when it is shorter by the pilot's price."""
-    forecaster, run = evaluate.forecaster, evaluate(settings)
-    low, high = forecaster.outcome_bounds
-    share = min(1.0, pilot.cost.paid / run.cost.paid) if run.cost.paid > 0 else 1.0
-    left = max(1, round((1 - share) * run.cost.steps))
-    whole, shorter = utilities(forecaster, [run.settings] * 2, [run.cost.steps, left]).mean(axis=1)
-    return pilot.model_copy(update={"loss": max(0.0, float(whole - shorter)) / (high - low)})
-
-
-def is_worth_its_price(pilot: NextPilot) -> bool:
-    """Whether its result gains more than a run loses by being shorter by its price."""
-    return pilot.loss is None or pilot.gain > pilot.loss
-
-
-def _few(lattice: Lattice, most: int, evaluate: Evaluator) -> Iterable[Settings]:
-    """A lattice, thinned evenly where it is larger."""
-    return lattice if len(lattice) <= most else lattice.spread(most, _price_of_step(evaluate))
-
-
-def _price_of_step(evaluate: Evaluator) -> Callable[[Settings], float]:
-    return lambda settings: evaluate.cost(settings, 1).paid
 
 
 def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> str:
@@ -229,8 +421,7 @@ def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> st
             "no pilot is expected to change the decision by a thousandth of the reward's range; "
             "of those that tell anything this one is the cheapest."
         )
-    surviving = largest_surviving_rate(posterior)
-    rate = pilot.learning_rate
+    surviving, rate = posterior.meta.largest_surviving_rate, pilot.learning_rate
     rates = [run.settings.learning_rate for run in posterior.meta.runs]
     if surviving is None:
         place = "this lies below" if rate < 0.95 * min(rates) else "this is no higher"

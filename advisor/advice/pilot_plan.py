@@ -1,26 +1,24 @@
 """Before any pilot: which few to run, how long, and whether they are worth their price.
 
-A design is a ladder of learning rates round the one that would be run, all of one length. Draws of
-the preset stand for what may be true; what a design would show is simulated from each, and the
-expected gain of the decision follows by regression (`advisor.advice.pilot_worth`). What the pilots
-cost, the full run is shorter by: both ways the same is spent.
+A design is a ladder of learning rates round the one that would be run, all of one length, weighed
+by `advisor.advice.pilot_choice.Worth`. Draws of the preset stand for what may be true.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
-from advisor.advice.pilot_choice import FEWEST_RUNS
-from advisor.advice.pilot_worth import information_gain, shown, utilities
+from advisor.advice.pilot_choice import FEWEST_RUNS, Action, Worth
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
-from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target, stability_draws
+from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
 from advisor.runs import LEAST_REWARDS, PilotRun, Settings, checked_settings, parameters_from_name
 
@@ -49,21 +47,7 @@ PLAN = "plan.json"
 
 
 class PlannedPilot(BaseModel):
-    """One pilot of a plan.
-
-    Attributes
-    ----------
-    name : str
-    model : str
-    parameters : float
-    settings : Settings
-    steps : int
-        Optimizer steps.
-    price : float
-        Share of the full run's.
-    stable : float
-        Probability that it lives, by the preset.
-    """
+    """One pilot of a plan."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -72,28 +56,12 @@ class PlannedPilot(BaseModel):
     parameters: float
     settings: Settings
     steps: int
-    price: float
-    stable: float
+    price: float  # share of the full run's
+    stable: float  # probability that it lives, by the preset
 
 
 class Design(BaseModel):
-    """Pilots that were considered together.
-
-    Attributes
-    ----------
-    pilots : int
-    model : str
-    steps : int
-    learning_rates : tuple of float
-    price : float
-        Of all, as a share of the full run's.
-    gain : float
-        Expected gain of the decision, as a share of the reward range.
-    left : int
-        Optimizer steps that the same money leaves for the full run.
-    worth : float
-        The gain, less what the shorter run loses.
-    """
+    """Pilots that were considered together."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -101,10 +69,10 @@ class Design(BaseModel):
     model: str
     steps: int
     learning_rates: tuple[float, ...]
-    price: float
-    gain: float
-    left: int
-    worth: float
+    price: float  # of all, as a share of the full run's
+    gain: float  # expected, of the decision, as a share of the reward range
+    left: int  # optimizer steps that the same money leaves for the full run
+    worth: float  # the gain, less what the shorter run loses
 
 
 class PilotPlan(BaseModel):
@@ -223,16 +191,13 @@ class PilotPlan(BaseModel):
         return "\n".join(lines)
 
 
-class _Weighed(NamedTuple):
-    design: Design
-    target: Target
-    settings: tuple[Settings, ...]
-    stable: tuple[float, ...]
+_Weighed = tuple[Design, float, list[Action]]
+"""A design, the parameters of its model, and its pilots."""
 
 
-def planned_settings(told: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     """Complete the settings of a run that is planned, and say what was assumed."""
-    partial = checked_settings(told, argument="overrides")
+    partial = checked_settings(stated, argument="overrides")
     lacking = list(partial.lacking)
     if lacking:
         raise InputError(
@@ -300,48 +265,34 @@ def plan(
     models = [(target.model, target.parameters), *([pilot_model] if pilot_model else [])]
     posterior = believed(settings, target.task, models, priors, seed)
     forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
-    offered = ladder(settings)
-    whole = utilities(forecaster, offered, [steps] * len(offered)).mean(axis=1).max()
-    start = float(forecaster.outcome(settings, [0]).mean())
-    run_gain = float(whole) - start
-    found: list[_Weighed] = []
-    for name, size in models:
-        pilots = Forecaster(
-            posterior,
-            Target(target.task, name, size, target.start_reward),
-            draws=DRAWS,
-            seed=seed,
-            run_effect=RunEffect.fresh((seed, 1)),  # pilots have seeds of their own
-        )
-        found += _weighed(forecaster, pilots, settings, steps, share, float(whole))
+    worth = Worth(forecaster, ladder(settings), settings, steps, spent=0.0, room=share)
+    found = [one for name, size in models for one in _weighed(worth, name, size)]
     if not found:
         raise InputError(
             f"{share:.0%} of {steps} steps leaves no {FEWEST_RUNS} pilots of {LEAST_STEPS} steps",
             argument="share",
             advice="Allow pilots a larger share, or a smaller model",
         )
-    best = max(found, key=lambda one: one.design.worth)
+    best, parameters, actions = max(found, key=lambda one: one[0].worth)
     kept = {}
-    for one in sorted(found, key=lambda one: one.design.worth):
-        kept[one.design.model, one.design.pilots] = one.design
+    for design, *_ in sorted(found, key=lambda one: one[0].worth):
+        kept[design.model, design.pilots] = design
     return PilotPlan(
-        kind="pilots" if best.design.worth > 0 else "run",
+        kind="pilots" if best.worth > 0 else "run",
         pilots=tuple(
             PlannedPilot(
-                name=f"pilot-{number}",
-                model=best.design.model,
-                parameters=best.target.parameters,
-                settings=one.planned_over(best.design.steps),
-                steps=best.design.steps,
-                price=best.design.price / best.design.pilots,
-                stable=lives,
+                name=action.name,
+                model=best.model,
+                parameters=parameters,
+                settings=action.settings.planned_over(best.steps),
+                steps=best.steps,
+                price=best.price / best.pilots,
+                stable=action.stable,
             )
-            for number, (one, lives) in enumerate(
-                zip(best.settings, best.stable, strict=True), start=1
-            )
+            for action in actions
         ),
         designs=tuple(kept[key] for key in sorted(kept)),
-        run_gain=run_gain,
+        run_gain=worth.decided() - float(forecaster.outcome(settings, [0]).mean()),
         settings=settings.planned_over(steps),
         steps=steps,
         share=share,
@@ -363,55 +314,72 @@ def believed(
     seed: int,
 ) -> Posterior:
     """Draws of a preset for a task and models of which nothing was seen."""
-    runs = _unseen_runs(settings, task, models)
+    runs = [
+        PilotRun(
+            id=f"planned {number}",
+            path="a plan",
+            model=name,
+            task=task,
+            parameters=size,
+            hyperparameters=settings,
+            step=np.arange(1.0, LEAST_REWARDS + 1),
+            series={"reward": np.linspace(0.2, 0.4, LEAST_REWARDS)},  # nothing looks at it
+            reward_floor=0.0,
+            reward_ceiling=1.0,
+        )
+        for number, (name, size) in enumerate(models)
+    ]
     named = preset_for(runs[:1])[0] if priors is None else priors
     preset = load_priors(named) if isinstance(named, str) else named
     none = {run.id: None for run in runs}
     return prior_posterior(build_cohort(runs, none, none), preset, draws=DRAWS, seed=seed)
 
 
-def _weighed(
-    forecaster: Forecaster,
-    pilots: Forecaster,
-    settings: Settings,
-    steps: int,
-    share: float,
-    whole: float,
-) -> list[_Weighed]:
-    """Designs on one model, with what they cost and are worth beside a run of all steps."""
-    size = pilots.target.parameters / forecaster.target.parameters
+def _weighed(worth: Worth, model: str, parameters: float) -> list[_Weighed]:
+    """Designs on one model, with what they cost and are worth next to a run of all steps."""
+    target, seed = worth.forecaster.target, worth.forecaster.seed
+    pilots = Forecaster(
+        worth.forecaster.posterior,
+        replace(target, model=model, parameters=parameters),
+        draws=DRAWS,
+        seed=seed,
+        run_effect=RunEffect.fresh((seed, 1)),  # pilots have seeds of their own
+    )
+    settings, steps, size = worth.whole, worth.steps, parameters / target.parameters
     interval = settings.refresh_interval
-    offered = ladder(settings)
     found = []
     for count in COUNTS:
-        length = int(min(share * steps / (count * size), MOST_OF_RUN * steps))
+        length = int(min(worth.room * steps / (count * size), MOST_OF_RUN * steps))
         length -= length % interval
         if length < max(LEAST_STEPS, LEAST_REWARDS * interval):
             continue
         price = count * length * size / steps
-        left = round((1 - price) * steps)
-        utility = utilities(forecaster, offered, [left] * len(offered))
-        shorter = float(utility.mean(axis=1).max())
         for rates in _ladders(settings.learning_rate, count):
-            planned = [settings.model_copy(update={"learning_rate": rate}) for rate in rates]
-            rng = np.random.default_rng([forecaster.seed, 2])
-            lives = [stability_draws(pilots, one.planned_over(length), length) for one in planned]
-            seen = np.hstack(
-                [shown(pilots, one, length, p, rng) for one, p in zip(planned, lives, strict=True)]
-            )
-            gain = information_gain(utility, seen, rng)
+            rng = np.random.default_rng([seed, 2])
+            actions = [
+                Action.of(
+                    pilots,
+                    f"pilot-{number}",
+                    "new",
+                    settings.model_copy(update={"learning_rate": rate}),
+                    (0, length),
+                    price / count,
+                    rng,
+                )
+                for number, rate in enumerate(rates, start=1)
+            ]
+            gain, left = worth.gain(actions, rng), worth.left(actions)
             design = Design(
                 pilots=count,
-                model=pilots.target.model,
+                model=model,
                 steps=length,
                 learning_rates=tuple(rates),
                 price=price,
                 gain=gain,
                 left=left,
-                worth=shorter + gain - whole,
+                worth=worth.decided(actions) + gain - worth.decided(),
             )
-            chances = tuple(float(p.mean()) for p in lives)
-            found.append(_Weighed(design, pilots.target, tuple(planned), chances))
+            found.append((design, parameters, actions))
     return found
 
 
@@ -431,24 +399,3 @@ def ladder(settings: Settings) -> list[Settings]:
     count = 2 * round(np.log(reach) / np.log(RATE_RATIO)) + 1
     rates = settings.learning_rate * np.geomspace(1 / reach, reach, count)
     return [settings.model_copy(update={"learning_rate": float(rate)}) for rate in rates]
-
-
-def _unseen_runs(
-    settings: Settings, task: str, models: Sequence[tuple[str, float]]
-) -> list[PilotRun]:
-    """A run of each model, whose rewards nothing looks at."""
-    return [
-        PilotRun(
-            id=f"planned {number}",
-            path="a plan",
-            model=name,
-            task=task,
-            parameters=size,
-            hyperparameters=settings,
-            step=np.arange(1.0, LEAST_REWARDS + 1),
-            series={"reward": np.linspace(0.2, 0.4, LEAST_REWARDS)},
-            reward_floor=0.0,
-            reward_ceiling=1.0,
-        )
-        for number, (name, size) in enumerate(models)
-    ]

@@ -1,7 +1,7 @@
 """While pilots run: which to start, continue, stop or extend, and when piloting is over.
 
 Freeze-thaw by expected utility: what can be done next is weighed by one rule
-(`advisor.advice.pilot_worth`), and where nothing is worth its price the answer is given.
+(`advisor.advice.pilot_choice`), and where nothing is worth its price the answer is given.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from advisor.advice.pilot_bench import (
     preset_of,
     price_of,
 )
+from advisor.advice.pilot_choice import IDLE, Action, margin, worthwhile
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
-from advisor.advice.pilot_worth import IDLE, Action, margin, worthwhile
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.common import DEFAULT_SEED, Progress, progress_of
@@ -70,31 +70,30 @@ def pilots(
     NotConvergedError
         The sampler did not converge.
     """
-    tell = progress_of(progress)
+    report = progress_of(progress)
     logs = match_logs(plan, runs)
-    said: list[str] = []
-    spent = _spent(plan, logs, said)
+    notes: list[str] = []
+    spent = _spent(plan, logs, notes)
     if not logs.runs:
-        return _before_any_log(plan, posterior, priors, seed)
+        return _before_any_log(plan)
     if posterior is None:
-        posterior, why = fit_pilots(plan, runs, priors=priors, seed=seed, progress=tell)
-        said += why
+        posterior, why = fit_pilots(plan, runs, priors=priors, seed=seed, progress=report)
+        notes += why
     bench = bench_of(plan, logs, posterior, priors, seed, spent)
-    tell("Weighing the pilots", None, "")
-    actions = {}
-    for number, pilot in enumerate(plan.pilots):
-        action = bench.action(number, pilot)
-        if action is not None:
-            actions[pilot.name] = action
+    report("Weighing the pilots", None, "")
+    found = {pilot.name: bench.action(number, pilot) for number, pilot in enumerate(plan.pilots)}
+    actions = {name: action for name, action in found.items() if action is not None}
     rest = [one for one in actions.values() if one.kind != "extend"]
     more = [one for one in actions.values() if one.kind == "extend"]
     kept = worthwhile(bench.worth, rest, more)
-    new = None
+    new = advice = None
     if not kept and posterior is not None:
-        new, kept = _best_new(bench)
-    advice = None
+        offered = bench.new_pilots()
+        # The best pilot beyond the plan, where one is worth its price.
+        kept = worthwhile(bench.worth, [], [action for _, action in offered])[:1]
+        new = next((pilot for pilot, action in offered if action in kept), None)
     if not kept and posterior is not None:
-        advice = _advice(bench, tell)
+        advice = _advice(bench, report)
     words = [word_of(bench, pilot, actions.get(pilot.name), kept) for pilot in plan.pilots]
     words += [word_of_unplanned(bench, run) for run in logs.others]
     return Piloting(
@@ -104,7 +103,7 @@ def pilots(
         new=new,
         spent=spent,
         left=bench.worth.left(kept),
-        said=(*logs.said, *said),
+        said=(*logs.said, *notes),
         advice=advice,
         settings=None,
     )
@@ -130,12 +129,12 @@ def fit_pilots(
     return posterior, []
 
 
-def _spent(plan: PilotPlan, logs: PlannedLogs, said: list[str]) -> float:
+def _spent(plan: PilotPlan, logs: PlannedLogs, notes: list[str]) -> float:
     """What the pilots have cost, as a share of the full run's price."""
     spent = 0.0
     for run in logs.runs:
         if run.parameters is None or run.hyperparameters.lacking or run.step_unit != "optimizer":
-            said.append(f"what run '{run.id}' cost is not known, and not counted")
+            notes.append(f"what run '{run.id}' cost is not known, and not counted")
             continue
         settings = run.hyperparameters.completed()
         spent += price_of(plan, settings, run.parameters, last_step(run))
@@ -149,9 +148,7 @@ def _spent(plan: PilotPlan, logs: PlannedLogs, said: list[str]) -> float:
     return spent
 
 
-def _before_any_log(
-    plan: PilotPlan, posterior: Posterior | None, priors: Priors | str | None, seed: int
-) -> Piloting:
+def _before_any_log(plan: PilotPlan) -> Piloting:
     """The plan's own word: nothing has begun."""
     is_run = plan.kind == "run"
     words = [
@@ -184,15 +181,6 @@ def _before_any_log(
     )
 
 
-def _best_new(bench: Bench) -> tuple[PlannedPilot | None, list[Action]]:
-    """Best pilot beyond the plan, where one is worth its price."""
-    found = bench.new_pilots()
-    actions = worthwhile(bench.worth, [], [action for _, action in found])[:1]
-    if not actions:
-        return None, []
-    return next(pilot for pilot, action in found if action is actions[0]), actions
-
-
 def _advice(bench: Bench, progress: Progress) -> Recommendation:
     """The advice for a full run of what is left, among settings at which no pilot died."""
     return advise(
@@ -214,37 +202,20 @@ TITLES = {"go on": "GO ON", "stop": "STOP PILOTING", "run": "RUN"}
 
 
 class PilotWord(BaseModel):
-    """The word on one pilot.
+    """The word on one pilot; ``skip`` where one that has not begun is not worth its price.
 
-    Attributes
-    ----------
-    name : str
-        Of the planned pilot, or the id of a run that was not planned.
-    log : str or None
-        Path of its log.
-    is_planned : bool
-    learning_rate : float or None
-    seen : int
-        Optimizer steps that its log shows.
-    steps : int or None
-        Planned ones.
-    state : {"not begun", "running", "finished", "collapsed"}
-    word : {"start", "skip", "continue", "stop", "extend", "done"}
-        ``skip`` where a planned pilot that has not begun is not worth its price.
-    gain, loss : float or None
-        What its next steps are expected to add to the full run's reward, and what their price
-        would have been worth as training, as shares of the reward range.
-    reason : str
+    ``gain`` is what its next steps are expected to add to the full run's reward, ``loss`` what
+    their price would have been worth as training, as shares of the reward range.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    name: str
+    name: str  # of the planned pilot, or the id of a run that was not planned
     log: str | None
     is_planned: bool
     learning_rate: float | None
-    seen: int
-    steps: int | None
+    seen: int  # optimizer steps that its log shows
+    steps: int | None  # planned ones
     state: Literal["not begun", "running", "finished", "collapsed"]
     word: Literal["start", "skip", "continue", "stop", "extend", "done"]
     gain: float | None = None
@@ -265,24 +236,7 @@ class PilotWord(BaseModel):
 class Piloting(BaseModel):
     """The word on the pilots of a plan.
 
-    Attributes
-    ----------
-    word : {"go on", "stop", "run"}
-        ``stop`` where no pilot is worth its price any more, ``run`` where none ever was.
-    reason : str
-    pilots : tuple of PilotWord
-    new : PlannedPilot or None
-        Worth running beside those that were planned.
-    spent : float
-        What pilots have cost, as a share of the full run's price.
-    left : int
-        Optimizer steps that the same money leaves for the full run as it was planned.
-    said : tuple of str
-        What was assumed, and which logs do not count.
-    advice : Recommendation or None
-        With ``stop``, where the pilots can be fitted.
-    settings : Settings or None
-        Of the full run, with ``run``.
+    ``stop`` where no pilot is worth its price any more, ``run`` where none ever was.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -290,12 +244,12 @@ class Piloting(BaseModel):
     word: Literal["go on", "stop", "run"]
     reason: str
     pilots: tuple[PilotWord, ...]
-    new: PlannedPilot | None
-    spent: float
-    left: int
-    said: tuple[str, ...]
-    advice: Recommendation | None
-    settings: Settings | None
+    new: PlannedPilot | None  # worth running next to those that were planned
+    spent: float  # what pilots have cost, as a share of the full run's price
+    left: int  # steps that the same money leaves for the full run as it was planned
+    said: tuple[str, ...]  # what was assumed, and which logs do not count
+    advice: Recommendation | None  # with ``stop``, where the pilots can be fitted
+    settings: Settings | None  # of the full run, with ``run``
 
     @property
     def is_final(self) -> bool:
@@ -334,65 +288,54 @@ class Piloting(BaseModel):
 
 
 def word_of(
-    bench: Bench,
-    pilot: PlannedPilot,
-    action: Action | None,
-    kept: Sequence[Action],
+    bench: Bench, pilot: PlannedPilot, action: Action | None, kept: Sequence[Action]
 ) -> PilotWord:
     """The word on a planned pilot, with its reason."""
     run = bench.logs.planned.get(pilot.name)
-    told: dict[str, object] = {
-        "name": pilot.name,
-        "log": None if run is None else run.path,
-        "is_planned": True,
-        "learning_rate": pilot.settings.learning_rate
-        if run is None
-        else run.hyperparameters.learning_rate,
-        "seen": 0 if run is None else last_step(run),
-        "steps": pilot.steps,
-    }
+    settings = pilot.settings if run is None else run.hyperparameters
     died = None if run is None else bench.died_at(run)
-    if died is not None:
-        told |= {"state": "collapsed", "word": "stop", "reason": f"died at step {died:.0f}"}
-        return PilotWord.model_validate(told)
     finished = run is not None and is_finished(run, pilot.steps)
     state = "not begun" if run is None else "finished" if finished else "running"
-    idle = {"not begun": "skip", "finished": "done", "running": "stop"}[state]
-    told["state"] = state
-    if action is None:
+    word = {"not begun": "skip", "finished": "done", "running": "stop"}[state]
+    gain = loss = None
+    if died is not None:
+        state, word, reason = "collapsed", "stop", f"died at step {died:.0f}"
+    elif action is None:
         fatal = None if finished else bench.fatal(pilot.settings)
         reason = "all its steps are done"
         if fatal is not None:
             reason = f"'{fatal}' died at no higher learning rate"
-        told |= {"word": idle, "reason": reason}
-        return PilotWord.model_validate(told)
-    if action not in kept and not bench.worth.affords([*kept, action]):
-        room = f"would take the pilots beyond the {bench.plan.share:.0%} of the run's price that"
-        told |= {
-            "word": idle,
-            "reason": f"its next {action.steps - action.begun} steps {room} they may cost",
+    elif action not in kept and not bench.worth.affords([*kept, action]):
+        reason = (
+            f"its next {action.steps - action.begun} steps would take the pilots beyond the "
+            f"{bench.plan.share:.0%} of the run's price that they may cost"
+        )
+    else:
+        gain, loss = margin(bench.worth, kept, action)
+        word = action.kind if action in kept else word
+        what = {
+            "continue": f"the {action.steps - action.begun} steps to come",
+            "extend": f"another {action.steps - action.begun} steps",
+        }.get(action.kind, f"its {action.steps} steps")
+        reason = (
+            f"{what} are expected to raise the full run's reward by {100 * gain:z.1f} % of its "
+            f"range, and cost {action.price:.1%} of its price, which as training are worth "
+            f"{100 * loss:z.1f} %"
+        )
+    return PilotWord.model_validate(
+        {
+            "name": pilot.name,
+            "log": None if run is None else run.path,
+            "is_planned": True,
+            "learning_rate": settings.learning_rate,
+            "seen": 0 if run is None else last_step(run),
+            "steps": pilot.steps,
+            "state": state,
+            "word": word,
+            "gain": gain,
+            "loss": loss,
+            "reason": reason,
         }
-        return PilotWord.model_validate(told)
-    gain, loss = margin(bench.worth, kept, action)
-    told |= {
-        "word": action.kind if action in kept else idle,
-        "gain": gain,
-        "loss": loss,
-        "reason": _weighed(action, gain, loss),
-    }
-    return PilotWord.model_validate(told)
-
-
-def _weighed(action: Action, gain: float, loss: float) -> str:
-    what = {
-        "start": f"its {action.steps} steps",
-        "continue": f"the {action.steps - action.begun} steps to come",
-        "extend": f"another {action.steps - action.begun} steps",
-        "new": f"its {action.steps} steps",
-    }[action.kind]
-    return (
-        f"{what} are expected to raise the full run's reward by {100 * gain:z.1f} % of its range, "
-        f"and cost {action.price:.1%} of its price, which as training are worth {100 * loss:z.1f} %"
     )
 
 
@@ -420,7 +363,7 @@ def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) 
     worth = bench.worth
     cost = f"The pilots have cost {worth.spent:.0%} of the run's price"
     if kept:
-        gain, loss = worth.gain(kept), worth.untold() - worth.untold(kept)
+        gain, loss = worth.gain(kept), worth.decided() - worth.decided(kept)
         steps = worth.left(kept)
         return (
             f"{', '.join(f'{one.kind} {one.name}' for one in kept)}. Expected to raise the full "

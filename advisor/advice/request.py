@@ -17,6 +17,8 @@ from pydantic import (
 from advisor.advice.cost import CostModel, fresh_completions
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
+from advisor.forecast import Target, named_target
+from advisor.model import Posterior
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
@@ -167,17 +169,26 @@ class Request(_Asked):
         named = (self.model, self.task, self.parameters, self.start_reward)
         return any(value is not None for value in named)
 
+    def target_in(self, posterior: Posterior) -> Target:
+        """Target that is named; by default the largest piloted model, on its task."""
+        return named_target(posterior, self.model, self.task, self.parameters, self.start_reward)
+
     @model_validator(mode="after")
     def _check(self) -> Request:
         """Refuse what no pilots could answer, before anything is fitted."""
-        if not 0 < self.level < 1:
-            raise InputError(
-                f"level {self.level:g} is no probability strictly between 0 and 1",
-                argument="level",
-                advice="Give one like 0.9",
-            )
+        _refuse_probability("level", self.level, "strictly between 0 and 1", "one like 0.9")
         self._check_budget()
-        self._check_objective()
+        by_worst = "0.1 to compare configurations by their worst tenth"
+        _refuse_probability("risk", self.risk, "in (0, 0.5]", by_worst, most=0.5)
+        if self.to_reward is not None and self.to_share is not None:
+            raise InputError(
+                "a run has one goal, but two were given",
+                argument="to_reward, to_share",
+                advice="Give one of them",
+            )
+        _refuse_probability(
+            "to_share", self.to_share, "of the gain strictly between 0 and 1", "one like 0.95"
+        )
         for name in ("gpus", "seconds_per_step"):
             value = getattr(self, name)
             if value is not None and not 0 < value < np.inf:
@@ -190,8 +201,17 @@ class Request(_Asked):
             raise InputError(
                 f"{self.devices} devices", argument="devices", advice="Give at least 1"
             )
-        _check_choices("group_sizes", self.group_sizes, whole_from=2)
-        _check_choices("learning_rates", self.learning_rates)
+        for name, wanted, least in (
+            ("group_sizes", "whole numbers from 2", 2),
+            ("learning_rates", "positive numbers", 0),
+        ):
+            given = getattr(self, name)
+            if given is not None and not (given and all(_is_choice(one, least) for one in given)):
+                raise InputError(
+                    f"the choices {list(given)} are empty or hold what cannot be",
+                    argument=name,
+                    advice=f"Give {wanted}",
+                )
         return self
 
     def _check_budget(self) -> None:
@@ -205,34 +225,26 @@ class Request(_Asked):
         for name, value in given.items():
             if not 0 < value < np.inf:
                 raise InputError(
-                    f"a budget of {value:g} {name}",
-                    argument=name,
-                    advice="Plan at least one step",
+                    f"a budget of {value:g} {name}", argument=name, advice="Plan at least one step"
                 )
         if self.steps is not None and self.steps > MOST_STEPS:
             raise InputError(
                 f"{self.steps:,} planned steps", argument="steps", advice="Count optimizer steps"
             )
 
-    def _check_objective(self) -> None:
-        if self.risk is not None and not 0 < self.risk <= 0.5:
-            raise InputError(
-                f"risk {self.risk:g} is no probability in (0, 0.5]",
-                argument="risk",
-                advice="Give 0.1 to compare configurations by their worst tenth",
-            )
-        if self.to_reward is not None and self.to_share is not None:
-            raise InputError(
-                "a run has one goal, but two were given",
-                argument="to_reward, to_share",
-                advice="Give one of them",
-            )
-        if self.to_share is not None and not 0 < self.to_share < 1:
-            raise InputError(
-                f"{self.to_share:g} is no share of the gain strictly between 0 and 1",
-                argument="to_share",
-                advice="Give one like 0.95",
-            )
+
+def _refuse_probability(
+    name: str, value: float | None, where: str, advice: str, most: float = 1.0
+) -> None:
+    if value is None or (0 < value < 1 and value <= most):
+        return
+    what = {"to_share": f"{value:g} is no share"}.get(name, f"{name} {value:g} is no probability")
+    raise InputError(f"{what} {where}", argument=name, advice=f"Give {advice}")
+
+
+def _is_choice(value: float, least: int) -> bool:
+    """Whether a value may be chosen: positive, and whole where a least number is given."""
+    return max(least, 0) <= value < np.inf and value > 0 and (not least or value == int(value))
 
 
 def asked(
@@ -247,23 +259,6 @@ def asked(
     )
 
 
-def _check_choices(name: str, given: tuple[float, ...] | None, whole_from: int = 0) -> None:
-    """Refuse choices that are empty or impossible."""
-    if given is None:
-        return
-    is_whole = whole_from > 0
-    if given and all(
-        whole_from <= one < np.inf and one > 0 and (not is_whole or one == int(one))
-        for one in given
-    ):
-        return
-    raise InputError(
-        f"the choices {list(given)} are empty or hold what cannot be",
-        argument=name,
-        advice=f"Give {'whole numbers from 2' if is_whole else 'positive numbers'}",
-    )
-
-
 MOST_STEPS = 1_000_000
 """Optimizer steps beyond which a budget is a mistake of units."""
 
@@ -271,17 +266,10 @@ MOST_STEPS = 1_000_000
 class Objective(BaseModel):
     """What is made as large, or as cheap, as possible.
 
-    Attributes
-    ----------
-    kind : {"reward", "cheapest", "fastest"}
-        The reward at the end of the budget; the price of reaching ``goal``; the steps to a share
-        ``goal`` of the gain.
-    goal : float or None
-        Reward to reach for "cheapest", in reward units; share of the gain, in (0, 1), for
-        "fastest": of the gain that the best feasible configuration makes within the budget.
-    quantile : float or None
-        Probability, in (0, 0.5], of a result no better than what is compared: 0.1 prefers what is
-        still good in the worst tenth of the draws. None compares means (medians of times).
+    ``goal`` is a reward to reach for "cheapest", in reward units; for "fastest" a share, in (0, 1),
+    of the gain that the best feasible configuration makes within the budget. ``quantile`` is the
+    probability, in (0, 0.5], of a result no better than what is compared; None compares means
+    (medians of times).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -301,31 +289,16 @@ class Objective(BaseModel):
 
 
 class Budget(BaseModel):
-    """How long the full run may last; one of the three.
-
-    Attributes
-    ----------
-    steps : int or None
-        Optimizer steps.
-    completions : float or None
-        Generated completions: larger groups then mean fewer steps.
-    gpu_hours : float or None
-    """
+    """How long the full run may last; one of the three."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    steps: int | None = None
-    completions: float | None = None
+    steps: int | None = None  # optimizer steps
+    completions: float | None = None  # larger groups then mean fewer steps
     gpu_hours: float | None = None
 
     def steps_of(self, settings: Settings, cost: CostModel) -> int:
-        """Whole optimizer steps that the budget pays for; 0 where it does not pay for one.
-
-        Raises
-        ------
-        InputError
-            GPU-hours were given, and nothing tells the time of a step.
-        """
+        """Whole optimizer steps that the budget pays for; 0 where it does not pay for one."""
         if self.steps is not None:
             return self.steps
         if self.completions is not None:

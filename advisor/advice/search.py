@@ -30,13 +30,11 @@ REACHED = "goal"
 STARTUP = 32
 """Trials drawn at random before a model of them steers."""
 
+MOST_PREPARED = 1200
+"""Configurations that are all evaluated, together, before a search: no dearer than its trials."""
+
 OUT_OF_REACH = 1e-9
 """Least violation where a goal is not reached, or the budget pays for no step."""
-
-
-def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluation | None:
-    """Best feasible configuration by trying all of them, or None: the oracle of the search."""
-    return _top(map(evaluate, lattice), level)
 
 
 def check_storage(storage: Any) -> None:
@@ -81,13 +79,15 @@ def search(
     # Scattered points fill next to nothing of a grid: they too are tried one by one.
     is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else how.trials
+    if len(lattice) <= MOST_PREPARED and evaluate.goal is None:
+        evaluate.prepare(lattice)
 
     def objective(trial: optuna.Trial) -> float:
         place = tuple(
             axes[name][trial.suggest_int(f"{name} (index)", 0, len(axes[name]) - 1)]
             for name in AXES
         )
-        settings = lattice.at(place)  # type: ignore[arg-type]
+        settings = lattice.at(place)
         if settings is None:
             raise optuna.TrialPruned("not offered")
         evaluation = evaluate(settings)
@@ -96,7 +96,7 @@ def search(
             trial.set_user_attr(name, value)
         trial.set_user_attr("reward", evaluation.reward)
         trial.set_user_attr("price", evaluation.cost.paid)
-        trial.set_constraint(STABLE, level - evaluation.stability.least)
+        trial.set_constraint(STABLE, level - evaluation.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
             share = min(1.0, trial.number / number)
@@ -120,7 +120,7 @@ def search(
         study.optimize(objective, n_trials=number)
         seen = {e.settings for e in tried}
         # What was piloted is known to be good or bad: no sampler may pass it by.
-        if piloted := _beside_pilots(evaluate.forecaster.posterior.meta.runs, lattice) - seen:
+        if piloted := _nearest_to_pilots(evaluate.forecaster.posterior.meta.runs, lattice) - seen:
             study.optimize(objective, n_trials=_enqueue(study, lattice, piloted))
             seen.update(piloted)
         while around := _around(_top(tried, level), lattice, seen):
@@ -129,9 +129,7 @@ def search(
     if how.storage is not None:
         _keep(study, memory, how.storage, _name(evaluate))
     best = _top(tried, level)
-    nearest = max(
-        tried, key=lambda e: (np.isfinite(e.value), min(e.stability.least, level), e.reward)
-    )
+    nearest = max(tried, key=lambda e: (np.isfinite(e.value), min(e.least, level), e.reward))
     return best, nearest
 
 
@@ -181,11 +179,11 @@ def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> l
     for name, choices in lattice.axes.items():
         at = choices.index(getattr(best.settings, name))
         ladders.append(choices[max(0, at - 1) : at + 2])
-    near = (lattice.at(place) for place in product(*ladders))  # type: ignore[arg-type]
+    near = (lattice.at(place) for place in product(*ladders))
     return [one for one in near if one is not None and one not in seen]
 
 
-def _beside_pilots(runs: Iterable[RunSummary], lattice: Lattice) -> set[Settings]:
+def _nearest_to_pilots(runs: Iterable[RunSummary], lattice: Lattice) -> set[Settings]:
     """Offered configurations that are nearest to those piloted on every axis."""
     found = set()
     for run in runs:
@@ -193,7 +191,7 @@ def _beside_pilots(runs: Iterable[RunSummary], lattice: Lattice) -> set[Settings
         for name, choices in lattice.axes.items():
             gaps = np.abs(np.log(choices) - math.log(getattr(run.settings, name)))
             place.append(choices[int(gaps.argmin())])
-        found.add(lattice.at(tuple(place)))  # type: ignore[arg-type]
+        found.add(lattice.at(tuple(place)))
     return {one for one in found if one is not None}
 
 

@@ -1,11 +1,15 @@
-"""What was piloted of each setting, and what of a configuration lies outside of it."""
+"""What the pilots support: what was piloted, what lies outside of it, and what to beware of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor.model import Posterior
-from advisor.runs import Settings
+from advisor.advice.candidates import RATE_REACH
+from advisor.common import counted
+from advisor.findings import misfit_caution
+from advisor.forecast import SUPPORT, Forecaster
+from advisor.model import FIRST_LOOK, Posterior
+from advisor.runs import NONE_MOVED, Settings
 
 KNOBS = {
     "learning_rate": "learning rate",
@@ -49,9 +53,10 @@ def outside(settings: Mapping[str, float], ranges: Ranges) -> list[str]:
     ]
 
 
-def beyond_pilots(settings: Settings, parameters: float, ranges: Ranges) -> tuple[str, ...]:
+def beyond_pilots(settings: Settings, forecaster: Forecaster) -> tuple[str, ...]:
     """What lies outside, each with what was piloted: ``lag 4 (piloted: 0)``."""
-    chosen = {**settings.model_dump(include=set(KNOBS)), "parameters": parameters}
+    ranges = piloted(forecaster.posterior)
+    chosen = {**settings.model_dump(), "parameters": forecaster.target.parameters}
     return tuple(
         f"{KNOBS[name]} {chosen[name]:.3g} (piloted: {range_text(ranges[name])})"
         for name in outside(chosen, ranges)
@@ -62,3 +67,71 @@ def range_text(ends: tuple[float, float]) -> str:
     """Least and most of a setting: ``1e-05``, or ``3e-05 to 0.001``."""
     low, high = ends
     return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+
+
+def is_supported(steps: float, longest: float) -> bool:
+    """Whether the longest pilot supports a run of so many steps."""
+    return steps <= SUPPORT * longest
+
+
+def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
+    """Sentences that belong next to the answer about a run of so many steps."""
+    posterior = forecaster.posterior
+    meta, target = posterior.meta, forecaster.target
+    settings = [run.settings for run in meta.runs]
+    rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
+    extrapolation = meta.priors.extrapolation
+    beyond = (
+        f"the curve is moved by how far runs of {extrapolation.groups} other worlds were ahead of "
+        "theirs"
+        if extrapolation.groups
+        else "the interval of the reward is too narrow: of public runs, half lay in 80 %"
+    )
+    found = [
+        (
+            NONE_MOVED in meta.notes,
+            f"{NONE_MOVED[0].upper()}{NONE_MOVED[1:]}: they tell that their settings are slow, and "
+            "how high and how fast another rises is the prior's word.",
+        ),
+        (FIRST_LOOK in meta.notes, f"This is {FIRST_LOOK}."),
+        (
+            all(run.collapse_step is None for run in meta.runs),
+            "No pilot failed, so the tolerated learning rate is bounded by the prior and by "
+            f"{RATE_REACH:g} times the largest piloted rate.",
+        ),
+        (
+            meta.largest_surviving_rate is None,
+            "Every pilot collapsed; nothing here is known to live.",
+        ),
+        (
+            len(rates) == 1,
+            f"All pilots ran at learning rate {min(rates):g}: what another learning rate does is "
+            "the prior's word.",
+        ),
+        (
+            len(sizes) == 1,
+            f"Group size: keep {min(sizes)} unless you name others; your pilots, which all ran at "
+            "it, cannot tell what another does.",
+        ),
+        (
+            not forecaster.is_piloted,
+            f"No pilot ran {target.model} on {target.task}: its stiffness, start and tolerance "
+            f"are extrapolated from {counted(posterior.sizes, 'model size')}.",
+        ),
+        (
+            not is_supported(steps, meta.longest),
+            f"The run is {steps / meta.longest:.2g} times as long as the longest pilot. Beyond "
+            f"{SUPPORT:g} times, {beyond}.",
+        ),
+        ((misfit := misfit_caution(posterior)) != "", misfit),
+        (
+            not all(one.importance_ratio for one in settings),
+            "Some pilots ran without an importance ratio; all of their staleness counts.",
+        ),
+        (
+            any(one.optimizer == "sgd" for one in settings),
+            "The pilots ran with SGD: where it was tried on networks, staleness cost reward from a "
+            "quarter of the limit on that is assumed here; keep refresh interval and lag as short.",
+        ),
+    ]
+    return tuple(line for holds, line in found if holds)

@@ -1,17 +1,17 @@
-"""Other configurations that the reader may want: cheaper, safer, faster, the best pilot."""
+"""What limits an answer, and what else the reader may want: cheaper, safer, faster, surer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.advice.answer_fields import Alternative, PriorCheck
+from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
+from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.cost import Cost
-from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, steps_to_share
+from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, ends, stacked
 from advisor.advice.request import Budget, Objective
+from advisor.advice.wording import level_text, percent, short_text
 from advisor.findings import log_prior
 from advisor.forecast import (
     Forecaster,
@@ -19,13 +19,9 @@ from advisor.forecast import (
     log_update_norm,
     pilots_of,
     recalibrated,
-    stability_draws,
 )
 from advisor.model import Posterior, smoothed_weights
 from advisor.runs import Settings
-
-if TYPE_CHECKING:
-    from advisor.advice.answer_fields import Alternative, AnswerFields
 
 GIVEN_UP = 0.05
 """Share of the reward range that a trade-off may cost."""
@@ -43,6 +39,10 @@ SHARE = 0.95
 """Share of the advised gain whose time is stated."""
 
 
+NOTICED = 0.01
+"""Share of the reward range that a freed constraint must give to be named."""
+
+
 def as_alternative(name: str, evaluate: Evaluator, found: Evaluation, goal: float) -> Alternative:
     """Name an evaluation, with its time to a reward ``goal``."""
     return Alternative(
@@ -51,7 +51,7 @@ def as_alternative(name: str, evaluate: Evaluator, found: Evaluation, goal: floa
         reward=found.reward,
         stability=found.stability,
         cost=found.cost,
-        steps_to_95=_steps_to(evaluate, found.settings, found.cost.steps, goal),
+        steps_to_95=evaluate.steps_to(found.settings, found.cost.steps, goal),
     )
 
 
@@ -69,21 +69,32 @@ def trade_offs(
     enough = chosen.reward - GIVEN_UP * (high - low)
     good = [e for e in evaluate.tried if e.reward >= enough and e is not chosen]
     feasible = [e for e in good if e.is_feasible(level)]
-    out = []
     cheaper = [e for e in feasible if e.cost.paid <= NOTABLY * chosen.cost.paid]
     least = min(cheaper, key=lambda e: (e.cost.paid, -e.reward), default=None)
-    if least is not None:
-        out.append(as_alternative("cheaper", evaluate, least, goal))
     safer = [e for e in good if e.stability.probability >= chosen.stability.probability + SAFER]
-    if safer:
-        best = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward))
-        out.append(as_alternative("safer", evaluate, best, goal))
-    faster = _fastest(evaluate, feasible, chosen, goal)
-    if faster is not None and faster is least:
-        out[0] = out[0].model_copy(update={"name": "cheaper and faster"})
-    elif faster is not None:
-        out.append(as_alternative("faster", evaluate, faster, goal))
-    return tuple(out)
+    safest = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward), default=None)
+
+    evaluate.prepare_curves((e.settings, e.cost.steps) for e in [chosen, *feasible])
+
+    def seconds(found: Evaluation) -> float:
+        """Time to the goal, in steps where the time of a step is unknown."""
+        steps = evaluate.steps_to(found.settings, found.cost.steps, goal)
+        each = evaluate.cost.seconds_per_step(found.settings) or 1.0
+        return np.inf if steps is None else steps * each
+
+    most = NOTABLY * seconds(chosen)
+    faster = min(feasible, key=seconds, default=None)
+    if faster is not None and not seconds(faster) <= most < np.inf:
+        faster = None
+    both = faster is not None and faster is least
+    named = {"cheaper and faster" if both else "cheaper": least, "safer": safest}
+    if not both:
+        named["faster"] = faster
+    return tuple(
+        as_alternative(name, evaluate, found, goal)
+        for name, found in named.items()
+        if found is not None
+    )
 
 
 def at_equal_completions(
@@ -111,40 +122,23 @@ def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
     alive = [run for run in own if run.collapse_step is None]
     if not alive:
         gentlest = min(own, key=lambda run: run.settings.learning_rate)
-        return evaluate(gentlest.settings)
-    found = [evaluate(run.settings) for run in alive]
+        return evaluate.compared(gentlest.settings)
+    found = [evaluate.compared(run.settings) for run in alive]
     floor = evaluate.forecaster.outcome_bounds[0]
     return max(found, key=lambda e: (e.reward - floor) * e.stability.probability)
 
 
-def _fastest(
-    evaluate: Evaluator, feasible: list[Evaluation], chosen: Evaluation, goal: float
-) -> Evaluation | None:
-    time = _timer(evaluate, goal)
-    own = time(chosen)
-    timed = [(time(e), e) for e in feasible]
-    quicker = [(seconds, e) for seconds, e in timed if seconds <= NOTABLY * own < np.inf]
-    return min(quicker, key=lambda pair: pair[0])[1] if quicker else None
-
-
-def _timer(evaluate: Evaluator, goal: float) -> Callable[[Evaluation], float]:
-    """Seconds to the goal, or steps where the time of a step is unknown."""
-
-    def time(found: Evaluation) -> float:
-        steps = _steps_to(evaluate, found.settings, found.cost.steps, goal)
-        each = evaluate.cost.seconds_per_step(found.settings) or 1.0
-        return np.inf if steps is None else steps * each
-
-    return time
-
-
-def _steps_to(evaluate: Evaluator, settings: Settings, steps: int, goal: float) -> float | None:
-    times, curve = curve_steps(steps), evaluate.mean_curve(settings, steps)
-    if curve[-1] < goal:
-        return None
-    gain = curve[-1] - curve[0]
-    share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
-    return steps_to_share(curve, times, float(np.clip(share, 0.0, 1.0)))
+def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
+    """Frontier of reward against price against risk: none is better in all three."""
+    merits = np.array(
+        [[e.reward, -e.cost.paid, e.stability.probability] for e in evaluations], dtype=float
+    )
+    kept = [
+        e
+        for e, own in zip(evaluations, merits, strict=True)
+        if not np.any(np.all(merits >= own, axis=1) & np.any(merits > own, axis=1))
+    ]
+    return sorted(kept, key=lambda e: (e.cost.paid, -e.reward))
 
 
 @dataclass(frozen=True)
@@ -186,31 +180,25 @@ def prior_checks(
         compared.append(chosen)
     # A price or a time does not turn on the draws: there the choice stands or falls with P.
     is_reward = evaluate.objective.kind == "reward" and evaluate.objective.quantile is None
-    rewards, stable, norms = [], [], []
-    for one in compared:
-        planned, steps = evaluate.planned(one.settings), one.cost.steps
-        norms.append(log_update_norm(planned.learning_rate, forecaster.target.parameters))
-        scaled = forecaster.scaled_reward(planned, steps)
-        rewards.append(forecaster.outcome_of(scaled)[:, 0])
-        stable.append(stability_draws(forecaster, planned, steps, level=scaled[:, 0]))
+    steps = [one.cost.steps for one in compared]
+    plans = [evaluate.planned(one.settings) for one in compared]
+    norms = log_update_norm([p.learning_rate for p in plans], forecaster.target.parameters)
+    rewards, stable = np.empty((2, len(plans), forecaster.size))
+    for places, planned, last in stacked(plans, steps, forecaster.size):
+        rewards[places], _, _, stable[places] = ends(forecaster, planned, last)
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
     slack = indifference * (high - low) if is_reward else 0.0
     line = line_for(forecaster.posterior.meta.priors, chosen.settings)
     fixed = np.array([one.value for one in compared])
+    utility = stable * (rewards - low)
     found = []
     for power in POWERS:
         weights, k = smoothed_weights((power - 1) * logs)
-        means = np.array([float(weights @ draws) for draws in rewards])
-        worth = np.array(
-            [low + float(weights @ (p * (r - low))) for r, p in zip(rewards, stable, strict=True)]
-        )
-        said = [float(weights @ draws) for draws in stable]
-        probabilities = np.array(
-            [recalibrated(one, line, norm) for one, norm in zip(said, norms, strict=True)]
-        )
-        is_enough = np.minimum(said, probabilities) >= level
-        values = np.where(is_enough, worth if is_reward else fixed, -np.inf)
+        by_model = stable @ weights
+        probabilities = recalibrated(by_model, line, norms)
+        is_enough = np.minimum(by_model, probabilities) >= level
+        values = np.where(is_enough, low + utility @ weights if is_reward else fixed, -np.inf)
         if values[at] >= values.max() - slack > -np.inf:
             best: Evaluation | None = chosen
         else:
@@ -218,10 +206,92 @@ def prior_checks(
         found.append(
             PriorCheck(
                 power=power,
-                reward=float(means[at]),
+                reward=float(rewards[at] @ weights),
                 stability=float(probabilities[at]),
                 best=None if best is None else evaluate.planned(best.settings),
                 pareto_k=float(k),
             )
         )
     return tuple(found)
+
+
+def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
+    """Largest learning rate that keeps the level at the piloted group size and refresh interval."""
+    tried = lattice.axes["learning_rate"]
+    allowed = [
+        rate
+        for rate in tried
+        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).least >= level
+    ]
+    if not allowed:
+        return f"no learning rate tried keeps P(stable) at {level_text(level)}"
+    here = f"keep P(stable) at {level_text(level)} or more at this group size and refresh interval"
+    if max(allowed) == tried[-1]:
+        return f"none was found: learning rates up to {tried[-1]:.6g}, the highest tried, {here}"
+    above = min(rate for rate in tried if rate > max(allowed))
+    return (
+        f"learning rates up to {max(allowed):.6g} {here}; the next one tried, {above:.6g}, does not"
+    )
+
+
+def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: float) -> str:
+    """Constraint that no configuration meets, and what would free it."""
+    if all(evaluate.budget.steps_of(e.settings, evaluate.cost) < 1 for e in evaluate.tried):
+        return "the budget, which pays for no step of any configuration. A larger one would free it"
+    if evaluate.goal is not None and not any(e.value > float("-inf") for e in evaluate.tried):
+        best = max(evaluate.tried, key=lambda e: e.reward)
+        return (
+            f"the goal: no configuration reaches {evaluate.goal:.3f} within the budget with "
+            f"probability {percent(evaluate.objective.confidence)}; the best comes to "
+            f"{best.reward:.3f} on average. A longer run, a lower goal or more risk would free it"
+        )
+    if nearest.is_feasible(level) and nearest.reward <= start:
+        return (
+            f"the reward: every configuration that is stable enough ends at {nearest.reward:.3f} "
+            f"or less, below the {start:.3f} that it starts from. Pilots that gain something, or "
+            "another reward, would free it"
+        )
+    parts = {
+        "the learning rate that this task and model tolerate": nearest.stability.tolerance,
+        "the refresh interval": nearest.stability.refresh,
+        "the fluctuation of the reward": nearest.stability.fluctuation,
+    }
+    worst = min(parts, key=lambda name: parts[name])
+    return (
+        f"{worst} (its part is {percent(parts[worst], level)}; the level asks for "
+        f"{level_text(level)}). "
+        "A lower level, shorter run, or a pilot at a lower learning rate would free it"
+    )
+
+
+def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
+    """Constraint that the advice stands at, and what freeing it would give."""
+    low, high = evaluate.forecaster.outcome_bounds
+    better = [
+        e
+        for e in evaluate.tried
+        if e.reward > chosen.reward + NOTICED * (high - low) and e.least < level
+    ]
+    if better and evaluate.goal is None:
+        top = max(better, key=lambda e: e.reward)
+        return (
+            f"P(stable): {short_text(top.settings, chosen.settings)} would give {top.reward:.3f} "
+            f"at P(stable) {percent(top.least, level)}"
+        )
+    *others, last = lattice.axes["learning_rate"]
+    surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate
+    if others and chosen.settings.learning_rate == last:
+        is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")
+        edge = (
+            f"{RATE_REACH:g} times the largest that survived a pilot" if is_reach else f"{last:.3g}"
+        )
+        return (
+            f"the learning rate, at the edge of what was offered ({edge}); a pilot there would "
+            "tell whether more is better"
+        )
+    if evaluate.goal is not None:
+        return f"the goal of {evaluate.goal:.3f}: nothing feasible reaches it for less"
+    return (
+        "nothing: higher learning rates gain less than a hundredth of the reward range, and "
+        "fewer completions per step would lose more"
+    )

@@ -1,22 +1,23 @@
-"""How numbers, prices and settings of an answer are written."""
+"""The wording of an answer: its numbers, prices and settings, and every sentence that has them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot, PriorCheck
+from advisor.advice.candidates import AXES
 from advisor.advice.cost import Cost
+from advisor.advice.support import is_supported
+from advisor.common import counted
+from advisor.forecast import SUPPORT, Stability
+from advisor.model import TRUSTED_K
 from advisor.runs import Settings, paste_line
 
 MOST_DIGITS = 6
-
-
 """Digits after the point of a per cent that tell it from a level that it misses."""
 
-
 ROUNDING = 1e-9
-
-
 """Of per cents that are compared."""
 
 
@@ -29,11 +30,11 @@ def percent(probability: float, level: float | None = None) -> str:
     """Format a probability without ever rounding to certainty, or up to a level that it misses."""
     if level is not None and probability < level:
         for digits in range(MOST_DIGITS):
-            said = f"{100 * probability:.{digits}f} %"
-            if float(said.removesuffix(" %")) < 100 * level - ROUNDING:
+            text = f"{100 * probability:.{digits}f} %"
+            if float(text.removesuffix(" %")) < 100 * level - ROUNDING:
                 break
         if digits:
-            return said
+            return text
     if probability >= 0.995:
         return "over 99 %"
     if probability <= 0.005:
@@ -44,13 +45,6 @@ def percent(probability: float, level: float | None = None) -> str:
 def level_text(share: float) -> str:
     """Write a probability that somebody chose, unrounded: ``99.5 %``."""
     return f"{100 * share:.3g} %"
-
-
-def other_prompts(settings: Settings, own: Settings) -> str:
-    """Prompts per step, to be added to a list of settings where they differ from ``own``."""
-    if settings.prompts_per_step == own.prompts_per_step:
-        return ""
-    return f", {prompts_text(settings)} per step"
 
 
 def prompts_text(settings: Settings) -> str:
@@ -91,11 +85,6 @@ def many(number: float, what: str) -> str:
     return f"{number:,.0f} {what if round(number) != 1 else what.removesuffix('s')}"
 
 
-def count(number: int | None, noun: str, plural: str) -> str:
-    """A number with its noun, singular or plural."""
-    return f"{number} {noun}" + ("" if number == 1 else plural)
-
-
 SAID = 3
 """Assumptions that are written out beside an answer."""
 
@@ -127,3 +116,262 @@ def weightiest(assumptions: Sequence[str], most: int = SAID) -> tuple[list[str],
 
     ordered = sorted(assumptions, key=rank)
     return ordered[:most], max(0, len(ordered) - most)
+
+
+NEARLY_ALL = 0.95
+"""Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
+
+VISIBLE = 0.0005
+"""Share of the range that a tenth of a per cent shows."""
+
+INFORMED = {
+    "rate.learning_rate": "speed by learning rate",
+    "rate.group_size": "speed by group size",
+    "plateau_loss.learning_rate": "plateau loss by learning rate",
+    "hazard.learning_rate": "collapse by learning rate",
+    "curvature_exponent": "speed by model size",
+}
+"""Terms on which a decision turns, whose share of data is stated, and what they are called."""
+
+LIMITED = {
+    "recommendation": "What limits it",
+    "next_pilot": "Bound",
+    "infeasible": "What binds",
+}
+"""What stands before the constraint that an answer meets."""
+
+
+def summary_text(advice: AnswerFields) -> str:
+    """Write the answer: what to run, how sure that is, what binds, what to beware of."""
+    named = in_trainer_names(advice.settings, advice.trainer)
+    pilot = [] if advice.next_pilot is None else _pilot_lines(advice.next_pilot, advice.trainer)
+    if advice.kind == "next_pilot":
+        # Where the pilot is the answer it stands first.
+        bound = "the next pilot, and a bound." if pilot else "a bound."
+        first = f"The pilots tell too little for a recommendation: the answer is {bound}"
+        opening, pilot = [first, *pilot, "", *_lead(advice)], []
+    else:
+        opening = [*_lead(advice), named, ""]
+    beyond = (
+        f"Outside what was piloted: {', '.join(advice.beyond_pilots)}. There the numbers are "
+        "extrapolated."
+    )
+    lines = [*opening, *_body(advice), *([beyond] if advice.beyond_pilots else []), *pilot]
+    return _with_cautions(advice, lines)
+
+
+def explanation_text(advice: AnswerFields) -> str:
+    """Write the answer without lines to paste: what it speaks of, its numbers and cautions."""
+    return _with_cautions(advice, [*_lead(advice), *_body(advice)])
+
+
+def _with_cautions(advice: AnswerFields, lines: list[str]) -> str:
+    return "\n".join([*lines, "", *(f"Caution: {line}" for line in advice.cautions)]).rstrip()
+
+
+def _lead(advice: AnswerFields) -> list[str]:
+    """Which configuration the numbers are of, where it is not the one to run."""
+    if advice.kind == "recommendation":
+        return []
+    if advice.kind == "infeasible":
+        goal = "" if advice.objective.kind == "reward" else " and the goal"
+        wanted = f"P(stable) = {level_text(advice.level)}{goal}"
+        return [f"No configuration reaches {wanted}. The nearest one found:"]
+    if advice.collapsed < advice.pilots:
+        return ["What the pilots do say, at the best setting that was piloted:"]
+    gentlest = "the gentlest setting that was piloted; every pilot collapsed"
+    return [f"What the model says of {gentlest}:"]
+
+
+def _pilot_lines(pilot: NextPilot, trainer: str) -> list[str]:
+    return [
+        "",
+        f"Next pilot, {counted(pilot.steps, 'step')}:",
+        f"  {in_trainer_names(pilot.settings, trainer)}",
+        f"  Why: {pilot_reason(pilot)}",
+    ]
+
+
+def pilot_reason(pilot: NextPilot) -> str:
+    """Why a pilot is named, how likely it lives, and its price, also in reward."""
+    lost = 0.0 if pilot.loss is None else pilot.loss
+    shorter = f" A run shorter by that price would lose {100 * lost:.1f} % of the range."
+    return (
+        f"{pilot.reason} It stays stable with probability "
+        f"{percent(pilot.stability.probability)} and costs {price(pilot.cost)}."
+    ) + (shorter if lost >= VISIBLE else "")
+
+
+def details_text(advice: AnswerFields) -> str:
+    """Write what stands behind the answer: its peak, its evidence, what else could be run."""
+    others = _others(advice) if advice.kind == "recommendation" else []
+    return "\n".join([evidence_text(advice), *others])
+
+
+def evidence_text(advice: AnswerFields) -> str:
+    """Write the peak of the reward, and how much of the answer is data."""
+    peak = advice.peak
+    shares = ", ".join(
+        f"{INFORMED[name]} {100 * max(share, 0.0):.0f} %" for name, share in advice.informed.items()
+    )
+    lines = [
+        f"Peak on the way: {peak.mean:.3f} [{peak.low:.3f}, {peak.high:.3f}]; runs wander "
+        "round their curve, so the best checkpoint lies above the last.",
+        f"How much is data, not prior: {shares}.",
+    ]
+    return "\n".join([*lines, *(_prior_check(advice, check) for check in advice.prior_checks)])
+
+
+def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
+    """What the answer would be with the priors less or more sure."""
+    if check.best is None:
+        choice = "no configuration is stable enough"
+    elif _is_same_choice(check.best, advice.settings):
+        choice = "the choice stays"
+    else:
+        choice = f"the choice becomes {in_trainer_names(check.best, advice.trainer)}"
+    doubt = "" if check.pareto_k <= TRUSTED_K else " (a rough figure: its weights are uneven)"
+    return (
+        f"With the priors {'less' if check.power < 1 else 'more'} sure (power {check.power:g}): "
+        f"reward {check.reward:.3f}, P(stable) {percent(check.stability)}; {choice}{doubt}."
+    )
+
+
+def stability_interval(stability: Stability) -> str:
+    """Where P(stable) lies, between tables or repositories; empty where no line was learned."""
+    if stability.low == stability.high:
+        return "as the model says: no line was learned for it"
+    low, high = percent(stability.low), percent(stability.high)
+    return f"{low} in 80 % of tables too" if low == high else f"80 % of tables: {low} to {high}"
+
+
+def _body(advice: AnswerFields) -> list[str]:
+    settings, steps = advice.settings, counted(advice.steps, "step")
+    minibatches = settings.minibatches_per_refresh
+    batches = f"{minibatches} mini-batch{'' if minibatches == 1 else 'es'}"
+    reward, stability = advice.reward, advice.stability
+    # A forecast holds for stable runs: said where that is not to be expected.
+    least = stability.least
+    none_failed = "" if advice.collapsed else ", the preset's word: no pilot failed"
+    stable = f", if it stays stable ({percent(least, advice.level)})"
+    unsupported = (
+        f" NOT SUPPORTED by these pilots: the run is more than {SUPPORT:g} times as long as the "
+        f"longest ({advice.longest_pilot:.0f} steps)."
+    )
+    return [
+        f"For {advice.target.subject}, to {_aim(advice)}: learning rate "
+        f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
+        f"{settings.refresh_interval} ({batches} x {counted(settings.epochs_per_refresh, 'epoch')})"
+        f", {prompts_text(settings)} per step, {steps}.",
+        f"{advice.measure.capitalize()} after {steps}{stable if least < advice.level else ''}: "
+        f"{reward.mean:.3f}, 80 % interval [{reward.low:.3f}, {reward.high:.3f}] for one run: the "
+        "mean of its last tenth, with its seed noise and slow wander.",
+        f"P(stable to step {advice.steps}) = {percent(stability.probability, advice.level)}"
+        f"{_between(advice)}{none_failed} (wanted: "
+        f"{level_text(advice.level)}). Its parts, by the model: rollouts refreshed often enough "
+        f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
+        f"fluctuation small {percent(stability.fluctuation)}."
+        + ("" if is_supported(advice.steps, advice.longest_pilot) else unsupported),
+        _price_line(advice),
+        f"{LIMITED[advice.kind]}: {advice.binding}.",
+        *_evidence(advice),
+    ]
+
+
+def _between(advice: AnswerFields) -> str:
+    """Interval of P(stable), and what the model by itself says where that is less."""
+    stability = advice.stability
+    low, high = percent(stability.low), percent(stability.high)
+    stated = percent(stability.probability, advice.level)
+    found = "" if low == stated == high else f" [{low}, {high}]"
+    by_model = percent(stability.by_model, advice.level)
+    if by_model != stated and stability.by_model < stability.probability:
+        found += f"; the model alone says {by_model}, and that decides"
+    return found
+
+
+def _price_line(advice: AnswerFields) -> str:
+    costs = f"It costs {price(advice.cost)}."
+    share = advice.steps_to_95 / max(advice.steps, 1)
+    if share > NEARLY_ALL:
+        return costs
+    after = (1 - share) * advice.cost.paid
+    rest = many(after, "completions") if advice.cost.gpu_hours is None else gpu_time(after)
+    by = f"95 % of its gain is made by step {advice.steps_to_95:.0f}"
+    return f"{costs} {by}; the steps after that cost {rest}."
+
+
+def _aim(advice: AnswerFields) -> str:
+    aim, risk = advice.objective, ""
+    if aim.quantile is not None:
+        risk = f", judged by the worst {100 * aim.quantile:.0f} % of outcomes"
+    if aim.kind == "cheapest":
+        chance = percent(aim.confidence)
+        return f"reach a reward of {aim.goal:g} for the least, with probability {chance}{risk}"
+    if aim.kind == "fastest":
+        return f"make {100 * (aim.goal or 0.0):.0f} % of the gain soonest{risk}"
+    return f"end with the highest reward{risk}"
+
+
+def _row(other: Alternative, advised: Settings, *, timed: bool = False) -> str:
+    settings, by = other.settings, other.steps_to_95
+    time = "" if by is None or not timed else f", 95 % of the advised gain by step {by:.0f}"
+    return (
+        f"  {other.name}: {short_text(settings, advised)}: {other.reward:.3f}, P(stable) "
+        f"{percent(other.stability.probability)}, {price(other.cost)}{time}"
+    )
+
+
+def short_text(settings: Settings, own: Settings) -> str:
+    """Rate, group and refresh interval of some settings, and their prompts where they differ."""
+    return (
+        f"learning rate {settings.learning_rate:.3g}, group size {settings.group_size}, "
+        f"K {settings.refresh_interval}"
+    ) + (
+        ""
+        if settings.prompts_per_step == own.prompts_per_step
+        else f", {prompts_text(settings)} per step"
+    )
+
+
+def _others(advice: AnswerFields) -> list[str]:
+    own, piloted = advice.settings, advice.best_piloted
+    instead = [
+        _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
+    ]
+    more = advice.reward.mean - piloted.reward
+    best = [
+        f"The advice is expected to end {more:+.3f} from the best pilot's settings:",
+        _row(piloted, own),
+    ]
+    if _is_same_choice(piloted.settings, own):
+        best = ["The best pilot has these very settings."]
+    return [
+        *(["Instead:", *instead] if instead else []),
+        *best,
+        "Common recipes under the same posterior:",
+        *(_row(recipe, own) for recipe in advice.recipes),
+    ]
+
+
+def _is_same_choice(settings: Settings, other: Settings) -> bool:
+    return all(getattr(settings, name) == getattr(other, name) for name in AXES)
+
+
+def _evidence(advice: AnswerFields) -> list[str]:
+    failed = (
+        f"{advice.collapsed} of them collapsed, which is what bounds the learning rate"
+        if advice.collapsed
+        else "none of them collapsed, so the bound on the learning rate is the prior's"
+    )
+    share = advice.pilots_cost / max(advice.cost.completions, 1.0)
+    lines = [
+        f"It rests on {counted(advice.pilots, 'pilot')} of up to "
+        f"{advice.longest_pilot:.0f} steps, {many(advice.pilots_cost, 'completions')} "
+        f"({share:.2g} times the run); {failed}.",
+    ]
+    if advice.outside is not None:
+        stop = " Learning rates stop at three times the largest that survived a pilot."
+        some_lived = advice.collapsed < advice.pilots
+        lines.append(f"Outside the evidence: {advice.outside}.{stop if some_lived else ''}")
+    return lines

@@ -62,19 +62,20 @@ class FactorCheck:
     def text(self) -> str:
         """One line."""
         if self.verdict == "aliased":
-            said = f"aliased with {' and '.join(self.aliased_with)}"
+            what = f"aliased with {' and '.join(self.aliased_with)}"
         elif self.verdict == "varied":
             ends = f"{_number(self.values[0])} to {_number(self.values[-1])}"
-            said = f"varied, {len(self.values)} values from {ends}"
+            what = f"varied, {len(self.values)} values from {ends}"
         else:
             given = f" ({', '.join(map(_number, self.values))})" if self.values else ""
-            said = f"not varied{given}: its exponent is the prior's word"
-        return f"{self.factor}: {said}" + (f" ({self.detail})" if self.detail else "")
+            what = f"not varied{given}: its exponent is the prior's word"
+        return f"{self.factor}: {what}" + (f" ({self.detail})" if self.detail else "")
 
 
 def design_check(meta: Meta) -> tuple[FactorCheck, ...]:
     """Say of each factor whether the pilots can tell its exponents."""
-    lived = [run for run in meta.runs if not _collapsed_at_once(run, meta.longest)]
+    at_once = AT_ONCE * meta.longest
+    lived = [run for run in meta.runs if run.collapse_step is None or run.collapse_step > at_once]
     groups = sorted({(run.task, run.model) for run in lived})
     of = np.array([groups.index((run.task, run.model)) for run in lived], dtype=int)
     logs = {label: np.log(_values(lived, name)) for name, label in FACTORS.items()}
@@ -115,10 +116,6 @@ def informed_share(posterior: Posterior) -> dict[str, float]:
         for name in (*terms, "curvature_exponent")
         for prior in [getattr(posterior.meta.priors, name.replace(".", "_"))]
     }
-
-
-def _collapsed_at_once(run: RunSummary, longest: float) -> bool:
-    return run.collapse_step is not None and run.collapse_step <= AT_ONCE * longest
 
 
 def _size_check(

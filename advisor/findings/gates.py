@@ -9,14 +9,23 @@ tell.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from advisor.findings.groups import prior_groups
 from advisor.forecast import Forecaster, Interval, interval_of
-from advisor.model import INTERVAL, Posterior, RunSummary, clock_table
+from advisor.model import (
+    INTERVAL,
+    LAWS,
+    POPULATION,
+    Covariates,
+    Meta,
+    Posterior,
+    RunSummary,
+    clock_table,
+)
 from advisor.model import equations as eq
 from advisor.runs import Settings
 from advisor.theory import FloatArray
@@ -89,23 +98,21 @@ class GroupGate:
 
     @property
     def text(self) -> str:
-        """A line where all is told; else what is, a bound for the rest, and what would tell it."""
-        told, untold = [], []
-        for name, quantity, unit in (
-            ("plateau", self.plateau, ""),
-            ("timescale", self.timescale, " steps"),
-        ):
-            if quantity.is_identified:
-                told.append(f"{name} {quantity.span.written(3)}{unit}")
-            else:
-                untold.append(name)
-        parts = [", ".join(told)] if told else []
-        if untold:
-            parts.append(f"too early to tell the {' and the '.join(untold)}")
+        """A line: what is identified, a bound for the rest, and what would identify it."""
+        both = {"plateau": (self.plateau, ""), "timescale": (self.timescale, " steps")}
+        known = [
+            f"{name} {one.span.written(3)}{unit}"
+            for name, (one, unit) in both.items()
+            if one.is_identified
+        ]
+        unknown = [name for name, (one, _) in both.items() if not one.is_identified]
+        parts = [", ".join(known)] if known else []
+        if unknown:
+            parts.append(f"too early to tell the {' and the '.join(unknown)}")
             parts.append(f"the reward first rises by {self.slope.written(2)} per step")
-            if "plateau" in untold:
-                percent = f"{(1 + INTERVAL) / 2:.0%}".replace("%", " %")
-                parts.append(f"its plateau lies above {self.bound:.3g} with {percent} probability")
+            if "plateau" in unknown:
+                chance = f"{50 * (1 + INTERVAL):.0f} % probability"
+                parts.append(f"its plateau lies above {self.bound:.3g} with {chance}")
             parts.append(self._lacking)
         return f"{self.model} on {self.task}: {'; '.join(parts)}."
 
@@ -169,7 +176,7 @@ def _more_steps(posterior: Posterior, task: str, model: str, window: float) -> M
     for index, run in enumerate(posterior.meta.runs):
         if (run.task, run.model) != (task, model) or run.collapse_step is not None:
             continue
-        settings = _settings(run)
+        settings = run.settings.or_planned_over(int(run.steps))
         wanted = _steps_until(posterior, index, settings, math.exp(-window))
         # Without interpolation: between a finite and an infinite number there is none.
         median, upper = np.quantile(wanted, [0.5, (1 + INTERVAL) / 2], method="higher")
@@ -187,10 +194,6 @@ def _steps_until(posterior: Posterior, index: int, settings: Settings, left: flo
     gain = (pilot.curve(steady, steps) - run.start[:, None]) / (run.plateau - run.start)[:, None]
     arrived = gain >= 1 - left
     return np.where(arrived.any(axis=1), steps[arrived.argmax(axis=1)], np.inf)
-
-
-def _settings(run: RunSummary) -> Settings:
-    return run.settings.or_planned_over(int(run.steps))
 
 
 def _clock(posterior: Posterior, run: RunSummary, settings: Settings) -> float:
@@ -211,3 +214,92 @@ def _rounded_up(steps: float) -> str:
         return f"more than {FARTHEST:,}"
     unit = 10 ** max(0, math.floor(math.log10(steps)) - 1)
     return f"{math.ceil(steps / unit - 1e-9) * unit:,}"
+
+
+class PriorGroups(NamedTuple):
+    """Prior draws."""
+
+    plateau: FloatArray
+    stiffness: FloatArray
+    curvature: FloatArray
+    population: dict[str, FloatArray]
+
+
+def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -> PriorGroups:
+    """Simulate the prior of plateau and stiffness, with a fixed seed."""
+    rng = np.random.default_rng(0)
+    groups, of = len(meta.groups), list(meta.task_of_group)
+
+    def draw(entry: str, *shape: int) -> FloatArray:
+        prior = getattr(meta.placed_priors, entry)
+        return np.asarray(prior.mean + prior.sd * rng.standard_normal((size, *shape)))
+
+    population = {name: draw(name.replace(".", "_"), 1) for name in POPULATION}
+    log_parameters = np.log(np.array(meta.group_parameters) / meta.reference.parameters)
+    headroom, slope = (
+        draw("headroom_logit", len(meta.tasks)),
+        draw("log_slope", len(meta.tasks)),
+    )
+    population = eq.at_reference(population, eq.task_log_stiffness(headroom, slope)[:, None])
+    level = eq.group_level(
+        population,
+        headroom[:, of],
+        slope[:, of],
+        draw("start_logit", groups) if start_logit is None else start_logit,
+        rng.standard_normal((size, groups)),
+        rng.standard_normal((size, groups)),
+        log_parameters,
+    )
+    plateau = eq.reference_plateau(population, level, log_parameters)
+    return PriorGroups(
+        meta.floor + (meta.ceiling - meta.floor) * plateau,
+        np.exp(level.log_stiffness),
+        population["curvature_exponent"][:, 0],
+        {name: np.asarray(values)[:, 0] for name, values in population.items()},
+    )
+
+
+def middle_pilot(meta: Meta) -> RunSummary:
+    """Pilot whose settings lie nearest to the reference, in logarithms; the first of equals."""
+
+    def away(run: RunSummary) -> float:
+        x = _moved(meta, run)
+        return float(x.log_rate**2 + x.log_group**2 + x.log_prompts**2)
+
+    return min(meta.runs, key=away)
+
+
+def at_pilot(
+    meta: Meta,
+    run: RunSummary,
+    population: Mapping[str, FloatArray],
+    plateau: FloatArray,
+    stiffness: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Take plateaus and stiffness from the reference to the settings of a pilot."""
+    x = _moved(meta, run)
+    rate = np.column_stack([population[f"rate.{term}"] for term in LAWS["rate"]])
+    moved = stiffness * np.exp(rate @ eq.rate_design(x))[:, None]
+    loss = np.column_stack([population[f"plateau_loss.{term}"] for term in LAWS["plateau_loss"]])
+    size = np.log(np.array(meta.group_parameters) / meta.reference.parameters)
+    reference = Covariates(*[0.0] * len(Covariates._fields))  # with one update per refresh
+    before, after = (
+        np.exp(np.clip(loss @ eq.plateau_loss_design(place).T, *eq.LOG_LOSS_ENDS))
+        for place in (one._replace(log_parameters=size) for one in (reference, x))
+    )
+    span = meta.ceiling - meta.floor
+    share = (plateau - meta.floor) / span
+    return meta.floor + span * share * np.exp(before - after), moved
+
+
+def _moved(meta: Meta, run: RunSummary) -> Covariates:
+    """How far the settings of a pilot lie from the reference; its model is the group's."""
+    settings, reference = run.settings, meta.reference
+    return Covariates(
+        np.log(settings.learning_rate / reference.learning_rate),
+        np.log(settings.group_size / reference.group_size),
+        np.log(settings.prompts_per_step / reference.prompts_per_step),
+        0.0,
+        np.log(settings.minibatches_per_refresh),
+        np.log(settings.epochs_per_refresh),
+    )

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from advisor.common import EngineSettings, Item, Progress, digest_of, mapped, silent
 from advisor.errors import InputError, NotConvergedError
-from advisor.findings.learned_priors import learn_from_studies
-from advisor.findings.past_study import PastStudy, past_study
+from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study
 from advisor.model import SPECTRUM, Posterior, Priors, Sampling, cohort_of, sampled
 from advisor.runs import PilotRun, run_digest
 
@@ -120,7 +119,7 @@ def read_posteriors(
 ) -> list[PastStudy]:
     """Sum up saved posteriors, one after the other: no more than one per process is in memory."""
     items = [
-        Item(str(path), path, (digest_of(number, *_told(path)),))
+        Item(str(path), path, (digest_of(number, *_identity(path)),))
         for number, path in enumerate(files)
     ]
     found = mapped(summed_up, items, task="Reading posteriors", progress=progress, **(on or {}))
@@ -149,7 +148,7 @@ def fitted(task: CohortFit) -> dict[str, Any]:
     raise NotConvergedError(str(why))
 
 
-def _told(path: Path) -> tuple[str, int, int]:
+def _identity(path: Path) -> tuple[str, int, int]:
     """What tells whether a file changed."""
     try:
         found = path.stat()

@@ -1,45 +1,193 @@
 """A team's own preset: what its past posteriors say about the next study.
 
-Every parameter of the population is meta-analysed over the posteriors (`meta_analysis`). Levels of
-tasks and models are treated alike, each task or model on a task in the place of a study; those with
-the same task name count as one task together, so that a task piloted with ten models does not pass
-for ten tasks. Entries are learned one by one: correlations between them within a posterior are left
-out.
+Every parameter of the population is meta-analysed over the posteriors, each summed up by a
+`PastStudy`. Levels of tasks and models are treated in the same way, each task or model on a task in
+the place of a study; those with the same task name count as one task together, so that a task
+piloted with ten models does not pass for ten tasks. Entries are learned one by one: correlations
+between them within a posterior are left out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
+from advisor.common import digest_of
 from advisor.errors import InputError
-from advisor.findings.past_study import (
-    STUDY_SHARE,
-    TASK_SHARE,
-    Estimates,
-    PastStudy,
-    new_study,
-    past_study,
-)
 from advisor.model import (
     GROUP_LEVELS,
+    POPULATION,
     TASK_LEVELS,
     Domain,
     NormalPrior,
     Posterior,
     Priors,
+    Reference,
+    convergence,
     load_priors,
     preset_names,
     prior_entries,
 )
+from advisor.theory import FloatArray
 
 MOST_NAMED = 3
 """Posteriors that a source names; the others it counts."""
 
 HASH = 8
 """Characters of a data hash that a source names."""
+
+STUDY_SHARE = 0.16
+"""Share of the variance of a base entry that is spread between studies, the rest being doubt about
+their mean: with this share one perfect study that agrees with the base leaves half of its sd."""
+
+TASK_SHARE = 0.5
+"""The same for levels of tasks, of which one says little about the next."""
+
+PSEUDO_STUDIES = 4
+"""Degrees of freedom of the prior of the spread: with as many studies, half of what is known of
+the spread is theirs."""
+
+MONTE_CARLO_ERRORS = 3.0
+"""Standard errors of a posterior's variance by which it must be below that of its prior."""
+
+_GRID = np.linspace(np.log(1e-3), np.log(1e3), 600)
+"""Log of the spread between studies over its prior scale."""
+
+
+class PastRun(BaseModel):
+    """A run of a past study; ``fingerprint`` is empty where it cannot be known again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    fingerprint: str
+    parameters: float
+    adapter: str
+    optimizer: str
+
+
+class PastStudy(BaseModel):
+    """What the data of one study said, its prior divided out.
+
+    A page of numbers in place of draws: a thousand fit where a dozen posteriors do, and they travel
+    as JSON without losing a digit.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: str
+    preset: str
+    preset_digest: str
+    tasks: tuple[str, ...]
+    groups: tuple[tuple[str, str], ...]
+    runs: tuple[PastRun, ...]
+    reference: Reference
+    said: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]]
+
+
+def past_study(posterior: Posterior) -> PastStudy:
+    """Sum up a posterior for learning."""
+    meta = posterior.meta
+    said = {}
+    names = {name.replace(".", "_"): name for name in POPULATION}
+    for entry, prior in prior_entries(meta.priors).items():
+        parameter = names.get(entry, entry)
+        if not isinstance(prior, NormalPrior) or parameter not in posterior.draws:
+            continue
+        value, error = data_alone(posterior, parameter, getattr(meta.placed_priors, entry))
+        said[entry] = _finite(value), _finite(error)
+    return PastStudy(
+        data=meta.provenance.data_sha256,
+        preset=meta.priors.name,
+        preset_digest=digest_of(meta.priors.model_dump(mode="json")),
+        tasks=meta.tasks,
+        groups=meta.groups,
+        runs=tuple(
+            PastRun(
+                id=run.id,
+                fingerprint=run.fingerprint,
+                parameters=run.parameters,
+                adapter=str(run.settings.adapter),
+                optimizer=str(run.settings.optimizer),
+            )
+            for run in meta.runs
+        ),
+        reference=meta.reference,
+        said=said,
+    )
+
+
+def data_alone(
+    posterior: Posterior, parameter: str, prior: NormalPrior
+) -> tuple[FloatArray, FloatArray]:
+    """Estimates and standard errors of a parameter with its prior divided out."""
+    draws = posterior.as_in_priors(parameter)
+    draws = draws.reshape(*posterior.draws[parameter].shape[:2], -1)
+    mean = draws.mean(axis=(0, 1))
+    squares = (draws - mean) ** 2
+    # Each variance by its own draws: the worst parameter of a fit mixes ten times as slowly as one
+    # that the data say little about, and would silence it.
+    effective_draws = convergence({parameter: squares})[parameter][1]
+    return without_prior(mean, squares.mean(axis=(0, 1)), prior, effective_draws)
+
+
+def _finite(values: Any) -> tuple[float | None, ...]:
+    """Numbers, and None for those that are not: JSON has no NaN."""
+    return tuple(float(value) if np.isfinite(value) else None for value in values)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What the data of past studies said about one entry, the prior divided out."""
+
+    value: FloatArray
+    error: FloatArray
+    weight: FloatArray
+    studies: tuple[int, ...]
+
+
+def without_prior(
+    mean: FloatArray, variance: FloatArray, prior: NormalPrior, effective_draws: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """What the data alone said: estimates and standard errors."""
+    ratio = variance / prior.sd**2
+    is_informed = 1 - ratio > MONTE_CARLO_ERRORS * np.sqrt(2 / effective_draws)
+    left = np.where(is_informed, 1 - ratio, np.nan)
+    return (mean - ratio * prior.mean) / left, np.sqrt(variance / left)
+
+
+def new_study(found: Estimates, base: NormalPrior, share: float) -> tuple[float, float, float]:
+    """Predict the parameter of a study that has not been run.
+
+    Normal-normal hierarchical model with the mean over studies integrated in closed form and the
+    spread on a grid (Roever et al., arXiv:2007.08352, for spreads from few studies). A weight w
+    raises the likelihood of a unit to the power w.
+    """
+    expected = share * base.sd**2
+    doubt = base.sd**2 - expected
+    spread = expected * np.exp(2 * _GRID)
+    # The scale that makes the mean of an inverse chi-square variance the expected one.
+    scale = expected * (PSEUDO_STUDIES - 2) / PSEUDO_STUDIES
+    total = spread[:, None] + found.error**2
+    precision = 1 / doubt + (found.weight / total).sum(axis=1)
+    center = (base.mean / doubt + (found.weight * found.value / total).sum(axis=1)) / precision
+    misfit = (found.weight * (found.value - center[:, None]) ** 2 / total).sum(axis=1)
+    log_density = (
+        -PSEUDO_STUDIES * (_GRID + scale / (2 * spread))
+        - 0.5 * (found.weight * np.log(total)).sum(axis=1)
+        - 0.5 * np.log(precision)
+        - 0.5 * (misfit + (center - base.mean) ** 2 / doubt)
+    )
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    mean = density @ center
+    variance = density @ (spread + 1 / precision + (center - mean) ** 2)
+    return float(mean), float(np.sqrt(variance)), float(np.sqrt(density @ spread))
 
 
 def learn_priors(
@@ -71,7 +219,7 @@ def learn_priors(
 
     Notes
     -----
-    A random-effects meta-analysis, see :mod:`advisor.findings.past_study`. Levels of plateau
+    A random-effects meta-analysis. Levels of plateau
     loss and collapse are at their anchors (:func:`advisor.model.equations.at_reference`); others
     such as ``log_slope`` are at each study's own reference configuration (the geometric mean of its
     pilots), moved to where the base's law of the speed stands, which is how a new study reads them.
@@ -80,23 +228,29 @@ def learn_priors(
     their mean, and what is learned would be too sure.
     """
     if not posteriors:
-        raise _nothing_to_learn_from()
-    start = _base(posteriors, base)
-    return learn_from_studies([past_study(one) for one in posteriors], base=start, name=name)
+        raise InputError("there is no posterior to learn from", advice="Give at least one")
+    presets = [posterior.meta.priors for posterior in posteriors]
+    if base is None and any(preset != presets[0] for preset in presets):
+        raise _different_presets([preset.name for preset in presets])
+    start = presets[0] if base is None else base
+    return learn_from_studies(
+        [past_study(one) for one in posteriors],
+        base=load_priors(start) if isinstance(start, str) else start,
+        name=name,
+    )
 
 
 def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str = "team") -> Priors:
     """Turn what past studies said into a preset: `learn_priors` without their draws."""
-    if not studies:
-        raise _nothing_to_learn_from()
     check_name(name)
     check_studies(studies, base)
     learned = {}
     for entry, prior in prior_entries(base).items():
         found = _estimates(studies, entry, base)
         if found is None or not isinstance(prior, NormalPrior):
-            kept = f"{_sentence(prior.source)} Kept from {base.name}: no posterior narrowed it."
-            learned[entry] = {**prior.model_dump(), "source": kept}
+            kept = f"Kept from {base.name}: no posterior narrowed it."
+            source = f"{prior.source.removesuffix('.')}. {kept}"
+            learned[entry] = {**prior.model_dump(), "source": source}
             continue
         is_level = entry in TASK_LEVELS + GROUP_LEVELS
         mean, sd, between = new_study(found, prior, TASK_SHARE if is_level else STUDY_SHARE)
@@ -141,14 +295,6 @@ def _domain(studies: Sequence[PastStudy], start: Priors) -> Domain:
     )
 
 
-def shared_preset(posteriors: Sequence[Posterior]) -> Priors:
-    """Preset that all posteriors were fitted under."""
-    first = posteriors[0].meta.priors
-    if any(posterior.meta.priors != first for posterior in posteriors):
-        raise _different_presets([posterior.meta.priors.name for posterior in posteriors])
-    return first
-
-
 def refuse_different_presets(studies: Sequence[PastStudy]) -> None:
     """Stop where studies were fitted under different presets."""
     if len({study.preset_digest for study in studies}) > 1:
@@ -157,18 +303,12 @@ def refuse_different_presets(studies: Sequence[PastStudy]) -> None:
 
 def _different_presets(names: Sequence[str]) -> InputError:
     several = list(dict.fromkeys(names))
-    told = ", ".join(several) if len(several) > 1 else f"{several[0]} of different versions"
+    which = ", ".join(several) if len(several) > 1 else f"{several[0]} of different versions"
     return InputError(
-        f"the posteriors were fitted under different presets ({told})",
+        f"the posteriors were fitted under different presets ({which})",
         argument="base",
         advice=f"Name the one to start from: {', '.join(preset_names())}, or a .toml",
     )
-
-
-def _base(posteriors: Sequence[Posterior], base: Priors | str | None) -> Priors:
-    if base is None:
-        return shared_preset(posteriors)
-    return load_priors(base) if isinstance(base, str) else base
 
 
 def _estimates(studies: Sequence[PastStudy], entry: str, base: Priors) -> Estimates | None:
@@ -207,10 +347,6 @@ def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | int:
     return number
 
 
-def _nothing_to_learn_from() -> InputError:
-    return InputError("there is no posterior to learn from", advice="Give at least one")
-
-
 def check_name(name: str) -> None:
     """Stop where a new preset cannot be called so."""
     if not name.strip() or name in preset_names():
@@ -226,39 +362,22 @@ def check_studies(
 ) -> None:
     """Stop where something would count twice."""
     called = names or [f"posterior {number}" for number in range(1, len(studies) + 1)]
-    _check_each_other(studies, called)
-    _check_base(studies, base, called)
-
-
-def _check_each_other(studies: Sequence[PastStudy], called: Sequence[str]) -> None:
     seen: dict[str, str] = {}
-    for name, study in zip(called, studies, strict=True):
-        data = study.data
-        if data in seen:
-            raise InputError(
-                f"{seen[data]} and {name} were fitted to the same data ({data[:HASH]}), which "
-                "would count twice",
-                advice="Give each once",
-            )
-        seen[data] = name
     owner: dict[str, str] = {}
     for name, study in zip(called, studies, strict=True):
+        if study.data in seen:
+            raise InputError(
+                f"{seen[study.data]} and {name} were fitted to the same data "
+                f"({study.data[:HASH]}), which would count twice",
+                advice="Give each once",
+            )
+        seen[study.data] = name
         for run, mark in _marks(study).items():
             if owner.setdefault(mark, name) != name:
                 raise InputError(
                     f"run '{run}' is in {owner[mark]} and in {name}, and would count twice",
                     advice="Give only the posterior that was fitted to more runs",
                 )
-
-
-def _marks(study: PastStudy) -> dict[str, str]:
-    """Fingerprints by the ids of the runs that can be known again."""
-    return {run.id: run.fingerprint for run in study.runs if run.fingerprint}
-
-
-def _check_base(studies: Sequence[PastStudy], base: Priors, called: Sequence[str]) -> None:
-    for name, study in zip(called, studies, strict=True):
-        for run, mark in _marks(study).items():
             if mark in base.learned_from:
                 raise InputError(
                     f"the base '{base.name}' has already learned from run '{run}' of {name}, "
@@ -268,13 +387,14 @@ def _check_base(studies: Sequence[PastStudy], base: Priors, called: Sequence[str
                 )
 
 
+def _marks(study: PastStudy) -> dict[str, str]:
+    """Fingerprints by the ids of the runs that can be known again."""
+    return {run.id: run.fingerprint for run in study.runs if run.fingerprint}
+
+
 def _rounded(value: float, sd: float) -> float:
     """To a hundredth of the sd."""
     return round(value, 2 - int(np.floor(np.log10(sd))))
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith(".") else text + "."
 
 
 def _count(number: int, what: str) -> str:
@@ -293,7 +413,7 @@ def _source(
     if entry in TASK_LEVELS + GROUP_LEVELS:
         pooled = f", pooled over {_count(round(found.weight.sum()), 'task')},"
         between_what = "tasks"
-    named = [_told(studies[place]) for place in found.studies[:MOST_NAMED]]
+    named = [_named(studies[place]) for place in found.studies[:MOST_NAMED]]
     rest = len(found.studies) - len(named)
     who = "; ".join(named) + (f"; and {rest} more" if rest else "")
     return (
@@ -303,7 +423,7 @@ def _source(
     )
 
 
-def _told(study: PastStudy) -> str:
+def _named(study: PastStudy) -> str:
     """Name a study by its data: ``3f2a91bc (12 runs, 1 task)``."""
     runs, tasks = _count(len(study.runs), "run"), _count(len(study.tasks), "task")
     return f"{study.data[:HASH]} ({runs}, {tasks})"

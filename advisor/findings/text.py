@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from advisor.findings.design import SIZE, design_check
+from advisor.common import counted
+from advisor.findings.design import design_check
 from advisor.findings.gates import gate
 from advisor.findings.run_fit import misfit_caution
 from advisor.forecast import interval_of
@@ -35,55 +36,50 @@ def describe(posterior: Posterior) -> str:
     text : str
         Several lines.
     """
-    return "\n".join(
-        [
-            _opening(posterior),
-            *(f"  {group.text}" for group in gate(posterior)),
-            *filter(None, [misfit_caution(posterior)]),
-            *_family(posterior),
-            *_evaluations(posterior),
-            _luck(posterior),
-            _exponents(posterior),
-            *_design(posterior),
-            *_sensitivity(posterior),
-        ]
-    )
+    lines = [
+        _opening(posterior),
+        *(f"  {group.text}" for group in gate(posterior)),
+        misfit_caution(posterior),
+        _family(posterior),
+        *_evaluations(posterior),
+        _spread_of_repeats(posterior),
+        _exponents(posterior),
+        "What the pilots can tell of them:",
+        *(f"  {check.text}." for check in design_check(posterior.meta)),
+        _sensitivity(posterior),
+    ]
+    return "\n".join(filter(None, lines))
 
 
 def _opening(posterior: Posterior) -> str:
     meta = posterior.meta
     collapsed = sum(run.collapse_step is not None for run in meta.runs)
     return (
-        f"{len(meta.runs)} pilot{'s' if len(meta.runs) > 1 else ''} of {len(meta.groups)} "
-        f"model-task pair{'s' if len(meta.groups) > 1 else ''}, {collapsed or 'none'} of which "
-        f"collapsed. At learning rate {meta.reference.learning_rate:.2g}, group size "
-        f"{meta.reference.group_size:.3g}:"
+        f"{counted(len(meta.runs), 'pilot')} of {counted(len(meta.groups), 'model-task pair')}, "
+        f"{collapsed or 'none'} of which collapsed. At learning rate "
+        f"{meta.reference.learning_rate:.2g}, group size {meta.reference.group_size:.3g}:"
     )
 
 
-def _family(posterior: Posterior) -> list[str]:
+def _family(posterior: Posterior) -> str:
     name = posterior.meta.family
-    if name == SPECTRUM.name:
-        return []
     # Files of earlier versions name families that are fitted no longer.
-    return [f"Curve: {FAMILIES[name].title if name in FAMILIES else name}."]
+    title = FAMILIES[name].title if name in FAMILIES else name
+    return "" if name == SPECTRUM.name else f"Curve: {title}."
 
 
 def _evaluations(posterior: Posterior) -> list[str]:
-    meta = posterior.meta
-    lines = []
-    for index, (task, model) in enumerate(meta.groups):
-        if meta.evaluated[index]:
-            gain = posterior.draws["log_eval_gain"][..., index].ravel()
-            span = interval_of(np.exp(gain))
-            lines.append(
-                f"  {model} on {task}: the odds of the headroom gained are {span.written(2)} times "
-                "those of the train reward on held-out prompts; forecasts are of the latter."
-            )
-    return lines
+    gains = np.exp(posterior.flat("log_eval_gain"))
+    named = zip(posterior.meta.groups, posterior.meta.evaluated, gains.T, strict=True)
+    return [
+        f"  {model} on {task}: the odds of the headroom gained are {interval_of(gain).written(2)} "
+        "times those of the train reward on held-out prompts; forecasts are of the latter."
+        for (task, model), is_evaluated, gain in named
+        if is_evaluated
+    ]
 
 
-def _luck(posterior: Posterior) -> str:
+def _spread_of_repeats(posterior: Posterior) -> str:
     """By how much two runs of one configuration differ, as standard deviations."""
     meta = posterior.meta
     rate = float(np.median(np.exp(posterior.flat("log_run_rate_spread"))))
@@ -109,18 +105,10 @@ def _exponents(posterior: Posterior) -> str:
             ("of prompts per step", "rate.prompts_per_step"),
         )
     ]
-    percent = f"{INTERVAL:.0%}".replace("%", " %")
-    return f"Exponents of the stiffness ({percent} intervals): {', '.join(parts)}."
+    return f"Exponents of the stiffness ({100 * INTERVAL:.0f} % intervals): {', '.join(parts)}."
 
 
-def _design(posterior: Posterior) -> list[str]:
-    checks = design_check(posterior.meta)
-    lines = ["What the pilots can tell of them:"]
-    lines += [f"  {check.text}." for check in checks if check.factor != SIZE]
-    return lines + [f"  {check.text}." for check in checks if check.factor == SIZE]
-
-
-def _sensitivity(posterior: Posterior) -> list[str]:
+def _sensitivity(posterior: Posterior) -> str:
     """Plateaus and stiffnesses that rest on the priors, in one sentence."""
     quantities = {
         name: draws
@@ -129,9 +117,8 @@ def _sensitivity(posterior: Posterior) -> list[str]:
     }
     moved = prior_sensitivity(posterior, quantities)
     leaning = [name for name, distance in moved.items() if distance >= SENSITIVE]
-    if not leaning:
-        return []
-    return [f"Would move with the priors (power scaling): {', '.join(leaning)}."]
+    line = f"Would move with the priors (power scaling): {', '.join(leaning)}."
+    return line if leaning else ""
 
 
 SENSITIVE = 0.05
@@ -187,17 +174,6 @@ def prior_sensitivity(
         )
         for name, values in quantities.items()
     }
-
-
-def sensitive_lines(sensitivity: Mapping[str, float]) -> tuple[str, ...]:
-    """Say which numbers rest on the priors, the most sensitive first; empty where none does."""
-    found = sorted(
-        ((value, name) for name, value in sensitivity.items() if value >= SENSITIVE), reverse=True
-    )
-    return tuple(
-        f"{name}: moves with the priors (sensitivity {value:.2f}, {SENSITIVE:g} or more counts)"
-        for value, name in found
-    )
 
 
 def log_prior(posterior: Posterior) -> FloatArray:

@@ -139,7 +139,8 @@ class Forecaster:
     """Posterior predictive of any configuration for one target.
 
     The run's own effects are drawn once and reused, so that two configurations are compared under
-    the same seed noise.
+    the same seed noise. Settings may be stacked: arrays of shape (configurations,) in the place of
+    learning rate, group size and prompts per step; results then have that dimension first.
 
     Parameters
     ----------
@@ -306,14 +307,18 @@ class Forecaster:
             np.log(settings.epochs_per_refresh),
         )
 
+    def _law(self, name: str, design: FloatArray) -> FloatArray:
+        """Value of a law, shape (..., draws), at one configuration or at stacked ones."""
+        return np.asarray(np.apply_along_axis(self.laws[name].__matmul__, -1, design))
+
     def laws_of(self, settings: Settings) -> RunLaws:
         """What the laws give a run of a completed configuration, before its own effects."""
         x = self.covariates(settings)
         return RunLaws(
             self.population,
             self.group,
-            self.laws["rate"] @ eq.rate_design(x),
-            self.laws["plateau_loss"] @ eq.plateau_loss_design(x),
+            self._law("rate", eq.rate_design(x)),
+            self._law("plateau_loss", eq.plateau_loss_design(x)),
             self.draw("log_onset")[:, self._task],
             self.draw("is_oscillator"),
             self.uncorrected_share(settings),
@@ -326,7 +331,7 @@ class Forecaster:
 
     def law_stiffness(self, settings: Settings) -> FloatArray:
         """Stiffness per step before clipping limits it, shape (draws,): stability turns on it."""
-        rate = self.laws["rate"] @ eq.rate_design(self.covariates(settings))
+        rate = self._law("rate", eq.rate_design(self.covariates(settings)))
         noise = np.exp(self.population["log_run_rate_spread"]) * self.run_effect[1]
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
@@ -439,7 +444,7 @@ class Forecaster:
 
     def hazard(self, settings: Settings) -> FloatArray:
         """Collapse rate per optimizer step at peak learning rate, shape (draws,)."""
-        law = self.laws["hazard"] @ eq.hazard_design(self.covariates(settings))
+        law = self._law("hazard", eq.hazard_design(self.covariates(settings)))
         return np.asarray(eq.hazard(law))
 
     def survival(self, settings: Settings, steps: int) -> FloatArray:

@@ -106,7 +106,7 @@ def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
     # Exact at K steps of a held snapshot without momentum (docs/theory, T28).
     with np.errstate(divide="ignore"):
         inflation = np.where(left < 1, 1 / np.maximum(1 - left, 0.0), np.inf)
-    return np.asarray(forecaster.misfit * np.sqrt(relative * inflation))
+    return np.asarray(forecaster.misfit * np.sqrt(np.asarray(relative)[..., None] * inflation))
 
 
 def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
@@ -122,9 +122,9 @@ def log_odds(probability: npt.ArrayLike) -> FloatArray:
         return np.asarray(np.clip(np.log(share) - np.log1p(-share), -LOGITS, LOGITS))
 
 
-def log_update_norm(learning_rate: float, parameters: float) -> float:
+def log_update_norm(learning_rate: Any, parameters: float) -> Any:
     """Log of the Euclidean norm of an Adam update, each of whose entries is about the rate."""
-    return float(np.log(learning_rate) + 0.5 * np.log(parameters))
+    return np.log(learning_rate) + 0.5 * np.log(parameters)
 
 
 def on_line(
@@ -146,19 +146,22 @@ def shrinkage(spread: float) -> float:
 
 
 def recalibrated(
-    probability: float, line: StabilityLine, log_norm: float, deviations: float | None = None
-) -> float:
-    """P(stable) as it was in truth where the model found ``probability``.
+    probability: npt.ArrayLike,
+    line: StabilityLine,
+    log_norm: npt.ArrayLike,
+    deviations: float | None = None,
+) -> FloatArray:
+    """P(stable) as it was in truth where the model found ``probability``, of the shape of both.
 
     Expected of a table that nobody has seen, or of one so many ``deviations`` from the middle one.
     """
     if line == NO_LINE:
-        return probability
+        return np.asarray(probability, dtype=float)
     scale = shrinkage(line.spread) if deviations is None else 1.0
     intercept = scale * line.intercept + (deviations or 0.0) * line.spread
     norm, slope = scale * line.update_norm, scale * line.slope
-    found = float(on_line(intercept, slope, norm, probability, log_norm))
-    return min(found, probability) if line.only_lowers else found
+    found = on_line(intercept, slope, norm, probability, log_norm)
+    return np.minimum(found, probability) if line.only_lowers else found
 
 
 def line_for(priors: Priors, settings: Settings) -> StabilityLine:
@@ -177,27 +180,36 @@ def stability_and_draws(
     forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
 ) -> tuple[Stability, FloatArray]:
     """P(stable) of a configuration by a horizon, and that of each draw, shape (draws,)."""
+    found, joint = stabilities_and_draws(forecaster, settings, steps, level=level)
+    return found[0], joint
+
+
+def stabilities_and_draws(
+    forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
+) -> tuple[list[Stability], FloatArray]:
+    """P(stable) of each of stacked configurations, and that of each draw, shape (..., draws)."""
     if level is None:
-        level = forecaster.scaled_reward(settings, steps)[:, 0]
+        level = forecaster.scaled_reward(settings, steps)[..., 0]
     contracts = refresh_contracts(forecaster, settings)
     survives = rate_tolerated(forecaster, settings, steps)
     calm = fluctuation_small(forecaster, settings, level)
     joint = contracts * survives * calm
-    by_model, line = float(joint.mean()), line_for(forecaster.posterior.meta.priors, settings)
+    by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
     norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
     expected = recalibrated(by_model, line, norm)
-    found = Stability(
-        probability=expected,
+    columns = {
+        "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.
-        low=min(expected, recalibrated(by_model, line, norm, -DEVIATIONS)),
-        high=max(expected, recalibrated(by_model, line, norm, DEVIATIONS)),
-        by_model=by_model,
-        refresh=float(contracts.mean()),
-        tolerance=float(survives.mean()),
-        fluctuation=float(calm.mean()),
-        error=float(joint.std() / np.sqrt(joint.size)),
-    )
-    return found, joint
+        "low": np.minimum(expected, recalibrated(by_model, line, norm, -DEVIATIONS)),
+        "high": np.maximum(expected, recalibrated(by_model, line, norm, DEVIATIONS)),
+        "by_model": by_model,
+        "refresh": contracts.mean(axis=-1),
+        "tolerance": survives.mean(axis=-1),
+        "fluctuation": calm.mean(axis=-1),
+        "error": joint.std(axis=-1) / np.sqrt(joint.shape[-1]),
+    }
+    rows = zip(*(np.atleast_1d(one).tolist() for one in columns.values()), strict=True)
+    return [Stability(**dict(zip(columns, row, strict=True))) for row in rows], joint
 
 
 def stability_draws(

@@ -174,6 +174,12 @@ class Meta(BaseModel):
         """Preset as it speaks of these pilots' reference: what the draws were updated from."""
         return self.priors.at(self.reference)
 
+    @property
+    def largest_surviving_rate(self) -> float | None:
+        """Largest learning rate of a pilot that did not collapse, or None where all did."""
+        alive = [run.settings.learning_rate for run in self.runs if run.collapse_step is None]
+        return max(alive, default=None)
+
 
 @dataclass(frozen=True)
 class Posterior:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.advice import AXES, Recommendation, evaluated, percent
+from advisor.advice import AXES, Recommendation, percent, what_if_rows
 from advisor.errors import InputError
 from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
@@ -70,7 +70,7 @@ def compare_outcomes(
 
 def _line(forecaster: Forecaster, advice: Recommendation, run: PilotRun) -> Line:
     settings, steps = _settings(advice, run), int(run.step[-1])
-    row = evaluated(forecaster, advice.cost_model, settings, {"steps": steps}).iloc[0]
+    row = what_if_rows(forecaster, advice.cost_model, settings, {"steps": steps})[0]
     came, fell = _came(advice, run), diagnose(run).collapse_step
     generated = steps * settings.prompts_per_step * settings.group_size
     generated /= settings.epochs_per_refresh

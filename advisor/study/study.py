@@ -17,11 +17,11 @@ from pydantic import ValidationError
 from advisor.advice import (
     NextPilot,
     Recommendation,
-    evaluated_rows,
     export,
     missing_configs,
     next_pilot,
     trainer_configs,
+    what_if_rows,
 )
 from advisor.common import (
     DRAFT,
@@ -275,7 +275,7 @@ class Study:
         advice = self.recommendation
         if changes.get("steps") is None:
             changes["steps"] = advice.steps
-        return evaluated_rows(self._forecaster, advice.cost_model, advice.settings, changes)
+        return what_if_rows(self._forecaster, advice.cost_model, advice.settings, changes)
 
     def next_pilot(self, *, steps: int | None = None, seed: int | None = None) -> NextPilot:
         """Name the pilot whose result would improve the decision most; see `advisor.next_pilot`."""

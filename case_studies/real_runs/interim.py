@@ -18,7 +18,7 @@ from engine_flags import here
 from advisor.common import EngineSettings
 from advisor.common.progress import progress_of
 from advisor.findings.history import History, read_history
-from advisor.findings.past_study import PastStudy
+from advisor.findings.learned_priors import PastStudy
 from advisor.model.priors import NormalPrior, Priors, load_priors
 from advisor.runs.pilot_run import PilotRun
 

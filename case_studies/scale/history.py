@@ -18,8 +18,7 @@ from joblib.externals.loky import get_reusable_executor
 from advisor.common import EngineSettings
 from advisor.common.progress import progress_of
 from advisor.findings.history import read_history
-from advisor.findings.learned_priors import learn_from_studies
-from advisor.findings.past_study import PastStudy
+from advisor.findings.learned_priors import PastStudy, learn_from_studies
 from advisor.model.priors import Priors, load_priors
 
 BASE = "small_models"

@@ -14,8 +14,7 @@ from advisor.backtesting.scores import crps
 from advisor.common import EngineSettings, Item, digest_of
 from advisor.common.progress import silent
 from advisor.findings import history
-from advisor.findings.learned_priors import learn_from_studies
-from advisor.findings.past_study import PastStudy, past_study, without_prior
+from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study, without_prior
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
 from advisor.model.parameters import POPULATION

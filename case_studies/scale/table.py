@@ -18,8 +18,7 @@ from advisor.backtesting.cases import grouped
 from advisor.common import Engine, Item, digest_of, mapped
 from advisor.common.progress import progress_of, silent
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
-from advisor.findings.learned_priors import learn_from_studies
-from advisor.findings.past_study import PastStudy, past_study
+from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study
 from advisor.model.priors import SPECTRUM, Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, sampled
 from advisor.runs.pilot_run import PilotRun

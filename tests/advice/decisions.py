@@ -10,8 +10,7 @@ from hypothesis import settings
 
 from advisor.advice import Budget, CostModel, Lattice, Objective, Search
 from advisor.advice.candidates import default_lattice
-from advisor.advice.evaluate import Evaluator
-from advisor.advice.scenario import base_settings
+from advisor.advice.evaluate import Evaluation, Evaluator, base_settings
 from advisor.advice.search import search
 from advisor.common.seed import DEFAULT_SEED
 from advisor.forecast.forecaster import Forecaster, Target
@@ -78,6 +77,12 @@ def searched(
     level, progress = options.pop("level", LEVEL), options.pop("progress", quiet)
     how = Search(trials=trials, seed=seed, **options)
     return search(evaluate, lattice, level, how, progress=progress)
+
+
+def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluation | None:
+    """Best feasible configuration by trying all of them, or None: the oracle of the search."""
+    feasible = [found for found in map(evaluate, lattice) if found.is_feasible(level)]
+    return max(feasible, key=lambda found: found.value, default=None)
 
 
 def with_runs(posterior: Posterior, updates: Sequence[dict[str, Any]]) -> Posterior:

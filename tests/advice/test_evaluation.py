@@ -6,14 +6,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import STEADY, STEPS, decision, with_evaluations
+from decisions import STEADY, STEPS, again, decision, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.advice import Budget, Cost, Objective, Stability, advise
 from advisor.advice.answer import _cheapest_equal
-from advisor.advice.evaluate import Evaluation, curve_steps, steps_to_share
-from advisor.advice.pilot_worth import utilities
+from advisor.advice.evaluate import (
+    Evaluation,
+    curve_steps,
+    stacked,
+    steps_to_share,
+    utilities,
+)
 from advisor.forecast.survival import stability, stability_draws
 from advisor.testing import (
     Plan,
@@ -163,3 +168,22 @@ def test_advice_does_not_pay_for_a_group_that_gains_nothing():
     assert found.settings.group_size == 4
     paying = advise(made_up_posterior(moved={"rate.group_size": 0.5}), seed=1, weigh_pilots=False)
     assert paying.settings.group_size == 64
+
+
+def test_configurations_evaluated_together_have_the_numbers_of_each_alone(posterior):
+    evaluate, lattice = decision(posterior)
+    forecaster, offered = evaluate.forecaster, list(lattice)[::7]
+    evaluate.prepare(offered)
+    assert [evaluate.compared(one) for one in offered] == [again(evaluate)(one) for one in offered]
+    assert evaluate.tried == []
+    seen = 0
+    for places, of, steps in stacked(offered, [STEPS] * len(offered), forecaster.size):
+        lives = stability_draws(forecaster, of, steps)
+        curves = forecaster.scaled_reward(of, [1, steps])
+        for place, alive, curve in zip(places, lives, curves, strict=True):
+            np.testing.assert_array_equal(alive, stability_draws(forecaster, offered[place], steps))
+            np.testing.assert_array_equal(
+                curve, forecaster.scaled_reward(offered[place], [1, steps])
+            )
+            seen += 1
+    assert seen == len(offered) > 50

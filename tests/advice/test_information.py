@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from advisor.advice.pilot_choice import ANOTHER_RUN
-from advisor.advice.pilot_worth import information_gain, shown, utilities
+from advisor.advice.evaluate import utilities
+from advisor.advice.pilot_choice import ANOTHER_RUN, information_gain, shown
 from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.forecast.survival import stability_draws
 from advisor.testing import (

@@ -10,8 +10,8 @@ import pytest
 from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
 
 from advisor.advice import Recommendation, advise
-from advisor.advice.cautions import NOTICED
-from advisor.advice.scenario import base_settings
+from advisor.advice.evaluate import base_settings
+from advisor.advice.trade_offs import NOTICED
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import Forecaster

@@ -17,7 +17,6 @@ from advisor.advice.candidates import (
     RATE_RATIO,
     Grid,
     default_lattice,
-    largest_surviving_rate,
     within_reach,
 )
 from advisor.errors import InputError
@@ -232,8 +231,8 @@ def test_no_configuration_is_refused(posterior):
 
 def test_reach_ends_at_three_times_the_largest_that_survived(posterior):
     _, wide = decision(posterior, learning_rates=(1e-4, 2.9e-3, 3e-3, 3.1e-3, 1e-2))
-    assert largest_surviving_rate(posterior) == 1e-3
-    near = within_reach(wide, posterior)
+    assert posterior.meta.largest_surviving_rate == 1e-3
+    near = within_reach(wide, posterior.meta)
     assert near.axes["learning_rate"] == (1e-4, 2.9e-3, 3e-3)
     assert set(near) == {settings for settings in wide if settings.learning_rate <= 3e-3}
 
@@ -243,21 +242,21 @@ def test_decimals_do_not_cut_off_three_times_a_rate():
     for rate, thrice in ((1e-4, 3e-4), (7e-5, 2.1e-4)):
         posterior = made_up_posterior([Plan(rate), Plan(rate, 16), Plan(rate / 2)], draws=2)
         _, wide = decision(posterior, learning_rates=(thrice, 1.01 * thrice))
-        assert within_reach(wide, posterior).axes["learning_rate"] == (thrice,)
+        assert within_reach(wide, posterior.meta).axes["learning_rate"] == (thrice,)
 
 
 def test_nothing_within_reach_is_refused(posterior):
     _, far = decision(posterior, learning_rates=(4e-3, 1e-2))
     with pytest.raises(InputError, match="no configuration is left"):
-        within_reach(far, posterior)
+        within_reach(far, posterior.meta)
 
 
 def test_nothing_is_within_reach_or_out_of_it_where_every_pilot_collapsed():
     plans = [replace(plan, collapse=20) for plan in PLANS]
     posterior = made_up_posterior(plans, draws=2)
-    assert largest_surviving_rate(posterior) is None
+    assert posterior.meta.largest_surviving_rate is None
     _, lattice = decision(posterior)
-    assert within_reach(lattice, posterior) is lattice
+    assert within_reach(lattice, posterior.meta) is lattice
     # The way is down: two decades from the gentlest.
     rates = lattice.axes["learning_rate"]
     assert (rates[0], rates[-1]) == (1e-6, 1e-4)

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from advisor.advice import trainer_config
+from advisor.advice import export
+from advisor.advice import recommendation as answers
 from advisor.errors import InputError
 from advisor.study.study import MISSING, _write_configs
 
@@ -15,18 +16,18 @@ from advisor.study.study import MISSING, _write_configs
 def exported(monkeypatch):
     """Every trainer but verl can run it."""
 
-    def export(recommendation, trainer=None, devices=None):
+    def made_up(recommendation, trainer=None, devices=None):
         if trainer == "verl":
             raise InputError("verl's FSDP trainer has no linear schedule", advice="Use a cosine")
         return f"config of {trainer}"
 
-    monkeypatch.setattr(trainer_config, "export", export)
+    monkeypatch.setattr(answers, "export", made_up)
     return SimpleNamespace(trainer="TRL")
 
 
 def test_what_is_missing_is_told_with_its_reason(exported, tmp_path):
-    configs = trainer_config.trainer_configs(exported)
-    missing = trainer_config.missing_configs(exported)
+    configs = answers.trainer_configs(exported)
+    missing = answers.missing_configs(exported)
     assert set(configs) == {"trl", "openrlhf"}
     assert missing == {"verl": "verl's FSDP trainer has no linear schedule. Use a cosine."}
     _write_configs(configs, missing, tmp_path)
@@ -42,7 +43,7 @@ def test_nothing_missing_needs_no_word(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["trl_config.yaml"]
 
 
-def test_a_trainer_without_a_config_is_asked_for_another():
+def test_a_trainer_without_a_config_is_asked_for_another(advice):
     with pytest.raises(InputError, match="Choose one of trl, verl, openrlhf"):
-        trainer_config._own(SimpleNamespace(trainer="CS336"))
-    assert trainer_config._own(SimpleNamespace(trainer="verl")) == "verl"
+        export(advice.model_copy(update={"trainer": "CS336"}))
+    assert "trainer.total_training_steps" in export(advice.model_copy(update={"trainer": "verl"}))

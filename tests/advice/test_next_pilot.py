@@ -11,10 +11,14 @@ import pytest
 from decisions import DEADLY, STEPS, changed, decision
 
 from advisor.advice import CostModel, Search, advise, pilot_choice
-from advisor.advice.candidates import largest_surviving_rate
-from advisor.advice.pilot_choice import PILOT_LEVEL, choose_pilot, decision_of, is_first_contact
-from advisor.advice.pilot_worth import shown
-from advisor.advice.scenario import base_settings
+from advisor.advice.evaluate import base_settings
+from advisor.advice.pilot_choice import (
+    PILOT_LEVEL,
+    choose_pilot,
+    decision_of,
+    is_first_contact,
+    shown,
+)
 from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import CannotTellError
 from advisor.forecast.survival import stability
@@ -183,10 +187,10 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
     evaluate, lattice, offered = pilots(uncertain, {"learning_rate": 1e-4})
     lucks = [*evaluate.forecaster.run_effect]
 
-    def spied(forecaster, pilot, steps, stable, rng):
+    def spied(forecaster, pilot, steps, stable, rng, **known):
         lucks.extend(forecaster.run_effect)
         lucks.append(copy.deepcopy(rng).standard_normal(lucks[0].size))
-        return shown(forecaster, pilot, steps, stable, rng)
+        return shown(forecaster, pilot, steps, stable, rng, **known)
 
     monkeypatch.setattr("advisor.advice.pilot_choice.shown", spied)
     choose_pilot(evaluate, lattice, steps=30, candidates=offered, seed=DEFAULT_SEED)
@@ -260,7 +264,7 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
     assert found.next_pilot.stability.probability >= PILOT_LEVEL
     longest = stability(evaluate.forecaster, found.next_pilot.settings, found.next_pilot.steps)
     assert found.next_pilot.stability == longest
-    surviving = largest_surviving_rate(posterior)
+    surviving = posterior.meta.largest_surviving_rate
     rate = found.next_pilot.settings.learning_rate
     if rate > 1.05 * surviving:
         assert f"learning rate {surviving:.3g} survived" in found.next_pilot.reason
@@ -333,7 +337,7 @@ def test_first_pilot_where_only_short_ones_survive():
 def test_collapsed_pilots_send_the_next_one_down(plans):
     # A twentieth of the runs lost at every step, as these pilots would have it.
     posterior = made_up_posterior(plans, moved={"hazard.level": np.log(0.05)})
-    assert largest_surviving_rate(posterior) is None
+    assert posterior.meta.largest_surviving_rate is None
     found = advise(posterior)
     assert found.kind == "next_pilot"
     assert found.settings.learning_rate == 9e-3

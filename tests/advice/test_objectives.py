@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.advice import Budget, CostModel, Objective, Request, Search, advise
-from advisor.advice.evaluate import curve_steps
-from advisor.advice.scenario import base_settings
+from advisor.advice.evaluate import base_settings, curve_steps
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.survival import stability, stability_draws

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from advisor.advice import advise
-from advisor.advice.candidates import largest_surviving_rate
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.presets import outside_evidence
@@ -129,7 +128,7 @@ def test_advice_outside_the_evidence_is_capped_and_names_the_next_pilot(preset):
     asked = {"model": target.model, "parameters": target.parameters, "learning_rates": rates}
     found = advise(posterior, **asked, level=0.01, trials=40)
     assert reason in found.outside
-    assert largest_surviving_rate(posterior) == 1e-3
+    assert posterior.meta.largest_surviving_rate == 1e-3
     assert found.settings.learning_rate <= 3e-3
     for other in (*found.alternatives, *found.frontier, *found.equal_completions):
         assert other.settings.learning_rate <= 3e-3
@@ -165,7 +164,7 @@ def test_nothing_on_offer_within_reach_is_refused():
 
 def test_cap_is_not_claimed_where_no_pilot_survived():
     posterior = of_preset("lora", collapse=20)
-    assert largest_surviving_rate(posterior) is None
+    assert posterior.meta.largest_surviving_rate is None
     found = advise(posterior, trials=40, weigh_pilots=False)
     assert found.outside is not None
     assert "survived" not in found.text

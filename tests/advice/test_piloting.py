@@ -12,9 +12,10 @@ from made_plan import made_plan
 
 import advisor
 from advisor.advice import piloting
+from advisor.advice.evaluate import utilities
 from advisor.advice.pilot_bench import match_logs, price_of
+from advisor.advice.pilot_choice import information_gain, shown, worthwhile
 from advisor.advice.pilot_plan import PLAN, PilotPlan
-from advisor.advice.pilot_worth import information_gain, shown, utilities, worthwhile
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.runs.settings import PartialSettings

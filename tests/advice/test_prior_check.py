@@ -7,8 +7,8 @@ import pytest
 
 from advisor import advise
 from advisor.advice import trade_offs
-from advisor.advice.recommendation import evidence_text
 from advisor.advice.trade_offs import POWERS
+from advisor.advice.wording import evidence_text
 from advisor.testing import made_up_posterior
 
 

@@ -9,9 +9,9 @@ from decisions import LEVEL, STEPS, decision
 
 from advisor.advice import Budget, Recommendation, advise, export, what_if
 from advisor.advice.candidates import default_lattice
+from advisor.advice.evaluate import base_settings
 from advisor.advice.pilot_choice import decision_of, is_first_contact
 from advisor.advice.request import Request
-from advisor.advice.scenario import base_settings
 from advisor.forecast.target import largest_target
 from advisor.testing import PLANS, Plan, made_up_posterior
 

@@ -11,9 +11,16 @@ from decisions import decision
 
 from advisor.advice import Cost, advise
 from advisor.advice.answer import WORTH_A_PILOT
-from advisor.advice.cautions import bound
-from advisor.advice.recommendation import explanation_text
-from advisor.advice.wording import SAID, gpu_time, level_text, percent, price, weightiest
+from advisor.advice.trade_offs import bound
+from advisor.advice.wording import (
+    SAID,
+    explanation_text,
+    gpu_time,
+    level_text,
+    percent,
+    price,
+    weightiest,
+)
 from advisor.testing import Plan, made_up_posterior
 
 # Probabilities beside the level ----------------------------------------------------------------

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEPS, again, decision, searched
+from decisions import LEVEL, STEPS, again, decision, exhaustive, searched
 
 from advisor.advice import Budget, Lattice, Objective
 from advisor.advice.candidates import AXES
-from advisor.advice.search import STARTUP, exhaustive
+from advisor.advice.search import STARTUP
 from advisor.errors import InputError
 from advisor.testing import (
     made_up_posterior,

@@ -8,7 +8,7 @@ import pytest
 from decisions import STEPS
 
 from advisor.advice import Request, advise
-from advisor.advice.cautions import cautions
+from advisor.advice.support import cautions
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target
@@ -94,6 +94,6 @@ def test_presets_that_correct_nothing_say_that_long_intervals_are_too_narrow(pos
     other = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
     forecaster = Forecaster(other, Target("sort", "tiny-m", 4e5))
     longest = posterior.meta.longest
-    said = [cautions(other, forecaster, int(times * longest)) for times in (2.5, 8)]
+    said = [cautions(forecaster, int(times * longest)) for times in (2.5, 8)]
     told = [any("the interval of the reward is too narrow" in line for line in one) for one in said]
     assert told == [False, True]

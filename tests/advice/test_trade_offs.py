@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from advisor.advice import Budget, Cost, CostModel, Stability, advise
 from advisor.advice.candidates import AXES
-from advisor.advice.evaluate import Evaluation, undominated
-from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs
+from advisor.advice.evaluate import Evaluation
+from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs, undominated
 from advisor.testing import (
     PLANS,
     Plan,
@@ -163,7 +163,8 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
         planned=evaluate.planned,
-        mean_curve=evaluate.mean_curve,
+        steps_to=evaluate.steps_to,
+        prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
     goal = advised_goal(evaluate.forecaster, evaluate.planned(chosen.settings), STEPS)
@@ -185,7 +186,8 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
         planned=evaluate.planned,
-        mean_curve=evaluate.mean_curve,
+        steps_to=evaluate.steps_to,
+        prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
     goal = advised_goal(evaluate.forecaster, evaluate.planned(settings), STEPS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from decisions import STEPS, changed, decision, timed
 from processor_time import at_most
 
 from advisor.advice import Budget, Request, learn_cost, what_if
-from advisor.advice.evaluate import Evaluator
-from advisor.advice.scenario import base_settings, evaluated
+from advisor.advice.evaluate import Evaluator, base_settings, what_if_rows
 from advisor.common.seed import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
@@ -34,7 +34,8 @@ def asked_of(forecaster, **changes):
     posterior, target = forecaster.posterior, forecaster.target
     changes = {"steps": STEPS, **changes}
     base = base_settings(posterior, target)
-    return evaluated(forecaster, learn_cost(posterior, target), base, changes)
+    rows = what_if_rows(forecaster, learn_cost(posterior, target), base, changes)
+    return pd.DataFrame(rows)
 
 
 def test_numbers_are_those_of_the_search(posterior, forecaster):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.advice import Cost, advise
-from advisor.advice.scenario import base_settings
+from advisor.advice.evaluate import base_settings
 from advisor.advice.wording import in_trainer_names, percent, price
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward

@@ -1,4 +1,4 @@
-"""One log passes few rooms, and goes from one to the next rarely."""
+"""One log, and one answer, pass few rooms and go from one to the next rarely."""
 
 from __future__ import annotations
 
@@ -22,3 +22,16 @@ def test_one_log_passes_few_modules():
     )
     assert walk["modules"] <= MOST_MODULES, walk["calls_by_module"]
     assert walk["switches"] <= MOST_SWITCHES, walk["switches_by_pair"]
+
+
+MOST_SWITCHES_OF_AN_ANSWER = 8_000
+"""Configurations that were evaluated one after the other made 30,547."""
+
+
+def test_configurations_of_an_answer_are_evaluated_together():
+    run = subprocess.run(
+        [sys.executable, str(WALK), "--advise"], capture_output=True, text=True, check=True
+    )
+    walk = json.loads(run.stdout)
+    assert walk["kind"] == "recommendation"
+    assert walk["switches"] <= MOST_SWITCHES_OF_AN_ANSWER, walk["switches_by_pair"]

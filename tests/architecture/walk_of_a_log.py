@@ -1,6 +1,7 @@
 """How many rooms one log passes: modules and functions of `advisor` entered while it is read.
 
-Run as ``python tests/architecture/walk_of_a_log.py [trainer_state.json]``; prints JSON.
+Run as ``python tests/architecture/walk_of_a_log.py [trainer_state.json]``; prints JSON. With
+``--advise`` in place of a log it counts the same of one answer from a made-up posterior.
 
 Counting. The package is imported first; caches are as empty as in a fresh process. While
 `advisor.read_runs` reads the file, `sys.setprofile` reports each call of a Python function. Of
@@ -20,7 +21,9 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,9 +76,8 @@ def write_state(path: Path) -> Path:
     return path
 
 
-def walk(path: Path) -> dict[str, object]:
-    """Read a log and count what is entered on the way."""
-    read_runs = advisor.read_runs
+def walked(call: Callable[[], Any]) -> tuple[Any, dict[str, object]]:
+    """Call a function and count what is entered on the way."""
     calls: list[tuple[str, str, int]] = []
 
     def note(frame, event, argument):
@@ -85,14 +87,12 @@ def walk(path: Path) -> dict[str, object]:
 
     sys.setprofile(note)
     try:
-        runs = read_runs(path)
+        result = call()
     finally:
         sys.setprofile(None)
     modules = [str(Path(file).relative_to(PACKAGE)) for file, _, _ in calls]
     switches = [pair for pair in itertools.pairwise(modules) if pair[0] != pair[1]]
-    return {
-        "runs": len(runs),
-        "rows": int(runs[0].step.size),
+    return result, {
         "modules": len(set(modules)),
         "functions": len(set(calls)),
         "calls": len(calls),
@@ -102,9 +102,27 @@ def walk(path: Path) -> dict[str, object]:
     }
 
 
+def walk(path: Path) -> dict[str, object]:
+    """Read a log and count what is entered on the way."""
+    read_runs = advisor.read_runs
+    runs, counts = walked(lambda: read_runs(path))
+    return {"runs": len(runs), "rows": int(runs[0].step.size), **counts}
+
+
+def walk_of_an_answer() -> dict[str, object]:
+    """Advise from a made-up posterior and count what is entered on the way."""
+    from advisor.testing import made_up_posterior
+
+    advise, posterior = advisor.advise, made_up_posterior()
+    answer, counts = walked(lambda: advise(posterior))
+    return {"kind": answer.kind, **counts}
+
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        log = Path(sys.argv[1])
+    if "--advise" in sys.argv:
+        found = walk_of_an_answer()
+    elif len(sys.argv) > 1:
+        found = walk(Path(sys.argv[1]))
     else:
-        log = write_state(Path(tempfile.mkdtemp()) / "trainer_state.json")
-    print(json.dumps(walk(log), indent=1))
+        found = walk(write_state(Path(tempfile.mkdtemp()) / "trainer_state.json"))
+    print(json.dumps(found, indent=1))

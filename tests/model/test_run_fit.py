@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from advisor.advice.cautions import cautions
+from advisor.advice.support import cautions
 from advisor.findings import run_fit
 from advisor.findings.run_fit import misfit_caution, run_fits
 from advisor.findings.text import describe
@@ -108,7 +108,7 @@ def test_a_run_that_the_curve_cannot_draw_is_named(posterior, change) -> None:
     sentence = misfit_caution(other)
     assert "run2" in sentence
     target = Target("sort", "tiny-s", 1e5)
-    assert sentence in cautions(other, Forecaster(other, target), 100)
+    assert sentence in cautions(Forecaster(other, target), 100)
     assert sentence in describe(other).splitlines()
 
 

@@ -14,7 +14,6 @@ from advisor.findings.text import (
     deciding_numbers,
     log_prior,
     prior_sensitivity,
-    sensitive_lines,
 )
 from advisor.testing import (
     PLANS,
@@ -175,10 +174,3 @@ def test_deciding_numbers_have_the_names_of_the_table():
     assert all(values.shape == (400,) for values in found.values())
     name = "plateau [sort / tiny-m]"
     assert found[name].mean() == pytest.approx(posterior.table.loc[name, "mean"])
-
-
-def test_lines_name_what_rests_on_the_priors_worst_first():
-    lines = sensitive_lines({"a": 0.06, "b": 0.2, "c": SENSITIVE / 2, "d": SENSITIVE})
-    assert [line[0] for line in lines] == ["b", "a", "d"]
-    assert "0.20" in lines[0]
-    assert sensitive_lines({"c": 0.0}) == ()

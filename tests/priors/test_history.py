@@ -16,8 +16,7 @@ from advisor.common import Engine
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings import history
 from advisor.findings.history import CohortFit, History, read_history, read_posteriors
-from advisor.findings.learned_priors import learn_from_studies, learn_priors
-from advisor.findings.past_study import PastStudy, past_study
+from advisor.findings.learned_priors import PastStudy, learn_from_studies, learn_priors, past_study
 from advisor.model.presets import write_preset
 from advisor.model.priors import AS_THE_CURVE, load_priors
 from advisor.runs.identity import fingerprint

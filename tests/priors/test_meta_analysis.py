@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.findings.past_study import (
+from advisor.findings.learned_priors import (
     PSEUDO_STUDIES,
     STUDY_SHARE,
     TASK_SHARE,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.advice import Recommendation
-from advisor.advice.scenario import evaluated
+from advisor.advice.evaluate import what_if_rows
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
@@ -78,8 +78,7 @@ def by_package(posterior: Posterior, advice: Recommendation, rate: float) -> dic
     """Numbers of another learning rate, of the draws that the page holds."""
     changes = {"learning_rate": rate, "steps": advice.steps}
     forecaster = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
-    table = evaluated(forecaster, advice.cost_model, advice.settings, changes)
-    return dict(table.to_dict(orient="records")[0])
+    return what_if_rows(forecaster, advice.cost_model, advice.settings, changes)[0]
 
 
 def test_it_opens_without_a_complaint(browser: Any) -> None:

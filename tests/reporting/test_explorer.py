@@ -15,7 +15,7 @@ import pytest
 
 import advisor.reporting.page
 from advisor.advice import CostModel, Recommendation
-from advisor.advice.scenario import evaluated_rows
+from advisor.advice.evaluate import what_if_rows
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.reporting.page.explorer import DRAWS, explorer_data
@@ -58,7 +58,7 @@ def by_page(model: dict[str, Any], asked: list[dict[str, Any]]) -> list[dict[str
 def by_package(posterior: Posterior, advice: Recommendation, one: dict[str, Any]) -> dict[str, Any]:
     forecaster = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
     changes = {"steps" if name == "planned_steps" else name: value for name, value in one.items()}
-    (row,) = evaluated_rows(forecaster, advice.cost_model, advice.settings, changes)
+    (row,) = what_if_rows(forecaster, advice.cost_model, advice.settings, changes)
     return row
 
 
