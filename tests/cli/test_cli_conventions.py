@@ -22,6 +22,7 @@ import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.hook
 import advisor.runs.logs
+import advisor.study.comparison
 import advisor.study.study
 from advisor.cli.app import STOPPED, app, main
 from advisor.errors import InputError
@@ -99,7 +100,7 @@ BROKEN = {
     ("export",): (advisor.study.study.Study, "load", ["STUDY", "--to", "trl"]),
     ("plot",): (advisor.study.study.Study, "load", ["STUDY", "stability"]),
     ("report",): (advisor.study.study.Study, "load", ["STUDY"]),
-    ("compare",): (advisor.study, "is_study", ["STUDY", "STUDY"]),
+    ("compare",): (advisor.study.comparison, "is_study", ["STUDY", "STUDY"]),
     ("watch",): (advisor.monitoring, "load_posterior", [LOG, "--posterior", "P", "--once"]),
     ("priors", "show"): (advisor.model, "load_priors", ["lora"]),
     ("priors", "learn"): (advisor.model.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
