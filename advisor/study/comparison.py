@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -150,8 +150,9 @@ Facts = Mapping[Any, Any]
 """What one side has, by name; of a name that occurs several times the first part of a tuple."""
 
 
-def _section(title: str, one: Facts, other: Facts, notes: tuple[str, ...] = ()) -> Section:
+def _section(title: str, sides: Iterable[Facts], notes: tuple[str, ...] = ()) -> Section:
     """Section of the facts of both sides."""
+    one, other = sides
     keys = dict.fromkeys([*one, *other])
     named = [(key if isinstance(key, str) else key[0], key) for key in keys]
     lines = [compared(name, one.get(key), other.get(key)) for name, key in named]
@@ -171,14 +172,14 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
         "studies",
         paths,
         (
-            _section("Pilots", *_pilots(*posteriors)),
-            _section("Asked", *map(_asked, answers)),
-            _section("Priors", *map(_priors, posteriors)),
-            _section("Provenance", *map(_provenance, posteriors)),
+            _section("Pilots", _pilots(*posteriors)),
+            _section("Asked", map(_asked, answers)),
+            _section("Priors", map(_priors, posteriors)),
+            _section("Provenance", map(_provenance, posteriors)),
             _section(
-                "Posterior", *(_scalars(error, side) for side in posteriors), _notes(*posteriors)
+                "Posterior", (_scalars(error, side) for side in posteriors), _notes(*posteriors)
             ),
-            _section("Advice", *(_advice(measure, side) for side in answers)),
+            _section("Advice", (_advice(measure, side) for side in answers)),
         ),
     )
 
@@ -379,10 +380,10 @@ def compare_runs(paths: tuple[str, str], one: PilotRun, other: PilotRun) -> Comp
         "runs",
         paths,
         (
-            _section("Settings", *map(_settings, runs)),
-            _section("Lengths", *map(_lengths, runs)),
-            _section("Levels", *map(_levels, runs), (note,)),
-            _section("Diagnosis", *map(_verdicts, runs)),
+            _section("Settings", map(_settings, runs)),
+            _section("Lengths", map(_lengths, runs)),
+            _section("Levels", map(_levels, runs), (note,)),
+            _section("Diagnosis", map(_verdicts, runs)),
         ),
     )
 
