@@ -1,4 +1,4 @@
-"""``advisor what-if``: other settings under a study's posterior."""
+"""``advisor what-if``, ``next-pilot`` and ``export``: what a finished study is asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,60 @@ from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from advisor.advice import Ranges
+
+
+def next_pilot(
+    study: flags.StudyFolder,
+    steps: flags.PilotSteps = None,
+    seed: flags.SimulationSeed = None,
+    to: flags.PilotTrainer = None,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Name the pilot whose result would improve the decision most for its price.
+
+    [bold]Examples[/]: advisor next-pilot study --steps 60
+    / advisor next-pilot study --to trl > pilot.yaml
+    """
+    from advisor.advice import export_pilot, in_trainer_names, pilot_reason
+    from advisor.cli.terminal import load
+
+    loaded = load(study, quiet=quiet)
+    advice, pilot = loaded.recommendation, loaded.next_pilot(steps=steps, seed=seed)
+    if as_json:
+        echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
+        return
+    if to is not None:
+        echo(export_pilot(advice, pilot, to), nl=False)
+        return
+    echo(
+        f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
+        f"Why: {pilot_reason(pilot)}"
+    )
+
+
+def export(
+    study: flags.StudyFolder,
+    to: flags.Trainer = None,
+    devices: flags.DevicesAsAdvised = None,
+    out: flags.ConfigOut = None,
+    quiet: flags.Quiet = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Write the advised settings as a trainer's configuration.
+
+    [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
+    """
+    from advisor.cli.terminal import load, write_new
+
+    text = load(study, quiet=quiet).export(to, devices)
+    if out is None:
+        echo(text, nl=False)
+        return
+    write_new(out, text.encode())
+    if not quiet:
+        echo(f"Wrote {out}", err=True)
 
 
 def what_if(
