@@ -10,8 +10,7 @@ import pytest
 import typer
 
 import advisor
-from advisor.cli.app import app, main
-from advisor.cli.argument_flags import argument_to_flag, with_flags
+from advisor.cli.app import app, argument_to_flag, main, with_flags
 from advisor.errors import InputError
 
 PACKAGE = Path(advisor.__file__).parent

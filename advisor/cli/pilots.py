@@ -16,7 +16,7 @@ from advisor.common import DEFAULT_SEED
 from advisor.errors import CannotTellError
 
 if TYPE_CHECKING:
-    from advisor.advice import Piloting, PilotPlan, PlannedPilot, Recommendation
+    from advisor.advice import Piloting, PilotPlan, PlannedPilot
     from advisor.model import Posterior
     from advisor.runs import PilotRun
 
@@ -143,7 +143,13 @@ def pilots(
         seed=seed,
         quiet=quiet,
     )
-    show = _shown_as(as_json=as_json, in_lines=follow, quiet=quiet)
+
+    def show(found: Piloting) -> None:
+        if as_json:
+            echo(found.model_dump_json(indent=None if follow else 2))
+        else:
+            echo((found.model_copy(update={"said": ()}) if quiet else found).text + "\n" * follow)
+
     found = desk.followed(show, every) if follow else desk.judged()
     if not follow:
         show(found)
@@ -228,43 +234,29 @@ class Desk:
 
     def written(self, found: Piloting, out: Path | None) -> list[str]:
         """Write the new pilot's script or the study, and say where."""
-        from advisor.runs import exports
-
-        if found.new is not None:
-            return self._with_pilot(found.new)
-        if not found.is_final:
-            return []
-        trainer = self.plan.trainer
-        if found.word == "run":
-            at = "run" if trainer is None else f"run/{exports()[trainer].file_name}"
-            return [f"\nScript of the run: {self.folder / at}"]
-        if found.advice is None or self.posterior is None:
-            return []
-        if out is None:
-            return [f"\nTo keep it, with the launch config: advisor pilots {self.folder} --out NEW"]
-        return self._study(self.posterior, found.advice, out)
-
-    def _study(self, posterior: Posterior, advice: Recommendation, out: Path) -> list[str]:
-        """Save the answer as a study, and name the launch config of the plan's trainer."""
         from advisor.cli.terminal import Reporter
         from advisor.runs import diagnose, exports
         from advisor.study import Study
 
+        if found.new is not None:
+            return self._with_pilot(found.new)
+        trainer = self.plan.trainer
+        file = "" if trainer is None else exports()[trainer].file_name
+        if found.is_final and found.word == "run":
+            return [f"\nScript of the run: {self.folder / 'run' / file}"]
+        if not found.is_final or found.advice is None or self.posterior is None:
+            return []
+        if out is None:
+            return [f"\nTo keep it, with the launch config: advisor pilots {self.folder} --out NEW"]
         judged = tuple(diagnose(run, siblings=self.runs) for run in self.runs)
         with Reporter(quiet=self.quiet) as progress:
-            study = Study(posterior, advice, judged).save(out, progress=progress)
-        lines = [f"\nStudy in {out}/"]
-        trainer = self.plan.trainer
-        if trainer is not None:
-            file = exports()[trainer].file_name
-            is_there = file in study.files
-            lines += [
-                f"Launch: {out / file}"
-                if is_there
-                else f"{trainer} cannot run these settings: advisor export {out} --to {trainer} "
-                "says why"
+            study = Study(self.posterior, found.advice, judged).save(out, progress=progress)
+        launch = [f"Launch: {out / file}"]
+        if file and file not in study.files:
+            launch = [
+                f"{trainer} cannot run these settings: advisor export {out} --to {trainer} says why"
             ]
-        return lines
+        return [f"\nStudy in {out}/", *(launch if file else [])]
 
     def _with_pilot(self, pilot: PlannedPilot) -> list[str]:
         """Write the script of a pilot beyond the plan, and the plan with it."""
@@ -316,17 +308,3 @@ class Desk:
             (run.path, int(LOOKS * run.step[-1] / longest)) for run in self.runs if run.step.size
         ]
         return sorted(runs), len(unread)
-
-
-def _shown_as(*, as_json: bool, in_lines: bool, quiet: bool) -> Callable[[Piloting], None]:
-    """Function that prints a word."""
-
-    def show(found: Piloting) -> None:
-        if as_json:
-            echo(found.model_dump_json(indent=None if in_lines else 2))
-        else:
-            echo((found.model_copy(update={"said": ()}) if quiet else found).text)
-            if in_lines:
-                echo("")
-
-    return show

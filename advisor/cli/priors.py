@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +27,16 @@ def show(
 
     [bold]Example[/]: advisor priors show lora --figure lora.svg
     """
-    from advisor.cli.terminal import output
+    from advisor.cli.terminal import output, write_figure
     from advisor.errors import InputError
-    from advisor.model import load_priors, prior_predictive, show_preset, show_presets
+    from advisor.model import (
+        load_priors,
+        preset_names,
+        prior_predictive,
+        show_preset,
+        show_presets,
+    )
+    from advisor.reporting import draw_priors
 
     if preset is None:
         if figure is not None:
@@ -40,23 +46,24 @@ def show(
                 advice="Name one: advisor priors show lora --figure lora.svg",
             )
         if as_json:
-            echo(json.dumps(_listed(), indent=2))
+            listed = {"name", "description", "evidence"}
+            presets = [load_priors(name).model_dump(include=listed) for name in preset_names()]
+            echo(json.dumps(presets, indent=2))
         else:
             show_presets(output())
         return
     priors = load_priors(preset)
     predictive = prior_predictive(priors)
     if figure is not None:
-        _draw(predictive, figure)
+        write_figure(figure, draw_priors(predictive))
     if as_json:
         echo(json.dumps(_as_dict(priors, predictive), indent=2))
         return
     console = output()
     show_preset(priors, console)
-    console.print()
-    console.print(predictive.text, soft_wrap=True, markup=False)
+    console.say(f"\n{predictive.text}")
     if figure is not None:
-        console.print(f"\nFigure in {figure}", soft_wrap=True, markup=False)
+        console.say(f"\nFigure in {figure}")
 
 
 def learn(
@@ -83,22 +90,22 @@ def learn(
     [bold]Example[/]: advisor priors learn study-*/posterior.nc --out team.toml
     """
     from advisor.cli.terminal import Reporter, noted, output
-    from advisor.findings import check_name
-    from advisor.model import check_preset_file, show_learned, write_preset
+    from advisor.findings import check_name, learn_from_studies
+    from advisor.model import check_preset_file, preset_names, show_learned, write_preset
 
     check_preset_file(out)
     called = out.stem if name is None else name
     check_name(called)  # before an hour of fits
-    where = flags.on(engine, jobs, keep)
+    where, stated = flags.on(engine, jobs, keep), flags.stated(sidecar, settings, column)
     with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
-        found = read(sources, base, flags.stated(sidecar, settings, column), where, progress)
-        learned = found.learned(called)
+        studies, start, passed_over = _read(sources, base, stated, where, progress)
+        learned = learn_from_studies(studies, base=start, name=called)
     if not quiet:
-        for line in found.passed_over:
+        for line in passed_over:
             echo(f"Note: passed over {line}.", err=True)
-        if found.is_learned_again:
+        if start.learned_from and start.name not in preset_names():
             echo(
-                f"Note: the base '{found.base.name}' was learned itself. Learning on top of it "
+                f"Note: the base '{start.name}' was learned itself. Learning on top of it "
                 "takes how studies differ for doubt about their mean, and ends too sure. Give all "
                 "studies at once, with --base the preset that the first of them started from.",
                 err=True,
@@ -108,20 +115,10 @@ def learn(
         echo(learned.model_dump_json(indent=2))
         return
     console = output()
-    show_learned(learned, found.base, console)
-    console.print(
-        f"\nPreset '{learned.name}' in {out}. Use it with: advisor advise LOGS --priors {out}",
-        soft_wrap=True,
-        markup=False,
+    show_learned(learned, start, console)
+    console.say(
+        f"\nPreset '{learned.name}' in {out}. Use it with: advisor advise LOGS --priors {out}"
     )
-
-
-def _listed() -> list[dict[str, Any]]:
-    """Name, description and evidence of every preset."""
-    from advisor.model import load_priors, preset_names
-
-    presets = [load_priors(name) for name in preset_names()]
-    return [p.model_dump(include={"name", "description", "evidence"}) for p in presets]
 
 
 def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
@@ -144,77 +141,14 @@ def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
     }
 
 
-def _draw(predictive: Any, path: Path) -> None:
-    """Write prior reward curves as a figure."""
-    from advisor.common import write_whole
-    from advisor.errors import InputError, unwritable
-    from advisor.reporting import FORMATS, draw_priors, render
-
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in FORMATS:
-        raise InputError(
-            f"no figure format '{kind}'",
-            path=path,
-            key="--figure",
-            advice=f"Choose among {', '.join(FORMATS)}",
-        )
-    try:
-        write_whole(path, render(draw_priors(predictive), kind, "priors"))
-    except OSError as error:
-        raise unwritable("the figure", error, path, "--figure") from error
-
-
-# What a preset is learned from -------------------------------------------------------------------
-
-POSTERIOR = "posterior.nc"
-
-
-@dataclass(frozen=True)
-class Told:
-    """What all sources said.
-
-    Attributes
-    ----------
-    studies : list of PastStudy
-    base : Priors
-        What is believed where they say nothing.
-    passed_over : list of str
-        Logs, runs and cohorts that say nothing, and why.
-    """
-
-    studies: list[PastStudy]
-    base: Priors
-    passed_over: list[str]
-
-    @property
-    def is_learned_again(self) -> bool:
-        """Whether the base was itself learned from past studies."""
-        from advisor.model import preset_names
-
-        return bool(self.base.learned_from) and self.base.name not in preset_names()
-
-    def learned(self, name: str) -> Priors:
-        """Preset for the next study."""
-        from advisor.findings import learn_from_studies
-
-        return learn_from_studies(self.studies, base=self.base, name=name)
-
-
-def read(
+def _read(
     sources: Sequence[str],
     base: str | None,
-    beside: dict[str, Any],
+    stated: dict[str, Any],
     where: EngineSettings,
     progress: Progress,
-) -> Told:
-    """Read all sources, and fit what is not fitted yet.
-
-    Raises
-    ------
-    InputError
-        A posterior cannot be read, nothing says anything, or what was fitted under different
-        presets needs a base to be named.
-    """
+) -> tuple[list[PastStudy], Priors, list[str]]:
+    """Past studies, of runs that are fitted first; what else is believed; what was passed over."""
     from advisor.backtesting import grouped
     from advisor.errors import InputError
     from advisor.findings import (
@@ -223,7 +157,7 @@ def read(
         read_posteriors,
         refuse_different_presets,
     )
-    from advisor.model import Posterior, load_priors
+    from advisor.model import Posterior, load_priors, preset_for
 
     files, folders = _sorted_out(sources)
     start = None if base is None else load_priors(base)
@@ -233,21 +167,21 @@ def read(
         start = Posterior.load(files[0]).meta.priors
     if start is not None:
         check_studies(studies, start, [str(file) for file in files])
+    finished, passed_over = _finished(folders, stated) if folders else ([], [])
+    start = start or load_priors(preset_for(finished)[0])
     if not folders:
-        assert start is not None
-        return Told(studies, start, [])
-    finished, passed_over = _finished(folders, beside)
-    start = start or _preset_of(finished)
+        return studies, start, passed_over
     fresh, known = _each_once(finished, start, studies)
     found = read_history(grouped(fresh), start, progress=progress, on=where)
     passed_over = [*known, *passed_over, *found.left_out, *found.repeated]
-    if not studies and not found.told:
+    studies = [*studies, *found.told]
+    if not studies:
         raise InputError(
             f"nothing there says anything ({len(passed_over)} passed over; for example "
             f"{next(iter(passed_over), 'no run')})",
             advice="Give finished runs with their settings, four or more of a task and model",
         )
-    return Told([*studies, *found.told], start, passed_over)
+    return studies, start, passed_over
 
 
 def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
@@ -258,13 +192,11 @@ def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
     files: list[Path] = []
     folders: list[str] = []
     for text in sources:
+        source = Path(text)
         if is_source(text):
             folders.append(text)
-            continue
-        source = Path(text)
-        within = sorted(at.parent for at in source.rglob(POSTERIOR) if is_study(at.parent))
-        if within:
-            files += [folder / POSTERIOR for folder in within]
+        elif within := sorted(at for at in source.rglob("posterior.nc") if is_study(at.parent)):
+            files += within
         elif source.is_dir() or (source.exists() and source.suffix != ".nc"):
             folders.append(text)
         else:
@@ -272,19 +204,19 @@ def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
     return files, folders
 
 
-def _finished(folders: Sequence[str], beside: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
+def _finished(folders: Sequence[str], stated: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
     """Finished runs; logs that cannot be read are named, not in the way."""
     from advisor.backtesting import finished_runs
     from advisor.common import counted
     from advisor.runs import NO_LOG, inspect
 
-    found = inspect(folders, **beside)
+    found = inspect(folders, **stated)
     unread = [f"{one.path}: {one.reason}" for one in found.unread if one.reason not in NO_LOG]
     others = [one.path for one in found.unread if one.reason in NO_LOG]
     if others:
-        held = "holds" if len(others) == 1 else "hold"
+        hold = "holds" if len(others) == 1 else "hold"
         files = counted(len(others), "file")
-        unread.append(f"{files} that {held} no run, for example {others[0]}")
+        unread.append(f"{files} that {hold} no run, for example {others[0]}")
     finished, left_out = finished_runs(found.runs)
     return finished, [*unread, *left_out]
 
@@ -308,10 +240,3 @@ def _each_once(
         owner[mark] = f"it begins as {run.id} does"
         fresh.append(run)
     return fresh, known
-
-
-def _preset_of(runs: Sequence[PilotRun]) -> Priors:
-    """Preset whose evidence all runs lie in."""
-    from advisor.model import load_priors, preset_for
-
-    return load_priors(preset_for(runs)[0])
