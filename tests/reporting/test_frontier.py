@@ -134,7 +134,7 @@ def test_labels_keep_clear_of_each_other(posterior: Posterior, answer: Recommend
     for index, box in enumerate(boxes):
         assert not any(box.overlaps(other) for other in boxes[:index])
         assert axes.bbox.x0 <= box.x0
-        assert box.x1 <= axes.bbox.x1
+        assert box.x1 <= figure.bbox.x1
 
 
 @pytest.mark.parametrize(("kind", "name"), [("infeasible", "safest found"), ("next_pilot", "best")])

@@ -284,33 +284,19 @@ def _draw_pilots(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
 
 def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     """Name runs of one setting and one fate once, with a line to the end of each."""
-    low, high = axes.get_ylim()
     same: dict[tuple[str, bool], list[RunCurve]] = {}
     for run in panel.runs:
         same.setdefault((run.label, run.collapse_step is not None), []).append(run)
-    means = [float(np.mean([run.end[1] for run in runs])) for runs in same.values()]
-    places = style.spread_apart(means, 0.085 * (high - low), low, high)
-    for ((label, has_collapsed), runs), place in zip(same.items(), places, strict=True):
-        count = f" ({len(runs)} runs)" if len(runs) > 1 else ""
-        for index, run in enumerate(runs):
-            axes.annotate(
-                "" if index else label + (" ✕" if has_collapsed else "") + count,
-                xy=run.end,
-                xytext=(1.04, place),
-                textcoords=axes.get_yaxis_transform(),
-                fontsize=style.NOTE,
-                va="center",
-                color=style.MUTED if has_collapsed else style.INK,
-                annotation_clip=False,
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": _color(run, scale),
-                    "linewidth": 0.8,
-                    "relpos": (0.0, 0.5),
-                    "shrinkA": 1,
-                    "shrinkB": 2,
-                },
-            )
+    names = [
+        style.Named(
+            label + (" ✕" if has_collapsed else "") + (f" ({len(runs)} runs)" if runs[1:] else ""),
+            [run.end for run in runs],
+            style.MUTED if has_collapsed else style.INK,
+            _color(runs[0], scale),
+        )
+        for (label, has_collapsed), runs in same.items()
+    ]
+    style.name_ends(axes, names, gap=1.8 * style.NOTE)
 
 
 def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
