@@ -89,6 +89,15 @@ def write(
     )
 
 
+def band(
+    axes: Axes, x: FloatArray, band: FloatArray, color: Any, *, alpha: float, **look: Any
+) -> None:
+    """Line within its band: lower edge, middle and upper edge over ``x``."""
+    lower, middle, upper = band
+    axes.fill_between(x, lower, upper, color=color, alpha=alpha, linewidth=0)
+    axes.plot(x, middle, **{"color": color, "linewidth": 1.6, **look})
+
+
 class Named(NamedTuple):
     """A label, the points that it names, its colour and that of the lines to them."""
 

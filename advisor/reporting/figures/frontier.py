@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,34 +123,35 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
         "cheaper": advice.equal_completions,
         "recipe": advice.recipes,
     }
-    found: dict[tuple[Settings, float], Named] = {}
-    for kind, one in ((kind, one) for kind, group in groups.items() for one in group):
-        # One configuration under one budget is one point, whatever length it was planned with.
-        settings = one.settings.model_copy(update={"planned_steps": None})
-        first = found.setdefault(
-            (settings, round(one.cost.paid, 9)),
-            Named(
-                (),
-                _marked(one.settings, ranges),
-                kind,
-                one.cost.paid * scale,
-                one.reward,
-                one.stability.least,
-            ),
+    # One configuration under one budget is one point, whatever length it was planned with.
+    found: dict[tuple[Settings, float], list[tuple[str, Alternative]]] = {}
+    for kind, group in groups.items():
+        for one in group:
+            settings = one.settings.model_copy(update={"planned_steps": None})
+            found.setdefault((settings, round(one.cost.paid, 9)), []).append((kind, one))
+
+    def merits(one: Alternative) -> tuple[float, float, float]:
+        return one.cost.paid * scale, one.reward, one.stability.least
+
+    named = [
+        Named(
+            tuple(dict.fromkeys(one.name for _, one in roles)),
+            _marked(roles[0][1].settings, ranges),
+            roles[0][0],
+            *merits(roles[0][1]),
         )
-        names = tuple(dict.fromkeys((*first.names, one.name)))
-        found[settings, round(one.cost.paid, 9)] = replace(first, names=names)
-    points = [(f.cost.paid * scale, f.reward, f.stability.least) for f in advice.frontier]
+        for roles in found.values()
+    ]
+    points = [merits(one) for one in advice.frontier]
     table = np.array(points, dtype=float).reshape(-1, 3)
-    advised = next(iter(found.values()))
-    corners = _best([*points, (advised.cost, advised.reward, advised.probability)], advice.level)
+    corners = _best([*points, merits(own)], advice.level)
     inside = [not outside(f.settings.model_dump(), ranges) for f in advice.frontier]
     return Frontier(
         cost=table[:, 0],
         reward=table[:, 1],
         probability=table[:, 2],
         piloted=np.array(inside, dtype=bool),
-        named=tuple(found.values()),
+        named=tuple(named),
         best_cost=corners[:, 0],
         best_reward=corners[:, 1],
         level=advice.level,
