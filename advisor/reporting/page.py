@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ from advisor.reporting.figures import drawings_made
 from advisor.runs import Diagnosis, Settings, card_lines, exports, worst
 
 if TYPE_CHECKING:
-    from advisor.advice import Cost, NextPilot, Recommendation
+    from advisor.advice import Cost, Recommendation
     from advisor.reporting.figure import Drawn
 
 T = TypeVar("T")
@@ -53,6 +53,28 @@ SLIDERS = {
     "minibatches_per_refresh": "Mini-batches per refresh",
     "planned_steps": "Optimizer steps",
 }
+
+
+def paid(cost: Cost) -> str:
+    """Price of a run: GPU time where that is known, else the completions that it generates."""
+    if cost.gpu_hours is None:
+        return f"{cost.completions:,.0f} completions"
+    return gpu_time(cost.gpu_hours)
+
+
+SAID_BY_PAGE = (
+    counted,
+    evidence_text,
+    explanation_text,
+    in_trainer_names,
+    level_text,
+    paid,
+    percent,
+    pilot_reason,
+    stability_interval,
+    weightiest,
+)
+"""Functions that the template calls by their names."""
 
 
 def report(
@@ -84,14 +106,6 @@ def report(
     return out
 
 
-class Tile(NamedTuple):
-    """A number of the page: what it is, and what stands below it."""
-
-    name: str
-    value: str
-    note: str = ""
-
-
 def report_html(
     posterior: Posterior,
     recommendation: Recommendation,
@@ -118,14 +132,17 @@ def report_html(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    advice, pilot = recommendation, recommendation.next_pilot
+    environment.globals |= {"nearly_all": NEARLY_ALL, **{one.__name__: one for one in SAID_BY_PAGE}}
+    advice = recommendation
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, advice))
     gains, no_gains = _tried(lambda: _gains(posterior, advice))
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     labels = {name: export.label for name, export in exports().items()}
     return environment.get_template("report.html.j2").render(
-        **_answer(posterior, advice),
+        title=TITLES[advice.kind],
+        advice=advice,
+        meta=posterior.meta,
         style=Markup(_asset("report.css")),
         script=Markup(script),
         # By its digest the page allows this script and no other.
@@ -134,8 +151,11 @@ def report_html(
         no_explorer=no_explorer,
         no_gains=no_gains,
         gains=gains,
+        beyond=_beyond(posterior, advice),
         sliders=_sliders(explorer, advice) if explorer else [],
+        cards=_cards_of(advice),
         figures=[_figure(one) for one in drawn or drawings_made(posterior, advice)],
+        learned=_table(posterior.table),
         diagnoses=[
             {
                 "row": (one.id, one.verdict, _step(one.collapse_step), worst(one)),
@@ -143,40 +163,12 @@ def report_html(
             }
             for one in diagnoses
         ],
-        pilot=None if pilot is None else _pilot(pilot, advice),
         configs=[
             {"name": labels.get(name, name), "text": text} for name, text in (configs or {}).items()
         ],
+        sampled=posterior.convergence,
         outcome=outcome,
     )
-
-
-def _answer(posterior: Posterior, advice: Recommendation) -> dict[str, Any]:
-    """What the page says of the answer, and of the fit that it rests on."""
-    meta, assumptions = posterior.meta, advice.assumptions
-    is_dead = advice.collapsed == advice.pilots
-    return {
-        "title": TITLES[advice.kind],
-        "whose": {
-            "recommendation": "advised",
-            "next_pilot": f"{'gentlest' if is_dead else 'best'} that was piloted",
-            "infeasible": "nearest found",
-        }[advice.kind],
-        "kind": advice.kind,
-        "subject": f"{advice.target.subject}, {advice.steps:,} optimizer steps",
-        "tiles": _tiles(advice),
-        "beyond": _beyond(posterior, advice),
-        "measure": advice.measure,
-        "paste": in_trainer_names(advice.settings, advice.trainer),
-        "answer": explanation_text(advice),
-        "cards": _cards_of(advice),
-        "details": evidence_text(advice),
-        "learned": _table(posterior.table),
-        "assumptions": weightiest(assumptions, len(assumptions))[0],
-        "priors": f"{meta.priors.name}: {meta.priors.description}",
-        "sampled": posterior.convergence,
-        "made": meta.provenance,
-    }
 
 
 def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
@@ -213,44 +205,13 @@ def _beyond(posterior: Posterior, advice: Recommendation) -> str:
     return f"{text}Grey numbers are extrapolated." if text else ""
 
 
-def _tiles(advice: Recommendation) -> list[Tile]:
-    """Numbers of one configuration: the one whose line stands below them."""
-    reward, stability, level = advice.reward, advice.stability, advice.level
-    note = stability_interval(stability)
-    least = percent(stability.least, level)
-    if least != percent(stability.probability, level):
-        note = f"the model alone says {least}, and that decides"
-    given = "" if stability.least >= level else ", if it stays stable"
-    is_late = advice.steps_to_95 > NEARLY_ALL * advice.steps
-    return [
-        Tile(
-            f"{advice.measure.capitalize()} after {advice.steps:,} steps{given}",
-            f"{reward.mean:.3f}",
-            f"80 % of runs: {reward.low:.3f} to {reward.high:.3f}",
-        ),
-        Tile(f"P(stable), wanted {level_text(level)}", percent(stability.probability, level), note),
-        Tile(
-            "Cost",
-            paid(advice.cost),
-            f"{advice.cost.completions:,.0f} completions"
-            if is_late
-            else f"95 % of the gain by step {advice.steps_to_95:.0f}",
-        ),
-        Tile(
-            "Rests on",
-            counted(advice.pilots, "pilot"),
-            f"of up to {advice.longest_pilot:.0f} steps, {advice.collapsed} collapsed",
-        ),
-    ]
-
-
 def _saved(whole: Cost, part: Cost) -> str:
     if whole.gpu_hours is None or part.gpu_hours is None:
         return f"{whole.completions - part.completions:,.0f}"
     return gpu_time(whole.gpu_hours - part.gpu_hours)
 
 
-def _gains(posterior: Posterior, advice: Recommendation) -> list[Tile]:
+def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str, str]]:
     """What the advice is expected to gain over what one would run without it."""
     if advice.kind != "recommendation":
         return []
@@ -266,7 +227,7 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[Tile]:
                 f"{_saved(other.cost, saved.cost)} of {paid(other.cost)}"
             )
         name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
-        out.append(Tile(name, f"{advice.reward.mean - other.reward:+.3f}", note))
+        out.append((name, f"{advice.reward.mean - other.reward:+.3f}", note))
     return out
 
 
@@ -313,30 +274,6 @@ def _short(value: float) -> str:
 
 def _range(low: float, high: float) -> str:
     return _short(low) if low == high else f"{_short(low)} to {_short(high)}"
-
-
-def _pilot(pilot: NextPilot, advice: Recommendation) -> dict[str, Any]:
-    """A pilot with numbers of its own: by its end, not by that of the run."""
-    gain = f"{100 * pilot.gain:.1f} %" if pilot.gain >= 0.001 else "under 0.1 %"
-    share = 100 * pilot.cost.paid / advice.cost.paid if advice.cost.paid else None
-    return {
-        "paste": in_trainer_names(pilot.settings, advice.trainer),
-        "steps": f"{pilot.steps:,}",
-        "text": pilot_reason(pilot)[:1].upper() + pilot_reason(pilot)[1:],
-        "tiles": [
-            Tile(
-                f"P(stable) by its step {pilot.steps:,}",
-                percent(pilot.stability.probability),
-                stability_interval(pilot.stability),
-            ),
-            Tile(
-                "Cost of the pilot",
-                paid(pilot.cost),
-                "" if share is None else f"{share:.3g} % of the run's",
-            ),
-            Tile("Expected to raise the final reward by", gain, "of the reward's range"),
-        ],
-    }
 
 
 def _step(step: float | None) -> str:
@@ -432,13 +369,6 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
 
 
 RATE = "learning_rate"
-
-
-def paid(cost: Cost) -> str:
-    """Price of a run: GPU time where that is known, else the completions that it generates."""
-    if cost.gpu_hours is None:
-        return f"{cost.completions:,.0f} completions"
-    return gpu_time(cost.gpu_hours)
 
 
 def choices_of(posterior: Posterior, advice: Recommendation) -> dict[str, list[float]]:
