@@ -234,7 +234,8 @@ def draw_frontier(info: Frontier) -> Figure:
         )
         for one in info.named
     ]
-    style.name_ends(axes, names, gap=3 * style.NOTE)
+    lines = max(one.label.count("\n") + 1 for one in info.named)
+    style.name_ends(axes, names, gap=1.4 * style.NOTE * lines)
     return figure
 
 
