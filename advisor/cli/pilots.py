@@ -138,7 +138,7 @@ def pilots(
         folder=plan,
         plan=PilotPlan.load(plan),
         logs=logs or [str(plan)],
-        beside=flags.stated(sidecar, settings, column),
+        stated=flags.stated(sidecar, settings, column),
         priors=priors,
         seed=seed,
         quiet=quiet,
@@ -168,7 +168,7 @@ class Desk:
     folder: Path
     plan: PilotPlan
     logs: Sequence[str]
-    beside: dict[str, Any]
+    stated: dict[str, Any]
     priors: str | None
     seed: int
     quiet: bool
@@ -184,7 +184,7 @@ class Desk:
         """Runs that can be read now, and which logs cannot and why."""
         from advisor.runs import NO_LOG, inspect
 
-        found = inspect(self.logs, **self.beside)
+        found = inspect(self.logs, **self.stated)
         names = {pilot.name for pilot in self.plan.pilots}
         unread = [
             f"{one.path} cannot be read yet: {one.reason}"
@@ -211,7 +211,7 @@ class Desk:
             every = max(every, BETWEEN_ASKS)
         seen: object = None
         state: object = None
-        said: set[str] = set()
+        noted: set[str] = set()
         while True:
             now = [signature(log) for log in self.logs]
             if now != seen:
@@ -227,9 +227,9 @@ class Desk:
                         self.written(found, None)
                 except (InputError, NotConvergedError, OSError) as error:
                     # A log may become readable while it grows, and chains may agree on more of it.
-                    if str(error) not in said:
+                    if str(error) not in noted:
                         echo(f"Note: no word yet: {error}", err=True)
-                    said.add(str(error))
+                    noted.add(str(error))
             time.sleep(every)
 
     def written(self, found: Piloting, out: Path | None) -> list[str]:

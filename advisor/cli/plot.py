@@ -55,8 +55,8 @@ def plot(
     posterior = loaded.posterior
     drawn = drawings(posterior, loaded.recommendation, [one for one in names if one in FIGURES])
     if pilots:
-        beside = flags.stated(sidecar, settings, column)
-        drawn.append(check_forecasts(posterior, pilots, beside, seed=seed, quiet=quiet))
+        stated = flags.stated(sidecar, settings, column)
+        drawn.append(check_forecasts(posterior, pilots, stated, seed=seed, quiet=quiet))
     if out is None:
         shown = {f"{one.name}.{chosen}": one.rendered(chosen) for one in drawn}
         written = loaded.add_figures(shown)
@@ -95,13 +95,13 @@ def report(
 
     loaded = load(study, quiet=quiet)
     more: list[Drawn | Missing] = []
-    beside = flags.stated(sidecar, settings, column)
+    stated = flags.stated(sidecar, settings, column)
     if outcome:
-        loaded = replace(loaded, finished=tuple(read_runs(outcome, **beside)))
+        loaded = replace(loaded, finished=tuple(read_runs(outcome, **stated)))
     if pilots:
         kind = FORECAST_CHECK
         try:
-            more.append(check_forecasts(loaded.posterior, pilots, beside, seed=seed, quiet=quiet))
+            more.append(check_forecasts(loaded.posterior, pilots, stated, seed=seed, quiet=quiet))
         except AdvisorError as error:
             # The check is an addition to a page that stands without it.
             echo(f"The page is written without the check of forecasts: {error}", err=True)
@@ -149,7 +149,7 @@ def _format(kind: str | None, out: Path | None) -> str:
 def check_forecasts(
     posterior: Posterior,
     pilots: Sequence[str],
-    beside: dict[str, Any],
+    stated: dict[str, Any],
     *,
     seed: int,
     quiet: bool,
@@ -162,7 +162,7 @@ def check_forecasts(
 
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
-        runs = read_runs(pilots, **beside)
+        runs = read_runs(pilots, **stated)
         info = forecast_check_info(
             _own(runs, posterior, pilots),
             priors=posterior.meta.priors,

@@ -134,13 +134,13 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
     cells = [_cells(row, measure, own, beyond) for row, own in zip(rows, outside, strict=True)]
     shown = _aligned(cells)
     if beyond:
-        told = [
+        beyond_text = [
             f"{words} (piloted: {range_text(ranges[name])})"
             for name, words in KNOBS.items()
             if name in beyond
         ]
         shown += (
-            f"\n* Outside what was piloted: {', '.join(told)}. Reward and P(stable) are the "
+            f"\n* Outside what was piloted: {', '.join(beyond_text)}. Reward and P(stable) are the "
             "prior's word there."
         )
     if not all(row["supported"] for row in rows):
@@ -165,24 +165,24 @@ def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -
     """One row as text, with an asterisk at each number that no pilot speaks of."""
     from advisor.advice import gpu_time, percent
 
-    def told(text: str, *names: str) -> str:
+    def marked(text: str, *names: str) -> str:
         # Where another row of the column has an asterisk, its place is kept free.
         return text + ("*" if own & set(names) else " " if beyond & set(names) else "")
 
     cuts, passes = row["minibatches_per_refresh"], row["epochs_per_refresh"]
     reward = f"{row['reward']:.3f} [{row['reward_low']:.3f}, {row['reward_high']:.3f}]"
     found = {
-        "learning rate": told(f"{row['learning_rate']:.3g}", "learning_rate"),
-        "G": told(str(row["group_size"]), "group_size"),
-        "K (mini-batches x epochs)": told(
+        "learning rate": marked(f"{row['learning_rate']:.3g}", "learning_rate"),
+        "G": marked(str(row["group_size"]), "group_size"),
+        "K (mini-batches x epochs)": marked(
             f"{row['refresh_interval']} ({cuts} x {passes})",
             "minibatches_per_refresh",
             "epochs_per_refresh",
         ),
-        "prompts": told(f"{row['prompts_per_step']:g}", "prompts_per_step"),
+        "prompts": marked(f"{row['prompts_per_step']:g}", "prompts_per_step"),
         "steps": str(row["steps"]),
-        f"{measure} [80 %]": told(reward, *beyond),
-        "P(stable)": told(percent(row["p_stable"]), *beyond),
+        f"{measure} [80 %]": marked(reward, *beyond),
+        "P(stable)": marked(percent(row["p_stable"]), *beyond),
         "refresh": percent(row["p_refresh"]),
         "rate": percent(row["p_tolerance"]),
         "fluctuation": percent(row["p_fluctuation"]),

@@ -91,11 +91,11 @@ def noted(*, quiet: bool = False) -> Iterator[None]:
     """Turn warnings into notes on standard error, without a line of code; or into nothing."""
     import warnings
 
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     if not quiet:
-        for warning in said:
+        for warning in caught:
             echo(f"Note: {warning.message}.", err=True)
 
 

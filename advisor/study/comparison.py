@@ -38,9 +38,6 @@ from advisor.study.outcomes import (
 from advisor.study.study import Study, is_study
 from advisor.theory import FloatArray
 
-MOST_NAMED = 5
-"""Runs of a folder that an error names."""
-
 CHANCE = 4.0
 """Monte Carlo standard errors beyond which two samplers do not disagree by chance: of a hundred
 scalars not one in a hundred comparisons."""
@@ -136,8 +133,8 @@ def _runs(
 
 def _only_run(path: str, runs: list[PilotRun]) -> PilotRun:
     if len(runs) > 1:
-        named = ", ".join(run.id for run in runs[:MOST_NAMED])
-        more = f" and {len(runs) - MOST_NAMED} more" if len(runs) > MOST_NAMED else ""
+        named = ", ".join(run.id for run in runs[:5])
+        more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
         raise InputError(
             f"there are {len(runs)} runs ({named}{more})",
             path=path,

@@ -308,10 +308,10 @@ def draw_exponents(info: Exponents) -> Figure:
         axes.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
         for place, row in enumerate(rows):
             _draw_row(axes, row, place)
-    beside: dict[str, Any] = {"xycoords": panels[0].get_yaxis_transform(), "annotation_clip": False}
+    margin: dict[str, Any] = {"xycoords": panels[0].get_yaxis_transform(), "annotation_clip": False}
     heads = ("posterior\nmedian [80 %]", "learned\nfrom pilots", "\ntheory")
     for x, text in zip(COLUMNS, heads, strict=True):
-        style.write(panels[0], text, (1, -0.52), (x, 0), va="bottom", color=style.MUTED, **beside)
+        style.write(panels[0], text, (1, -0.52), (x, 0), va="bottom", color=style.MUTED, **margin)
     style.legend(figure, BARS, loc="outside lower left", ncols=2)
     return figure
 
@@ -329,10 +329,10 @@ def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
     axes.plot(row.prior_median, below, "|", color=style.MUTED, markersize=6)
     for at in row.theory_at:
         axes.plot([at] * 2, [place - 0.2, place + 0.3], color=style.VERMILLION, linewidth=1.4)
-    beside: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
+    margin: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
     colors = (style.INK, style.MUTED, style.ALARM)
     for x, text, color in zip(COLUMNS, (row.span, row.learned, row.theory), colors, strict=True):
-        style.write(axes, text, (1, place), (x, 0), va="center", color=color, **beside)
+        style.write(axes, text, (1, place), (x, 0), va="center", color=color, **margin)
 
 
 # Before any log ----------------------------------------------------------------------------------
