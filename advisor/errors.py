@@ -89,17 +89,7 @@ class InputError(AdvisorError):
 
 
 def brief(text: str) -> str:
-    """Cut the middle out of words, and of a whole, that nobody reads to their end.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    text : str
-        As given where all of it is of a size that is read.
-    """
+    """Text without the middle of words, and of a whole, that nobody reads to their end."""
     words = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: _ends(word[0], LONGEST_WORD), text)
     return words if len(words) <= LONGEST_PROBLEM else _ends(words, LONGEST_PROBLEM)
 
@@ -113,18 +103,9 @@ def _ends(text: str, most: int) -> str:
 def unwritable(
     what: str, error: OSError, path: str | Path, key: str, place: str = "folder"
 ) -> InputError:
-    """Error to raise where a file that the user named cannot be written.
+    """Error where a file that an argument or flag (``key``) names cannot be written.
 
-    Parameters
-    ----------
-    what : str
-        What was to be written, as the subject of the sentence.
-    error : OSError
-    path : path-like
-    key : str
-        The argument, flag or variable that names it.
-    place : str
-        What to choose another of.
+    ``what`` is the subject of the sentence; ``place`` is what to choose another of.
     """
     return InputError(
         f"{what} cannot be written ({error.strerror or error})",
@@ -157,19 +138,7 @@ class SourceError(InputError):
 
 
 class KeptElsewhereError(InputError):
-    """A result could not be written where it should be, and was written to ``kept``.
-
-    Parameters
-    ----------
-    what : str
-        What was to be written, as the subject of the sentence.
-    error : OSError
-    path : path-like
-    key : str
-        The argument or flag that names it.
-    kept : Path
-        Where it is.
-    """
+    """A result could not be written where ``key`` names, and was written to ``kept``."""
 
     def __init__(self, what: str, error: OSError, path: str | Path, key: str, kept: Path) -> None:
         super().__init__(

@@ -17,10 +17,8 @@ import advisor.reporting
 from advisor.advice import advise
 from advisor.cli.app import main
 from advisor.runs.logs import demo_folder
-from advisor.study.compared_lines import compared, rounded, told
-from advisor.study.compared_runs import compare_runs
-from advisor.study.compared_studies import compare_studies
-from advisor.study.comparison import compare
+from advisor.study.comparison import compare, compare_runs, compare_studies
+from advisor.study.outcomes import compared, rounded, written
 from advisor.study.study import Study
 from advisor.testing import (
     PLANS,
@@ -326,8 +324,8 @@ def test_what_differs_looks_different():
     assert line.differs
     assert line.shown[0] != line.shown[1]
     assert not compared("x", 1.0, 1).differs
-    assert told({"a": 0.5, "b": None}) == "a 0.5, b -"
-    assert told(True) == "yes"
+    assert written({"a": 0.5, "b": None}) == "a 0.5, b -"
+    assert written(True) == "yes"
     assert not compared("x", rounded(0.12345), rounded(0.12346)).differs
     assert compared("x", rounded(None), rounded(1.0)).shown == ("-", "1")
 

@@ -16,7 +16,7 @@ from advisor.common import html as notebook
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import Inspection
 from advisor.runs.pilot_run import PilotRun
-from advisor.study.compared_studies import compare_studies
+from advisor.study.comparison import compare_studies
 from advisor.testing import (
     PLANS,
     Plan,

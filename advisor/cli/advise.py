@@ -1,4 +1,4 @@
-"""``advisor advise``: from pilot logs to a recommended configuration."""
+"""``advisor fit``, ``advise`` and ``demo``: from pilot logs to a posterior and an answer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import typer
 from advisor.cli import flags
 from advisor.cli.echo import echo
 from advisor.common import DEFAULT_SEED
+from advisor.errors import CannotTellError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from advisor.advice import Request, Search
+    from advisor.cli.terminal import HarmlessConsole
     from advisor.model import Sampling
     from advisor.runs import Diagnosis, PilotRun
     from advisor.study import Study
 
-CANNOT_TELL = 3
-"""Exit code where the pilots do not hold the answer."""
+FULL_RUN = 600
+"""Optimizer steps of the run that is advised, and of those that were trained."""
 
 COLOURS = {"recommendation": "green", "next_pilot": "yellow", "infeasible": "red"}
 
@@ -67,12 +67,12 @@ def advise(
     from advisor.advice import Request, Search
     from advisor.model import Sampling
 
-    run_advise(
+    _run(
         logs,
         out=out,
         sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
-        beside=flags.stated(sidecar, settings, column),
-        fitting={"priors": priors},
+        stated=flags.stated(sidecar, settings, column),
+        priors=priors,
         request=Request(
             steps=steps,
             completions=completions,
@@ -98,26 +98,100 @@ def advise(
     )
 
 
-def run_advise(
+def demo(
+    out: flags.StudyOut = Path("advisor-study-demo"),
+    seed: flags.Seed = DEFAULT_SEED,
+    quiet: flags.Quiet = False,
+    details: flags.Details = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Advise on four short pilots of tiny transformers, and show what runs then came to.
+
+    The pilots and the full runs come with the package; they were really trained.
+
+    [bold]Example[/]: advisor demo --out my-first-study
+    """
+    from advisor.advice import Request
+    from advisor.model import Sampling
+    from advisor.runs import demo_runs
+
+    pilots, full_runs = demo_runs()
+    _run(
+        [pilots],
+        out=out,
+        sampling=Sampling(seed=seed),
+        request=Request(steps=FULL_RUN),
+        finished=full_runs,
+        quiet=quiet,
+        details=details,
+        as_json=as_json,
+    )
+
+
+def fit(
+    logs: flags.Logs,
+    out: flags.PosteriorOut = Path("posterior.nc"),
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    priors: flags.Preset = None,
+    fast: flags.Fast = False,
+    seed: flags.Seed = DEFAULT_SEED,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Fit pilots and say what they tell: plateau, timescale, exponents, and what they leave open.
+
+    [bold]Example[/]: advisor fit runs/ --out posterior.nc
+    """
+    from advisor.cli.terminal import Reporter, noted
+    from advisor.common import check_output, write_or_keep
+    from advisor.findings import describe
+    from advisor.forecast import fit as fit_runs
+    from advisor.model import FIRST_LOOK, Sampling
+    from advisor.runs import read_runs
+
+    check_output(out, "the posterior", "--out")
+    with Reporter(quiet=quiet) as progress:
+        progress("Reading logs", None, "")
+        with noted(quiet=quiet):
+            posterior = fit_runs(
+                read_runs(logs, **flags.stated(sidecar, settings, column)),
+                priors=priors,
+                sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
+                progress=progress,
+            )
+        write_or_keep(out, posterior.to_bytes(), "the posterior", "--out")
+    if as_json:
+        echo(posterior.to_json())
+        return
+    notes = "\n".join(f"  {line}" for line in posterior.meta.notes)
+    if fast:
+        echo(f"This is {FIRST_LOOK}.\n")
+    echo(f"{describe(posterior)}\n\nAssumed:\n{notes}\n\nPosterior in {out}")
+
+
+def _run(
     logs: Sequence[str | Path],
     *,
     out: Path,
     sampling: Sampling,
-    beside: dict[str, Any] | None = None,
-    fitting: dict[str, Any] | None = None,
-    request: Request | None = None,
+    request: Request,
     search: Search | None = None,
+    finished: Path | None = None,
+    stated: dict[str, Any] | None = None,
+    priors: str | None = None,
     quiet: bool,
     details: bool,
     as_json: bool,
-    finished: Path | None = None,
 ) -> None:
     """Read, diagnose, fit, advise, write the study and print the answer.
 
     ``finished`` holds runs that were made after the pilots, for the end of page and answer.
     """
-    from advisor.advice import advise as recommend
-    from advisor.advice import check_storage
+    from advisor.advice import advise, check_storage
     from advisor.cli.terminal import Reporter, noted
     from advisor.errors import KeptElsewhereError
     from advisor.forecast import fit
@@ -130,14 +204,13 @@ def run_advise(
     lost: Exception | None = None
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
-        runs = read_runs(logs, **(beside or {}))
+        runs = read_runs(logs, **(stated or {}))
         judged = [diagnose(run, siblings=runs) for run in runs]
         if not quiet:
-            print_runs(runs, progress.console)
-            print_failed_pilots(judged, progress.console)
+            _print_runs(runs, judged, progress.console)
         with noted(quiet=quiet):
-            posterior = fit(runs, sampling=sampling, progress=progress, **(fitting or {}))
-            advice = recommend(
+            posterior = fit(runs, priors=priors, sampling=sampling, progress=progress)
+            advice = advise(
                 posterior, request, search=search, seed=sampling.seed, progress=progress
             )
         made = () if finished is None else tuple(read_runs(finished))
@@ -151,69 +224,52 @@ def run_advise(
     if as_json:
         echo(advice.to_json())
     else:
-        print_answer(study, details=details)
+        _print_answer(study, details=details)
     if lost is not None:
         raise lost
     if advice.kind != "recommendation":
-        raise typer.Exit(CANNOT_TELL)
+        raise typer.Exit(CannotTellError.exit_code)
 
 
-def print_runs(runs: Sequence[PilotRun], console: Console) -> None:
-    """Print one line per pilot."""
+def _print_runs(
+    runs: Sequence[PilotRun], judged: Sequence[Diagnosis], console: HarmlessConsole
+) -> None:
+    """A line per pilot, and what a pilot shows that its rewards do not: it shapes the answer."""
     import numpy as np
-    from rich.table import Table
-    from rich.text import Text
 
+    from advisor.cli.terminal import table
     from advisor.common import counted
-
-    table = Table(title=counted(len(runs), "pilot"), title_justify="left", header_style="bold")
-    for name, justify in (
-        ("run", "left"),
-        ("model", "left"),
-        ("learning rate", "right"),
-        ("G", "right"),
-        ("K", "right"),
-        ("steps", "right"),
-        ("reward", "right"),
-    ):
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for run in runs:
-        settings = run.hyperparameters
-        reward = run.reward[np.isfinite(run.reward)]
-        ends = f"{reward[:5].mean():.2f} -> {reward[-5:].mean():.2f}" if reward.size else "-"
-        table.add_row(
-            Text(run.id),
-            Text(run.model or "-"),
-            "-" if settings.learning_rate is None else f"{settings.learning_rate:.2g}",
-            str(settings.group_size or "-"),
-            str(settings.refresh_interval or "-"),
-            f"{run.step[-1]:.0f}",
-            ends,
-        )
-    console.print(table)
-
-
-def print_failed_pilots(judged: Sequence[Diagnosis], console: Console) -> None:
-    """Say which pilots show something that their rewards do not: it shapes the answer as well."""
-    from rich.text import Text
-
     from advisor.runs import AFTER
 
+    rows = []
+    for run in runs:
+        settings = run.hyperparameters
+        reward, rate = run.reward[np.isfinite(run.reward)], settings.learning_rate
+        rows.append(
+            (
+                run.id,
+                run.model or "-",
+                "-" if rate is None else f"{rate:.2g}",
+                str(settings.group_size or "-"),
+                str(settings.refresh_interval or "-"),
+                f"{run.step[-1]:.0f}",
+                f"{reward[:5].mean():.2f} -> {reward[-5:].mean():.2f}" if reward.size else "-",
+            )
+        )
+    names = ("run", "model", "learning rate", "G", "K", "steps", "reward")
+    console.print(table(names, rows, right=names[2:], title=counted(len(runs), "pilot")))
     for one in judged:
         causes = [card for card in one.cards if card.status == "FAIL" and card.mode != "collapse"]
         own = [card for card in causes if AFTER not in card.witnesses]
         if own:
-            console.print(
-                Text(
-                    f"Note: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "
-                    "shape the answer all the same; leave it out if they are not what is meant."
-                ),
-                soft_wrap=True,
+            console.say(
+                f"Note: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "
+                "shape the answer all the same; leave it out if they are not what is meant."
             )
 
 
-def print_answer(study: Study, *, details: bool) -> None:
-    """Print the answer, what was assumed, and where everything lies."""
+def _print_answer(study: Study, *, details: bool) -> None:
+    """The answer, what was assumed, and where everything lies."""
     from rich.console import Group
     from rich.panel import Panel
     from rich.text import Text
@@ -233,32 +289,30 @@ def print_answer(study: Study, *, details: bool) -> None:
     else:
         console.print(Text(title + "\n"), body, soft_wrap=True)
     if details:
-        console.print()
-        console.print(Text("What the pilots say: " + describe(study.posterior)), soft_wrap=True)
+        console.say("\nWhat the pilots say: " + describe(study.posterior))
     if advice.assumptions:
-        weighty, others = weightiest(
-            advice.assumptions, len(advice.assumptions) if details else SAID
-        )
-        console.print(Text("\nAssumed, what matters most first:" if others else "\nAssumed:"))
+        most = len(advice.assumptions) if details else SAID
+        weighty, others = weightiest(advice.assumptions, most)
+        console.say("\nAssumed, what matters most first:" if others else "\nAssumed:")
         for line in weighty:
-            console.print(Text(f"  {line}"), soft_wrap=True)
+            console.say(f"  {line}")
         if others:
-            console.print(Text(f"  and {others} more: --details, or report.html"), soft_wrap=True)
+            console.say(f"  and {others} more: --details, or report.html")
     outcome = study.outcome()
     if outcome is not None:
         show(outcome, output(), everything=True)
-    top = [name for name in study.files if "/" not in name]
     if not details:
-        told = "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."
-        console.print(Text(told), soft_wrap=True)
+        console.say(
+            "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."
+        )
     if study.path is None:
         return
-    console.print(
-        Text(f"\nStudy in {study.path}/: {', '.join(sorted(top))}, and figures/"), soft_wrap=True
-    )
+    top = sorted(name for name in study.files if "/" not in name)
+    console.say(f"\nStudy in {study.path}/: {', '.join(top)}, and figures/")
     own = find_trainer(advice.trainer)
     if own is not None and own.export is not None:
         why = missing_configs(advice).get(own.export.name)
         if why is not None:
-            told = f"No {own.export.file_name}, for {own.name} cannot be told all of it: {why}"
-            console.print(Text(told), soft_wrap=True)
+            console.say(
+                f"No {own.export.file_name}, for {own.name} cannot be told all of it: {why}"
+            )

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
-from advisor.cli.advise import advise
-from advisor.cli.argument_flags import with_flags
+from advisor.cli.advise import advise, demo, fit
 from advisor.cli.backtest import backtest
 from advisor.cli.compare import compare
-from advisor.cli.demo import demo
-from advisor.cli.diagnose import diagnose
 from advisor.cli.echo import echo
-from advisor.cli.export import export
-from advisor.cli.fit import fit
-from advisor.cli.inspect import inspect
-from advisor.cli.next_pilot import next_pilot
-from advisor.cli.pilots import pilots
-from advisor.cli.plan import plan
-from advisor.cli.plot import plot
-from advisor.cli.priors import priors_app
-from advisor.cli.report import report
+from advisor.cli.logs import diagnose, inspect
+from advisor.cli.pilots import pilots, plan
+from advisor.cli.plot import plot, report
+from advisor.cli.priors import learn, show
+from advisor.cli.study import export, next_pilot, what_if
 from advisor.cli.watch import watch
-from advisor.cli.what_if import what_if
 from advisor.common import VERSION, harmless
 from advisor.errors import AdvisorError
 
@@ -70,9 +63,18 @@ IN_ORDER_OF_USE = (
     watch,
 )
 
-for command in IN_ORDER_OF_USE:
-    app.command()(command)
-app.add_typer(priors_app, name="priors")
+priors_app = typer.Typer(
+    name="priors",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Look at what is believed before any log, or learn it from your own past posteriors.",
+)
+
+
+for group, commands in ((app, IN_ORDER_OF_USE), (priors_app, (show, learn))):
+    for command in commands:
+        group.command()(command)
+app.add_typer(priors_app)
 
 
 def _print_version(is_asked: bool) -> None:
@@ -192,3 +194,35 @@ def _complain(text: str, code: int) -> None:
     """Print to standard error and exit."""
     echo(text, err=True)
     sys.exit(code)
+
+
+# Flags in place of arguments ---------------------------------------------------------------------
+
+RENAMED = {
+    "epochs_per_refresh": "--epochs",
+    "minibatches_per_refresh": "--minibatches",
+    "overrides": "--set",
+    "columns": "--column",
+    "planned_steps": "--steps",
+    "trainer": "--to",
+    "runs": "--logs",
+}
+"""Flags that are not called like their arguments."""
+
+
+def argument_to_flag(argument: str, parameters: Collection[str] = ()) -> str:
+    """Flag, or ``--set task=...``, that gives an argument to a command of these parameters."""
+    if argument in parameters:
+        return argument.upper()
+    flag = f"--{argument.replace('_', '-')}"
+    if argument in RENAMED and flag not in parameters:
+        flag = RENAMED[argument]
+    if parameters and flag not in parameters and "--set" in parameters:
+        return f"--set {argument}=..."
+    return flag
+
+
+def with_flags(text: str, parameters: Collection[str] = ()) -> str:
+    """Text of a library's error with flags in place of the arguments that it names in backticks."""
+    named = re.sub("`([a-z_]+)`", lambda found: argument_to_flag(found[1], parameters), text)
+    return re.sub("key '(--[^']*)'", r"\1", re.sub("`(--[a-z-]+)`", r"\1", named))

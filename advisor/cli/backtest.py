@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import typer
@@ -9,12 +10,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.echo import echo
 from advisor.common import DEFAULT_SEED
-
-CANNOT_TELL = 3
-"""Exit code where no run could be asked."""
-
-NOT_CONVERGED = 4
-"""Exit code where no fit converged."""
+from advisor.errors import CannotTellError, InputError, NotConvergedError
 
 
 def backtest(
@@ -47,11 +43,9 @@ def backtest(
     """
     from advisor.backtesting import backtest as run_backtest
     from advisor.backtesting import draw_backtest, show, transfer
-    from advisor.cli.terminal import Reporter, output
+    from advisor.cli.terminal import Reporter, figure_format, output, write_figure
     from advisor.common import check_output, write_or_keep
-    from advisor.errors import InputError
     from advisor.model import Sampling
-    from advisor.reporting import check_format, render
     from advisor.runs import read_runs
 
     shares = seen or [0.25]
@@ -61,37 +55,34 @@ def backtest(
             key="--seen",
             advice="Give --seen once, or ask again for another share",
         )
-    where = flags.on(engine, jobs, keep)
-    for path, what, flag in (
-        (predictions, "the predictions", "--predictions"),
-        (figure, "the figure", "--figure"),
-    ):
-        if path is not None:
-            check_output(path, what, flag)
+    if predictions is not None:
+        check_output(predictions, "the predictions", "--predictions")
     if figure is not None:
-        check_format(figure.suffix.removeprefix(".").lower(), "--figure")
+        figure_format(figure)
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **flags.stated(sidecar, settings, column))
-        asked: dict[str, Any] = {
-            "priors": priors,
-            "least_steps": least_steps,
-            "sampling": Sampling(seed=seed),
-            "progress": progress,
-            "on": where,
-        }
-        if to_other_models:
-            found = transfer(runs, seen=shares[0], **asked)
-        else:
-            found = run_backtest(runs, seen=shares, **asked)
+        ask: Any = (
+            partial(transfer, seen=shares[0])
+            if to_other_models
+            else partial(run_backtest, seen=shares)
+        )
+        found = ask(
+            runs,
+            priors=priors,
+            least_steps=least_steps,
+            sampling=Sampling(seed=seed),
+            progress=progress,
+            on=flags.on(engine, jobs, keep),
+        )
     if predictions is not None:
         write_or_keep(predictions, found.lines(), "the predictions", "--predictions")
     if figure is not None and found.predictions:
-        kind = figure.suffix.removeprefix(".").lower()
-        write_or_keep(figure, render(draw_backtest(found), kind), "the figure", "--figure")
+        write_figure(figure, draw_backtest(found))
     if as_json:
         echo(found.to_json())
     else:
         show(found, output())
     if not found.predictions:
-        raise typer.Exit(NOT_CONVERGED if found.failed or found.broken else CANNOT_TELL)
+        is_failed = found.failed or found.broken
+        raise typer.Exit((NotConvergedError if is_failed else CannotTellError).exit_code)

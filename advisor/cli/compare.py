@@ -8,8 +8,7 @@ from advisor.cli import flags
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from advisor.cli.terminal import HarmlessConsole
     from advisor.study import Comparison
 
 
@@ -33,8 +32,6 @@ def compare(
     [bold]Examples[/]: advisor compare study-may study-june / advisor compare a.jsonl b.jsonl --all
     / advisor compare study full-run.log
     """
-    from rich.text import Text
-
     from advisor.cli.terminal import noted, output
     from advisor.study import compare as compare_paths
 
@@ -44,15 +41,15 @@ def compare(
         echo(found.to_json())
     else:
         for head, path in zip(found.heads, found.paths, strict=False):
-            output().print(Text(f"{head}: {path}"), soft_wrap=True)
+            output().say(f"{head}: {path}")
         show(found, output(), everything=everything or found.kind == "study and runs")
 
 
-def show(found: Comparison, console: Console, *, everything: bool) -> None:
+def show(found: Comparison, console: HarmlessConsole, *, everything: bool) -> None:
     """Print a table per section, of what differs or of everything."""
-    from rich.box import SIMPLE
-    from rich.table import Table
     from rich.text import Text
+
+    from advisor.cli.terminal import table
 
     same = []
     for section in found.sections:
@@ -60,17 +57,17 @@ def show(found: Comparison, console: Console, *, everything: bool) -> None:
         if not lines:
             same.append(section.title.lower())
             continue
-        console.print(Text(f"\n{section.title}", style="bold"))
-        has_notes = any(line.note for line in lines)
-        table = Table(box=SIMPLE, header_style="bold")
-        for name in ("", *found.heads[: 3 if has_notes else 2]):
-            table.add_column(name, overflow="fold")
-        for line in lines:
-            style = "bold" if everything and line.differs else ""
-            cells = [line.name, *line.shown, *([line.note] if has_notes else [])]
-            table.add_row(*(Text(cell, style=style) for cell in cells))
-        console.print(table)
+        console.say(f"\n{section.title}", style="bold")
+        width = 3 if any(line.note for line in lines) else 2
+        rows = [
+            [
+                Text(cell, style="bold" if everything and line.differs else "")
+                for cell in (line.name, *line.shown, line.note)[: 1 + width]
+            ]
+            for line in lines
+        ]
+        console.print(table(("", *found.heads[:width]), rows))
         for note in section.notes:
-            console.print(Text(note, style="dim"), soft_wrap=True)
+            console.say(note, style="dim")
     if same:
-        console.print(Text(f"\nThe same: {', '.join(same)}. With --all they are shown."))
+        console.say(f"\nThe same: {', '.join(same)}. With --all they are shown.")

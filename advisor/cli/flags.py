@@ -313,7 +313,7 @@ PresetOut = Annotated[Path, Option(help="Preset to write, ending in .toml.")]
 def stated(
     sidecar: Path | None, settings: list[str] | None, columns: list[str] | None
 ) -> dict[str, Any]:
-    """Keywords of ``read_runs`` and ``inspect`` for what the user states beside the logs."""
+    """Keywords of ``read_runs`` and ``inspect`` for what the user states of the logs."""
     return {
         "sidecar": sidecar,
         "overrides": pairs(settings, "--set"),
@@ -329,13 +329,7 @@ def on(engine: str | None, jobs: int | None, keep: Path | None) -> EngineSetting
 
 
 def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
-    """Split ``key=value`` flags.
-
-    Raises
-    ------
-    InputError
-        One of them is no pair.
-    """
+    """Split ``key=value`` flags."""
     from advisor.errors import InputError
 
     out = {}
@@ -350,13 +344,7 @@ def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
 
 
 def numbers(text: str | None, flag: str, kind: Callable[[str], Any]) -> tuple[Any, ...] | None:
-    """Split a list of numbers with commas.
-
-    Raises
-    ------
-    InputError
-        One of them is no number.
-    """
+    """Split a list of numbers with commas."""
     from advisor.errors import InputError
 
     if text is None:

@@ -1,4 +1,4 @@
-"""``advisor pilots``: while pilots run, which to go on with, and when piloting is over."""
+"""``advisor plan`` and ``advisor pilots``: which pilots to run, go on with, and when to stop."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
-from advisor.cli.advise import CANNOT_TELL
 from advisor.cli.echo import echo
 from advisor.common import DEFAULT_SEED
+from advisor.errors import CannotTellError
 
 if TYPE_CHECKING:
-    from advisor.advice import Piloting, PilotPlan, PlannedPilot, Recommendation
+    from advisor.advice import Piloting, PilotPlan, PlannedPilot
     from advisor.model import Posterior
     from advisor.runs import PilotRun
 
@@ -25,6 +25,86 @@ BETWEEN_ASKS = 60.0
 
 LOOKS = 20
 """Parts of a planned pilot of which a new one must be seen before all are fitted again."""
+
+
+def plan(
+    model: flags.PlannedModel,
+    steps: flags.RunSteps,
+    settings: flags.Settings = None,
+    parameters: flags.Parameters = None,
+    pilot_model: flags.PilotModel = None,
+    pilot_parameters: flags.PilotParameters = None,
+    start_reward: flags.StartReward = None,
+    share: flags.PilotShare = 0.2,
+    to: flags.PilotTrainer = None,
+    devices: flags.Devices = 1,
+    priors: flags.Preset = None,
+    out: flags.PlanOut = None,
+    seed: flags.Seed = 0,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Plan a few short pilots before a full run, or say that none is worth its price.
+
+    Give the settings of the run as you would launch it now; the pilots vary its learning rate.
+
+    [bold]Example[/]: advisor plan --model Qwen/Qwen2.5-7B --steps 500 --to verl --out pilots
+    --set learning_rate=1e-6 --set group_size=8 --set prompts_per_step=128
+    """
+    from advisor.advice import PLAN, planned_settings, size_of
+    from advisor.advice import plan as plan_pilots
+    from advisor.cli.terminal import write_new
+    from advisor.errors import InputError
+    from advisor.forecast import Target
+    from advisor.runs import export_config, exports
+
+    if out is not None and to is None:
+        raise InputError(
+            "nothing says for which trainer the scripts are", argument="to", advice="Give --to trl"
+        )
+    if (pilot_model is None) != (pilot_parameters is None) and pilot_parameters is not None:
+        raise InputError(
+            "the pilots' model has a size and no name", argument="pilot_model", advice="Name it"
+        )
+    stated, assumed = planned_settings(flags.pairs(settings, "--set"))
+    small = None
+    if pilot_model is not None:
+        small = (pilot_model, size_of(pilot_model, pilot_parameters, "pilot_parameters"))
+    found = plan_pilots(
+        stated,
+        steps,
+        Target("task", model, size_of(model, parameters, "parameters"), start_reward),
+        pilot_model=small,
+        share=share,
+        priors=priors,
+        seed=seed,
+    ).model_copy(update={"trainer": to, "devices": devices})
+    scripts = {}
+    if to is not None:
+        runs = [(one.name, one.settings, one.steps, one.model) for one in found.pilots]
+        if found.kind == "run":
+            runs = [("run", found.settings, found.steps, found.model)]
+        for name, own, length, trained in runs:
+            note = f"{name}: {length} steps, planned by advisor plan before {steps} of {model}."
+            text = export_config(own, length, to, devices=devices, model=trained, note=note)
+            scripts[f"{name}/{exports()[to].file_name}"] = text
+    if out is not None:
+        for name, text in {**scripts, PLAN: found.model_dump_json(indent=2) + "\n"}.items():
+            write_new(out / name, text.encode(), with_folder=True)
+    if as_json:
+        echo(found.model_dump_json(indent=2))
+        return
+    echo(found.text)
+    if quiet:
+        return
+    if assumed:
+        echo("\nAssumed:\n" + "\n".join(f"  {line}" for line in assumed))
+    if out is not None:
+        logs = "Let every pilot log into its own folder there, and meanwhile"
+        if found.kind == "run":
+            logs = "Should you run pilots all the same"
+        echo(f"\nScripts in {out}: {', '.join(scripts)}. {logs}: advisor pilots {out}")
 
 
 def pilots(
@@ -58,12 +138,18 @@ def pilots(
         folder=plan,
         plan=PilotPlan.load(plan),
         logs=logs or [str(plan)],
-        beside=flags.stated(sidecar, settings, column),
+        stated=flags.stated(sidecar, settings, column),
         priors=priors,
         seed=seed,
         quiet=quiet,
     )
-    show = _shown_as(as_json=as_json, in_lines=follow, quiet=quiet)
+
+    def show(found: Piloting) -> None:
+        if as_json:
+            echo(found.model_dump_json(indent=None if follow else 2))
+        else:
+            echo((found.model_copy(update={"said": ()}) if quiet else found).text + "\n" * follow)
+
     found = desk.followed(show, every) if follow else desk.judged()
     if not follow:
         show(found)
@@ -72,7 +158,7 @@ def pilots(
         for line in written:
             echo(line)
     if found.cannot_tell:
-        raise typer.Exit(CANNOT_TELL)
+        raise typer.Exit(CannotTellError.exit_code)
 
 
 @dataclass
@@ -82,7 +168,7 @@ class Desk:
     folder: Path
     plan: PilotPlan
     logs: Sequence[str]
-    beside: dict[str, Any]
+    stated: dict[str, Any]
     priors: str | None
     seed: int
     quiet: bool
@@ -98,7 +184,7 @@ class Desk:
         """Runs that can be read now, and which logs cannot and why."""
         from advisor.runs import NO_LOG, inspect
 
-        found = inspect(self.logs, **self.beside)
+        found = inspect(self.logs, **self.stated)
         names = {pilot.name for pilot in self.plan.pilots}
         unread = [
             f"{one.path} cannot be read yet: {one.reason}"
@@ -125,7 +211,7 @@ class Desk:
             every = max(every, BETWEEN_ASKS)
         seen: object = None
         state: object = None
-        said: set[str] = set()
+        noted: set[str] = set()
         while True:
             now = [signature(log) for log in self.logs]
             if now != seen:
@@ -141,50 +227,36 @@ class Desk:
                         self.written(found, None)
                 except (InputError, NotConvergedError, OSError) as error:
                     # A log may become readable while it grows, and chains may agree on more of it.
-                    if str(error) not in said:
+                    if str(error) not in noted:
                         echo(f"Note: no word yet: {error}", err=True)
-                    said.add(str(error))
+                    noted.add(str(error))
             time.sleep(every)
 
     def written(self, found: Piloting, out: Path | None) -> list[str]:
         """Write the new pilot's script or the study, and say where."""
-        from advisor.runs import exports
-
-        if found.new is not None:
-            return self._with_pilot(found.new)
-        if not found.is_final:
-            return []
-        trainer = self.plan.trainer
-        if found.word == "run":
-            at = "run" if trainer is None else f"run/{exports()[trainer].file_name}"
-            return [f"\nScript of the run: {self.folder / at}"]
-        if found.advice is None or self.posterior is None:
-            return []
-        if out is None:
-            return [f"\nTo keep it, with the launch config: advisor pilots {self.folder} --out NEW"]
-        return self._study(self.posterior, found.advice, out)
-
-    def _study(self, posterior: Posterior, advice: Recommendation, out: Path) -> list[str]:
-        """Save the answer as a study, and name the launch config of the plan's trainer."""
         from advisor.cli.terminal import Reporter
         from advisor.runs import diagnose, exports
         from advisor.study import Study
 
+        if found.new is not None:
+            return self._with_pilot(found.new)
+        trainer = self.plan.trainer
+        file = "" if trainer is None else exports()[trainer].file_name
+        if found.is_final and found.word == "run":
+            return [f"\nScript of the run: {self.folder / 'run' / file}"]
+        if not found.is_final or found.advice is None or self.posterior is None:
+            return []
+        if out is None:
+            return [f"\nTo keep it, with the launch config: advisor pilots {self.folder} --out NEW"]
         judged = tuple(diagnose(run, siblings=self.runs) for run in self.runs)
         with Reporter(quiet=self.quiet) as progress:
-            study = Study(posterior, advice, judged).save(out, progress=progress)
-        lines = [f"\nStudy in {out}/"]
-        trainer = self.plan.trainer
-        if trainer is not None:
-            file = exports()[trainer].file_name
-            is_there = file in study.files
-            lines += [
-                f"Launch: {out / file}"
-                if is_there
-                else f"{trainer} cannot run these settings: advisor export {out} --to {trainer} "
-                "says why"
+            study = Study(self.posterior, found.advice, judged).save(out, progress=progress)
+        launch = [f"Launch: {out / file}"]
+        if file and file not in study.files:
+            launch = [
+                f"{trainer} cannot run these settings: advisor export {out} --to {trainer} says why"
             ]
-        return lines
+        return [f"\nStudy in {out}/", *(launch if file else [])]
 
     def _with_pilot(self, pilot: PlannedPilot) -> list[str]:
         """Write the script of a pilot beyond the plan, and the plan with it."""
@@ -236,17 +308,3 @@ class Desk:
             (run.path, int(LOOKS * run.step[-1] / longest)) for run in self.runs if run.step.size
         ]
         return sorted(runs), len(unread)
-
-
-def _shown_as(*, as_json: bool, in_lines: bool, quiet: bool) -> Callable[[Piloting], None]:
-    """Function that prints a word."""
-
-    def show(found: Piloting) -> None:
-        if as_json:
-            echo(found.model_dump_json(indent=None if in_lines else 2))
-        else:
-            echo((found.model_copy(update={"said": ()}) if quiet else found).text)
-            if in_lines:
-                echo("")
-
-    return show

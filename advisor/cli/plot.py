@@ -1,8 +1,9 @@
-"""``advisor plot``: a study's figures as files, one by one or all."""
+"""``advisor plot`` and ``advisor report``: a study's figures as files, and its page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from advisor.common import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from advisor.model import Posterior
-    from advisor.reporting import Drawn
+    from advisor.reporting import Drawn, Missing
     from advisor.runs import PilotRun
 
 ALL = "all"
@@ -54,8 +55,8 @@ def plot(
     posterior = loaded.posterior
     drawn = drawings(posterior, loaded.recommendation, [one for one in names if one in FIGURES])
     if pilots:
-        beside = flags.stated(sidecar, settings, column)
-        drawn.append(check_forecasts(posterior, pilots, beside, seed=seed, quiet=quiet))
+        stated = flags.stated(sidecar, settings, column)
+        drawn.append(check_forecasts(posterior, pilots, stated, seed=seed, quiet=quiet))
     if out is None:
         shown = {f"{one.name}.{chosen}": one.rendered(chosen) for one in drawn}
         written = loaded.add_figures(shown)
@@ -66,6 +67,46 @@ def plot(
         # What a figure leaves out is said where it is written.
         note = f". {one.note}" if one.note else ""
         echo(f"Wrote {files[one.name]}{note}", err=True)
+
+
+def report(
+    study: flags.StudyFolder,
+    pilots: flags.Pilots = None,
+    outcome: flags.Outcome = None,
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    seed: flags.Seed = DEFAULT_SEED,
+    quiet: flags.Quiet = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Write report.html of a study: one file with figures, what-if sliders and configs.
+
+    It opens in any browser, without a network. With --pilots it also shows a check of forecasts,
+    which takes as long as a fit. With --outcome it ends with what finished runs came to.
+
+    [bold]Examples[/]: advisor report study --pilots runs/
+    / advisor report study --outcome full-run.log
+    """
+    from advisor.cli.terminal import load
+    from advisor.errors import AdvisorError
+    from advisor.reporting import FORECAST_CHECK, Missing, reason_of
+    from advisor.runs import read_runs
+
+    loaded = load(study, quiet=quiet)
+    more: list[Drawn | Missing] = []
+    stated = flags.stated(sidecar, settings, column)
+    if outcome:
+        loaded = replace(loaded, finished=tuple(read_runs(outcome, **stated)))
+    if pilots:
+        kind = FORECAST_CHECK
+        try:
+            more.append(check_forecasts(loaded.posterior, pilots, stated, seed=seed, quiet=quiet))
+        except AdvisorError as error:
+            # The check is an addition to a page that stands without it.
+            echo(f"The page is written without the check of forecasts: {error}", err=True)
+            more.append(Missing(kind.name, kind.title, reason_of(error)))
+    echo(loaded.report(more=more))
 
 
 def _names(name: str, *, has_pilots: bool) -> list[str]:
@@ -108,7 +149,7 @@ def _format(kind: str | None, out: Path | None) -> str:
 def check_forecasts(
     posterior: Posterior,
     pilots: Sequence[str],
-    beside: dict[str, Any],
+    stated: dict[str, Any],
     *,
     seed: int,
     quiet: bool,
@@ -121,7 +162,7 @@ def check_forecasts(
 
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
-        runs = read_runs(pilots, **beside)
+        runs = read_runs(pilots, **stated)
         info = forecast_check_info(
             _own(runs, posterior, pilots),
             priors=posterior.meta.priors,

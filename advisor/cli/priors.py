@@ -1,27 +1,22 @@
-"""``advisor priors``: look at a preset, learn one from past posteriors."""
+"""``advisor priors``: look at a preset, learn one from past posteriors and finished runs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
+    from advisor.common import EngineSettings, Progress
+    from advisor.findings import PastStudy
     from advisor.model import Priors
-
-priors_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Look at what is believed before any log, or learn it from your own past posteriors.",
-)
+    from advisor.runs import PilotRun
 
 
-@priors_app.command()
 def show(
     preset: flags.PresetName = None,
     figure: flags.PresetFigure = None,
@@ -32,9 +27,16 @@ def show(
 
     [bold]Example[/]: advisor priors show lora --figure lora.svg
     """
-    from advisor.cli.terminal import output
+    from advisor.cli.terminal import output, write_figure
     from advisor.errors import InputError
-    from advisor.model import load_priors, prior_predictive, show_preset, show_presets
+    from advisor.model import (
+        load_priors,
+        preset_names,
+        prior_predictive,
+        show_preset,
+        show_presets,
+    )
+    from advisor.reporting import draw_priors
 
     if preset is None:
         if figure is not None:
@@ -44,26 +46,26 @@ def show(
                 advice="Name one: advisor priors show lora --figure lora.svg",
             )
         if as_json:
-            echo(json.dumps(_listed(), indent=2))
+            listed = {"name", "description", "evidence"}
+            presets = [load_priors(name).model_dump(include=listed) for name in preset_names()]
+            echo(json.dumps(presets, indent=2))
         else:
             show_presets(output())
         return
     priors = load_priors(preset)
     predictive = prior_predictive(priors)
     if figure is not None:
-        _draw(predictive, figure)
+        write_figure(figure, draw_priors(predictive))
     if as_json:
         echo(json.dumps(_as_dict(priors, predictive), indent=2))
         return
     console = output()
     show_preset(priors, console)
-    console.print()
-    console.print(predictive.text, soft_wrap=True, markup=False)
+    console.say(f"\n{predictive.text}")
     if figure is not None:
-        console.print(f"\nFigure in {figure}", soft_wrap=True, markup=False)
+        console.say(f"\nFigure in {figure}")
 
 
-@priors_app.command()
 def learn(
     sources: flags.History,
     out: flags.PresetOut,
@@ -87,24 +89,23 @@ def learn(
 
     [bold]Example[/]: advisor priors learn study-*/posterior.nc --out team.toml
     """
-    from advisor.cli.history import read
     from advisor.cli.terminal import Reporter, noted, output
-    from advisor.findings import check_name
-    from advisor.model import check_preset_file, show_learned, write_preset
+    from advisor.findings import check_name, learn_from_studies
+    from advisor.model import check_preset_file, preset_names, show_learned, write_preset
 
     check_preset_file(out)
     called = out.stem if name is None else name
     check_name(called)  # before an hour of fits
-    where = flags.on(engine, jobs, keep)
+    where, stated = flags.on(engine, jobs, keep), flags.stated(sidecar, settings, column)
     with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
-        found = read(sources, base, flags.stated(sidecar, settings, column), where, progress)
-        learned = found.learned(called)
+        studies, start, passed_over = _read(sources, base, stated, where, progress)
+        learned = learn_from_studies(studies, base=start, name=called)
     if not quiet:
-        for line in found.passed_over:
+        for line in passed_over:
             echo(f"Note: passed over {line}.", err=True)
-        if found.is_learned_again:
+        if start.learned_from and start.name not in preset_names():
             echo(
-                f"Note: the base '{found.base.name}' was learned itself. Learning on top of it "
+                f"Note: the base '{start.name}' was learned itself. Learning on top of it "
                 "takes how studies differ for doubt about their mean, and ends too sure. Give all "
                 "studies at once, with --base the preset that the first of them started from.",
                 err=True,
@@ -114,20 +115,10 @@ def learn(
         echo(learned.model_dump_json(indent=2))
         return
     console = output()
-    show_learned(learned, found.base, console)
-    console.print(
-        f"\nPreset '{learned.name}' in {out}. Use it with: advisor advise LOGS --priors {out}",
-        soft_wrap=True,
-        markup=False,
+    show_learned(learned, start, console)
+    console.say(
+        f"\nPreset '{learned.name}' in {out}. Use it with: advisor advise LOGS --priors {out}"
     )
-
-
-def _listed() -> list[dict[str, Any]]:
-    """Name, description and evidence of every preset."""
-    from advisor.model import load_priors, preset_names
-
-    presets = [load_priors(name) for name in preset_names()]
-    return [p.model_dump(include={"name", "description", "evidence"}) for p in presets]
 
 
 def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
@@ -150,21 +141,102 @@ def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
     }
 
 
-def _draw(predictive: Any, path: Path) -> None:
-    """Write prior reward curves as a figure."""
-    from advisor.common import write_whole
-    from advisor.errors import InputError, unwritable
-    from advisor.reporting import FORMATS, draw_priors, render
+def _read(
+    sources: Sequence[str],
+    base: str | None,
+    stated: dict[str, Any],
+    where: EngineSettings,
+    progress: Progress,
+) -> tuple[list[PastStudy], Priors, list[str]]:
+    """Past studies, of runs that are fitted first; what else is believed; what was passed over."""
+    from advisor.backtesting import grouped
+    from advisor.errors import InputError
+    from advisor.findings import (
+        check_studies,
+        read_history,
+        read_posteriors,
+        refuse_different_presets,
+    )
+    from advisor.model import Posterior, load_priors, preset_for
 
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in FORMATS:
+    files, folders = _sorted_out(sources)
+    start = None if base is None else load_priors(base)
+    studies = read_posteriors(files, progress=progress, on={"engine": where["engine"]})
+    if start is None and studies:
+        refuse_different_presets(studies)
+        start = Posterior.load(files[0]).meta.priors
+    if start is not None:
+        check_studies(studies, start, [str(file) for file in files])
+    finished, passed_over = _finished(folders, stated) if folders else ([], [])
+    start = start or load_priors(preset_for(finished)[0])
+    if not folders:
+        return studies, start, passed_over
+    fresh, known = _each_once(finished, start, studies)
+    found = read_history(grouped(fresh), start, progress=progress, on=where)
+    passed_over = [*known, *passed_over, *found.left_out, *found.repeated]
+    studies = [*studies, *found.told]
+    if not studies:
         raise InputError(
-            f"no figure format '{kind}'",
-            path=path,
-            key="--figure",
-            advice=f"Choose among {', '.join(FORMATS)}",
+            f"nothing there says anything ({len(passed_over)} passed over; for example "
+            f"{next(iter(passed_over), 'no run')})",
+            advice="Give finished runs with their settings, four or more of a task and model",
         )
-    try:
-        write_whole(path, render(draw_priors(predictive), kind, "priors"))
-    except OSError as error:
-        raise unwritable("the figure", error, path, "--figure") from error
+    return studies, start, passed_over
+
+
+def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Saved posteriors, of study folders those within, and where runs are."""
+    from advisor.runs import is_source
+    from advisor.study import is_study
+
+    files: list[Path] = []
+    folders: list[str] = []
+    for text in sources:
+        source = Path(text)
+        if is_source(text):
+            folders.append(text)
+        elif within := sorted(at for at in source.rglob("posterior.nc") if is_study(at.parent)):
+            files += within
+        elif source.is_dir() or (source.exists() and source.suffix != ".nc"):
+            folders.append(text)
+        else:
+            files.append(source)
+    return files, folders
+
+
+def _finished(folders: Sequence[str], stated: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
+    """Finished runs; logs that cannot be read are named, not in the way."""
+    from advisor.backtesting import finished_runs
+    from advisor.common import counted
+    from advisor.runs import NO_LOG, inspect
+
+    found = inspect(folders, **stated)
+    unread = [f"{one.path}: {one.reason}" for one in found.unread if one.reason not in NO_LOG]
+    others = [one.path for one in found.unread if one.reason in NO_LOG]
+    if others:
+        hold = "holds" if len(others) == 1 else "hold"
+        files = counted(len(others), "file")
+        unread.append(f"{files} that {hold} no run, for example {others[0]}")
+    finished, left_out = finished_runs(found.runs)
+    return finished, [*unread, *left_out]
+
+
+def _each_once(
+    runs: Sequence[PilotRun], base: Priors, studies: Sequence[PastStudy]
+) -> tuple[list[PilotRun], list[str]]:
+    """Runs that nothing else has learned from, and why the others are passed over."""
+    from advisor.runs import fingerprint
+
+    owner = dict.fromkeys(base.learned_from, f"the base '{base.name}' has learned from it")
+    for study in studies:
+        for past in study.runs:
+            owner.setdefault(past.fingerprint, "a posterior that is given too was fitted to it")
+    fresh, known = [], []
+    for run in runs:
+        mark = fingerprint(run)
+        if mark and mark in owner:
+            known.append(f"{run.id}: {owner[mark]}, and it would count twice")
+            continue
+        owner[mark] = f"it begins as {run.id} does"
+        fresh.append(run)
+    return fresh, known

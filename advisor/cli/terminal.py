@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
 from advisor.cli.echo import echo
-from advisor.common import SAMPLING_AGAIN, ProgressLines, harmless
+from advisor.common import (
+    SAMPLING_AGAIN,
+    ProgressLines,
+    check_output,
+    harmless,
+    write_or_keep,
+)
 from advisor.common import write_new as whole
 from advisor.errors import InputError, unwritable
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from advisor.study import Study
 
 WIDE = 200
@@ -43,12 +53,16 @@ class HarmlessConsole(Console):
             else:
                 yield Segment(harmless(segment.text), segment.style)
 
+    def say(self, line: str = "", style: str = "") -> None:
+        """Print a line as it is: without markup, and not wrapped."""
+        self.print(Text(line, style=style), soft_wrap=True)
+
     def on_broken_pipe(self) -> None:
         """Leave a reader that went away to `advisor.cli.app.main`, which ends without a word."""
         raise BrokenPipeError
 
 
-def output() -> Console:
+def output() -> HarmlessConsole:
     """Standard output: as wide as the terminal, or wide enough for every table elsewhere."""
     console = HarmlessConsole(highlight=False)
     if not console.is_terminal:
@@ -56,16 +70,32 @@ def output() -> Console:
     return console
 
 
+def table(
+    names: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    right: Collection[str] = (),
+    title: str | None = None,
+) -> Table:
+    """Table of texts that are no markup; the numbers of the columns ``right`` end in one line."""
+    found = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
+    for name in names:
+        found.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        found.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return found
+
+
 @contextmanager
 def noted(*, quiet: bool = False) -> Iterator[None]:
     """Turn warnings into notes on standard error, without a line of code; or into nothing."""
     import warnings
 
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     if not quiet:
-        for warning in said:
+        for warning in caught:
             echo(f"Note: {warning.message}.", err=True)
 
 
@@ -101,20 +131,31 @@ def write_new(file: Path, data: bytes, *, with_folder: bool = False) -> None:
         raise unwritable("it", error, file, "--out", "file") from error
 
 
-class Reporter:
-    """Progress on standard error: a live bar on a terminal, a line per stage elsewhere.
+def figure_format(file: Path) -> str:
+    """Format of the figure that ``--figure`` names, by its ending; refused where there is none."""
+    from advisor.reporting import check_format
 
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    """
+    check_output(file, "the figure", "--figure")
+    kind = file.suffix.removeprefix(".").lower()
+    check_format(kind, "--figure")
+    return kind
+
+
+def write_figure(file: Path, drawn: Figure) -> None:
+    """Write the figure that ``--figure`` names."""
+    from advisor.reporting import render
+
+    write_or_keep(file, render(drawn, figure_format(file)), "the figure", "--figure")
+
+
+class Reporter:
+    """Progress on standard error: a live bar on a terminal, a line per stage elsewhere."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.console = HarmlessConsole(stderr=True, quiet=quiet)
         self._live: Progress | None = None
         self._last = "", ""
-        self._lines = ProgressLines(self._print)
+        self._lines = ProgressLines(self.console.say)
         if self.console.is_terminal and not quiet:
             self._live = Progress(
                 SpinnerColumn(),
@@ -132,12 +173,7 @@ class Reporter:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -145,7 +181,7 @@ class Reporter:
         """Show what is happening; see ``advisor.common.progress.Progress``."""
         if self._live is not None:
             if stage == SAMPLING_AGAIN and (stage, detail) != self._last:
-                self._print(f"{stage}: {detail}")
+                self.console.say(f"{stage}: {detail}")
             # One clock for the whole command: a new stage does not begin it anew.
             self._live.update(
                 self._task,
@@ -157,6 +193,3 @@ class Reporter:
         else:
             self._lines(stage, share, detail)
         self._last = stage, detail
-
-    def _print(self, line: str) -> None:
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from advisor.reporting.style import RIM
+from advisor.reporting import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,36 +91,60 @@ def render(figure: Figure, kind: str, name: str = "figure") -> bytes:
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     # Text that is text can be searched, and read where the drawing is not seen.
     look = {"svg.hashsalt": name, "svg.fonttype": "none"}
-    words = _without_rims(figure) if kind == "svg" else contextlib.nullcontext()
-    with warnings.catch_warnings(), matplotlib.rc_context(look), words:
+    with warnings.catch_warnings(), matplotlib.rc_context(look):
         # A model may be named in a script that the font lacks; a box in its place is no failure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
-    return _rimmed(buffer.getvalue()) if kind == "svg" else buffer.getvalue()
+    return buffer.getvalue()
 
 
-@contextlib.contextmanager
-def _without_rims(figure: Figure) -> Iterator[None]:
-    """Take rims off words meanwhile: matplotlib would draw those as outlines of letters."""
-    from matplotlib.text import Text
-
-    rimmed = [one for one in figure.findobj(Text) if str(one.get_gid()).startswith(RIM)]
-    effects = [one.get_path_effects() for one in rimmed]
-    for one in rimmed:
-        one.set_path_effects([])
-    try:
-        yield
-    finally:
-        for one, own in zip(rimmed, effects, strict=True):
-            one.set_path_effects(own)
+PAGE_COLOURS = {
+    "#ffffff": "paper",
+    style.INK: "ink",
+    style.MUTED: "quiet",
+    style.FAINT: "faint",
+    style.RISK: "risk",
+    style.BLUE: "blue",
+    style.ALARM: "alarm",
+}
+"""Colour of a drawing -> name of the page's own: these would glare or vanish in the dark."""
 
 
-def _rimmed(drawing: bytes) -> bytes:
-    """Give such words of an SVG their rims, as strokes painted before the letters."""
-    numbers = itertools.count(1)
+def inline_svg(drawing: bytes, name: str, text: str) -> str:
+    """Drawing of matplotlib's as an element of a page: its colours follow the page's scheme.
 
-    def group(found: re.Match[bytes]) -> bytes:
-        look = b"paint-order: stroke; stroke: #ffffff; stroke-linejoin: round; stroke-width: "
-        return b'<g id="rim_%d" style="%s%s">' % (next(numbers), look, found[1])
+    Its identifiers begin with the figure's name, which makes them unique in a page; ``text`` says
+    what it shows to those who do not see it.
+    """
+    from markupsafe import escape
 
-    return re.sub(rb'<g id="%s([\d.]+)">' % RIM.encode(), group, drawing)
+    source = drawing.decode("utf-8")
+    source = source[source.index("<svg") :]
+    # Its style is that of the page, where a rule for everything would reach beyond it.
+    source = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", source, flags=re.DOTALL
+    )
+    source = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", source).replace("xlink:href", "href")
+    source = re.sub(r'\b(id="|href="#)([^"]+)"', rf'\1{name}-\2"', source)
+    source = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", source)
+    for colour, own in PAGE_COLOURS.items():
+        # Within a style only, where a variable has a meaning; the text keeps its characters.
+        rule = rf"((?:fill|stroke): ?){colour}\b"
+        source = re.sub(rule, rf"\1var(--drawn-{own})", source, flags=re.IGNORECASE)
+    source = re.sub("<[^>]*>", lambda tag: _shortened(tag[0]), source)
+    source = re.sub(r"\n\s*", "\n", source)
+    return source.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1).strip()
+
+
+def _shortened(tag: str) -> str:
+    """Tag without the font, which is the page's rule, and with places to a hundredth of a point."""
+    tag = re.sub(r"font-family: [^;\"]*(; |(?=\"))", "", tag)
+    return re.sub(
+        r'\b(?:d|x|y|transform)="[^"]*"',
+        lambda places: re.sub(r"-?\d+\.\d{3,}(?=[\s\"),])", _rounded, places[0]),
+        tag,
+    )
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):z.2f}".rstrip("0").rstrip(".")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,9 +41,6 @@ RISK = "#F8DCC6"
 
 TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5
 """Font sizes in points."""
-
-RIM = "rim-"
-"""Begins the identifier of a text with a rim, which ends in the rim's width in points."""
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -81,16 +78,72 @@ def write(
     at: tuple[float, float],
     offset: tuple[float, float] = (0, 0),
     *,
-    rim: float = 0.0,
+    is_on_marks: bool = False,
     **look: Any,
 ) -> Any:
-    """Write at an offset in points from a place; a rim in points keeps it legible on marks."""
-    from matplotlib.patheffects import withStroke
+    """Write at an offset in points from a place; a pale ground keeps it legible on marks."""
+    ground = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.75}
+    given = {"fontsize": NOTE, "color": INK, "textcoords": "offset points", **look}
+    return axes.annotate(
+        plain(text), xy=at, xytext=offset, bbox=ground if is_on_marks else None, **given
+    )
 
-    stroke = withStroke(linewidth=rim, foreground="white")
-    rimmed: dict[str, Any] = {"path_effects": [stroke], "gid": f"{RIM}{rim:g}"} if rim else {}
-    given = {"fontsize": NOTE, "color": INK, "textcoords": "offset points", **rimmed, **look}
-    return axes.annotate(plain(text), xy=at, xytext=offset, **given)
+
+def band(
+    axes: Axes, x: FloatArray, band: FloatArray, color: Any, *, alpha: float, **look: Any
+) -> None:
+    """Line within its band: lower edge, middle and upper edge over ``x``."""
+    lower, middle, upper = band
+    axes.fill_between(x, lower, upper, color=color, alpha=alpha, linewidth=0)
+    axes.plot(x, middle, **{"color": color, "linewidth": 1.6, **look})
+
+
+class Named(NamedTuple):
+    """A label, the points that it names, its colour and that of the lines to them."""
+
+    text: str
+    points: Sequence[tuple[float, float]]
+    color: str
+    line: Any
+
+
+def name_ends(axes: Axes, names: Sequence[Named], gap: float) -> None:
+    """Write labels right of the axes, ``gap`` points apart, with lines to what they name."""
+    low, high = axes.get_ylim()
+    gap *= (high - low) / (72 * axes.get_window_extent().height / axes.figure.dpi)
+    means = [float(np.mean([height for _, height in one.points])) for one in names]
+    for one, place in zip(names, spread_apart(means, gap, low, high), strict=True):
+        for index, point in enumerate(one.points):
+            axes.annotate(
+                "" if index else plain(one.text),
+                xy=point,
+                xytext=(1.04, place),
+                textcoords=axes.get_yaxis_transform(),
+                fontsize=NOTE,
+                va="center",
+                color=one.color,
+                annotation_clip=False,
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": one.line,
+                    "linewidth": 0.8,
+                    "relpos": (0.0, 0.5),
+                    "shrinkA": 1,
+                    "shrinkB": 2,
+                },
+            )
+
+
+def legend(on: Axes | Figure, entries: Sequence[tuple[str, dict[str, Any]]], **look: Any) -> None:
+    """Legend of texts, each with the look of a line, or of a patch where that has a face."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(label=text, **own) if "facecolor" in own else Line2D([], [], label=text, **own)
+        for text, own in entries
+    ]
+    on.legend(handles=handles, frameon=False, fontsize=NOTE, labelcolor=INK, **look)
 
 
 def padded(values: Sequence[float], share: float, least: float) -> tuple[float, float]:

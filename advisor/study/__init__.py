@@ -1,7 +1,7 @@
 """Studies: the folder an answer leaves, and how two of them differ."""
 
-from advisor.study.compared_lines import Comparison
 from advisor.study.comparison import compare
+from advisor.study.outcomes import Comparison
 from advisor.study.study import Study, check_place, is_study
 
 __all__ = [

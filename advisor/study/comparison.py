@@ -1,21 +1,49 @@
-"""Find out what two paths are, and compare them."""
+"""Two studies or two runs, or a study and finished runs: find out which, and compare them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from advisor.advice import Recommendation, percent
 from advisor.errors import InputError
-from advisor.runs import PilotRun, inspect, is_source, known_formats
-from advisor.study.compared_lines import Comparison
-from advisor.study.compared_runs import compare_runs
+from advisor.forecast import Interval, interval_of
+from advisor.model import INTERVAL, Posterior, RunSummary, prior_entries
+from advisor.runs import (
+    LEAST_ROWS,
+    MODES,
+    Level,
+    PilotRun,
+    diagnose,
+    ends,
+    inspect,
+    is_source,
+    known_formats,
+)
+from advisor.runs import difference as standard_errors
+from advisor.study.outcomes import (
+    Comparison,
+    Judged,
+    Section,
+    Value,
+    compare_outcomes,
+    compared,
+    rounded,
+)
+from advisor.study.study import Study, is_study
+from advisor.theory import FloatArray
 
-if TYPE_CHECKING:
-    from advisor.study.study import Study
+CHANCE = 4.0
+"""Monte Carlo standard errors beyond which two samplers do not disagree by chance: of a hundred
+scalars not one in a hundred comparisons."""
 
-MOST_NAMED = 5
-"""Runs of a folder that an error names."""
+APART = 2.0
+"""Standard errors from which two levels are called different."""
 
 
 def compare(
@@ -53,28 +81,23 @@ def compare(
         Another version of the package made a study.
     """
     both = one, other
-    for path in both:
-        if isinstance(path, str | Path) and not is_source(path) and not Path(path).exists():
-            raise InputError("there is no such file or folder", path=path)
+    for item in both:
+        if isinstance(item, str | Path) and not is_source(item) and not Path(item).exists():
+            raise InputError("there is no such file or folder", path=item)
     names = _name(one), _name(other)
-    are_studies = [_is_study(item) for item in both]
-    if all(are_studies):
-        from advisor.study.compared_studies import compare_studies
-        from advisor.study.study import Study
-
-        studies = [Study.load(item) if isinstance(item, str | Path) else item for item in both]
+    studies = [_study(item) for item in both]
+    if studies[0] is not None and studies[1] is not None:
         return compare_studies(names, studies[0], studies[1])
-    if any(are_studies):
-        from advisor.study.compared_outcomes import compare_outcomes
-        from advisor.study.study import Study
-
-        study, path = both if are_studies[0] else both[::-1]
-        loaded = study if isinstance(study, Study) else Study.load(study)
-        finished = _runs(_name(path), sidecar, overrides, columns)
-        paths = _name(study), _name(path)
-        return compare_outcomes(paths, loaded.posterior, loaded.recommendation, finished)
-    runs = [_only_run(name, sidecar, overrides, columns) for name in names]
-    return compare_runs(names, runs[0], runs[1])
+    runs = [
+        [] if study is not None else _runs(name, sidecar, overrides, columns)
+        for name, study in zip(names, studies, strict=True)
+    ]
+    for at, study in enumerate(studies):
+        if study is not None:
+            advice, paths = study.recommendation, (names[at], names[1 - at])
+            return compare_outcomes(paths, study.posterior, advice, runs[1 - at])
+    left, right = map(_only_run, names, runs)
+    return compare_runs(names, left, right)
 
 
 def _name(item: Study | str | Path) -> str:
@@ -82,15 +105,12 @@ def _name(item: Study | str | Path) -> str:
     return str(item if isinstance(item, str | Path) else item.path or "study not saved")
 
 
-def _is_study(item: Study | str | Path) -> bool:
-    """Whether it is one; where it is none that is said without loading what studies need."""
-    if not isinstance(item, str | Path):
-        return True
-    if not (Path(item) / "manifest.json").is_file():
-        return False
-    from advisor.study.study import is_study
-
-    return is_study(Path(item))
+def _study(item: Study | str | Path) -> Study | None:
+    """Study that is given, or lies in a folder."""
+    if isinstance(item, Study):
+        return item
+    is_one = (Path(item) / "manifest.json").is_file() and is_study(Path(item))
+    return Study.load(item) if is_one else None
 
 
 def _runs(
@@ -111,19 +131,321 @@ def _runs(
     return runs
 
 
-def _only_run(
-    path: str,
-    sidecar: Path | None,
-    overrides: Mapping[str, Any] | None,
-    columns: Mapping[str, str] | None,
-) -> PilotRun:
-    runs = _runs(path, sidecar, overrides, columns)
+def _only_run(path: str, runs: list[PilotRun]) -> PilotRun:
     if len(runs) > 1:
-        named = ", ".join(run.id for run in runs[:MOST_NAMED])
-        more = f" and {len(runs) - MOST_NAMED} more" if len(runs) > MOST_NAMED else ""
+        named = ", ".join(run.id for run in runs[:5])
+        more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
         raise InputError(
             f"there are {len(runs)} runs ({named}{more})",
             path=path,
             advice="Give the log of one of them; advisor inspect lists them with their paths",
         )
     return runs[0]
+
+
+Facts = Mapping[Any, Any]
+"""What one side has, by name; of a name that occurs several times the first part of a tuple."""
+
+
+def _section(title: str, sides: Iterable[Facts], notes: tuple[str, ...] = ()) -> Section:
+    """Section of the facts of both sides."""
+    one, other = sides
+    keys = dict.fromkeys([*one, *other])
+    named = [(key if isinstance(key, str) else key[0], key) for key in keys]
+    lines = [compared(name, one.get(key), other.get(key)) for name, key in named]
+    return Section(title, tuple(lines), notes)
+
+
+# Studies -----------------------------------------------------------------------------------------
+
+
+def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Comparison:
+    """Inputs not equal, posteriors apart by more than sampling, advice written differently."""
+    posteriors = one.posterior, other.posterior
+    answers = one.recommendation, other.recommendation
+    error = math.sqrt(sum(1 / posterior.convergence.ess for posterior in posteriors))
+    measure = answers[0].measure
+    return Comparison(
+        "studies",
+        paths,
+        (
+            _section("Pilots", _pilots(*posteriors)),
+            _section("Asked", map(_asked, answers)),
+            _section("Priors", map(_priors, posteriors)),
+            _section("Provenance", map(_provenance, posteriors)),
+            _section(
+                "Posterior", (_scalars(error, side) for side in posteriors), _notes(*posteriors)
+            ),
+            _section("Advice", (_advice(measure, side) for side in answers)),
+        ),
+    )
+
+
+def _pilots(one: Posterior, other: Posterior) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Facts of all pilots of both sides, under the same name where they are the same run."""
+    sides: tuple[dict[str, Any], dict[str, Any]] = tuple(  # type: ignore[assignment]
+        {
+            "pilots": len(side.meta.runs),
+            "reward floor": side.meta.floor,
+            "reward ceiling": side.meta.ceiling,
+        }
+        for side in (one, other)
+    )
+    left = list(other.meta.runs)
+    for run in one.meta.runs:
+        # The same run has the same first rows, which a longer log shares, or else the same name.
+        same = [twin for twin in left if run.fingerprint and twin.fingerprint == run.fingerprint]
+        same += [twin for twin in left if twin.id == run.id]
+        if same:
+            left.remove(same[0])
+            sides[0].update(_pilot(run, run.id))
+            sides[1].update(_pilot(same[0], run.id))
+        else:
+            sides[0][run.id] = _unmatched(run)
+    sides[1].update({run.id: _unmatched(run) for run in left})
+    return sides
+
+
+def _pilot(run: RunSummary, name: str) -> dict[str, Any]:
+    facts = {
+        "steps": run.steps,
+        **{what: getattr(run, what) for what in ("task", "model", "parameters")},
+        "collapse_step": run.collapse_onset,
+        **run.settings.model_dump(),
+        "last reward": rounded(run.last_reward),
+    }
+    return {f"{name}: {what}": value for what, value in facts.items()}
+
+
+def _unmatched(run: RunSummary) -> Value:
+    end = "" if run.collapse_onset is None else f", collapsed at {run.collapse_onset:.0f}"
+    return Value(run.model_dump(), f"{run.model} on {run.task}, {run.steps:.0f} steps{end}")
+
+
+def _asked(advice: Recommendation) -> Facts:
+    return {
+        **{f"target {name}": value for name, value in vars(advice.target).items()},
+        **{f"objective {name}": value for name, value in advice.objective},
+        **{f"budget {name}": value for name, value in advice.budget},
+        "P(stable) wanted": advice.level,
+        "measure": advice.measure,
+        "devices": advice.devices,
+        **{f"choices of {name}": list(values) for name, values in advice.choices.items()},
+        **{f"price: {name}": value for name, value in advice.cost_model},
+        "seed of the search": advice.seed,
+    }
+
+
+def _priors(posterior: Posterior) -> Facts:
+    priors = posterior.meta.priors
+    return {
+        "preset": priors.name,
+        **{
+            name: f"{getattr(entry, 'mean', 0.0):g} +- {entry.sd:g}"
+            for name, entry in prior_entries(priors).items()
+        },
+        "learned from (runs)": len(priors.learned_from),
+    }
+
+
+def _provenance(posterior: Posterior) -> Facts:
+    origin = posterior.meta.provenance
+    return {
+        "data (SHA-256)": origin.data_sha256[:16],
+        "family of curves": posterior.meta.family,
+        "seed of the sampler": origin.seed,
+        "advisor": origin.package,
+        "schema": origin.schema_version,
+        **origin.versions,
+        # A fit made again is no other fit: the time does not count as a difference.
+        "fitted": Value(origin.created, origin.created, lambda one, other: (False, "", None)),
+    }
+
+
+def _scalars(error: float, posterior: Posterior) -> Facts:
+    """What the population, the groups and the tasks have, by name."""
+    meta = posterior.meta
+    draws = {
+        # Levels as priors speak of them, since that does not depend on the pilots.
+        name: posterior.as_in_priors(name)
+        for name, values in posterior.draws.items()
+        if values.ndim == 2 and name != "is_oscillator"
+    }
+    pairs = [f"{task} / {model}" for task, model in meta.groups]
+    for name, owners in (
+        *((name, pairs) for name in ("plateau", "stiffness", "start")),
+        ("log_onset", meta.tasks),
+    ):
+        for owner, values in zip(owners, posterior.flat(name).T, strict=True):
+            draws[f"{name} [{owner}]"] = values
+    return {name: _scalar(values, error) for name, values in draws.items()}
+
+
+def _scalar(values: FloatArray, error: float) -> Value:
+    found = interval_of(values)
+    text = f"{found.mean:.3g} [{found.low:.3g}, {found.high:.3g}]"
+    numbers = {"mean": found.mean, "low": found.low, "high": found.high, "sd": float(values.std())}
+    return Value(numbers, text, partial(_judge_scalars, error))
+
+
+def _judge_scalars(error: float, one: dict[str, float], other: dict[str, float]) -> Judged:
+    """Whether means or widths differ by more than sampling alone would do."""
+    spreads = one["sd"], other["sd"]
+    spread, gap = math.hypot(*spreads) / math.sqrt(2), other["mean"] - one["mean"]
+    if spread == 0 or min(spreads) == 0:
+        return bool(gap) or spreads[0] != spreads[1], "", None
+    shift, width = gap / spread, math.log(spreads[1] / spreads[0])
+    note = f"{shift:+.2f} sd"
+    if abs(width) > CHANCE * error:
+        note += f", {math.exp(width):.2g} times as wide"
+    return max(abs(shift), abs(width)) > CHANCE * error, note, shift
+
+
+def _notes(one: Posterior, other: Posterior) -> tuple[str, ...]:
+    how = (
+        f"Means with central {100 * INTERVAL:.0f} % intervals; the shift of the mean counts in "
+        "posterior standard deviations (root mean square of both). Shifts and widths differ "
+        f"where they do so by more than {CHANCE:g} Monte Carlo errors."
+    )
+    references = one.meta.reference, other.meta.reference
+    if references[0] == references[1]:
+        return (how,)
+    texts = [
+        f"learning rate {at.learning_rate:.3g}, group size {at.group_size:.3g}, "
+        f"{at.prompts_per_step:.3g} prompts, {at.parameters:.3g} parameters"
+        for at in references
+    ]
+    return (
+        how,
+        "Plateau and stiffness stand at the mean configuration of each study's own pilots, and "
+        f"those differ: {texts[0]} against {texts[1]}.",
+    )
+
+
+def _advice(measure: str, advice: Recommendation) -> Facts:
+    stability, cost, pilot = advice.stability, advice.cost, advice.next_pilot
+    parts = {name: getattr(stability, name) for name in ("refresh", "tolerance", "fluctuation")}
+    return {
+        "answer": advice.kind,
+        **advice.settings.model_dump(),
+        "refresh_interval": advice.settings.refresh_interval,
+        "steps": advice.steps,
+        f"{measure} at the last step": _outcome(advice.reward),
+        "peak on the way": _outcome(advice.peak),
+        "P(stable)": Value(stability.probability, percent(stability.probability)),
+        **{f"P(stable): {name}": Value(part, percent(part)) for name, part in parts.items()},
+        "completions": rounded(cost.completions, ",.0f"),
+        "tokens": rounded(cost.tokens),
+        "GPU-hours": rounded(cost.gpu_hours),
+        "95 % of the gain by step": rounded(advice.steps_to_95, ".0f"),
+        "what limits it": advice.binding,
+        "outside the evidence": advice.outside,
+        "next pilot": None
+        if pilot is None
+        else f"learning rate {pilot.settings.learning_rate:.3g}, "
+        f"group size {pilot.settings.group_size}, K {pilot.settings.refresh_interval}, "
+        f"{pilot.steps} steps",
+        **{("caution", text): text for text in advice.cautions},
+        **{("assumed", text): text for text in advice.assumptions},
+    }
+
+
+def _outcome(found: Interval) -> Value:
+    text = f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+    def judge(one: dict[str, float], other: dict[str, float]) -> Judged:
+        gap = other["mean"] - one["mean"]
+        differs = any(
+            f"{one[name]:.3f}" != f"{other[name]:.3f}" for name in ("mean", "low", "high")
+        )
+        return differs, f"{gap:+.3f}", gap
+
+    return Value(found.model_dump(), text, judge)
+
+
+# Runs --------------------------------------------------------------------------------------------
+
+
+def compare_runs(paths: tuple[str, str], one: PilotRun, other: PilotRun) -> Comparison:
+    """Settings, lengths, first and last level, and verdicts of two runs."""
+    note = (
+        "Levels are means of the first and of the last fifth of the rows, with standard errors "
+        f"inflated for autocorrelation; they differ from {APART:g} standard errors on."
+    )
+    runs = one, other
+    return Comparison(
+        "runs",
+        paths,
+        (
+            _section("Settings", map(_settings, runs)),
+            _section("Lengths", map(_lengths, runs)),
+            _section("Levels", map(_levels, runs), (note,)),
+            _section("Diagnosis", map(_verdicts, runs)),
+        ),
+    )
+
+
+def _settings(run: PilotRun) -> Facts:
+    named = ("model", "parameters", "task", "reward_floor", "reward_ceiling")
+    return {
+        **{name.replace("_", " "): getattr(run, name) for name in named},
+        **run.hyperparameters.model_dump(),
+        "refresh interval (K)": run.hyperparameters.refresh_interval,
+    }
+
+
+def _lengths(run: PilotRun) -> Facts:
+    return {
+        "rows": int(run.step.size),
+        "first step": float(run.step[0]) if run.step.size else None,
+        "last step": float(run.step[-1]) if run.step.size else None,
+        "steps per row": run.logging_steps,
+        "steps count": run.step_unit,
+        "evaluations": int(run.eval_step.size),
+        "series": sorted(run.series),
+        "format": run.format,
+        "trainer": run.framework or None,
+    }
+
+
+def _levels(run: PilotRun) -> Facts:
+    found = {}
+    for name, values in (("reward", run.reward), ("held-out reward", run.eval_reward)):
+        finite = values[np.isfinite(values)]
+        # Of few rows the first and last value, since shares of them would overlap.
+        few = [Level(float(value), math.inf) for value in finite[[0, -1]]] if finite.size else []
+        levels = ends(finite) if finite.size >= 2 * LEAST_ROWS else few
+        for place, level in zip(("first", "last"), levels, strict=False):
+            error = f" +- {level.error:.3f}" if math.isfinite(level.error) else ""
+            value = {"mean": level.mean, "error": level.error}
+            found[f"{place} {name}"] = Value(value, f"{level.mean:.3f}{error}", _judge_levels)
+    return found
+
+
+def _judge_levels(one: dict[str, float], other: dict[str, float]) -> Judged:
+    if not math.isfinite(one["error"] + other["error"]):
+        # Too few rows for an error: what is written differently is shown.
+        return f"{one['mean']:.3f}" != f"{other['mean']:.3f}", "too few to judge", None
+    apart = standard_errors(Level(**other), Level(**one))
+    gap = other["mean"] - one["mean"]
+    return abs(apart) >= APART, f"{gap:+.3f}, {apart:+.1f} standard errors", apart
+
+
+def _verdicts(run: PilotRun) -> Facts:
+    found = diagnose(run)
+
+    def judge(one: str, other: str) -> Judged:
+        """Whether the status differs: headlines carry numbers that always differ a little."""
+        return one.partition(":")[0] != other.partition(":")[0], "", None
+
+    texts = {
+        card.title: "not applicable"
+        if card.status == "NOT APPLICABLE"
+        else f"{card.status}: {card.headline}"
+        for card in map(found.card, MODES)
+    }
+    return {
+        "verdict": found.verdict,
+        "collapse at step": found.collapse_step,
+        **{title: Value(text, text, judge) for title, text in texts.items()},
+    }

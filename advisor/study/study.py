@@ -6,13 +6,13 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from advisor.advice import (
     NextPilot,
@@ -45,6 +45,7 @@ from advisor.errors import (
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.runs import Diagnosis, diagnosis_json, exports
+from advisor.study.outcomes import Comparison, Section, compare_outcomes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
     from advisor.reporting import Drawn, Missing
     from advisor.runs import PilotRun
-    from advisor.study.compared_lines import Comparison
 
 MANIFEST = "manifest.json"
 MISSING = "not-exported.txt"
@@ -178,24 +178,39 @@ class Study:
         check_folder(out)
         report_progress = progress_of(progress)
         try:
-            self._write(out, report_progress)
+            self._written(out, report_progress)
         except OSError as error:
             for place in second_places(out):
                 kept = place / out.name
                 with contextlib.suppress(OSError):
-                    self._write(kept, report_progress)
+                    self._written(kept, report_progress)
                     raise KeptElsewhereError("the study", error, out, "out", kept) from error
             raise unwritable("the study", error, out, "out") from error
         return replace(self, path=out)
 
-    def _write(self, out: Path, progress: Progress) -> None:
+    def _written(self, out: Path, progress: Progress) -> None:
         """Write the folder."""
-        steps = self._parts()
+        from advisor.reporting import drawings_made, plot, report
+
+        posterior, advice = self.posterior, self.recommendation
         with replacing(out, lambda line: progress(line, None, "")) as draft:
             check_folder(out)  # another may have put something there meanwhile
-            for index, (what, write) in enumerate(steps):
-                progress(what, index / len(steps), "")
-                write(draft)
+            progress("Saving the posterior", 0.0, "")
+            posterior.save(draft / POSTERIOR)
+            progress("Writing the recommendation", 1 / 6, "")
+            _write(draft / ANSWER, advice.to_json())
+            _write(draft / "recommendation.txt", harmless(advice.text) + "\n")
+            progress("Writing the trainer configs", 2 / 6, "")
+            configs = trainer_configs(advice)
+            _write_configs(configs, missing_configs(advice), draft)
+            progress("Drawing figures", 3 / 6, "")
+            drawn = drawings_made(posterior, advice)
+            plot(posterior, advice, draft / "figures", drawn=drawn)
+            progress("Writing the diagnosis", 4 / 6, "")
+            if self.diagnoses:
+                _write(draft / DIAGNOSES, diagnosis_json(self.diagnoses))
+            progress("Writing the report", 5 / 6, "")
+            report(posterior, advice, draft / REPORT, drawn=drawn, **self._page(configs))
             files = sorted(
                 file.relative_to(draft).as_posix() for file in draft.rglob("*") if file.is_file()
             )
@@ -203,9 +218,9 @@ class Study:
                 "kind": KIND,
                 "files": files,
                 "sha256": {n: _sha256((draft / n).read_bytes()) for n in TOGETHER if n in files},
-                "provenance": self.recommendation.provenance.model_dump(),
+                "provenance": advice.provenance.model_dump(),
             }
-            (draft / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+            _write(draft / MANIFEST, json.dumps(manifest, indent=2))
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -256,22 +271,7 @@ class Study:
         )
 
     def what_if_rows(self, **changes: npt.ArrayLike | None) -> list[dict[str, Any]]:
-        """Rows of `what_if` without pandas, whose import takes longer than a row.
-
-        Parameters
-        ----------
-        **changes : array_like
-            As `what_if` takes them.
-
-        Returns
-        -------
-        rows : list of dict
-
-        Raises
-        ------
-        InputError
-            A value is impossible, or the shapes do not broadcast.
-        """
+        """Rows of `what_if`, of the same changes, without pandas, whose import takes longer."""
         advice = self.recommendation
         if changes.get("steps") is None:
             changes["steps"] = advice.steps
@@ -321,15 +321,8 @@ class Study:
         is_own = path is None and self.path is not None
         try:
             with owned(self.path) if is_own and self.path else contextlib.nullcontext():
-                return report(
-                    self.posterior,
-                    self.recommendation,
-                    out,
-                    diagnoses=self.diagnoses,
-                    configs=trainer_configs(self.recommendation),
-                    drawn=drawn,
-                    outcome=self._outcome_table(),
-                )
+                page = self._page(trainer_configs(self.recommendation))
+                return report(self.posterior, self.recommendation, out, drawn=drawn, **page)
         except OSError as error:
             raise unwritable("the report", error, out, "study") from error
 
@@ -378,48 +371,14 @@ class Study:
         """Forecaster with the seed noise of the answer."""
         return Forecaster(self.posterior, self.recommendation.target, seed=self.recommendation.seed)
 
-    def _parts(self) -> list[tuple[str, Callable[[Path], object]]]:
-        """What a study folder holds: a title of each part, and a function that writes it."""
-        from advisor.reporting import drawings_made, plot, report
-
-        posterior, recommendation = self.posterior, self.recommendation
-        drawn = cache(lambda: drawings_made(posterior, recommendation))
-        configs, missing = trainer_configs(recommendation), missing_configs(recommendation)
-        return [
-            ("Saving the posterior", lambda at: posterior.save(at / POSTERIOR)),
-            ("Writing the recommendation", lambda at: _write_answer(recommendation, at)),
-            ("Writing the trainer configs", lambda at: _write_configs(configs, missing, at)),
-            (
-                "Drawing figures",
-                lambda at: plot(posterior, recommendation, at / "figures", drawn=drawn()),
-            ),
-            ("Writing the diagnosis", lambda at: _write_diagnoses(self.diagnoses, at)),
-            (
-                "Writing the report",
-                lambda at: report(
-                    posterior,
-                    recommendation,
-                    at / REPORT,
-                    diagnoses=self.diagnoses,
-                    configs=configs,
-                    drawn=drawn(),
-                    outcome=self._outcome_table(),
-                ),
-            ),
-        ]
-
-    def _outcome_table(self) -> dict[str, Any] | None:
-        """Outcome as the page shows it; why there is none where it cannot be told."""
+    def _page(self, configs: Mapping[str, str]) -> dict[str, Any]:
+        """What the page shows besides figures; why there is no outcome where it cannot be had."""
         try:
             found = self.outcome()
+            outcome = None if found is None else found.sections[0].table(found.heads)
         except AdvisorError as error:
-            return {
-                "title": "Forecast and outcome",
-                "columns": [],
-                "rows": [],
-                "notes": [str(error)],
-            }
-        return None if found is None else found.sections[0].table(found.heads)
+            outcome = Section("Forecast and outcome", (), (str(error),)).table(())
+        return {"diagnoses": self.diagnoses, "configs": configs, "outcome": outcome}
 
     def outcome(self) -> Comparison | None:
         """Forecasts beside what the finished runs came to; None without any.
@@ -429,8 +388,6 @@ class Study:
         comparison : Comparison or None
             As from `advisor.compare` of a study and runs.
         """
-        from advisor.study.compared_outcomes import compare_outcomes
-
         if not self.finished:
             return None
         paths = str(self.path or "study"), "finished runs"
@@ -447,13 +404,7 @@ class Study:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something other than a study, before any work is done.
-
-    Raises
-    ------
-    InputError
-        It exists and is no study, or holds files that no study wrote.
-    """
+    """Refuse a folder that holds something other than a study, before any work is done."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     manifest = _manifest(folder)
@@ -481,13 +432,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_place(folder: Path) -> None:
-    """Prove that a study can be written, before any work is done.
-
-    Raises
-    ------
-    InputError
-        As from `check_folder`; or it cannot be written, or the disk has no room.
-    """
+    """Prove, before any work is done, that a study can be written."""
     check_folder(folder)
     check_output(folder, "the study", "out", "folder")
 
@@ -545,19 +490,14 @@ def _sha256(held: bytes) -> str:
 def _answer(file: Path, held: bytes | None) -> Recommendation:
     """Saved answer; refuses a damaged one, and that of another version."""
     try:
-        if held is None:
-            raise FileNotFoundError
-        return Recommendation.model_validate(json.loads(held.decode("utf-8")))
+        return Recommendation.model_validate_json(held or b"")
     except ValidationError as error:
-        key = ".".join(str(part) for part in error.errors()[0]["loc"])[:80]
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])[:80]
         raise StudyError(
-            f"its answer cannot be read (at '{key}'): it was written by another version",
-            path=file,
-            advice="Run advisor advise on the pilots again",
-        ) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise StudyError(
-            "its answer is missing or damaged",
+            "its answer is missing or damaged"
+            if first["type"] == "json_invalid"
+            else f"its answer cannot be read (at '{key}'): it was written by another version",
             path=file,
             advice="Run advisor advise on the pilots again",
         ) from error
@@ -565,31 +505,21 @@ def _answer(file: Path, held: bytes | None) -> Recommendation:
 
 def _diagnoses(file: Path, held: bytes | None) -> tuple[Diagnosis, ...]:
     """Diagnoses of the pilots; empty where the study holds none."""
-    if held is None:
-        return ()
     try:
-        return tuple(Diagnosis.model_validate(one) for one in json.loads(held.decode("utf-8")))
-    except (ValueError, TypeError, RecursionError) as error:
+        return TypeAdapter(tuple[Diagnosis, ...]).validate_json(held or b"[]")
+    except ValidationError as error:
         raise _damaged(file, "the diagnoses of its pilots are damaged") from error
 
 
-def _write_answer(recommendation: Recommendation, folder: Path) -> None:
-    (folder / ANSWER).write_text(recommendation.to_json(), encoding="utf-8")
-    (folder / "recommendation.txt").write_text(
-        harmless(recommendation.text) + "\n", encoding="utf-8"
-    )
+def _write(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
 
 
 def _write_configs(configs: Mapping[str, str], missing: Mapping[str, str], folder: Path) -> None:
     for name, text in configs.items():
-        (folder / exports()[name].file_name).write_text(text, encoding="utf-8")
+        _write(folder / exports()[name].file_name, text)
     if missing:
         lines = [
             f"{exports()[name].file_name}: not written. {why}" for name, why in missing.items()
         ]
-        (folder / MISSING).write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _write_diagnoses(diagnoses: Sequence[Diagnosis], folder: Path) -> None:
-    if diagnoses:
-        (folder / DIAGNOSES).write_text(diagnosis_json(diagnoses), encoding="utf-8")
+        _write(folder / MISSING, "\n".join(lines) + "\n")

@@ -22,6 +22,7 @@ import advisor.model.posterior
 import advisor.model.priors
 import advisor.monitoring.hook
 import advisor.runs.logs
+import advisor.study.comparison
 import advisor.study.study
 from advisor.cli.app import STOPPED, app, main
 from advisor.errors import InputError
@@ -99,7 +100,7 @@ BROKEN = {
     ("export",): (advisor.study.study.Study, "load", ["STUDY", "--to", "trl"]),
     ("plot",): (advisor.study.study.Study, "load", ["STUDY", "stability"]),
     ("report",): (advisor.study.study.Study, "load", ["STUDY"]),
-    ("compare",): (advisor.study, "is_study", ["STUDY", "STUDY"]),
+    ("compare",): (advisor.study.comparison, "is_study", ["STUDY", "STUDY"]),
     ("watch",): (advisor.monitoring, "load_posterior", [LOG, "--posterior", "P", "--once"]),
     ("priors", "show"): (advisor.model, "load_priors", ["lora"]),
     ("priors", "learn"): (advisor.model.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
@@ -223,7 +224,7 @@ def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, is_st
 
 def test_exit_codes_are_those_that_the_code_knows():
     from advisor import errors
-    from advisor.cli import advise, backtest, diagnose, watch
+    from advisor.cli import logs, watch
 
     epilog = str(app.info.epilog)
     told = dict(re.findall(r"(\d+) ([a-z ]+)", epilog.partition("Exit codes: ")[2]))
@@ -235,18 +236,15 @@ def test_exit_codes_are_those_that_the_code_knows():
         errors.InputError.exit_code,
         errors.CannotTellError.exit_code,
         errors.NotConvergedError.exit_code,
-        advise.CANNOT_TELL,
-        backtest.CANNOT_TELL,
-        backtest.NOT_CONVERGED,
-        diagnose.FAILED,
+        logs.FAILED,
         watch.ALARM,
     }
     assert {int(code) for code in told} == known
     assert (errors.AdvisorError.exit_code, told["1"]) == (1, "our fault")
     assert (errors.InputError.exit_code, told["2"]) == (2, "bad input or usage")
-    assert errors.CannotTellError.exit_code == advise.CANNOT_TELL == backtest.CANNOT_TELL == 3
-    assert errors.NotConvergedError.exit_code == backtest.NOT_CONVERGED == 4
-    assert diagnose.FAILED == watch.ALARM == 5
+    assert errors.CannotTellError.exit_code == 3
+    assert errors.NotConvergedError.exit_code == 4
+    assert logs.FAILED == watch.ALARM == 5
 
 
 # --json and --quiet ------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def test_answer_is_printed_and_kept_where_its_folder_fails(run, nowhere, tmp_pat
     """The disk fills up after the check."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(advisor.forecast, "fit", lambda *given, **more: made_up_posterior())
-    monkeypatch.setattr("advisor.study.study.check_place", lambda folder: None)
+    monkeypatch.setattr("advisor.study.check_place", lambda folder: None)
     whole = run("advise", demo_folder(), "--out", "study", "--quiet", "--json")
     code, out, said = run("advise", demo_folder(), "--out", nowhere / "study", "--quiet", "--json")
     assert whole[0] == 0, whole[2]

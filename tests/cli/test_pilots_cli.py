@@ -140,7 +140,7 @@ def test_new_pilot_is_written_for_the_plans_trainer(folder, call, fitted, monkey
     log(folder, 1, 20)
     new = PilotPlan.load(folder).pilots[0].model_copy(update={"name": "pilot-4"})
     monkeypatch.setattr(
-        piloting, "pilots", lambda plan, runs, **asked: made_word(plan, "go on", new)
+        "advisor.advice.pilots", lambda plan, runs, **asked: made_word(plan, "go on", new)
     )
     code, out, _ = call(folder)
     assert code == 0
@@ -164,7 +164,7 @@ def test_following_ends_with_the_final_word(folder, call, fitted, monkeypatch):
         return made_word(plan, next(words))
 
     sleeps = iter([10, 11, 60])
-    monkeypatch.setattr(piloting, "pilots", pilots)
+    monkeypatch.setattr("advisor.advice.pilots", pilots)
     monkeypatch.setattr(command.time, "sleep", lambda _: log(folder, 1, next(sleeps)))
     code, out, _ = call(folder, "--follow", "--json")
     assert code == 3

@@ -15,7 +15,7 @@ from advisor.advice.wording import in_trainer_names, percent
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.reporting import report
-from advisor.reporting.page.explorer import DRAWS, explorer_data
+from advisor.reporting.page import DRAWS, explorer_data
 
 from .browser import check_pages, chromium
 from .conftest import PILOTS, Pilot

@@ -18,7 +18,7 @@ from advisor.advice import CostModel, Recommendation
 from advisor.advice.evaluate import what_if_rows
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
-from advisor.reporting.page.explorer import DRAWS, explorer_data
+from advisor.reporting.page import DRAWS, explorer_data
 
 Build = Callable[..., Any]
 SCRIPT = Path(advisor.reporting.page.__file__).parent / "assets" / "page.js"

@@ -12,7 +12,7 @@ import pytest
 from advisor.findings.design import informed_share
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import Posterior
-from advisor.reporting.figures.posteriors import draw_exponents, exponents_info
+from advisor.reporting.figures.beliefs import draw_exponents, exponents_info
 
 Build = Callable[..., Any]
 

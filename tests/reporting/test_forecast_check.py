@@ -40,9 +40,7 @@ def checked(name: str, target: float, width: float = 0.1, collapsed: bool = Fals
         seen_reward=np.linspace(0.1, 0.5, 9),
         step=step,
         observed=np.linspace(0.5, target, WINDOWS),
-        lower=np.full(WINDOWS, 0.5),
-        median=np.full(WINDOWS, 0.6),
-        upper=np.full(WINDOWS, 0.7),
+        band=np.repeat([[0.5], [0.6], [0.7]], WINDOWS, axis=1),
         last_seen=30.0,
         has_collapsed=collapsed,
         final=Prediction("advisor", "c", name, 0.5, None, (0.0, 1.0), target, quantiles, 0.01),
@@ -132,7 +130,7 @@ def test_final_levels_are_those_of_a_backtest(monkeypatch: pytest.MonkeyPatch) -
     for one in info.checked:
         assert one.last_seen == 50
         assert one.step.min() > 50
-        assert np.all((one.lower <= one.median) & (one.median <= one.upper))
+        assert np.all(np.diff(one.band, axis=0) >= 0)
         run = next(run for run in runs if run.id == one.run)
         assert one.observed.mean() == pytest.approx(run.reward[run.step > 50].mean(), abs=0.01)
         assert one.label.endswith("K 1")

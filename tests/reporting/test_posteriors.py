@@ -12,7 +12,7 @@ from matplotlib.text import Text
 
 from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.model.posterior import Posterior
-from advisor.reporting.figures.posteriors import MAX_GROUPS, draw_posteriors, posteriors_info
+from advisor.reporting.figures.beliefs import MAX_GROUPS, draw_posteriors, posteriors_info
 from advisor.reporting.style import settings_label
 
 from .conftest import Pilot

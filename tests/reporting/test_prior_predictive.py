@@ -8,7 +8,7 @@ import pytest
 from advisor.model.prior_draws import BANDS, prior_predictive
 from advisor.model.priors import load_priors, preset_names
 from advisor.reporting.figure import render
-from advisor.reporting.figures.prior_predictive import CURVES, draw_priors
+from advisor.reporting.figures.beliefs import CURVES, draw_priors
 
 
 @pytest.fixture(scope="module")

@@ -73,8 +73,7 @@ def test_panels_hold_pilots_bands_and_the_forecast(
         ("sort", "tiny-s", 3),
     ]
     for run in (run for panel in info.panels for run in panel.runs):
-        assert np.all(run.lower <= run.median)
-        assert np.all(run.median <= run.upper)
+        assert np.all(np.diff(run.band, axis=0) >= 0)
         assert run.grid[0] == 1
         assert np.all(np.diff(run.grid) > 0)
     assert [p.forecast is not None for p in info.panels] == [False, False, True]
@@ -82,13 +81,13 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     assert forecast is not None
     assert (forecast.step[0], forecast.step[-1]) == (0, advice.steps)
     # The answer's interval, but for the noise of batches and the bend of the last tenth.
-    assert forecast.lower[-1] == pytest.approx(advice.reward.low, abs=0.03)
+    assert forecast.band[0, -1] == pytest.approx(advice.reward.low, abs=0.03)
     curve = Forecaster(posterior, advice.target).outcome(advice.settings, [advice.steps])
-    assert forecast.lower[-1] < np.quantile(curve, 0.1) - 0.003
+    assert forecast.band[0, -1] < np.quantile(curve, 0.1) - 0.003
     assert forecast.label == "lr 3e-4, G 8, K 8"
     said = f"{advice.reward.mean:.3f} [{advice.reward.low:.3f}, {advice.reward.high:.3f}]"
     assert f"{said} at step {advice.steps}, if it stays stable" in info.text
-    assert forecast.mean[-1] == pytest.approx(advice.reward.mean, abs=1e-9)
+    assert forecast.band[1, -1] == pytest.approx(advice.reward.mean, abs=1e-9)
     words = [t.get_text() for axes in draw_trajectories(info).axes for t in axes.texts]
     assert f"{said.replace(' ', chr(10), 1)}\nat step {advice.steps}" in words
     assert "reward" in info.text
@@ -118,7 +117,7 @@ def test_a_collapsed_run_ends_at_its_onset(posterior: Posterior) -> None:
     assert collapsed.end == (7.0, 0.0)
     assert collapsed.grid[-1] == collapsed.step[-1] <= 7.0
     stable = info.panels[1].runs[0]
-    assert stable.end == (60.0, stable.median[-1])
+    assert stable.end == (60.0, stable.band[1, -1])
     assert "1 collapsed" in info.text
 
 

@@ -1,1 +1,104 @@
-"""One figure per file, each with an info object and a function that draws it."""
+"""The figures, one per file; of a study draw some, or write all of them to a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.common import write_whole
+from advisor.errors import InputError
+from advisor.model import Posterior
+from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
+from advisor.reporting.figures import (
+    beliefs,
+    convergence,
+    frontier,
+    stability_map,
+    trajectories,
+)
+
+if TYPE_CHECKING:
+    from advisor.advice import Recommendation
+
+FIGURES: dict[str, FigureKind] = {
+    kind.name: kind
+    for kind in (
+        stability_map.FIGURE,
+        frontier.FIGURE,
+        trajectories.FIGURE,
+        beliefs.POSTERIORS,
+        beliefs.EXPONENTS,
+        convergence.FIGURE,
+    )
+}
+"""Figures of a study by name, in the order of the report: the decision first."""
+
+
+def drawings(
+    posterior: Posterior, recommendation: Recommendation, names: Sequence[str] | None = None
+) -> list[Drawn]:
+    """Draw figures of ``FIGURES``, each once; by default all."""
+    kinds = [FIGURES[name] for name in (FIGURES if names is None else names)]
+    return [kind.drawn(kind.info(posterior, recommendation)) for kind in kinds]
+
+
+def drawings_made(posterior: Posterior, recommendation: Recommendation) -> list[Drawn | Missing]:
+    """Draw all figures; one that fails is named with its reason and costs no other."""
+    out: list[Drawn | Missing] = []
+    for name, kind in FIGURES.items():
+        try:
+            out += drawings(posterior, recommendation, [name])
+        except Exception as error:  # whatever it is, the other figures can be drawn
+            out.append(Missing(kind.name, kind.title, reason_of(error)))
+    return out
+
+
+def plot(
+    posterior: Posterior,
+    recommendation: Recommendation,
+    folder: str | Path,
+    formats: Sequence[str] = ("png", "svg"),
+    drawn: Sequence[Drawn | Missing] | None = None,
+) -> list[Path]:
+    """Draw every figure into a folder, which is made where it is missing.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+    folder : path-like
+    formats : sequence of {"png", "svg", "pdf"}
+    drawn : sequence of Drawn or Missing, optional
+        What :func:`drawings` or :func:`drawings_made` returned, where they are drawn already.
+
+    Returns
+    -------
+    files : list of Path
+        ``<name>.<format>`` for the names in ``FIGURES``.
+
+    Raises
+    ------
+    InputError
+        A format is unknown.
+    """
+    for kind in formats:
+        check_format(kind)
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    files = []
+    for one in drawings(posterior, recommendation) if drawn is None else drawn:
+        if isinstance(one, Missing):
+            continue
+        for kind in formats:
+            files.append(out / f"{one.name}.{kind}")
+            write_whole(files[-1], one.rendered(kind))
+    return files
+
+
+def check_format(kind: str, key: str = "formats") -> None:
+    """Refuse a format that no figure has."""
+    if kind not in FORMATS:
+        raise InputError(
+            f"no figure format '{kind}'", key=key, advice=f"Choose among {', '.join(FORMATS)}"
+        )

@@ -50,7 +50,8 @@ class Checked:
     """One pilot: what was seen, what was forecast, and what came.
 
     Arrays of what the fit saw have shape (bins,), others (windows,); ``step`` holds the middles of
-    the windows in optimizer steps, ``lower`` to ``upper`` is the central 80 % of the mean reward.
+    the windows in optimizer steps, ``band`` the ends and the median of the central 80 % of the mean
+    reward.
     ``final`` is of the mean over the last tenth of its steps, as `advisor backtest` judges it.
     """
 
@@ -60,9 +61,7 @@ class Checked:
     seen_reward: FloatArray
     step: FloatArray
     observed: FloatArray
-    lower: FloatArray
-    median: FloatArray
-    upper: FloatArray
+    band: FloatArray
     last_seen: float
     has_collapsed: bool
     final: Prediction
@@ -215,9 +214,7 @@ def _check(
         seen_reward=posterior.pilots["reward"][of_run],
         step=np.array([rows.mean() for rows in windows]),
         observed=np.array([np.mean([reward[step] for step in rows]) for rows in windows]),
-        lower=quantiles[:, 0],
-        median=quantiles[:, 1],
-        upper=quantiles[:, 2],
+        band=quantiles.T,
         last_seen=float(case.seen.step[-1]),
         has_collapsed=summary.collapse_step is not None,
         final=final,
@@ -232,7 +229,7 @@ def draw_forecast_check(info: ForecastCheck) -> Figure:
     figure = style.new_figure(5.0 + 3.0 * columns, 5.4 if rows > 1 else 4.4)
     grid = figure.add_gridspec(rows, 1 + columns, width_ratios=[1.55] + [1.0] * columns)
     _draw_levels(figure.add_subplot(grid[:, 0]), info)
-    shown = [(one.seen_reward, one.observed, one.lower, one.upper) for one in drawn]
+    shown = [(one.seen_reward, one.observed, *one.band) for one in drawn]
     values = np.concatenate([series for one in shown for series in one])
     limits = style.padded(values.tolist(), 0.05, 0.05 * (info.bounds[1] - info.bounds[0]))
     for index, one in enumerate(drawn):
@@ -287,9 +284,8 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
 def _draw_curve(axes: Axes, one: Checked, *, is_named: bool) -> None:
     """What was seen, the forecast with its band, and what came; the first says which is which."""
     axes.plot(one.seen_step, one.seen_reward, "o", color=style.MUTED, markersize=3.2, mew=0)
-    axes.fill_between(one.step, one.lower, one.upper, color=style.BLUE, alpha=0.16, linewidth=0)
-    axes.plot(one.step, one.median, color=style.BLUE, linewidth=1.6)
-    is_inside = (one.observed >= one.lower) & (one.observed <= one.upper)
+    style.band(axes, one.step, one.band, style.BLUE, alpha=0.16)
+    is_inside = (one.observed >= one.band[0]) & (one.observed <= one.band[2])
     dots: dict[str, Any] = {"ls": "", "ms": 5, "mec": style.INK, "mew": 1.1}
     axes.plot(one.step[is_inside], one.observed[is_inside], "o", mfc=style.INK, **dots)
     axes.plot(one.step[~is_inside], one.observed[~is_inside], "s", mfc="white", **dots)
@@ -299,7 +295,7 @@ def _draw_curve(axes: Axes, one: Checked, *, is_named: bool) -> None:
         style.write(axes, "had collapsed", (0.97, 0.6), color=style.ALARM, **corner)
     if not is_named:
         return
-    is_high = float(np.median(one.median)) > sum(axes.get_ylim()) / 2
+    is_high = float(np.median(one.band[1])) > sum(axes.get_ylim()) / 2
     for text, gap, side, color in (
         ("seen", -4, "right", style.MUTED),
         ("forecast", 4, "left", style.BLUE),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,34 +123,35 @@ def frontier_info(posterior: Posterior, recommendation: Recommendation) -> Front
         "cheaper": advice.equal_completions,
         "recipe": advice.recipes,
     }
-    found: dict[tuple[Settings, float], Named] = {}
-    for kind, one in ((kind, one) for kind, group in groups.items() for one in group):
-        # One configuration under one budget is one point, whatever length it was planned with.
-        settings = one.settings.model_copy(update={"planned_steps": None})
-        first = found.setdefault(
-            (settings, round(one.cost.paid, 9)),
-            Named(
-                (),
-                _marked(one.settings, ranges),
-                kind,
-                one.cost.paid * scale,
-                one.reward,
-                one.stability.least,
-            ),
+    # One configuration under one budget is one point, whatever length it was planned with.
+    found: dict[tuple[Settings, float], list[tuple[str, Alternative]]] = {}
+    for kind, group in groups.items():
+        for one in group:
+            settings = one.settings.model_copy(update={"planned_steps": None})
+            found.setdefault((settings, round(one.cost.paid, 9)), []).append((kind, one))
+
+    def merits(one: Alternative) -> tuple[float, float, float]:
+        return one.cost.paid * scale, one.reward, one.stability.least
+
+    named = [
+        Named(
+            tuple(dict.fromkeys(one.name for _, one in roles)),
+            _marked(roles[0][1].settings, ranges),
+            roles[0][0],
+            *merits(roles[0][1]),
         )
-        names = tuple(dict.fromkeys((*first.names, one.name)))
-        found[settings, round(one.cost.paid, 9)] = replace(first, names=names)
-    points = [(f.cost.paid * scale, f.reward, f.stability.least) for f in advice.frontier]
+        for roles in found.values()
+    ]
+    points = [merits(one) for one in advice.frontier]
     table = np.array(points, dtype=float).reshape(-1, 3)
-    advised = next(iter(found.values()))
-    corners = _best([*points, (advised.cost, advised.reward, advised.probability)], advice.level)
+    corners = _best([*points, merits(own)], advice.level)
     inside = [not outside(f.settings.model_dump(), ranges) for f in advice.frontier]
     return Frontier(
         cost=table[:, 0],
         reward=table[:, 1],
         probability=table[:, 2],
         piloted=np.array(inside, dtype=bool),
-        named=tuple(found.values()),
+        named=tuple(named),
         best_cost=corners[:, 0],
         best_reward=corners[:, 1],
         level=advice.level,
@@ -225,7 +225,17 @@ def draw_frontier(info: Frontier) -> Figure:
     for one in info.named:
         hollow = {**risky, "mew": 1.8} if one.probability < info.level else {}
         axes.plot(one.cost, one.reward, **{"ls": "", "mew": 1.1, **MARKS[one.kind], **hollow})
-    _write_labels(axes, info.named)
+    names = [
+        style.Named(
+            one.label,
+            [(one.cost, one.reward)],
+            style.BLUE if one.kind == "advised" else style.INK,
+            style.FAINT,
+        )
+        for one in info.named
+    ]
+    lines = max(one.label.count("\n") + 1 for one in info.named)
+    style.name_ends(axes, names, gap=1.4 * style.NOTE * lines)
     return figure
 
 
@@ -239,57 +249,6 @@ def _limit(axes: Axes, info: Frontier) -> None:
     style.log_ticks(axes.xaxis, *axes.get_xlim(), text=style.quantity)
     least = 0.05 * (info.ceiling - info.floor)
     axes.set_ylim(*style.padded(reward.tolist(), 0.12, least))
-
-
-def _write_labels(axes: Axes, named: Sequence[Named]) -> None:
-    """Name each point, the first before the others, where its label covers least."""
-    from matplotlib.transforms import Bbox
-
-    axes.figure.draw_without_rendering()  # type: ignore[union-attr]
-    point, frame = axes.figure.dpi / 72, axes.get_window_extent()
-    marks, strokes, taken = [np.empty((0, 2))], [np.empty((0, 2))], list[Bbox]()
-    for line in axes.lines:
-        path = line.get_transform().transform_path(line.get_path())
-        if line.get_linestyle() == "None":
-            marks.append(np.asarray(path.vertices))
-        else:
-            strokes.append(np.asarray(path.interpolated(40).vertices))
-    angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
-    ways = [
-        (radius, np.array([np.cos(angle), np.sin(angle)]))
-        for radius in (9.0, 16.0, 26.0, 38.0, 52.0, 68.0, 86.0, 106.0, 128.0)
-        for angle in angles
-    ]
-    for one in named:
-        at = one.cost, one.reward
-        look: dict[str, Any] = {"rim": 2.6, "ha": "center", "va": "center", "zorder": 7}
-        look["color"] = style.BLUE if one.kind == "advised" else style.INK
-        probe = style.write(axes, one.label, at, **look)
-        size, anchor = probe.get_window_extent().size, axes.transData.transform(at)
-        probe.remove()
-
-        def box(radius: float, way: FloatArray, size: Any = size, anchor: Any = anchor) -> Bbox:
-            middle = anchor + radius * point * way + way * size / 2
-            return Bbox([middle - size / 2, middle + size / 2]).padded(2)
-
-        def cost(place: tuple[float, FloatArray], box: Any = box) -> float:
-            own = box(*place)
-            is_out = np.any(own.min < frame.min) or np.any(own.max > frame.max)
-            return float(
-                place[0]
-                + 3 * abs(place[1][1])  # beside rather than above
-                + 1e6 * is_out
-                + 2000 * own.count_overlaps(taken)
-                + 60 * own.count_contains(np.concatenate(marks))
-                + 4 * own.count_contains(np.concatenate(strokes))
-            )
-
-        best = min(ways, key=cost)
-        taken.append(box(*best))
-        offset = (np.mean([taken[-1].min, taken[-1].max], axis=0) - anchor) / point
-        if best[0] > 9:
-            look["arrowprops"] = {"arrowstyle": "-", "color": style.MUTED, "lw": 0.7, "shrinkB": 4}
-        style.write(axes, one.label, at, tuple(offset), **look).set_in_layout(False)
 
 
 FIGURE = FigureKind(

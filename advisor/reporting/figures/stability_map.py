@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -167,22 +168,17 @@ def stability_map_info(
 
     pilots = tuple(
         Dot(
-            of.learning_rate,
-            of.refresh_interval,
-            panel(of.group_size) if is_near(of.group_size) else -1,
+            run.settings.learning_rate,
+            run.settings.refresh_interval,
+            panel(run.settings.group_size) if is_near(run.settings.group_size) else -1,
             (run.task, run.model) == (target.task, target.model),
             run.collapse_step is not None,
         )
-        for run, of in ((run, run.settings) for run in meta.runs)
+        for run in meta.runs
     )
     pilot = recommendation.next_pilot
-    blue = [settings, *([pilot.settings] if pilot else [])]
-    shown = [*(dot.learning_rate for dot in pilots), *(one.learning_rate for one in blue)]
-    shown += lattice.axes["learning_rate"]
-    rates = np.geomspace(min(shown) / 1.3, max(shown) * 1.3, 25)
-    highest = max(*(dot.interval for dot in pilots), *(one.refresh_interval for one in blue))
-    octaves = np.ceil(np.log2(highest / settings.epochs_per_refresh)) + 2
-    minibatches = 2 ** np.arange(int(np.clip(octaves, 4, 8)))
+    shown = [*(run.settings for run in meta.runs), settings, *([pilot.settings] if pilot else [])]
+    rates, minibatches = _axes_of(shown, lattice.axes["learning_rate"], settings)
     forecaster = Forecaster(posterior, target, draws=draws)
     grid = np.meshgrid(groups, minibatches, rates, indexing="ij")
     judged = [
@@ -190,6 +186,7 @@ def stability_map_info(
     ]
     found = np.reshape(judged, (*grid[0].shape, 2))
     piloted = [run.settings.group_size for run in meta.runs]
+    is_dead = recommendation.collapsed == recommendation.pilots
     return StabilityMap(
         learning_rate=rates,
         interval=minibatches * settings.epochs_per_refresh,
@@ -201,18 +198,24 @@ def stability_map_info(
         level=recommendation.level,
         limit=np.apply_along_axis(_limit, 2, found[..., 0], rates, recommendation.level),
         steps=recommendation.steps,
-        advised=mark(
-            style.role_of(
-                recommendation.kind, is_dead=recommendation.collapsed == recommendation.pilots
-            ),
-            settings,
-        ),
+        advised=mark(style.role_of(recommendation.kind, is_dead=is_dead), settings),
         next_pilot=None if pilot is None else mark("next pilot", pilot.settings),
         recipes=tuple(mark(one.name, one.settings) for one in recommendation.recipes),
         pilots=pilots,
         is_piloted_group=(groups >= min(piloted) / SAME) & (groups <= max(piloted) * SAME),
         other_groups=tuple(group for group in offered if group not in groups),
     )
+
+
+def _axes_of(
+    shown: Sequence[Settings], offered: Sequence[float], advised: Settings
+) -> tuple[FloatArray, IntArray]:
+    """Learning rates, and numbers of mini-batches, that hold all settings and some more."""
+    known = [*(one.learning_rate for one in shown), *offered]
+    highest = max(one.refresh_interval for one in shown)
+    octaves = np.ceil(np.log2(highest / advised.epochs_per_refresh)) + 2
+    rates = np.geomspace(min(known) / 1.3, max(known) * 1.3, 25)
+    return rates, 2 ** np.arange(int(np.clip(octaves, 4, 8)))
 
 
 def _judged(
@@ -408,40 +411,33 @@ def _write(
     side: str,
     color: str = style.INK,
 ) -> None:
-    """Text beside a point, with a pale rim that keeps it legible on the map."""
-    style.write(axes, text, at, offset, rim=2.8, ha=side, va="center", color=color, zorder=6)
+    """Text next to a point of the map."""
+    style.write(
+        axes, text, at, offset, is_on_marks=True, ha=side, va="center", color=color, zorder=6
+    )
 
 
 def _draw_legend(figure: Figure, info: StabilityMap, *, has_lines: bool, columns: int) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     point: dict[str, Any] = {"ls": "", "mfc": style.BLUE, "mec": "white"}
     level = level_text(info.level)
-    entries: list[Any] = [Line2D([], [], marker="*", ms=14, label=info.advised.name, **point)]
+    entries: list[tuple[str, dict[str, Any]]] = [
+        (info.advised.name, {"marker": "*", "ms": 14, **point})
+    ]
     if info.next_pilot is not None:
-        entries.append(Line2D([], [], marker="D", ms=8, label="next pilot", **point))
+        entries.append(("next pilot", {"marker": "D", "ms": 8, **point}))
     if has_lines:
         label = f"expected {info.measure} after {info.steps:,} steps, if stable"
-        entries.append(Line2D([], [], color=style.BLUE, lw=0.9, label=label))
+        entries.append((label, {"color": style.BLUE, "lw": 0.9}))
     if info.is_crossed:
-        entries.append(Line2D([], [], color=style.INK, lw=2.2, label=f"P(stable) = {level}"))
+        entries.append((f"P(stable) = {level}", {"color": style.INK, "lw": 2.2}))
     if (info.probability < info.level).any():
-        entries.append(Patch(facecolor=style.RISK, label=f"P(stable) below {level}"))
-    entries.append(Patch(label="beyond what was piloted", **UNPILOTED))
+        entries.append((f"P(stable) below {level}", {"facecolor": style.RISK}))
+    entries.append(("beyond what was piloted", UNPILOTED))
     kinds = {(dot.is_own, dot.has_collapsed) for dot in info.pilots if dot.panel >= 0}
     for own, collapsed in sorted(kinds, key=lambda kind: (not kind[0], kind[1])):
         label = ("pilot" if own else "pilot of another model or task") + ", collapsed" * collapsed
-        look = _pilot_look(is_own=own, has_collapsed=collapsed)
-        entries.append(Line2D([], [], label=label, **look))
-    figure.legend(
-        handles=entries,
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-        fontsize=style.NOTE,
-        labelcolor=style.INK,
-    )
+        entries.append((label, _pilot_look(is_own=own, has_collapsed=collapsed)))
+    style.legend(figure, entries, loc="outside lower center", ncols=columns)
 
 
 FIGURE = FigureKind(

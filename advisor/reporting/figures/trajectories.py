@@ -32,8 +32,9 @@ CURVE_POINTS = 240
 class RunCurve:
     """One pilot: binned rewards, and median and central 80 % band of its fitted curve.
 
-    ``grid`` holds logged steps, the band what a row logged there should show. A curve ends before
-    the onset of a collapse, with the last bin that shaped it; ``steps`` were logged.
+    ``grid`` holds logged steps, ``band`` (lower end, median, upper end) what a row logged there
+    should show. A curve ends before the onset of a collapse, with the last bin that shaped it;
+    ``steps`` were logged.
     """
 
     label: str
@@ -41,9 +42,7 @@ class RunCurve:
     step: FloatArray
     reward: FloatArray
     grid: FloatArray
-    lower: FloatArray
-    median: FloatArray
-    upper: FloatArray
+    band: FloatArray
     collapse_step: float | None
     last_reward: float
     steps: float
@@ -53,12 +52,12 @@ class RunCurve:
         """Step and reward at which the run leaves the picture."""
         if self.collapse_step is not None:
             return self.collapse_step, self.last_reward
-        return float(self.grid[-1]), float(self.median[-1])
+        return float(self.grid[-1]), float(self.band[1, -1])
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Named settings: mean and central 80 % band over steps, in units of the measure.
+    """Named settings: mean within its central 80 % band over steps, in units of the measure.
 
     ``end`` holds mean and 80 % interval as the answer says them: the interval is that of the mean
     over the last tenth of one run.
@@ -67,9 +66,7 @@ class Forecast:
     label: str
     measure: str
     step: FloatArray
-    lower: FloatArray
-    mean: FloatArray
-    upper: FloatArray
+    band: FloatArray
     end: tuple[float, float, float]
 
     @property
@@ -152,16 +149,13 @@ def _run_curve(posterior: Posterior, index: int) -> RunCurve:
     onset = run.collapse_onset
     last = run.steps if onset is None else min(onset, posterior.pilots["step"][mine].max())
     grid = _cycle_centers(float(last), settings.refresh_interval)
-    lower, median, upper = central(fitted_curve(posterior, index, grid))
     return RunCurve(
         label=style.settings_label(settings),
         learning_rate=settings.learning_rate,
         step=posterior.pilots["step"][mine],
         reward=posterior.pilots["reward"][mine],
         grid=grid,
-        lower=lower,
-        median=median,
-        upper=upper,
+        band=central(fitted_curve(posterior, index, grid)),
         collapse_step=onset,
         last_reward=run.last_reward,
         steps=run.steps,
@@ -185,9 +179,7 @@ def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
         label=style.settings_label(settings),
         measure=recommendation.measure,
         step=grid.astype(float),
-        lower=lower,
-        mean=forecaster.outcome(settings, grid).mean(axis=0),
-        upper=upper,
+        band=np.array([lower, forecaster.outcome(settings, grid).mean(axis=0), upper]),
         end=(reward.mean, reward.low, reward.high),
     )
 
@@ -256,7 +248,7 @@ def _limits(info: Trajectories) -> tuple[float, float]:
         for panel in info.panels
         for values in (
             *(np.append(run.reward, run.end[1]) for run in panel.runs),
-            *((panel.forecast.lower, panel.forecast.upper) if panel.forecast else ()),
+            *((panel.forecast.band[0], panel.forecast.band[2]) if panel.forecast else ()),
         )
     ]
     flat = np.concatenate(drawn)
@@ -271,11 +263,10 @@ def _draw_pilots(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     alpha = 0.18 if len(panel.runs) <= MAX_LABELS else 0.06
     for run in panel.runs:
         color = _color(run, scale)
-        axes.fill_between(run.grid, run.lower, run.upper, color=color, alpha=alpha, linewidth=0)
-        axes.plot(run.grid, run.median, color=color, linewidth=1.6)
+        style.band(axes, run.grid, run.band, color, alpha=alpha)
         axes.plot(run.step, run.reward, "o", color=color, markersize=2.6, alpha=0.75, mew=0)
         if run.collapse_step is not None:
-            fall = zip((run.grid[-1], run.median[-1]), run.end, strict=True)
+            fall = zip((run.grid[-1], run.band[1, -1]), run.end, strict=True)
             axes.plot(*fall, ":", color=style.FAINT, linewidth=1.4)
             axes.plot(*run.end, "x", color=style.MUTED, markersize=7, mew=1.8, zorder=4)
     if len(panel.runs) <= MAX_LABELS:
@@ -284,33 +275,19 @@ def _draw_pilots(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
 
 def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     """Name runs of one setting and one fate once, with a line to the end of each."""
-    low, high = axes.get_ylim()
     same: dict[tuple[str, bool], list[RunCurve]] = {}
     for run in panel.runs:
         same.setdefault((run.label, run.collapse_step is not None), []).append(run)
-    means = [float(np.mean([run.end[1] for run in runs])) for runs in same.values()]
-    places = style.spread_apart(means, 0.085 * (high - low), low, high)
-    for ((label, has_collapsed), runs), place in zip(same.items(), places, strict=True):
-        count = f" ({len(runs)} runs)" if len(runs) > 1 else ""
-        for index, run in enumerate(runs):
-            axes.annotate(
-                "" if index else label + (" ✕" if has_collapsed else "") + count,
-                xy=run.end,
-                xytext=(1.04, place),
-                textcoords=axes.get_yaxis_transform(),
-                fontsize=style.NOTE,
-                va="center",
-                color=style.MUTED if has_collapsed else style.INK,
-                annotation_clip=False,
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": _color(run, scale),
-                    "linewidth": 0.8,
-                    "relpos": (0.0, 0.5),
-                    "shrinkA": 1,
-                    "shrinkB": 2,
-                },
-            )
+    names = [
+        style.Named(
+            label + (" ✕" if has_collapsed else "") + (f" ({len(runs)} runs)" if runs[1:] else ""),
+            [run.end for run in runs],
+            style.MUTED if has_collapsed else style.INK,
+            _color(runs[0], scale),
+        )
+        for (label, has_collapsed), runs in same.items()
+    ]
+    style.name_ends(axes, names, gap=1.8 * style.NOTE)
 
 
 def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
@@ -318,17 +295,14 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
     longest = max((run.steps for run in panel.runs), default=0.0)
     for run in panel.runs:
         axes.plot(run.step, run.reward, "o", color=style.FAINT, markersize=2.6, mew=0)
-    axes.fill_between(
-        forecast.step, forecast.lower, forecast.upper, color=style.BLUE, alpha=0.14, linewidth=0
-    )
-    for edge in (forecast.lower, forecast.upper):
-        axes.plot(forecast.step, edge, "--", color=style.BLUE, linewidth=0.8)
-    axes.plot(forecast.step, forecast.mean, "--", color=style.BLUE, linewidth=1.8)
+    look: dict[str, Any] = {"color": style.BLUE, "linestyle": "--"}
+    style.band(axes, forecast.step, forecast.band, alpha=0.14, linewidth=1.8, **look)
+    axes.plot(forecast.step, forecast.band[[0, 2]].T, linewidth=0.8, **look)
     mean, interval = forecast.numbers.split(" ", 1)
     style.write(
         axes,
         f"{mean}\n{interval}\nat step {forecast.step[-1]:,.0f}",
-        (forecast.step[-1], forecast.mean[-1]),
+        (forecast.step[-1], forecast.band[1, -1]),
         (8, 0),
         va="center",
         color=style.BLUE,

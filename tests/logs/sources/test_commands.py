@@ -11,7 +11,7 @@ from made_plan import made_plan
 
 import advisor
 from advisor.advice.pilot_plan import PLAN, PilotPlan
-from advisor.cli import history, pilots
+from advisor.cli import pilots, priors
 from advisor.cli.app import main
 from advisor.errors import InputError
 from advisor.monitoring import following
@@ -167,7 +167,7 @@ def test_priors_are_learned_from_the_runs_of_a_tracker(store, tmp_path, monkeypa
         runs = advisor.read_runs(folders)
         raise InputError(f"{len(runs)} runs were read", advice="Nothing")
 
-    monkeypatch.setattr(history, "_finished", finished)
+    monkeypatch.setattr(priors, "_finished", finished)
     out = str(tmp_path / "team.toml")
     code, _, err = said_by(capsys, "priors", "learn", PLACE, "--out", out)
     assert code == 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ import pandas as pd
 from advisor.advice import (
     KNOBS,
     NEARLY_ALL,
+    RATE_REACH,
     TITLES,
     evidence_text,
     explanation_text,
@@ -32,17 +33,16 @@ from advisor.advice import (
     stability_interval,
     weightiest,
 )
-from advisor.common import write_whole
-from advisor.forecast import SUPPORT
+from advisor.common import counted, write_whole
+from advisor.forecast import SUPPORT, Forecaster, final_reward, interval_of, stability_and_draws
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import Missing, reason_of
-from advisor.reporting.gallery import drawings_made
-from advisor.reporting.page.explorer import explorer_data, paid
-from advisor.runs import Diagnosis, card_lines, exports, worst
+from advisor.reporting.figure import Missing, inline_svg, reason_of
+from advisor.reporting.figures import drawings_made
+from advisor.runs import Diagnosis, Settings, card_lines, exports, worst
 
 if TYPE_CHECKING:
-    from advisor.advice import Cost, NextPilot, Recommendation
+    from advisor.advice import Cost, Recommendation
     from advisor.reporting.figure import Drawn
 
 T = TypeVar("T")
@@ -53,6 +53,28 @@ SLIDERS = {
     "minibatches_per_refresh": "Mini-batches per refresh",
     "planned_steps": "Optimizer steps",
 }
+
+
+def paid(cost: Cost) -> str:
+    """Price of a run: GPU time where that is known, else the completions that it generates."""
+    if cost.gpu_hours is None:
+        return f"{cost.completions:,.0f} completions"
+    return gpu_time(cost.gpu_hours)
+
+
+SAID_BY_PAGE = (
+    counted,
+    evidence_text,
+    explanation_text,
+    in_trainer_names,
+    level_text,
+    paid,
+    percent,
+    pilot_reason,
+    stability_interval,
+    weightiest,
+)
+"""Functions that the template calls by their names."""
 
 
 def report(
@@ -95,49 +117,32 @@ def report_html(
 ) -> str:
     """Return the page that :func:`report` writes.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    recommendation : Recommendation
-    diagnoses : sequence of Diagnosis
-        Of the pilots.
-    configs : mapping of str to str, optional
-        Trainer -> text of its configuration.
-    drawn : sequence of Drawn or Missing, optional
-        Figures in their order, the decision first [default: all that need no logs]; in place of one
-        that is missing stands the reason.
-    outcome : mapping, optional
-        What came of runs that were made since: title, columns, rows and notes.
+    ``diagnoses`` are those of the pilots, ``configs`` texts by trainer. Figures are ``drawn`` in
+    their order, the decision first [default: all that need no logs]; in place of one that is
+    missing stands the reason. ``outcome`` is of runs that were made since: title, columns, rows
+    and notes.
     """
     import jinja2
     from markupsafe import Markup
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("advisor.reporting.page", "assets"),
+        loader=jinja2.PackageLoader("advisor.reporting", "assets"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    meta, target = posterior.meta, recommendation.target
-    explorer, no_explorer = _tried(lambda: explorer_data(posterior, recommendation))
-    gains, no_gains = _tried(lambda: _gains(posterior, recommendation))
+    environment.globals |= {"nearly_all": NEARLY_ALL, **{one.__name__: one for one in SAID_BY_PAGE}}
+    advice = recommendation
+    explorer, no_explorer = _tried(lambda: explorer_data(posterior, advice))
+    gains, no_gains = _tried(lambda: _gains(posterior, advice))
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    pilot = recommendation.next_pilot
-    is_dead = recommendation.collapsed == recommendation.pilots
-    whose = {
-        "recommendation": "advised",
-        "next_pilot": f"{'gentlest' if is_dead else 'best'} that was piloted",
-        "infeasible": "nearest found",
-    }
     labels = {name: export.label for name, export in exports().items()}
-    figures = [_figure(one) for one in drawn or drawings_made(posterior, recommendation)]
     return environment.get_template("report.html.j2").render(
-        title=TITLES[recommendation.kind],
-        whose=whose[recommendation.kind],
-        kind=recommendation.kind,
-        subject=f"{target.subject}, {recommendation.steps:,} optimizer steps",
+        title=TITLES[advice.kind],
+        advice=advice,
+        meta=posterior.meta,
         style=Markup(_asset("report.css")),
         script=Markup(script),
         # By its digest the page allows this script and no other.
@@ -145,16 +150,11 @@ def report_html(
         model=Markup(_inert(explorer)) if explorer else "",
         no_explorer=no_explorer,
         no_gains=no_gains,
-        tiles=_tiles(recommendation),
         gains=gains,
-        beyond=_beyond(posterior, recommendation),
-        measure=recommendation.measure,
-        sliders=_sliders(explorer, recommendation) if explorer else [],
-        paste=in_trainer_names(recommendation.settings, recommendation.trainer),
-        answer=explanation_text(recommendation),
-        cards=_cards_of(recommendation),
-        details=evidence_text(recommendation),
-        figures=figures,
+        beyond=_beyond(posterior, advice),
+        sliders=_sliders(explorer, advice) if explorer else [],
+        cards=_cards_of(advice),
+        figures=[_figure(one) for one in drawn or drawings_made(posterior, advice)],
         learned=_table(posterior.table),
         diagnoses=[
             {
@@ -163,15 +163,11 @@ def report_html(
             }
             for one in diagnoses
         ],
-        pilot=None if pilot is None else _pilot(pilot, recommendation),
         configs=[
             {"name": labels.get(name, name), "text": text} for name, text in (configs or {}).items()
         ],
-        assumptions=weightiest(recommendation.assumptions, len(recommendation.assumptions))[0],
-        outcome=outcome,
-        priors=f"{meta.priors.name}: {meta.priors.description}",
         sampled=posterior.convergence,
-        made=meta.provenance,
+        outcome=outcome,
     )
 
 
@@ -184,7 +180,7 @@ def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def _asset(name: str) -> str:
-    return (files("advisor.reporting.page") / "assets" / name).read_text(encoding="utf-8")
+    return (files("advisor.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _inert(data: dict[str, Any]) -> str:
@@ -209,47 +205,13 @@ def _beyond(posterior: Posterior, advice: Recommendation) -> str:
     return f"{text}Grey numbers are extrapolated." if text else ""
 
 
-def _tiles(advice: Recommendation) -> list[dict[str, str]]:
-    """Numbers of one configuration: the one whose line stands below them."""
-    reward, stability = advice.reward, advice.stability
-    note = stability_interval(stability)
-    least = percent(stability.least, advice.level)
-    if least != percent(stability.probability, advice.level):
-        note = f"the model alone says {least}, and that decides"
-    given = "" if stability.least >= advice.level else ", if it stays stable"
-    return [
-        {
-            "name": f"{advice.measure.capitalize()} after {advice.steps:,} steps{given}",
-            "value": f"{reward.mean:.3f}",
-            "note": f"80 % of runs: {reward.low:.3f} to {reward.high:.3f}",
-        },
-        {
-            "name": f"P(stable), wanted {level_text(advice.level)}",
-            "value": percent(stability.probability, advice.level),
-            "note": note,
-        },
-        {
-            "name": "Cost",
-            "value": paid(advice.cost),
-            "note": f"{advice.cost.completions:,.0f} completions"
-            if advice.steps_to_95 > NEARLY_ALL * advice.steps
-            else f"95 % of the gain by step {advice.steps_to_95:.0f}",
-        },
-        {
-            "name": "Rests on",
-            "value": f"{advice.pilots} pilot" + ("" if advice.pilots == 1 else "s"),
-            "note": f"of up to {advice.longest_pilot:.0f} steps, {advice.collapsed} collapsed",
-        },
-    ]
-
-
 def _saved(whole: Cost, part: Cost) -> str:
     if whole.gpu_hours is None or part.gpu_hours is None:
         return f"{whole.completions - part.completions:,.0f}"
     return gpu_time(whole.gpu_hours - part.gpu_hours)
 
 
-def _gains(posterior: Posterior, advice: Recommendation) -> list[dict[str, str]]:
+def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str, str]]:
     """What the advice is expected to gain over what one would run without it."""
     if advice.kind != "recommendation":
         return []
@@ -264,13 +226,8 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[dict[str, str]]
                 f"has its {other.reward:.3f} by step {saved.step:,.0f} and so saves "
                 f"{_saved(other.cost, saved.cost)} of {paid(other.cost)}"
             )
-        out.append(
-            {
-                "name": f"Over {'the ' if other is advice.best_piloted else ''}{other.name}",
-                "value": f"{advice.reward.mean - other.reward:+.3f}",
-                "note": note,
-            }
-        )
+        name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
+        out.append((name, f"{advice.reward.mean - other.reward:+.3f}", note))
     return out
 
 
@@ -319,35 +276,6 @@ def _range(low: float, high: float) -> str:
     return _short(low) if low == high else f"{_short(low)} to {_short(high)}"
 
 
-def _pilot(pilot: NextPilot, advice: Recommendation) -> dict[str, Any]:
-    """A pilot with numbers of its own: by its end, not by that of the run."""
-    gain = f"{100 * pilot.gain:.1f} %"
-    return {
-        "paste": in_trainer_names(pilot.settings, advice.trainer),
-        "steps": f"{pilot.steps:,}",
-        "text": pilot_reason(pilot)[:1].upper() + pilot_reason(pilot)[1:],
-        "tiles": [
-            {
-                "name": f"P(stable) by its step {pilot.steps:,}",
-                "value": percent(pilot.stability.probability),
-                "note": stability_interval(pilot.stability),
-            },
-            {
-                "name": "Cost of the pilot",
-                "value": paid(pilot.cost),
-                "note": f"{100 * pilot.cost.paid / advice.cost.paid:.3g} % of the run's"
-                if advice.cost.paid
-                else "",
-            },
-            {
-                "name": "Expected to raise the final reward by",
-                "value": gain if pilot.gain >= 0.001 else "under 0.1 %",
-                "note": "of the reward's range",
-            },
-        ],
-    }
-
-
 def _step(step: float | None) -> str:
     return "–" if step is None else f"{step:.0f}"
 
@@ -359,58 +287,6 @@ def _figure(one: Drawn | Missing) -> dict[str, str]:
     svg, reason = _tried(lambda: inline_svg(one.rendered("svg"), one.name, one.text))
     caption = f"{one.caption} {one.note}".rstrip()
     return {**shown, "caption": caption, "svg": svg or "", "missing": reason}
-
-
-PAGE_COLOURS = {
-    "#ffffff": "paper",
-    style.INK: "ink",
-    style.MUTED: "quiet",
-    style.FAINT: "faint",
-    style.RISK: "risk",
-    style.BLUE: "blue",
-    style.ALARM: "alarm",
-}
-"""Colour of a drawing -> name of the page's own: these would glare or vanish in the dark."""
-
-
-def inline_svg(drawing: bytes, name: str, text: str) -> str:
-    """Drawing of matplotlib's as an element of a page: its colours follow the page's scheme.
-
-    Its identifiers begin with the figure's name, which makes them unique in a page; ``text`` says
-    what it shows to those who do not see it.
-    """
-    from markupsafe import escape
-
-    source = drawing.decode("utf-8")
-    source = source[source.index("<svg") :]
-    # Its style is that of the page, where a rule for everything would reach beyond it.
-    source = re.sub(
-        r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", source, flags=re.DOTALL
-    )
-    source = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", source).replace("xlink:href", "href")
-    source = re.sub(r'\b(id="|href="#)([^"]+)"', rf'\1{name}-\2"', source)
-    source = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", source)
-    for colour, own in PAGE_COLOURS.items():
-        # Within a style only, where a variable has a meaning; the text keeps its characters.
-        rule = rf"((?:fill|stroke): ?){colour}\b"
-        source = re.sub(rule, rf"\1var(--drawn-{own})", source, flags=re.IGNORECASE)
-    source = re.sub("<[^>]*>", lambda tag: _shortened(tag[0]), source)
-    source = re.sub(r"\n\s*", "\n", source)
-    return source.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1).strip()
-
-
-def _shortened(tag: str) -> str:
-    """Tag without the font, which is the page's rule, and with places to a hundredth of a point."""
-    tag = re.sub(r"font-family: [^;\"]*(; |(?=\"))", "", tag)
-    return re.sub(
-        r'\b(?:d|x|y|transform)="[^"]*"',
-        lambda places: re.sub(r"-?\d+\.\d{3,}(?=[\s\"),])", _rounded, places[0]),
-        tag,
-    )
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):z.2f}".rstrip("0").rstrip(".")
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
@@ -437,3 +313,85 @@ def _cell(column: object, value: object) -> str:
     if str(column).startswith("reward"):
         return f"{value:.3f}"
     return style.scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"
+
+
+# The sliders -------------------------------------------------------------------------------------
+
+DRAWS = 400
+"""Draws behind the grid: probabilities are good to 0.025."""
+
+RATES = 25
+MINIBATCHES = (1, 2, 4, 8, 16)
+GROUPS = (4, 8, 16, 32, 64)
+LENGTHS = (0.5, 1.0, 2.0)
+"""What is offered beside the settings of the answer; lengths as shares of its own."""
+
+
+def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[str, Any]:
+    """Evaluate the grid; ready for JSON, the numbers as base64 of little-endian floats."""
+    advice, base = recommendation, recommendation.settings
+    forecaster = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
+    choices = choices_of(posterior, advice)
+    places = itertools.product(*choices.values())
+    plans = [base.model_copy(update=dict(zip(choices, place, strict=True))) for place in places]
+    values = np.array([numbers(forecaster, plan) for plan in plans], dtype="<f4")
+    ends, bounds = (choices[RATE][0], choices[RATE][-1]), forecaster.outcome_bounds
+    prices = [advice.cost_model(plan, int(plan.planned_steps or 0)) for plan in plans]
+    stable = advice.stability
+    return {
+        "choices": choices,
+        "values": base64.b64encode(values.tobytes()).decode("ascii"),
+        "prices": [
+            (paid(one), f"{one.completions:,.0f} completions")
+            for one in prices[:: len(choices[RATE])]
+        ],
+        "start": {name: getattr(base.planned_over(advice.steps), name) for name in choices},
+        # The answer's own numbers, which come from more draws: the page starts with them.
+        "answer": [
+            *(advice.reward.mean, advice.reward.low, advice.reward.high),
+            *(stable.probability, stable.least),
+            *(stable.refresh, stable.tolerance, stable.fluctuation),
+        ],
+        "epochs": base.epochs_per_refresh,
+        "level": advice.level,
+        "measure": advice.measure,
+        "bounds": bounds,
+        "ends": ends,
+        "rewardTicks": [(at, f"{at:.3g}") for at in style.even_ticks(*bounds, 5)],
+        "rateTicks": [(at, style.scientific(at)) for at in style.log_places(*ends)],
+        "supported": SUPPORT * posterior.meta.longest,
+        "piloted": {name: own for name, own in piloted(posterior).items() if name in choices},
+        "words": {name: KNOBS[name] for name in choices if name in KNOBS},
+        "pilots": [
+            (run.settings.learning_rate, run.collapse_step is None) for run in posterior.meta.runs
+        ],
+    }
+
+
+RATE = "learning_rate"
+
+
+def choices_of(posterior: Posterior, advice: Recommendation) -> dict[str, list[float]]:
+    """Values of every slider, ascending, the answer's own among them; learning rates last."""
+    settings = advice.settings
+    known = [*advice.choices[RATE], *piloted(posterior)[RATE], settings.learning_rate]
+    ladder = np.geomspace(min(known) / RATE_REACH, max(known) * RATE_REACH, RATES - 1)
+    return {
+        "planned_steps": sorted({max(1, round(advice.steps * share)) for share in LENGTHS}),
+        "group_size": sorted({*GROUPS, settings.group_size}),
+        "minibatches_per_refresh": sorted({*MINIBATCHES, settings.minibatches_per_refresh}),
+        RATE: sorted({settings.learning_rate, *(float(f"{rate:.2g}") for rate in ladder)}),
+    }
+
+
+def numbers(forecaster: Forecaster, plan: Settings) -> tuple[float, ...]:
+    """Reward with its interval, P(stable), what decides of it, and its three parts."""
+    steps = int(plan.planned_steps or 0)
+    level = forecaster.scaled_reward(plan, steps)
+    reward = interval_of(final_reward(forecaster, plan, steps))
+    chance, _ = stability_and_draws(forecaster, plan, steps, level=level[:, 0])
+    return (
+        *(float(forecaster.outcome_of(level).mean()), reward.low, reward.high),
+        *(chance.probability, chance.least),
+        *(chance.refresh, chance.tolerance, chance.fluctuation),
+    )

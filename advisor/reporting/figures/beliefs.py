@@ -1,4 +1,4 @@
-"""Figures: what was learned of plateau, stiffness and all exponents, against prior and theory."""
+"""Figures: what a preset believes, and what was learned, against prior and theory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ import numpy as np
 from advisor.common import counted
 from advisor.findings import at_pilot, informed_share, middle_pilot, prior_groups
 from advisor.forecast import central, ends_of
-from advisor.model import INTERVAL, LAWS, MIN_SIZES, Posterior, density
+from advisor.model import (
+    BANDS,
+    GAIN,
+    INTERVAL,
+    LAWS,
+    MIN_SIZES,
+    REFERENCE,
+    Posterior,
+    PriorPredictive,
+    density,
+)
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind
 from advisor.theory import FloatArray
@@ -23,6 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_GROUPS = 10
+
+BARS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("posterior", {"color": style.BLUE, "linewidth": 3}),
+    ("prior", {"color": style.MUTED, "linewidth": 1}),
+)
+"""Entries of the legends."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +168,7 @@ def draw_posteriors(info: Posteriors) -> Figure:
         axes.locator_params(axis="x", nbins=5)
     style.log_ticks(middle.xaxis, *middle.get_xlim())
     right.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
-    _draw_legend(figure)
+    style.legend(figure, BARS, loc="outside lower left", ncols=2)
     return figure
 
 
@@ -180,6 +196,8 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
         end = {"right": ridge.upper, "left": ridge.lower, "center": ridge.median}[side]
         style.write(axes, ridge.span, (end, bar), (0, -5), ha=side, va="top")
 
+
+# How the settings act ----------------------------------------------------------------------------
 
 TERMS: dict[str, dict[str, tuple[str, str]]] = {
     "Stiffness k: exponent of": {
@@ -290,11 +308,11 @@ def draw_exponents(info: Exponents) -> Figure:
         axes.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
         for place, row in enumerate(rows):
             _draw_row(axes, row, place)
-    beside: dict[str, Any] = {"xycoords": panels[0].get_yaxis_transform(), "annotation_clip": False}
+    margin: dict[str, Any] = {"xycoords": panels[0].get_yaxis_transform(), "annotation_clip": False}
     heads = ("posterior\nmedian [80 %]", "learned\nfrom pilots", "\ntheory")
     for x, text in zip(COLUMNS, heads, strict=True):
-        style.write(panels[0], text, (1, -0.52), (x, 0), va="bottom", color=style.MUTED, **beside)
-    _draw_legend(figure)
+        style.write(panels[0], text, (1, -0.52), (x, 0), va="bottom", color=style.MUTED, **margin)
+    style.legend(figure, BARS, loc="outside lower left", ncols=2)
     return figure
 
 
@@ -311,25 +329,88 @@ def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
     axes.plot(row.prior_median, below, "|", color=style.MUTED, markersize=6)
     for at in row.theory_at:
         axes.plot([at] * 2, [place - 0.2, place + 0.3], color=style.VERMILLION, linewidth=1.4)
-    beside: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
+    margin: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
     colors = (style.INK, style.MUTED, style.ALARM)
     for x, text, color in zip(COLUMNS, (row.span, row.learned, row.theory), colors, strict=True):
-        style.write(axes, text, (1, place), (x, 0), va="center", color=color, **beside)
+        style.write(axes, text, (1, place), (x, 0), va="center", color=color, **margin)
 
 
-def _draw_legend(figure: Figure) -> None:
-    from matplotlib.lines import Line2D
+# Before any log ----------------------------------------------------------------------------------
 
-    lines = [
-        Line2D([], [], color=style.BLUE, linewidth=3, label="posterior"),
-        Line2D([], [], color=style.MUTED, linewidth=1, label="prior"),
-    ]
-    figure.legend(
-        handles=lines, loc="outside lower left", ncols=2, frameon=False, fontsize=style.NOTE
+CURVES = 60
+"""Curves drawn; the bands are those of all draws."""
+
+WIDTHS = {0.5: 9.0, 0.8: 5.0, 0.95: 1.6}
+"""Line widths of the nested bands, in points."""
+
+
+def draw_priors(info: PriorPredictive) -> Figure:
+    """Draw reward curves over steps, the bands of the plateau beside and of the time below them."""
+    figure = style.new_figure(8.6, 5.4)
+    grid = figure.add_gridspec(2, 2, width_ratios=[6.2, 1.0], height_ratios=[5.0, 1.0])
+    curves = figure.add_subplot(grid[0, 0])
+    plateau = figure.add_subplot(grid[0, 1], sharey=curves)
+    time = figure.add_subplot(grid[1, 0], sharex=curves)
+    style.tidy(
+        curves,
+        title=f"What {info.preset} believes before any log",
+        note=f"{CURVES} runs of new models on new tasks; {REFERENCE}",
+        y="reward (share of floor to ceiling)",
     )
+    style.tidy(plateau, title="Plateau", note="median [80 %]")
+    style.tidy(time, x="optimizer steps (log scale)")
+    curves.set_xscale("log")
+    curves.set_xlim(info.steps[0], info.steps[-1])
+    curves.set_ylim(-0.02, 1.02)
+    curves.plot(info.steps, info.reward[:CURVES].T, color=style.BLUE, linewidth=0.8, alpha=0.35)
+    curves.plot(info.steps, np.median(info.reward, axis=0), color=style.INK, linewidth=2.0)
+    _draw_bands(plateau, info, "plateau", is_upright=True)
+    _draw_bands(time, info, "time", is_upright=False)
+    curves.tick_params(labelbottom=False)
+    plateau.tick_params(labelleft=False, left=False)
+    style.log_ticks(time.xaxis, info.steps[0], info.steps[-1])
+    corner = figure.add_subplot(grid[1, 1])
+    corner.set_axis_off()
+    bars = [
+        (f"{100 * share:.0f} %", {"color": style.BLUE, "linewidth": WIDTHS[share]})
+        for share in BANDS
+    ]
+    bars.append(("median", {"color": style.INK, "linewidth": 2.0}))
+    style.legend(corner, bars, loc="center", handlelength=1.6)
+    return figure
 
 
-FIGURE = FigureKind(
+def _draw_bands(axes: Axes, info: PriorPredictive, name: str, *, is_upright: bool) -> None:
+    """Nested bars of the central bands beside an axis that the curves share."""
+    for share, (low, high) in info.bands(name).items():
+        ends, place = (low, high), (0.0, 0.0)
+        x, y = (place, ends) if is_upright else (ends, place)
+        axes.plot(x, y, color=style.BLUE, linewidth=WIDTHS[share], solid_capstyle="butt")
+    median = info.median(name)
+    at = (0.0, median) if is_upright else (median, 0.0)
+    axes.plot(*at, "o", color="white", mec=style.BLUE, markersize=5, zorder=3)
+    style.write(
+        axes,
+        info.span(name).replace(" [", "\n[").replace(", ", ",\n")
+        if is_upright
+        else f"{100 * GAIN:.0f} % of the gain at step {info.span(name)}",
+        at,
+        (9, 0) if is_upright else (0, 9),
+        is_on_marks=True,
+        ha="left" if is_upright else "center",
+        va="center" if is_upright else "bottom",
+    )
+    if is_upright:
+        axes.set_xlim(-1, 4)
+        axes.set_xticks([])
+        axes.spines["bottom"].set_visible(False)
+    else:
+        axes.set_ylim(-1, 2.5)
+        axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+
+
+POSTERIORS = FigureKind(
     "posteriors",
     "What was learned",
     "Blue is the posterior with its central 80 % interval, the thin grey line its prior. "

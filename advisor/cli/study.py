@@ -1,4 +1,4 @@
-"""``advisor what-if``: other settings under a study's posterior."""
+"""``advisor what-if``, ``next-pilot`` and ``export``: what a finished study is asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,60 @@ from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
     from advisor.advice import Ranges
+
+
+def next_pilot(
+    study: flags.StudyFolder,
+    steps: flags.PilotSteps = None,
+    seed: flags.SimulationSeed = None,
+    to: flags.PilotTrainer = None,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Name the pilot whose result would improve the decision most for its price.
+
+    [bold]Examples[/]: advisor next-pilot study --steps 60
+    / advisor next-pilot study --to trl > pilot.yaml
+    """
+    from advisor.advice import export_pilot, in_trainer_names, pilot_reason
+    from advisor.cli.terminal import load
+
+    loaded = load(study, quiet=quiet)
+    advice, pilot = loaded.recommendation, loaded.next_pilot(steps=steps, seed=seed)
+    if as_json:
+        echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
+        return
+    if to is not None:
+        echo(export_pilot(advice, pilot, to), nl=False)
+        return
+    echo(
+        f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
+        f"Why: {pilot_reason(pilot)}"
+    )
+
+
+def export(
+    study: flags.StudyFolder,
+    to: flags.Trainer = None,
+    devices: flags.DevicesAsAdvised = None,
+    out: flags.ConfigOut = None,
+    quiet: flags.Quiet = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Write the advised settings as a trainer's configuration.
+
+    [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
+    """
+    from advisor.cli.terminal import load, write_new
+
+    text = load(study, quiet=quiet).export(to, devices)
+    if out is None:
+        echo(text, nl=False)
+        return
+    write_new(out, text.encode())
+    if not quiet:
+        echo(f"Wrote {out}", err=True)
 
 
 def what_if(
@@ -80,13 +134,13 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
     cells = [_cells(row, measure, own, beyond) for row, own in zip(rows, outside, strict=True)]
     shown = _aligned(cells)
     if beyond:
-        told = [
+        beyond_text = [
             f"{words} (piloted: {range_text(ranges[name])})"
             for name, words in KNOBS.items()
             if name in beyond
         ]
         shown += (
-            f"\n* Outside what was piloted: {', '.join(told)}. Reward and P(stable) are the "
+            f"\n* Outside what was piloted: {', '.join(beyond_text)}. Reward and P(stable) are the "
             "prior's word there."
         )
     if not all(row["supported"] for row in rows):
@@ -111,24 +165,24 @@ def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -
     """One row as text, with an asterisk at each number that no pilot speaks of."""
     from advisor.advice import gpu_time, percent
 
-    def told(text: str, *names: str) -> str:
+    def marked(text: str, *names: str) -> str:
         # Where another row of the column has an asterisk, its place is kept free.
         return text + ("*" if own & set(names) else " " if beyond & set(names) else "")
 
     cuts, passes = row["minibatches_per_refresh"], row["epochs_per_refresh"]
     reward = f"{row['reward']:.3f} [{row['reward_low']:.3f}, {row['reward_high']:.3f}]"
     found = {
-        "learning rate": told(f"{row['learning_rate']:.3g}", "learning_rate"),
-        "G": told(str(row["group_size"]), "group_size"),
-        "K (mini-batches x epochs)": told(
+        "learning rate": marked(f"{row['learning_rate']:.3g}", "learning_rate"),
+        "G": marked(str(row["group_size"]), "group_size"),
+        "K (mini-batches x epochs)": marked(
             f"{row['refresh_interval']} ({cuts} x {passes})",
             "minibatches_per_refresh",
             "epochs_per_refresh",
         ),
-        "prompts": told(f"{row['prompts_per_step']:g}", "prompts_per_step"),
+        "prompts": marked(f"{row['prompts_per_step']:g}", "prompts_per_step"),
         "steps": str(row["steps"]),
-        f"{measure} [80 %]": told(reward, *beyond),
-        "P(stable)": told(percent(row["p_stable"]), *beyond),
+        f"{measure} [80 %]": marked(reward, *beyond),
+        "P(stable)": marked(percent(row["p_stable"]), *beyond),
         "refresh": percent(row["p_refresh"]),
         "rate": percent(row["p_tolerance"]),
         "fluctuation": percent(row["p_fluctuation"]),

@@ -1,4 +1,4 @@
-"""``advisor diagnose``: what is wrong with runs, if anything."""
+"""``advisor inspect`` and ``advisor diagnose``: what logs hold, and what is wrong with runs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,65 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
+from advisor.errors import CannotTellError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from advisor.runs import Diagnosis, PilotRun
+    from advisor.cli.terminal import HarmlessConsole
+    from advisor.runs import Diagnosis, Inspection, PilotRun
 
 FAILED = 5
 """Exit code where a run fails a check, for continuous integration."""
 
 COLOURS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan", "PASS": "green"}
+
+
+def inspect(
+    logs: flags.Logs,
+    sidecar: flags.Sidecar = None,
+    settings: flags.Settings = None,
+    column: flags.Column = None,
+    explained: flags.Explain = False,
+    quiet: flags.Quiet = False,
+    as_json: flags.Json = False,
+    debug: flags.Debug = False,
+) -> None:
+    """Show which runs a folder holds, what was understood, and what to add before a fit.
+
+    With --quiet only the runs are shown.
+
+    [bold]Example[/]: advisor inspect runs/ --explain
+    """
+    from advisor.cli.terminal import output
+    from advisor.runs import as_json as to_json
+    from advisor.runs import explain, show
+    from advisor.runs import inspect as inspect_logs
+
+    found = inspect_logs(logs, **flags.stated(sidecar, settings, column))
+    if as_json:
+        echo(to_json(found))
+    else:
+        console = output()
+        show(found, console, quiet=quiet)
+        if found.runs and not quiet:
+            echo("advisor advise counts GPU-hours of one GPU, unless --gpus says how many.")
+        if explained:
+            explain(found, console)
+    require_runs(found, logs)
+    if found.is_flat:
+        raise typer.Exit(CannotTellError.exit_code)
+
+
+def require_runs(found: Inspection, logs: Sequence[str | Path], why: str = "") -> None:
+    """Raise an ``InputError`` where no run was found."""
+    from advisor.errors import InputError
+    from advisor.runs import known_formats
+
+    if not found.runs:
+        raise InputError(
+            "no run was found" + (f" ({why})" if why else ""),
+            path=", ".join(str(path) for path in logs[:3]),
+            advice=f"Give a folder or file that holds one of: {known_formats()}",
+        )
 
 
 def diagnose(
@@ -40,11 +89,11 @@ def diagnose(
 
     [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --figures figures
     """
-    from advisor.cli.inspect import require_runs
     from advisor.cli.terminal import output
-    from advisor.runs import as_markdown, diagnosis_json, inspect
+    from advisor.runs import as_markdown, diagnosis_json
+    from advisor.runs import inspect as inspect_logs
 
-    found = inspect(logs, **flags.stated(sidecar, settings, column))
+    found = inspect_logs(logs, **flags.stated(sidecar, settings, column))
     require_runs(
         found, logs, "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
     )
@@ -56,7 +105,7 @@ def diagnose(
     elif markdown:
         echo(as_markdown(judged), nl=False)
     else:
-        show(judged, output(), with_cards=not quiet)
+        _show(judged, output(), with_cards=not quiet)
     for path, reason in found.unread:
         if reason != "not a log that any reader knows" and not reason.startswith("settings"):
             echo(f"Not read: {path}: {reason}", err=True)
@@ -83,46 +132,45 @@ def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> 
     ]
 
 
-def show(found: Sequence[Diagnosis], console: Console, *, with_cards: bool) -> None:
+def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: bool) -> None:
     """Print a table of runs and, below it, the cards: all of a single run, else the bad ones."""
-    from rich.box import SIMPLE
-    from rich.table import Table
     from rich.text import Text
 
+    from advisor.cli.terminal import table
     from advisor.runs import SEVERITY, card_lines, printable, worst
 
-    table = Table(header_style="bold", box=SIMPLE)
-    for name in ("run", "verdict", "collapse at step", "says"):
-        table.add_column(name, overflow="fold", justify="right" if "step" in name else "left")
-    for one in found:
-        step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
-        verdict = Text(one.verdict, style=COLOURS.get(one.verdict, ""))
-        table.add_row(Text(printable(one.id)), verdict, step, Text(worst(one)))
-    console.print(table)
+    rows = [
+        (
+            printable(one.id),
+            Text(one.verdict, style=COLOURS.get(one.verdict, "")),
+            "" if one.collapse_step is None else f"{one.collapse_step:.0f}",
+            worst(one),
+        )
+        for one in found
+    ]
+    names = ("run", "verdict", "collapse at step", "says")
+    console.print(table(names, rows, right=("collapse at step",)))
     if not with_cards:
         return
-    least = SEVERITY["PASS"] if len(found) == 1 else SEVERITY["FAIL"]
+    is_alone = len(found) == 1
+    least = SEVERITY["PASS" if is_alone else "FAIL"]
     for one in found:
         shown = [card for card in one.cards if SEVERITY[card.status] >= least]
-        if shown and len(found) > 1:
-            console.print(Text(f"\n{printable(one.id)}", style="bold"))
+        if shown and not is_alone:
+            console.say(f"\n{printable(one.id)}", style="bold")
         for card in shown:
             head, *rest = card_lines(card)
-            console.print(Text(head, style=COLOURS.get(card.status, "")), soft_wrap=True)
+            console.say(head, style=COLOURS.get(card.status, ""))
             for line in rest:
-                console.print(Text(line, style="dim"), soft_wrap=True)
-    if len(found) == 1:
-        missing = [c.title for c in found[0].cards if c.status == "NOT APPLICABLE"]
-        for card in found[0].cards:
-            if card.status == "NOT APPLICABLE":
-                console.print(Text("\n".join(card_lines(card))), soft_wrap=True)
-        if missing:
-            console.print()
-    else:
-        console.print(
-            Text("Warnings and all numbers: give one run alone, --markdown or --json."),
-            soft_wrap=True,
-        )
+                console.say(line, style="dim")
+    if not is_alone:
+        console.say("Warnings and all numbers: give one run alone, --markdown or --json.")
+        return
+    missing = [card for card in found[0].cards if card.status == "NOT APPLICABLE"]
+    for card in missing:
+        console.say("\n".join(card_lines(card)))
+    if missing:
+        console.say()
 
 
 def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:

@@ -1,1 +1,0 @@
-"""The HTML report: one page with the answer, its figures, and sliders that evaluate settings."""

@@ -1,0 +1,250 @@
+"""What a comparison is, and that of a study's forecasts with what finished runs came to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from pydantic_core import to_json
+
+from advisor.advice import AXES, Recommendation, percent, what_if_rows
+from advisor.errors import InputError
+from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
+from advisor.model import Posterior
+from advisor.runs import PilotRun, Settings, diagnose
+
+SIDES = ("forecast", "outcome", "difference")
+"""Heads of the columns of forecasts and outcomes."""
+
+SAME = 1e-6
+"""Relative difference below which two learning rates are one: logs round them."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One quantity of both sides: values as JSON holds them (None where a side has none), texts.
+
+    ``note`` says how far they are apart, where that can be said, ``apart`` the same as a number.
+    """
+
+    name: str
+    one: Any
+    other: Any
+    shown: tuple[str, str]
+    differs: bool
+    note: str = ""
+    apart: float | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """Lines that belong together, and notes on how to read them."""
+
+    title: str
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...] = ()
+
+    def table(self, heads: Sequence[str]) -> dict[str, Any]:
+        """Title, columns, rows of texts, and notes, as the page lays out tables."""
+        return {
+            "title": self.title,
+            "columns": ["", *heads],
+            "rows": [[line.name, *line.shown, line.note] for line in self.lines],
+            "notes": self.notes,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two studies, two runs, or a study and finished runs.
+
+    Attributes
+    ----------
+    kind : {"studies", "runs", "study and runs"}
+    paths : tuple of str
+    sections : tuple of Section
+    heads : tuple of str
+        Of both sides, and of what lies between them.
+    """
+
+    kind: Literal["studies", "runs", "study and runs"]
+    paths: tuple[str, str]
+    sections: tuple[Section, ...]
+    heads: tuple[str, str, str] = ("A", "B", "B - A")
+
+    def __repr__(self) -> str:
+        """Paths, and how many lines of each section differ."""
+        counts = ", ".join(
+            f"{sum(line.differs for line in section.lines)} of {len(section.lines)} "
+            f"{section.title.lower()}"
+            for section in self.sections
+        )
+        return f"Comparison({self.paths[0]} and {self.paths[1]}; different: {counts})"
+
+    @property
+    def differs(self) -> bool:
+        """Whether any line does."""
+        return any(line.differs for section in self.sections for line in section.lines)
+
+    def to_json(self) -> str:
+        """All lines, those that do not differ too; numbers that are not finite are null."""
+        document = {
+            "kind": self.kind,
+            "one": self.paths[0],
+            "other": self.paths[1],
+            "differs": self.differs,
+            "sections": self.sections,
+        }
+        unshown = {"sections": {"__all__": {"lines": {"__all__": {"shown"}}}}}
+        return to_json(document, indent=2, inf_nan_mode="null", exclude=unshown).decode()
+
+
+Judged = tuple[bool, str, float | None]
+"""Whether two values differ, how far in words, and as a number."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value with a text of its own; two differ by their judge, without one by their texts."""
+
+    value: Any
+    text: str
+    judge: Callable[[Any, Any], Judged] | None = None
+
+
+def rounded(value: float | None, form: str = ".3g") -> Value | None:
+    """Result that differs where it is written differently."""
+    return None if value is None else Value(value, f"{value:{form}}")
+
+
+def compared(name: str, one: Any, other: Any) -> Line:
+    """Line of two values: settings differ as soon as they are not equal, a `Value` as it says."""
+    if not isinstance(one, Value) and not isinstance(other, Value):
+        shown = written(one), written(other)
+        if one != other and shown[0] == shown[1]:
+            shown = repr(one), repr(other)  # six digits do not tell them apart
+        return Line(name, one, other, shown, one != other)
+    left, right = (Value(None, written(None)) if side is None else side for side in (one, other))
+    values, shown = (left.value, right.value), (left.text, right.text)
+    if one is None or other is None or one.judge is None:
+        return Line(name, *values, shown, shown[0] != shown[1])
+    return Line(name, *values, shown, *one.judge(*values))
+
+
+def written(value: Any) -> str:
+    """A setting as text."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {written(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(written, value))
+    return str(value)
+
+
+def compare_outcomes(
+    paths: tuple[str, str],
+    posterior: Posterior,
+    advice: Recommendation,
+    runs: Sequence[PilotRun],
+) -> Comparison:
+    """Forecasts of a study at each finished run's own settings and length, and what came.
+
+    A line differs where the outcome lies outside the forecast's interval. Refuses a run of another
+    model or task than the study advises on.
+    """
+    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
+    roles = {"advised": advice.settings, "best pilot's settings": advice.best_piloted.settings}
+    roles |= {one.name: one.settings for one in advice.recipes}
+    found = []
+    for run in runs:
+        settings = _settings(advice, run)
+        names = [name for name, role in roles.items() if _is_same(role, settings)]
+        found.append((list(roles).index(names[0]) if names else len(roles), names, settings, run))
+    found.sort(key=lambda one: one[0])
+    lines = tuple(
+        _line(forecaster, advice, ", ".join(names) + ": " * bool(names) + run.id, settings, run)
+        for _, names, settings, run in found
+    )
+    notes = [
+        f"Forecast: {advice.measure} at the last step of a run of exactly these settings, with the "
+        "80 % interval of one run that stays stable, and P(stable). Outcome: mean of its last "
+        "tenth, and what it generated.",
+        f"The {advice.pilots} pilots generated {advice.pilots_cost:,.0f} completions, "
+        f"{advice.pilots_cost / advice.cost.completions:.0%} of the advised run's "
+        f"{advice.cost.completions:,.0f}.".replace("%", " %"),
+    ]
+    if not any("advised" in names for _, names, _, _ in found):
+        notes.append("None of these runs has the advised settings.")
+    return Comparison(
+        "study and runs", paths, (Section("Forecast and outcome", lines, tuple(notes)),), SIDES
+    )
+
+
+def _settings(advice: Recommendation, run: PilotRun) -> Settings:
+    """Settings of a run that the study can forecast."""
+    target = advice.target
+    for what, own, wanted in (("model", run.model, target.model), ("task", run.task, target.task)):
+        if own != wanted:
+            raise InputError(
+                f"{run.id} is of {what} '{own}', and the study advises on '{wanted}'",
+                path=run.path,
+                advice=f"Give finished runs of {target.model} on {target.task}, and their {what}",
+            )
+    if not run.step.size:
+        raise InputError(f"{run.id} logged no training step", path=run.path)
+    return run.hyperparameters.completed()
+
+
+def _is_same(one: Settings, other: Settings) -> bool:
+    return all(
+        math.isclose(getattr(one, name), getattr(other, name), rel_tol=SAME)
+        for name in (*AXES, "prompts_per_step")
+    )
+
+
+def _line(
+    forecaster: Forecaster, advice: Recommendation, name: str, settings: Settings, run: PilotRun
+) -> Line:
+    steps = int(run.step[-1])
+    row = what_if_rows(forecaster, advice.cost_model, settings, {"steps": steps})[0]
+    came, fell = _came(advice, run), diagnose(run).collapse_step
+    generated = steps * settings.prompts_per_step * settings.group_size
+    generated /= settings.epochs_per_refresh
+    mean, low, high, sure = (
+        float(row[name]) for name in ("reward", "reward_low", "reward_high", "p_stable")
+    )
+    ended = "stable" if fell is None else f"collapsed at step {fell:.0f}"
+    reward = "no evaluation in its last tenth" if came is None else f"{came:.3f}"
+    is_inside = came is not None and low <= came <= high
+    where = "inside the interval" if is_inside else "outside the interval"
+    apart = None if came is None else came - mean
+    return Line(
+        name=name,
+        one={"mean": mean, "low": low, "high": high, "p_stable": sure, "steps": steps},
+        other={"reward": came, "collapse_step": fell, "completions": generated},
+        shown=(
+            f"{mean:.3f} [{low:.3f}, {high:.3f}], stable {percent(sure)}",
+            f"{reward}, {ended}, {generated:,.0f} completions",
+        ),
+        differs=not is_inside,
+        note="" if apart is None else f"{apart:+.3f}, {where}",
+        apart=apart,
+    )
+
+
+def _came(advice: Recommendation, run: PilotRun) -> float | None:
+    """Mean of the last tenth of what the study forecasts; None where nothing was logged there."""
+    if advice.measure == "reward":
+        values = run.reward[final_rows(run)]
+    else:
+        values = run.eval_reward[run.eval_step > (1 - FINAL_SHARE) * run.step[-1]]
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else None
