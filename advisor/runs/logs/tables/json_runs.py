@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.configs.literal import Scalar
-from advisor.runs.logfiles.configs.parse import flatten
+from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import parse_json

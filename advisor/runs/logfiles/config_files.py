@@ -6,31 +6,96 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.configs.literal import (
-    Scalar,
-    literal,
-    parse_command_line,
-    parse_overrides,
-)
 from advisor.runs.logfiles.log_file import LogFile
 
-ADAPTER = "adapter_config.json"
-COMMAND_LINE = "wandb-metadata.json"
-SECTIONS = {
-    "orch.toml": "orchestrator.",
-    "orchestrator.toml": "orchestrator.",
-    "train.toml": "trainer.",
-    "trainer.toml": "trainer.",
-}
-"""Files of prime-rl that hold what is one section of its ``rl.toml``."""
+Scalar = str | int | float | bool | None
 
+NAMES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("config_names.toml").read_text(encoding="utf-8")
+)
+
+WHOLE = re.compile(r"[-+]?\d{1,18}")
+DECIMAL = re.compile(r"[-+]?(?:\d{1,20}\.?\d{0,25}|\.\d{1,25})(?:[eE][-+]?\d{1,2})?")
+CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+"""Not ``none``, which is a choice: TRL's ``scale_rewards="none"`` divides by nothing."""
+
+NAME = re.compile(r"[A-Za-z_][\w./-]{0,199}")
+MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
 REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
+
+
+def literal(text: str) -> Scalar:
+    """Value that a text stands for: a number, a switch, nothing, or itself without quotes."""
+    bare = text.strip()
+    if WHOLE.fullmatch(bare):
+        return int(bare)
+    if DECIMAL.fullmatch(bare):
+        return float(bare)
+    if bare in CONSTANTS:
+        return CONSTANTS[bare]
+    if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\"":
+        return bare[1:-1]
+    return bare
+
+
+def parse_overrides(entries: Iterable[object]) -> dict[str, Scalar]:
+    """Settings of Hydra overrides."""
+    settings: dict[str, Scalar] = {}
+    for entry in entries:
+        key, equals, value = str(entry).strip().lstrip("+").partition("=")
+        key = key.strip()
+        if not isinstance(entry, str) or not equals or not NAME.fullmatch(key):
+            continue
+        if mapping := MAPPING.fullmatch(value.strip()):
+            pairs = (each.partition(":") for each in mapping.group(1).split(","))
+            settings |= {
+                f"{key}.{literal(own)}": literal(each) for own, colon, each in pairs if colon
+            }
+        else:
+            settings[key] = literal(value)
+    return settings
+
+
+def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
+    """Settings of a command line: ``--key value``, ``--key=value``, ``--switch``, ``key=value``."""
+    settings: dict[str, Scalar] = {}
+    words = [word for word in arguments if isinstance(word, str)]
+    for place, word in enumerate(words):
+        if not word.startswith("--"):
+            settings |= parse_overrides([word])
+            continue
+        name, equals, value = word[2:].partition("=")
+        name = name.replace("-", "_")
+        if NAME.fullmatch(name):
+            following = words[place + 1 : place + 1 + 16]
+            settings |= {name: literal(value)} if equals else _flag(name, following)
+    return settings
+
+
+def _flag(name: str, following: Sequence[str]) -> dict[str, Scalar]:
+    """Settings of a flag, from the words behind it."""
+    values: list[Scalar] = []
+    for word in following:
+        is_value = not word.startswith("-") or DECIMAL.fullmatch(word)
+        if not is_value or (values and "=" in word):
+            break
+        values.append(literal(word))
+    if not values:
+        return {name: True} | ({name[3:]: False} if name.startswith("no_") else {})
+    listed = {f"{name}.{place}": value for place, value in enumerate(values)}
+    if len(values) == 1:
+        return {name: values[0]}
+    if all(type(value) in (int, float) for value in values):
+        return listed
+    # A word behind the first value may as well be an argument of the program itself.
+    return {name: values[0], **listed}
 
 
 def flatten(document: Any) -> dict[str, Scalar]:
@@ -51,9 +116,8 @@ def _scalars(node: Any, prefix: str, depth: int) -> Iterator[tuple[str, Scalar]]
 def _is_setting(value: Any) -> bool:
     if isinstance(value, str):
         # OpenRLHF hands W&B its nested arguments as one text.
-        if value.startswith("namespace("):
-            return len(value) <= 20_000
-        return len(value) <= limits.MOST_CONFIG_TEXT_CHARACTERS
+        is_nested = value.startswith("namespace(")
+        return len(value) <= (20_000 if is_nested else limits.MOST_CONFIG_TEXT_CHARACTERS)
     if isinstance(value, int | float):
         return abs(value) <= (2**53) and not math.isnan(value)
     return value is None
@@ -70,10 +134,8 @@ def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Sc
         if not isinstance(value, str) or "${" not in value:
             return value, True
         found = REFERENCE.search(value)
-        if found is None:
-            break
-        name = _absolute(found.group(1).strip(), key)
-        if name not in settings:
+        name = _absolute(found.group(1).strip(), key) if found else ""
+        if found is None or name not in settings:
             break
         if found.group() == value.strip():
             # What it says relative to itself is followed from where it stands.
@@ -102,7 +164,7 @@ class Parsed(NamedTuple):
 
 def parse_config(log: LogFile, kind: str) -> Parsed:
     """Read the settings of one file."""
-    document = read_document(log)
+    document = _document(log)
     if kind.startswith("overrides.") and isinstance(document, list):
         return Parsed(follow_references(parse_overrides(document)))
     if not isinstance(document, dict):
@@ -111,24 +173,21 @@ def parse_config(log: LogFile, kind: str) -> Parsed:
             path=log.path,
             advice="Write 'name: value' lines, or remove it",
         )
-    if kind == ADAPTER:
+    if kind == "adapter_config.json":
         return _adapter(document)
-    if kind == COMMAND_LINE:
+    if kind == "wandb-metadata.json":
         arguments = document.get("args")
         return Parsed(parse_command_line(arguments) if isinstance(arguments, list) else {})
     if kind == "config.json" and _is_architecture(document):
         name = document.get("_name_or_path")
         return Parsed({"model_name_or_path": name} if isinstance(name, str) and name else {})
-    settings = follow_references(flatten(_without_wrapping(document)))
-    return Parsed({SECTIONS.get(kind, "") + key: value for key, value in settings.items()})
-
-
-def _without_wrapping(document: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Values of W&B's ``{"desc": ..., "value": ...}``, if that is what all are."""
+    # Values of W&B's {"desc": ..., "value": ...}, if that is what all are.
     rest = {key: value for key, value in document.items() if key not in ("_wandb", "wandb_version")}
     if rest and all(map(_is_wrapped, rest.values())):
-        return {key: value["value"] for key, value in rest.items()}
-    return document
+        document = {key: value["value"] for key, value in rest.items()}
+    section = NAMES["one_section"].get(kind, "")
+    settings = follow_references(flatten(document))
+    return Parsed({section + key: value for key, value in settings.items()})
 
 
 def _is_wrapped(value: Any) -> bool:
@@ -137,49 +196,43 @@ def _is_wrapped(value: Any) -> bool:
 
 def _is_architecture(document: Mapping[Any, Any]) -> bool:
     """Whether this describes a model, as the ``config.json`` in every checkpoint does."""
-    described = "model_type" in document and (
-        "architectures" in document or "vocab_size" in document
-    )
-    return described and "learning_rate" not in document
+    described = "architectures" in document or "vocab_size" in document
+    return "model_type" in document and described and "learning_rate" not in document
 
 
 def _adapter(document: Mapping[Any, Any]) -> Parsed:
     """Settings of PEFT in the names that trainers give them."""
-    settings: dict[str, Scalar] = {}
-    kind, rank = document.get("peft_type"), document.get("r")
-    if isinstance(kind, str):
-        settings["adapter"] = kind.lower()
-    if isinstance(rank, int) and not isinstance(rank, bool):
-        settings["lora_r"] = rank
-    alpha = document.get("lora_alpha")
-    if isinstance(alpha, int | float) and not isinstance(alpha, bool):
-        settings["lora_alpha"] = alpha
-    modules = document.get("target_modules")
-    if isinstance(modules, str):
-        settings["lora_target_modules"] = modules
-    elif isinstance(modules, list):
-        settings["lora_target_modules"] = ",".join(sorted(map(str, modules)))[:200]
-    base = document.get("base_model_name_or_path")
-    if not isinstance(base, str) or not base:
-        return Parsed(settings)
-    settings["model_name_or_path"] = base
+    modules, base = document.get("target_modules"), document.get("base_model_name_or_path")
+    if isinstance(modules, list):
+        modules = ",".join(sorted(map(str, modules)))[:200]
+    stated: dict[str, tuple[Any, Any]] = {
+        "adapter": (document.get("peft_type"), str),
+        "lora_r": (document.get("r"), int),
+        "lora_alpha": (document.get("lora_alpha"), int | float),
+        "lora_target_modules": (modules, str),
+        "model_name_or_path": (base or None, str),
+    }
+    settings: dict[str, Scalar] = {
+        name: value.lower() if name == "adapter" else value
+        for name, (value, kind) in stated.items()
+        if isinstance(value, kind) and not isinstance(value, bool)
+    }
+    base = str(settings.get("model_name_or_path", ""))
     is_path = base.startswith(("/", ".", "~")) or base.count("/") > 1 or "\\" in base
     note = f"the base model is named by a local path ({base[:100]})" if is_path else ""
     return Parsed(settings, note)
 
 
-def read_document(log: LogFile) -> Any:
+def _document(log: LogFile) -> Any:
     """Parse a file by its ending."""
     text = log.text(give="Write the settings into it, or remove it", limit=limits.MOST_CONFIG_BYTES)
-    parse: Callable[[str], Any] = json.loads
-    if log.suffix in (".yaml", ".yml"):
-        parse = _parse_yaml
-    elif log.suffix == ".toml":
-        parse = tomllib.loads
+    parse: Callable[[str], Any] = {
+        ".yaml": _parse_yaml,
+        ".yml": _parse_yaml,
+        ".toml": tomllib.loads,
+    }.get(log.suffix, json.loads)
     try:
         return parse(text)
-    except InputError:
-        raise
     except Exception as error:  # parsers raise nearly any kind for what a file may hold
         what = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(
@@ -195,12 +248,6 @@ def _parse_yaml(text: str) -> Any:
     return yaml.load(text, Loader=_plain_loader())
 
 
-def _safe_loader() -> Any:
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 @cache
 def _plain_loader() -> Any:
     """Safe loader that builds nothing but plain data, whatever tags a file asks for.
@@ -211,7 +258,7 @@ def _plain_loader() -> Any:
     """
     import yaml
 
-    class Plain(_safe_loader()):  # type: ignore[misc]
+    class Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         pass
 
     def data(loader: Any, _: str, node: Any) -> Any:
@@ -224,12 +271,9 @@ def _plain_loader() -> Any:
     def scalar(loader: Any, node: Any) -> Any:
         return node.value if node.style else literal(node.value)
 
-    def text(loader: Any, node: Any) -> Any:
-        return node.value
-
     for kind in ("int", "float", "str"):
         Plain.add_constructor(f"tag:yaml.org,2002:{kind}", scalar)
     for kind in ("timestamp", "binary"):
-        Plain.add_constructor(f"tag:yaml.org,2002:{kind}", text)
+        Plain.add_constructor(f"tag:yaml.org,2002:{kind}", lambda loader, node: node.value)
     Plain.add_multi_constructor("", data)
     return Plain
