@@ -76,7 +76,7 @@ class Events:
         self,
         log: LogFile,
         wanted: Callable[[str], bool],
-        is_text_wanted: Callable[[str], bool],
+        is_text_wanted: Callable[[str], object],
         warnings: list[str],
     ) -> None:
         self.cells: dict[str, Cells] = {}

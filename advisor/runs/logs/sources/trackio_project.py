@@ -24,9 +24,10 @@ def candidates(project: str) -> list[LogCandidate]:
     """Runs of a project, with the rows that a live run wrote last."""
     place = f"trackio:{project}"
     try:
-        from trackio.sqlite_storage import SQLiteStorage as storage
+        from trackio import sqlite_storage
     except ImportError:
         raise not_installed(place, "Trackio's", "trackio") from None
+    storage = sqlite_storage.SQLiteStorage
     try:
         has_project = storage.get_project_db_path(project).is_file()
         known = ", ".join(sorted(storage.get_projects())[:8]) or "none"
@@ -40,15 +41,20 @@ def candidates(project: str) -> list[LogCandidate]:
             advice="Check the name, and TRACKIO_DIR, the folder in which Trackio keeps them",
         )
     return [
-        run_of(place, run["id"] or run["name"], "Trackio project", partial(_read, project, run))
+        run_of(
+            place,
+            run["id"] or run["name"],
+            "Trackio project",
+            partial(_read, storage, project, run),
+        )
         for run in runs
     ]
 
 
-def _read(project: str, record: dict[str, str], path: Path, columns: Columns) -> Iterator[Logged]:
+def _read(
+    storage: Any, project: str, record: dict[str, str], path: Path, columns: Columns
+) -> Iterator[Logged]:
     """Read the rows of one run."""
-    from trackio.sqlite_storage import SQLiteStorage as storage
-
     name = record["name"]
     try:
         rows = storage.get_logs(project, name, run_id=record["id"])

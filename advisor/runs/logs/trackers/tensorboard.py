@@ -121,8 +121,7 @@ def _read_files(
     failed: InputError | None = None
     for log in logs:
         try:
-            is_setting = SETTINGS_TAG.fullmatch
-            files.append((log, Events(log, keeps, lambda tag: bool(is_setting(tag)), warnings)))
+            files.append((log, Events(log, keeps, SETTINGS_TAG.fullmatch, warnings)))
         except InputError as error:
             failed = error
             warnings.append(f"{log.name} was left out: {error.problem}")
