@@ -88,7 +88,7 @@ def _flag(name: str, following: Sequence[str]) -> dict[str, Scalar]:
             break
         values.append(literal(word))
     if not values:
-        return {name: True} | ({name[3:]: False} if name.startswith("no_") else {})
+        return {name: True, **({name[3:]: False} if name.startswith("no_") else {})}
     listed = {f"{name}.{place}": value for place, value in enumerate(values)}
     if len(values) == 1:
         return {name: values[0]}
@@ -226,11 +226,9 @@ def _adapter(document: Mapping[Any, Any]) -> Parsed:
 def _document(log: LogFile) -> Any:
     """Parse a file by its ending."""
     text = log.text(give="Write the settings into it, or remove it", limit=limits.MOST_CONFIG_BYTES)
-    parse: Callable[[str], Any] = {
-        ".yaml": _parse_yaml,
-        ".yml": _parse_yaml,
-        ".toml": tomllib.loads,
-    }.get(log.suffix, json.loads)
+    parse: Callable[[str], Any] = tomllib.loads if log.suffix == ".toml" else json.loads
+    if log.suffix in (".yaml", ".yml"):
+        parse = _parse_yaml
     try:
         return parse(text)
     except Exception as error:  # parsers raise nearly any kind for what a file may hold

@@ -44,17 +44,12 @@ def find_in_console(
             return False
         if _finds(log.head_text(), sign, sought, accept):
             return True
-        if is_wide or len(head) != limits.HEAD_BYTES:
-            return False
-        left, rest = limits.SEARCHED_BYTES, b""
-        with log.open() as stream:
-            while left > 0 and (block := stream.read(min(left, limits.BLOCK_BYTES))):
-                if _finds(rest + block, sign, sought, accept):
-                    return True
-                left, rest = left - len(block), block[-OVERLAP:]
     except InputError:
-        pass
-    return False
+        return False
+    if is_wide or len(head) != limits.HEAD_BYTES:
+        return False
+    blocks = log.blocks(limits.SEARCHED_BYTES, OVERLAP)
+    return any(_finds(block, sign, sought, accept) for block in blocks)
 
 
 def _finds(

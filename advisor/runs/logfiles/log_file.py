@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
 import io
 import lzma
@@ -66,11 +67,7 @@ class LogFile:
         try:
             stream = self.opener()
         except (*BROKEN, RuntimeError) as error:  # RuntimeError: a member with a password
-            raise InputError(
-                f"the file cannot be read ({getattr(error, 'strerror', None) or error})",
-                path=self.path,
-                advice="Check its path and permissions, or unpack it by hand",
-            ) from None
+            raise unreadable(self.path, getattr(error, "strerror", None) or error) from None
         layers = [stream]
         if self.is_gzip:
             layers.append(cast(BinaryIO, gzip.GzipFile(fileobj=stream)))
@@ -103,6 +100,14 @@ class LogFile:
     def start(self) -> bytes:
         """First bytes in UTF-8 from the first character on."""
         return self.head_text().lstrip(b"\xef\xbb\xbf \t\r\n")
+
+    def blocks(self, most: int, overlap: int) -> Iterator[bytes]:
+        """Blocks of the first bytes, each with the end of the one before; none of what is broken."""
+        rest = b""
+        with contextlib.suppress(InputError), self.open() as stream:
+            while most > 0 and (block := stream.read(min(most, limits.BLOCK_BYTES))):
+                yield rest + block
+                most, rest = most - len(block), block[-overlap:]
 
     def read(self, limit: int = limits.MOST_DOCUMENT_BYTES) -> bytes:
         """All bytes."""
@@ -193,9 +198,7 @@ def open_archive(log: LogFile) -> list[LogFile]:
         with zipfile.ZipFile(log.path) as packed:
             infos = [info for info in packed.infolist() if info.filename and not info.is_dir()]
     except (*BROKEN, ValueError, RecursionError, MemoryError) as error:
-        raise InputError(
-            f"the archive cannot be read ({error})", path=log.path, advice="Copy it again"
-        ) from None
+        raise unreadable(log.path, error) from None
     members: dict[Path, LogFile] = {}
     for info in infos:
         # Members are named as if below the archive, whatever their stored path tries to reach.
@@ -225,6 +228,13 @@ def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
         )
     if b"\0" in without_holes(raw[: limits.HEAD_BYTES]) and not raw.startswith(UTF16_MARKS):
         raise _binary(path, give)
+
+
+def unreadable(path: Path, error: object) -> InputError:
+    """Error of a file that cannot be opened, unpacked or parsed."""
+    said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    advice = "Check its permissions, and copy it again (it may have been cut while it was written)"
+    return InputError(f"the file cannot be read ({said})", path=path, advice=advice)
 
 
 def _binary(path: Path, give: str | None) -> InputError:
@@ -259,11 +269,7 @@ class _Guarded(io.RawIOBase):
         try:
             chunk = self._layers[-1].read(len(buffer))
         except BROKEN as error:
-            raise InputError(
-                f"the file cannot be unpacked or read ({error})",
-                path=self._log.path,
-                advice="Copy it again (it may have been cut while it was written)",
-            ) from None
+            raise unreadable(self._log.path, error) from None
         buffer[: len(chunk)] = chunk
         self._given += len(chunk)
         if self._log.is_packed and self._given > limits.UNCHECKED_UNPACKED_BYTES:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import LogFile, check_text
+from advisor.runs.logfiles.log_file import LogFile, check_text, unreadable
 from advisor.runs.logfiles.table import as_float
 
 CUT = "Copy the file again (it may have been cut while it was written)"
@@ -196,8 +196,7 @@ def _parquet(log: LogFile) -> Iterator[Any]:
     except InputError:
         raise
     except (arrow.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
-        problem = f"the Parquet file cannot be read ({str(error).splitlines()[0][:200]})"
-        raise InputError(problem, path=log.path, advice=CUT) from None
+        raise unreadable(log.path, error) from None
 
 
 def to_number(value: Any) -> float | None:

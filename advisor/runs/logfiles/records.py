@@ -44,7 +44,7 @@ def _messages() -> tuple[dict[str, Any], type[Exception]]:
 
     declared = Path(__file__).with_name("messages.textproto").read_text(encoding="utf-8")
     pool = descriptor_pool.DescriptorPool()
-    file = text_format.Parse(declared, descriptor_pb2.FileDescriptorProto())  # type: ignore[no-untyped-call]
+    file = text_format.Parse(declared, descriptor_pb2.FileDescriptorProto())
     pool.Add(file)
     kinds = pool.FindFileByName(file.name).message_types_by_name.items()
     return {name: message_factory.GetMessageClass(kind) for name, kind in kinds}, DecodeError

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import queue
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,15 +74,16 @@ def run_of(
     return LogCandidate(LogFile(path, io.BytesIO, 0), root, False, path.parent, reader)
 
 
-def not_installed(place: str, whose: str, extra: str) -> SourceError:
-    """Error to raise where a client is missing."""
+def refusal(place: str, kind: str, error: object = "") -> SourceError:
+    """Error to raise where a tracker's client gives no runs, from the sentences of its kind."""
+    tracker = place.partition(":")[0]
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300].rstrip(".")
+    problem, advice = _sentences()[tracker][kind]
     return SourceError(
-        f"{whose} client is not installed",
-        path=place,
-        advice=f"Install it with: pip install 'grpo-advisor[{extra}]'",
+        problem.format(said=said, kind=type(error).__name__), path=place, advice=advice
     )
 
 
-def first_line(error: Exception, most: int = 200) -> str:
-    """What a client's error says, to be quoted in ours."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:most].rstrip(".")
+@cache
+def _sentences() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("errors.toml").read_text(encoding="utf-8"))

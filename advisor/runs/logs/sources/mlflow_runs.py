@@ -12,7 +12,7 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.table import Table, TableBuilder
-from advisor.runs.logs.sources.answers import answers, first_line, not_installed, run_of
+from advisor.runs.logs.sources.answers import answers, refusal, run_of
 from advisor.runs.trainers.keys import kept_keys
 
 ENDED = "FINISHED"
@@ -29,13 +29,7 @@ def candidates(place: str) -> list[LogCandidate]:
     whole = f"mlflow:{place}"
     uri, _, experiment = place.rpartition("#")
     if not experiment or "://" in experiment:
-        raise SourceError(
-            f"'{place}' names no experiment",
-            path=whole,
-            advice="Write mlflow:EXPERIMENT (with MLFLOW_TRACKING_URI), or "
-            "mlflow:http://HOST:PORT#EXPERIMENT, mlflow:sqlite:///FILE#EXPERIMENT or "
-            "mlflow:FOLDER#EXPERIMENT",
-        )
+        raise refusal(whole, "address", place)
     runs = answers(whole, partial(_runs, whole, uri or None, experiment), _refused)
     return [
         run_of(whole, run.info.run_id, "MLflow server", partial(_read, client, run))
@@ -48,13 +42,13 @@ def _runs(place: str, uri: str | None, experiment: str) -> Iterator[tuple[Any, A
     try:
         from mlflow import MlflowClient
     except ImportError:
-        raise not_installed(place, "MLflow's", "mlflow") from None
+        raise refusal(place, "missing") from None
     client = MlflowClient(uri)
     found = client.get_experiment_by_name(experiment)
     if found is None and experiment.isdigit():
         found = client.get_experiment(experiment)
     if found is None:
-        raise _unknown(place, f"there is no experiment '{experiment}'")
+        raise refusal(place, "unknown", f"there is no experiment '{experiment}'")
     token = None
     while True:
         page = client.search_runs(
@@ -124,29 +118,11 @@ def table_of(
     return builder.build(), assumed
 
 
-def _unknown(place: str, problem: str) -> SourceError:
-    return SourceError(
-        problem,
-        path=place,
-        advice="Check its name, and the tracking server (MLFLOW_TRACKING_URI, or before the '#')",
-    )
-
-
 def _refused(place: str, error: Exception) -> SourceError:
     """Error in words that a user can act on."""
-    said, code = first_line(error, 300), getattr(error, "error_code", "")
+    code = getattr(error, "error_code", "")
     if code in ("RESOURCE_DOES_NOT_EXIST", "ENDPOINT_NOT_FOUND"):
-        return _unknown(place, said)
+        return refusal(place, "unknown", error)
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED", "CUSTOMER_UNAUTHORIZED"):
-        return SourceError(
-            f"MLflow does not let this login read it ({said})",
-            path=place,
-            advice="Set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or "
-            "MLFLOW_TRACKING_TOKEN",
-        )
-    return SourceError(
-        f"MLflow cannot give it ({said})",
-        path=place,
-        advice="Check the tracking server or store (MLFLOW_TRACKING_URI, or before the '#'); a "
-        "folder mlruns is opened with MLFLOW_ALLOW_FILE_STORE=true",
-    )
+        return refusal(place, "login", error)
+    return refusal(place, "failed", error)

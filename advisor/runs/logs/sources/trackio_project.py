@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import SourceError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.configs import flatten
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.logged import Logged
-from advisor.runs.logs.sources.answers import first_line, not_installed, run_of
+from advisor.runs.logs.sources.answers import refusal, run_of
 from advisor.runs.logs.trackers.tracker import TrackedRun
 
 COUNTER = "Trackio's own counter of log calls"
@@ -26,20 +25,16 @@ def candidates(project: str) -> list[LogCandidate]:
     try:
         from trackio import sqlite_storage
     except ImportError:
-        raise not_installed(place, "Trackio's", "trackio") from None
+        raise refusal(place, "missing") from None
     storage = sqlite_storage.SQLiteStorage
     try:
         has_project = storage.get_project_db_path(project).is_file()
         known = ", ".join(sorted(storage.get_projects())[:8]) or "none"
         runs = storage.get_run_records(project) if has_project else []
     except Exception as error:
-        raise _refused(place, error) from error
+        raise refusal(place, "failed", error) from error
     if not has_project:
-        raise SourceError(
-            f"Trackio has no project '{project}' on this machine (it has: {known})",
-            path=place,
-            advice="Check the name, and TRACKIO_DIR, the folder in which Trackio keeps them",
-        )
+        raise refusal(place, "unknown", f"'{project}' on this machine (it has: {known})")
     return [
         run_of(
             place,
@@ -60,20 +55,10 @@ def _read(
         rows = storage.get_logs(project, name, run_id=record["id"])
         config = storage.get_run_config(project, name, run_id=record["id"]) or {}
     except Exception as error:
-        raise _refused(str(path), error) from error
+        raise refusal(str(path), "failed", error) from error
     run = TrackedRun(path, columns, COUNTER)
     for number, row in enumerate(rows, start=1):
         cells = {key: cell for key, cell in row.items() if key not in ("step", "timestamp")}
         run.add(number, cells, row["step"])
     own: dict[str, Any] = {key: cell for key, cell in config.items() if key not in OF_TRACKIO}
     yield run.logged(label=name, has_own_id=True, settings=flatten(own))
-
-
-def _refused(place: str, error: Exception) -> SourceError:
-    """Error in words that a user can act on."""
-    return SourceError(
-        f"Trackio's client failed ({type(error).__name__}: {first_line(error)})",
-        path=place,
-        advice="Open it with 'trackio show', or install the client that this was made for: "
-        "pip install -U 'grpo-advisor[trackio]'",
-    )

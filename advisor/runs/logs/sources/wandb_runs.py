@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import InputError, SourceError
+from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.configs import flatten
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.records import OWN_COUNTER
-from advisor.runs.logs.sources.answers import answers, first_line, not_installed, run_of
+from advisor.runs.logs.sources.answers import answers, refusal, run_of
 from advisor.runs.logs.trackers.tracker import TrackedRun
 from advisor.runs.logs.trackers.wandb_history import COUNTER
 
@@ -33,11 +33,7 @@ def candidates(place: str) -> list[LogCandidate]:
     whole = f"wandb:{place}"
     found = PLACE.fullmatch(place)
     if found is None:
-        raise SourceError(
-            f"'{place}' is no project of W&B",
-            path=whole,
-            advice="Write wandb:ENTITY/PROJECT, or wandb:ENTITY/PROJECT/SWEEP",
-        )
+        raise refusal(whole, "address", place)
     entity, project, kind, name = found.groups()
     runs = answers(whole, partial(_runs, whole, f"{entity}/{project}", kind, name), _refused)
     top = f"wandb:{entity}/{project}"
@@ -48,7 +44,7 @@ def _runs(place: str, project: str, kind: str | None, name: str | None) -> Itera
     """Runs with their settings; of a bare name a sweep is sought before a run."""
     client = _client(place)
     if not _has_login(client):
-        raise _no_login(place, "no API key is known")
+        raise refusal(place, "login", "no API key is known")
     api = client.Api(timeout=SECONDS)
     if name is None:
         yield from api.runs(project, lazy=False)
@@ -75,7 +71,7 @@ def _client(place: str) -> Any:
             return wandb
     except ImportError:
         pass
-    raise not_installed(place, "W&B's", "wandb")
+    raise refusal(place, "missing")
 
 
 def _has_login(client: Any) -> bool:
@@ -137,30 +133,15 @@ def _status(error: BaseException | None) -> int | None:
     return None
 
 
-def _no_login(place: str, why: str) -> SourceError:
-    return SourceError(
-        f"W&B does not let this login read it ({why})",
-        path=place,
-        advice="Run 'wandb login', or set WANDB_API_KEY (and WANDB_BASE_URL for a server of "
-        "your own)",
-    )
-
-
 def _refused(place: str, error: Exception, *, is_one_run: bool = False) -> InputError:
     """Error in words that a user can act on; of one run, which may be passed over, a lesser one."""
-    said, kind, status = first_line(error), type(error).__name__, _status(error)
-    if "api key" in said.lower() or status in (401, 403):
-        return _no_login(place, said)
+    status = _status(error)
+    if "api key" in str(error).lower() or status in (401, 403):
+        return refusal(place, "login", error)
     if _is_unknown(error) or status == 404:
-        problem = f"W&B knows nothing of that name, or this login may not see it ({said})"
-        advice = "Check ENTITY/PROJECT and the name of the sweep, as in the address of its page"
-    elif status is not None and is_one_run:
-        problem = f"W&B does not give its history ({said})"
+        return refusal(place, "unknown", error)
+    if status is not None and is_one_run:
+        problem = f"W&B does not give its history ({str(error).strip()[:200]})"
         return InputError(problem, path=place, advice="Open its page at W&B")
-    elif status is None and kind in ("AuthenticationError", "CommError", "WandbApiFailedError"):
-        problem = f"W&B cannot be reached ({said})"
-        advice = "Check the network, and WANDB_BASE_URL for a server of your own"
-    else:
-        problem = f"W&B's client failed ({kind}: {said})"
-        advice = "Install the one that this was made for: pip install -U 'grpo-advisor[wandb]'"
-    return SourceError(problem, path=place, advice=advice)
+    no_answer = type(error).__name__ in ("AuthenticationError", "CommError", "WandbApiFailedError")
+    return refusal(place, "unreachable" if status is None and no_answer else "failed", error)

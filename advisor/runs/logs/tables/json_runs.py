@@ -52,7 +52,10 @@ def claims(log: LogFile) -> bool:
     if text[:1] not in (b"{", b"[") or b'"log_history"' in head:
         return False
     if len(log.head()) >= limits.HEAD_BYTES:
-        return _looks_like_runs(head) or _runs_further_on(log)
+        blocks = log.blocks(limits.SEARCHED_BYTES, 4096)  # behind long settings or texts
+        return _looks_like_runs(head) or any(
+            any(hint in block for hint in HINTS) and _looks_like_runs(block) for block in blocks
+        )
     if not any(hint in head for hint in HINTS):
         return False
     try:
@@ -72,20 +75,6 @@ def _looks_like_runs(text: bytes) -> bool:
         has_reward_key(key.decode("utf-8", "replace") for key in SCALAR.findall(inside))
         for inside in OBJECTS.findall(text)
     )
-
-
-def _runs_further_on(log: LogFile) -> bool:
-    """Whether a run begins after the head, behind long settings or texts."""
-    try:
-        with log.open() as stream:
-            read_on, rest = 0, b""
-            while read_on < limits.SEARCHED_BYTES and (block := stream.read(limits.BLOCK_BYTES)):
-                if any(hint in block for hint in HINTS) and _looks_like_runs(rest + block):
-                    return True
-                read_on, rest = read_on + len(block), block[-4096:]
-    except InputError:
-        pass
-    return False
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -183,15 +172,9 @@ class _Walk:
             raise _TooLargeError
         if len(place) > 12:
             return
-        inside = (
-            {
-                str(key): value
-                for key, value in (node.items() if isinstance(node, dict) else enumerate(node))
-                if isinstance(value, dict | list)
-            }
-            if isinstance(node, dict | list)
-            else {}
-        )
+        entries: Iterable[tuple[Any, Any]] = enumerate(node) if isinstance(node, list) else ()
+        entries = node.items() if isinstance(node, dict) else entries
+        inside = {str(key): value for key, value in entries if isinstance(value, dict | list)}
         if isinstance(node, dict):
             around = (*around, node)
             courses = self.finder.courses(node) if inside else {}

@@ -120,7 +120,7 @@ def _layout(header: Sequence[str]) -> _Layout | None:
     if len(used) < 3:
         return None
     runs = [at for at, name in enumerate(header) if name in RUN_KEYS and at not in used]
-    return _Layout(*used, tuple(runs))
+    return _Layout(used[0], used[1], used[2], tuple(runs))
 
 
 def is_long(log: LogFile) -> bool:

@@ -71,18 +71,8 @@ OPERATORS: dict[type[ast.AST], Any] = {
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a notebook in whose outputs rewards stand."""
-    if log.suffix != ".ipynb":
-        return False
-    try:
-        with log.open() as stream:
-            rest, left = b"", limits.MOST_NOTEBOOK_BYTES
-            while left > 0 and (block := stream.read(limits.BLOCK_BYTES)):
-                if REWARD.search(rest + block):
-                    return True
-                rest, left = block[-200:], left - len(block)
-    except InputError:
-        pass
-    return False
+    blocks = log.blocks(limits.MOST_NOTEBOOK_BYTES, 200)
+    return log.suffix == ".ipynb" and any(map(REWARD.search, blocks))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:

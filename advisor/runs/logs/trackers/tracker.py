@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
@@ -45,7 +46,6 @@ class TrackedRun:
         self._path, self._own, self._is_export = path, counter, is_export
         self._early: dict[str, None] = {}
         self._at, self._count = array("q"), array("d")
-        self._gaps: Counter[float] = Counter()
 
     def __len__(self) -> int:
         return len(self._builder)
@@ -57,8 +57,6 @@ class TrackedRun:
             self._early.update(dict.fromkeys(kept))
         at = cell_number(count)
         if at is not None:
-            if self._count and at > self._count[-1] and len(self._gaps) < 1_000:
-                self._gaps[at - self._count[-1]] += 1
             self._at.append(len(self))
             self._count.append(at)
         self._builder.add(number, kept)
@@ -106,16 +104,15 @@ class TrackedRun:
         )
 
     def _thinned_out(self) -> list[str]:
-        total = sum(self._gaps.values())
-        if not self._is_export or total < 50:
-            return []
-        gap, times = self._gaps.most_common(1)[0]
-        if times >= REGULAR_SHARE * total:
+        steps = np.diff(np.asarray(self._count))
+        gaps, times = np.unique(steps[steps > 0], return_counts=True)
+        total = int(times.sum())
+        if not self._is_export or total < 50 or times.max() >= REGULAR_SHARE * total:
             return []
         return [
-            f"{self._own} jumps unevenly (by {gap:g} in only {times} of {total} rows), so the "
-            "export may be a sample of the run; scan_history() and the Parquet history give every "
-            "row"
+            f"{self._own} jumps unevenly (by {gaps[times.argmax()]:g} in only {times.max()} of "
+            f"{total} rows), so the export may be a sample of the run; scan_history() and the "
+            "Parquet history give every row"
         ]
 
 
