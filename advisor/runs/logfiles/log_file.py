@@ -102,7 +102,7 @@ class LogFile:
         return self.head_text().lstrip(b"\xef\xbb\xbf \t\r\n")
 
     def blocks(self, most: int, overlap: int) -> Iterator[bytes]:
-        """Blocks of the first bytes, each with the end of the one before; none of what is broken."""
+        """Blocks of the first bytes, each with the end of the one before; none where they break."""
         rest = b""
         with contextlib.suppress(InputError), self.open() as stream:
             while most > 0 and (block := stream.read(min(most, limits.BLOCK_BYTES))):

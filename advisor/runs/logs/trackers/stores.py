@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -49,20 +48,10 @@ def _mlflow_folder(log: LogFile) -> Path:
     return above[min(2 if is_run else 1, len(above) - 1)]
 
 
-def _of_mlflow_folder(log: LogFile) -> str:
-    inspect = f"advisor inspect 'mlflow:{_mlflow_folder(log)}#EXPERIMENT'"
-    return f"MLFLOW_ALLOW_FILE_STORE=true {inspect}"
-
-
-def _of_mlflow_database(log: LogFile) -> str:
-    return f"advisor inspect 'mlflow:sqlite:///{log.path.absolute()}#EXPERIMENT'"
-
-
 def _is_trackio_project(log: LogFile) -> bool:
     """Whether a file is a database of Trackio, or the copy of its rows in Parquet."""
-    if log.suffix in PARQUET:
-        return set(column_names(log)) >= COLUMNS_OF_TRACKIO
-    return _defines(TRACKIO_TABLE, log)
+    is_copy = log.suffix in PARQUET and set(column_names(log)) >= COLUMNS_OF_TRACKIO
+    return is_copy or _defines(TRACKIO_TABLE, log)
 
 
 def _trackio_project(log: LogFile) -> Path:
@@ -70,7 +59,7 @@ def _trackio_project(log: LogFile) -> Path:
     return log.path.absolute().parent / PurePosixPath(log.name).stem
 
 
-def _of_trackio_project(log: LogFile) -> str:
+def _trackio_command(log: LogFile) -> str:
     project = _trackio_project(log)
     folder = f"TRACKIO_DIR='{project.parent}'"
     call = f"{folder} advisor inspect 'trackio:{project.name}'"
@@ -82,7 +71,7 @@ def _of_trackio_project(log: LogFile) -> str:
 def _store(
     name: str,
     claims: Callable[[LogFile], bool],
-    call: Callable[[LogFile], str],
+    command: Callable[[LogFile], str],
     group: Callable[[LogFile], Path] | None = None,
 ) -> Reader:
     def refuse(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
@@ -90,7 +79,7 @@ def _store(
         first = "unpack it, then " if logs[0].is_packed else ""
         raise InputError(
             f"this is a {kind} of {tracker}, read by its own client: {first}pip install "
-            f"'grpo-advisor[{tracker.lower()}]', then {call(logs[0])}",
+            f"'grpo-advisor[{tracker.lower()}]', then {command(logs[0])}",
             path=logs[0].path,
         )
 
@@ -98,8 +87,20 @@ def _store(
 
 
 STORES: tuple[Reader, ...] = (
-    _store("MLflow folder", _is_mlflow_folder, _of_mlflow_folder, _mlflow_folder),
-    _store("MLflow database", partial(_defines, MLFLOW_TABLE), _of_mlflow_database),
-    _store("Trackio project", _is_trackio_project, _of_trackio_project, _trackio_project),
+    _store(
+        "MLflow folder",
+        _is_mlflow_folder,
+        lambda log: (
+            "MLFLOW_ALLOW_FILE_STORE=true advisor inspect "
+            f"'mlflow:{_mlflow_folder(log)}#EXPERIMENT'"
+        ),
+        _mlflow_folder,
+    ),
+    _store(
+        "MLflow database",
+        lambda log: _defines(MLFLOW_TABLE, log),
+        lambda log: f"advisor inspect 'mlflow:sqlite:///{log.path.absolute()}#EXPERIMENT'",
+    ),
+    _store("Trackio project", _is_trackio_project, _trackio_command, _trackio_project),
 )
 """They claim a store, so that nothing else reads a part of it, and refuse it with its command."""

@@ -52,7 +52,8 @@ def is_chart(log: LogFile) -> bool:
         return False
     if all(SEPARATOR in header for header in headers):
         return True
-    if axis != "Step" or any(SEPARATOR in header or _is_known(header) for header in headers):
+    known = (any(t.understands(plain(h)) for t in all_key_tables()) for h in headers)
+    if axis != "Step" or any(SEPARATOR in header for header in headers) or any(known):
         return False
     stem = PurePosixPath(log.name).stem
     return EXPORT.search(stem) is not None or bool(_metrics_like(stem))
@@ -129,7 +130,7 @@ class _Chart:
         self.averaged: set[str] = set()
         rows = csv_rows(log, self.notes)
         _, names = next(rows)
-        parsed = [_parse(name) for name in names]
+        parsed = list(_parse(names))
         if any(column.run and not column.metric for column in parsed[1:]):
             metric, source = _metric_of(log, columns, names, is_alone)
             if metric:
@@ -141,12 +142,12 @@ class _Chart:
         self,
         rows: Iterable[tuple[int, list[str]]],
         names: list[str],
-        parsed: list[_Column],
+        columns: list[_Column],
         mapped: set[str],
     ) -> Iterator[_Point]:
-        columns, axis = _tell_apart(parsed, names), names[0]
+        axis = names[0]
         # A mapped header is read under its whole name, and so is an axis that a trainer counts.
-        keys = [n if n in mapped else c.metric for n, c in zip(names, parsed, strict=True)]
+        keys = [n if n in mapped else c.metric for n, c in zip(names, columns, strict=True)]
         is_key = axis in mapped or (axis not in OWN_AXES and is_counter(axis))
         used = [p for p, c in enumerate(columns) if p and keys[p] and not c.bound]
         counters = {columns[p].run: p for p in used if columns[p].metric == OWN_COUNTER}
@@ -188,7 +189,8 @@ def _merged(charts: Iterable[_Chart]) -> Iterator[_Point]:
             found.setdefault(point.run, []).append(point)
         for run, points in found.items():
             known = runs.get(run, {})
-            if any(_contradict(known[p.at].cells, p.cells) for p in points if p.at in known):
+            both = [(known[p.at].cells, p.cells) for p in points if p.at in known]
+            if any(one[key] != other[key] for one, other in both for key in one.keys() & other):
                 # Another run of the same name, or the same one at another time.
                 run = f"{run} ({chart.name})"
                 known = runs.get(run, {})
@@ -197,36 +199,28 @@ def _merged(charts: Iterable[_Chart]) -> Iterator[_Point]:
                 known[point.at] = point._replace(run=run, cells={**before, **point.cells})
             runs[run] = known
     for known in runs.values():
-        in_order = sorted(known.values(), key=lambda point: _place(point.at[1]))
-        yield from (point._replace(row=number) for number, point in enumerate(in_order, start=1))
+        points = sorted(known.values(), key=_place_on_axis)
+        yield from (point._replace(row=number) for number, point in enumerate(points, start=1))
 
 
-def _contradict(one: dict[str, str], other: dict[str, str]) -> bool:
-    return any(one[key] != other[key] for key in one.keys() & other.keys())
-
-
-def _place(at: str) -> float:
-    place = cell_number(at)
+def _place_on_axis(point: _Point) -> float:
+    place = cell_number(point.at[1])
     return math.inf if place is None or math.isnan(place) else place
 
 
-def _parse(header: str) -> _Column:
-    bound = next((b for b in BOUNDS if header.endswith(b)), "")
-    name = header.removesuffix(bound)
-    # Names of runs hold the separator more often than names of metrics do.
-    run, separator, metric = name.rpartition(SEPARATOR)
-    return _Column(run, metric.strip(), bound) if separator else _Column(name, "", bound)
-
-
-def _tell_apart(parsed: list[_Column], names: list[str]) -> list[_Column]:
-    """Number runs that share a display name: their columns have the same header."""
+def _parse(names: Iterable[str]) -> Iterator[_Column]:
+    """Columns by their headers; runs that share a display name, and so a header, are numbered."""
     times: Counter[str] = Counter()
-    columns = []
-    for column, name in zip(parsed, names, strict=True):
-        times[name] += 1
-        run = f"{column.run} ({times[name]})" if times[name] > 1 else column.run
-        columns.append(column._replace(run=run))
-    return columns
+    for header in names:
+        times[header] += 1
+        again = f" ({times[header]})" if times[header] > 1 else ""
+        bound = next((b for b in BOUNDS if header.endswith(b)), "")
+        name = header.removesuffix(bound)
+        # Names of runs hold the separator more often than names of metrics do.
+        run, separator, metric = name.strip().rpartition(SEPARATOR)
+        yield _Column(
+            (run if separator else name) + again, metric.strip() if separator else "", bound
+        )
 
 
 def _metric_of(log: LogFile, columns: Columns, names: list[str], is_alone: bool) -> tuple[str, str]:
@@ -246,10 +240,6 @@ def _metric_of(log: LogFile, columns: Columns, names: list[str], is_alone: bool)
         key="reward",
         advice='Name the metric of the chart in a column map: [columns] reward = "..."',
     )
-
-
-def _is_known(header: str) -> bool:
-    return any(table.understands(plain(header)) for table in all_key_tables())
 
 
 def _metrics_like(stem: str) -> list[str]:
