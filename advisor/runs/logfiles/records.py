@@ -104,30 +104,25 @@ class Events:
             if number is None or not tag:
                 self._take_settings(value)
                 continue
-            cells = self._kept[tag] if tag in self._kept else self._new_cells(tag)
-            if cells is not None:
-                cells.steps.append(event.step)
-                cells.values.append(number)
+            if tag not in self._kept:
+                name = _text(tag)
+                cells = self.cells.setdefault(name, Cells())
+                self._kept[tag] = cells if self._wanted(name) else None
+            if (kept := self._kept[tag]) is not None:
+                kept.steps.append(event.step)
+                kept.values.append(number)
 
-    def _new_cells(self, raw_tag: bytes) -> Cells | None:
-        tag = _text(raw_tag)
-        cells = self.cells.setdefault(tag, Cells())
-        self._kept[raw_tag] = cells if self._wanted(tag) else None
-        return self._kept[raw_tag]
-
-    def _take_settings(self, value: Any) -> None:
-        tag = _text(value.tag)
+    def _take_settings(self, given: Any) -> None:
+        tag = _text(given.tag)
         if tag.startswith("_hparams_/"):
-            data = self._parse_hparams(value.metadata.plugin.content)
-            for given in data.session_start.hparams:
-                if given.key:
-                    set_fields = given.value.ListFields()
-                    found = set_fields[0][1] if set_fields else None
-                    self.hparams[_text(given.key)] = (
-                        _text(found) if isinstance(found, bytes) else found
-                    )
-        elif value.tensor.strings and self._is_text_wanted(tag):
-            self.texts[tag] = _text(value.tensor.strings[0])
+            data = self._parse_hparams(given.metadata.plugin.content)
+            for hparam in data.session_start.hparams:
+                values = [value for _, value in hparam.value.ListFields()] or [None]
+                if hparam.key:
+                    value = _text(values[0]) if isinstance(values[0], bytes) else values[0]
+                    self.hparams[_text(hparam.key)] = value
+        elif given.tensor.strings and self._is_text_wanted(tag):
+            self.texts[tag] = _text(given.tensor.strings[0])
 
 
 def _event_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:

@@ -65,23 +65,15 @@ class TrackedRun:
         """Note keys whose cells are not read."""
         self._builder.seen(keys)
 
-    def logged(
-        self,
-        *,
-        label: str | None = None,
-        has_own_id: bool = False,
-        settings: Mapping[str, Any] | None = None,
-        assumptions: Sequence[str] = (),
-        warnings: Sequence[str] = (),
-    ) -> Logged:
-        """The run, with a step on each row that some counter has."""
+    def logged(self, warnings: Sequence[str] = (), **fields: Any) -> Logged:
+        """The run, with a step on each row that some counter has; with more fields of `Logged`."""
         if not len(self):
             raise InputError(
                 "the history has no rows",
                 path=self._path,
                 advice="Export it again once the run has logged metrics",
             )
-        table, assumed = self._builder.build(), list(assumptions)
+        table, assumed = self._builder.build(), list[str]()
         by_name = {plain(key): key for key in reversed(self._early)}
         counter = next((by_name[name] for name in COUNTERS if name in by_name), None)
         has_step = "step" in by_name or (not counter and any(map(is_counter, self._early)))
@@ -94,14 +86,8 @@ class TrackedRun:
                 f"steps are {self._own}, as the trainer logged no counter; it counts optimizer "
                 "steps only where each one was logged"
             )
-        return Logged(
-            table,
-            label=label,
-            has_own_id=has_own_id,
-            settings=settings or {},
-            assumptions=tuple(assumed),
-            warnings=(*warnings, *self._thinned_out()),
-        )
+        warnings = (*warnings, *self._thinned_out())
+        return Logged(table, assumptions=tuple(assumed), warnings=warnings, **fields)
 
     def _thinned_out(self) -> list[str]:
         steps = np.diff(np.asarray(self._count))

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -90,16 +91,13 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         yield TrackedRun(logs[0].path, columns, OF_WANDB).logged()  # says that there are no rows
     stated = _settings_by_run(logs[0])
     averaged = {run for chart in charts for run in chart.averaged}
+    assumptions = [text for chart in charts for text in chart.assumptions]
     for name, run in runs.items():
         warnings = [IS_GROUPED.format(name)] if name.startswith("Group: ") else []
         warnings = warnings or ([IS_AVERAGED] if name in averaged else [])
-        yield run.logged(
-            label=name,
-            has_own_id=True,
-            settings=stated.get(name),
-            assumptions=[text for chart in charts for text in chart.assumptions],
-            warnings=[*notes, *warnings],
-        )
+        settings = stated.get(name, {})
+        logged = run.logged([*notes, *warnings], label=name, has_own_id=True, settings=settings)
+        yield replace(logged, assumptions=(*assumptions, *logged.assumptions))
 
 
 class _Column(NamedTuple):
