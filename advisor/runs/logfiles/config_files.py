@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,26 +178,21 @@ def parse_config(log: LogFile, kind: str) -> Parsed:
     if kind == "wandb-metadata.json":
         arguments = document.get("args")
         return Parsed(parse_command_line(arguments) if isinstance(arguments, list) else {})
-    if kind == "config.json" and _is_architecture(document):
+    # A model is described by the config.json in every checkpoint.
+    described = "model_type" in document and document.keys() & {"architectures", "vocab_size"}
+    if kind == "config.json" and described and "learning_rate" not in document:
         name = document.get("_name_or_path")
         return Parsed({"model_name_or_path": name} if isinstance(name, str) and name else {})
     # Values of W&B's {"desc": ..., "value": ...}, if that is what all are.
     rest = {key: value for key, value in document.items() if key not in ("_wandb", "wandb_version")}
-    if rest and all(map(_is_wrapped, rest.values())):
+    wrapped = [
+        isinstance(v, dict) and {"value"} <= set(v) <= {"desc", "value"} for v in rest.values()
+    ]
+    if rest and all(wrapped):
         document = {key: value["value"] for key, value in rest.items()}
     section = NAMES["one_section"].get(kind, "")
     settings = follow_references(flatten(document))
     return Parsed({section + key: value for key, value in settings.items()})
-
-
-def _is_wrapped(value: Any) -> bool:
-    return isinstance(value, Mapping) and "value" in value and set(value) <= {"desc", "value"}
-
-
-def _is_architecture(document: Mapping[Any, Any]) -> bool:
-    """Whether this describes a model, as the ``config.json`` in every checkpoint does."""
-    described = "architectures" in document or "vocab_size" in document
-    return "model_type" in document and described and "learning_rate" not in document
 
 
 def _adapter(document: Mapping[Any, Any]) -> Parsed:
@@ -226,11 +221,9 @@ def _adapter(document: Mapping[Any, Any]) -> Parsed:
 def _document(log: LogFile) -> Any:
     """Parse a file by its ending."""
     text = log.text(give="Write the settings into it, or remove it", limit=limits.MOST_CONFIG_BYTES)
-    parse: Callable[[str], Any] = tomllib.loads if log.suffix == ".toml" else json.loads
-    if log.suffix in (".yaml", ".yml"):
-        parse = _parse_yaml
+    parsers = {".yaml": _parse_yaml, ".yml": _parse_yaml, ".toml": _parse_toml}
     try:
-        return parse(text)
+        return parsers.get(log.suffix, json.loads)(text)
     except Exception as error:  # parsers raise nearly any kind for what a file may hold
         what = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(
@@ -240,10 +233,45 @@ def _document(log: LogFile) -> Any:
         ) from None
 
 
+def _parse_toml(text: str) -> Any:
+    # A dotted key costs the parser the square of its dots.
+    if any(line.count(".") > limits.MOST_TOML_DOTS for line in text.splitlines()):
+        raise ValueError(f"a line holds more than {limits.MOST_TOML_DOTS} dots")
+    return tomllib.loads(text)
+
+
 def _parse_yaml(text: str) -> Any:
     import yaml
 
+    _check_size(yaml.parse(text, Loader=_plain_loader()))
     return yaml.load(text, Loader=_plain_loader())
+
+
+def _check_size(events: Iterable[Any]) -> None:
+    """Raise where nesting would overflow the C parser's stack, or aliases would fill memory."""
+    import yaml
+
+    sizes: dict[str, int] = {}
+    starts: list[tuple[str | None, int]] = []
+    total = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise ValueError(f"the alias *{event.anchor} stands for nothing before it")
+            total += sizes[event.anchor]
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = starts.pop()
+            sizes |= {anchor: total - before} if anchor else {}
+        elif isinstance(event, yaml.NodeEvent):
+            total += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                starts.append((event.anchor, total - 1))
+            elif event.anchor:
+                sizes[event.anchor] = 1
+        if len(starts) > limits.MOST_CONFIG_LEVELS:
+            raise ValueError(f"nested more than {limits.MOST_CONFIG_LEVELS} levels deep")
+        if total > limits.MOST_YAML_VALUES:
+            raise ValueError(f"it holds more than {limits.MOST_YAML_VALUES:,} values")
 
 
 @cache

@@ -23,6 +23,9 @@ UNCHECKED_UNPACKED_BYTES = 64 << 20  # up to here any compression ratio is allow
 # Texts and objects.
 MOST_LINE_CHARACTERS = 1 << 20  # what follows is dropped, and the line counts as cut
 MOST_CONFIG_TEXT_CHARACTERS = 500  # settings with longer texts are prompts
+MOST_CONFIG_LEVELS = 50  # of a YAML document
+MOST_YAML_VALUES = 100_000  # of a YAML document once its aliases are written out
+MOST_TOML_DOTS = 1_000  # of a line of TOML
 MOST_JSON_OBJECTS = 500_000  # looked at in one document
 MOST_JSON_RUNS = 2_000  # in one document, most of which are evaluations
 

@@ -311,23 +311,6 @@ def test_hostile_html_costs_no_time(piece: str) -> None:
         find_tables(piece * (500_000 // len(piece)))
 
 
-def test_format_3(tmp_path: Path) -> None:
-    path = tmp_path / "old.ipynb"
-    cells = [
-        {"cell_type": "code", "input": "GRPOConfig(beta=0.25)", "outputs": []},
-        {
-            "cell_type": "code",
-            "input": ["trainer.train()"],
-            "outputs": [{"output_type": "display_data", "html": [table([0.5] * 3)]}],
-        },
-    ]
-    document = {"nbformat": 3, "worksheets": [{"cells": cells}]}
-    path.write_text(json.dumps(document), encoding="utf-8")
-    (run,) = read(path)
-    assert column(run, "reward") == [0.5] * 3
-    assert dict(run.settings) == {"beta": 0.25, "total_optimization_steps": 100}
-
-
 def test_printed_rows_keep_their_settings(tmp_path: Path) -> None:
     path = TestPrintedRows().write_sample(tmp_path, [0.1, 0.2, 0.3, 0.4])
     document = json.loads(path.read_text(encoding="utf-8"))

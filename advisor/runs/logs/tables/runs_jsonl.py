@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,33 +22,10 @@ from advisor.runs.trainers.keys import kept_keys, no_reward, reward_key
 
 LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')
 
-SHORT_NAMES = {
-    "lr": "learning_rate",
-    "G": "group_size",
-    "K": "minibatches_per_refresh",
-    "prompts": "prompts_per_step",
-    "beta1": "momentum",
-    "use_is": "importance_ratio",
-    "params": "parameters",
-    "task": "task",
-}
-"""Names in the tables of tiny transformers -> ours."""
-
-SHORT_MARKS = {"lr", "G", "K"}
-"""Keys by which such a table is known."""
-
-SHORT_FACTS = {
-    "epochs_per_refresh": 1,
-    "optimizer": "adamw",
-    "schedule": "constant",
-    "warmup_steps": 0,
-}
-"""What holds for runs of such tables unless a row says otherwise."""
-
+SHORT: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("short_names.toml").read_text(encoding="utf-8")
+)
 OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
-
-TESTS = ("base_acc", "final_eval")
-"""Held-out reward before the first and after the last step."""
 
 
 def claims(log: LogFile) -> bool:
@@ -94,8 +72,8 @@ def _run(row: Row, path: Path, columns: Columns) -> Logged:
                 advice="Give one value per step, null where there is none",
             )
     builder.seen(name for name in lists if name not in known)
-    short = row.cells.keys() >= SHORT_MARKS
-    before, after = (cell_number(row.cells.get(name)) if short else None for name in TESTS)
+    short = row.cells.keys() >= {*SHORT["marks"]}
+    before, after = (cell_number(row.cells.get(name)) if short else None for name in SHORT["tests"])
     if before is not None:
         builder.add(row.number, {"step": 0, "eval_reward": before})
     for index in range(size):
@@ -103,7 +81,8 @@ def _run(row: Row, path: Path, columns: Columns) -> Logged:
         builder.add(row.number, {**cells, "step": steps[index]})
     if after is not None:
         builder.add(row.number, {"step": steps[-1], "eval_reward": after})
-    understood = {*lists, *OWN_NAMES, "id", *((*SHORT_NAMES, "size", *TESTS) if short else ())}
+    of_short = (*SHORT["names"], "size", *SHORT["tests"]) if short else ()
+    understood = {*lists, *OWN_NAMES, "id", *of_short}
     builder.seen(name for name in row.cells if name not in understood)
     label = row.cells.get("id")
     return Logged(
@@ -117,12 +96,12 @@ def _run(row: Row, path: Path, columns: Columns) -> Logged:
 def _facts(cells: Mapping[str, Any], short: bool) -> dict[str, Any]:
     stated = {name: cells.get(name) for name in OWN_NAMES}
     if short:
-        stated |= {ours: cells.get(name) for name, ours in SHORT_NAMES.items()}
+        stated |= {ours: cells.get(name) for name, ours in SHORT["names"].items()}
         if stated["model"] is None and cells.get("size") is not None:
             stated["model"] = f"tiny-{cells['size']}"
     # A list is a series logged under the name of a setting (learning_rate).
     facts = {n: v for n, v in stated.items() if v is not None and not isinstance(v, list)}
-    return SHORT_FACTS | facts if short else facts
+    return {**SHORT["facts"], **facts} if short else facts
 
 
 def _steps(cells: list[Any] | None, size: int) -> list[float]:

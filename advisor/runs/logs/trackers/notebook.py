@@ -82,8 +82,11 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     notebook = parse_json(text, log.path)
     code = NotebookCode()
     runs: list[Logged] = []
-    for cell in _code_cells(notebook):
-        code.feed(_joined(cell.get("source", cell.get("input"))))
+    cells = notebook.get("cells") if isinstance(notebook, dict) else ()
+    for cell in (each for each in _listed(cells) if isinstance(each, dict)):
+        if cell.get("cell_type") != "code":
+            continue
+        code.feed(_joined(cell.get("source")))
         outputs = [output for output in _listed(cell.get("outputs")) if isinstance(output, dict)]
         runs += _Outputs(outputs, log, columns, code.settings).runs()
     if not runs:
@@ -96,16 +99,6 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         yield runs[0]
     else:
         yield from (replace(run, label=str(place)) for place, run in enumerate(runs, start=1))
-
-
-def _code_cells(notebook: Any) -> Iterator[dict[str, Any]]:
-    """Code cells of format 4, or of format 3, which keeps them in worksheets."""
-    if not isinstance(notebook, dict):
-        return
-    for holder in (notebook, *_listed(notebook.get("worksheets"))):
-        for cell in _listed(holder.get("cells")) if isinstance(holder, dict) else ():
-            if isinstance(cell, dict) and cell.get("cell_type") == "code":
-                yield cell
 
 
 def _joined(text: Any) -> str:
@@ -180,7 +173,7 @@ class _Outputs:
         tables: list[ProgressTable] = []
         for output in self.outputs:
             data = output.get("data")
-            shown = data.get("text/html") if isinstance(data, dict) else output.get("html")
+            shown = data.get("text/html") if isinstance(data, dict) else None
             for table in find_tables(_joined(shown)):
                 # The table is drawn anew with each row, so only its last state counts.
                 older = [i for i, kept in enumerate(tables) if table.continues(kept)]
