@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and of docs/ anew, from the study of ``advisor demo``.
+"""Draw the pictures of the README and of docs/ from the study of ``advisor demo``.
 
     python docs/figures.py [STUDY]
 

@@ -294,8 +294,10 @@ def tightened(house: House) -> str:
     rows = ["# Most of each: lowered by `python scripts/check_architecture.py --tighten`."]
     for part, measured in house.measured.items():
         allowed = house.budget.get(part, measured)
+        # scripts/check_words.py counts something of the package's, too.
+        names = {**allowed, **measured} if part == "package" else measured
         rows += ["", f"[{part}]"]
-        rows += [f"{name} = {min(now, allowed.get(name, now))}" for name, now in measured.items()]
+        rows += [f"{name} = {min(now, allowed.get(name, now))}" for name, now in names.items()]
     return "\n".join(rows) + "\n"
 
 

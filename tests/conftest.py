@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from processor_time import of_children, slowness
+
+MOST_SECONDS = 1.0
+"""Of a processor, that a test of the default lane may take with its fixtures and processes."""
+
+SPENT = pytest.StashKey[float]()
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -43,3 +52,59 @@ def tiny_grpo(shared_data: Path) -> Path:
     if not folder.is_dir():
         pytest.skip(f"no tables of tiny transformers ({folder})")
     return folder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--enforce-lanes",
+        action="store_true",
+        help="fail what takes more than a second of a processor and is not marked as evidence",
+    )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import and compile first what whichever test needs it first would be charged for."""
+    if session.config.getoption("--enforce-lanes") and "PYTEST_XDIST_WORKER" in os.environ:
+        import arviz  # noqa: F401
+        import matplotlib.pyplot  # noqa: F401
+        import optuna  # noqa: F401
+        import pymc  # noqa: F401
+        from cohorts import PRIORS, flat, random_point, simulated
+        from numpy.random import default_rng
+
+        from advisor.model.fast.density import density_of, pack, sampled
+        from advisor.model.fast.tables import data_of, shape_of
+
+        cohort = simulated("one run")
+        block = pack(data_of(cohort, PRIORS), shape_of(cohort))
+        density_of(block)(sampled(flat(random_point(cohort, default_rng(1))), block))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    item.stash[SPENT] = -_processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when != "call":
+        return report
+    spent = item.stash[SPENT] + _processor_seconds()
+    enforced = item.config.getoption("--enforce-lanes") and report.passed
+    if enforced and item.get_closest_marker("evidence") is None and spent > MOST_SECONDS:
+        most = MOST_SECONDS * slowness()
+        if spent > most:
+            report.outcome = "failed"
+            report.longrepr = (
+                f"{item.nodeid} took {spent:.1f} s of a processor, more than {most:.1f}: make it "
+                "quicker, or mark it with pytest.mark.evidence"
+            )
+    return report
+
+
+def _processor_seconds() -> float:
+    return time.process_time() + of_children()

@@ -7,13 +7,22 @@ from studies import modules_of
 
 pytest.importorskip("torch")
 
-NAMES = ("run", "training", "plan", "base", "batched", "train", "problems", "language_model")
+NAMES = (
+    "live",
+    "live_training",
+    "plan",
+    "base",
+    "batched",
+    "train",
+    "problems",
+    "language_model",
+)
 
 
 @pytest.fixture(scope="module")
 def live():
-    with modules_of("live", NAMES) as modules:
-        yield modules["run"]
+    with modules_of("economics", NAMES) as modules:
+        yield modules["live"]
 
 
 @pytest.mark.long

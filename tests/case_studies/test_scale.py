@@ -86,7 +86,7 @@ def test_two_stages_are_exact_where_posteriors_are_normal(study):
 
 
 def test_two_stages_forecast_what_a_joint_fit_does():
-    """The bounds are those that docs/scale.md tells."""
+    """The bounds are those of the study's README."""
     told = result("joint")
     for case in told["cases"]:
         assert case["joint"]["largest_rhat"] < 1.01
@@ -105,7 +105,7 @@ def test_two_stages_forecast_what_a_joint_fit_does():
 
 
 def test_both_ways_are_linear_in_runs_and_small():
-    """The table of docs/scale.md: seconds of a processor, memory, R-hat."""
+    """The table of the study's README: seconds of a processor, memory, R-hat."""
     rows = {row["runs"]: row for row in result("table")["rows"]}
     assert {8, 16, 32, 64} <= rows.keys()
     few, many = rows[8], rows[max(rows)]

@@ -1,4 +1,4 @@
-"""Every number of the evidence pages and of the README follows from a committed result."""
+"""Claims of the README and of the evidence page follow from committed results, verdicts too."""
 
 from __future__ import annotations
 
@@ -6,92 +6,119 @@ import importlib.util
 import json
 import re
 import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("derive", ROOT / "docs/evidence/derive.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-derive = load()
-PAGES = derive.pages()
-LINK_OR_CODE = re.compile(r"\]\([^)]*\)|`[^`]*`|docs/theory, T\d+|arXiv:[\d.]+")
-NUMBER = re.compile(r"\d*\.\d+|\d+ ?%|\d+ of \d+")
+MOST_WORDS_OF_README = 650
+MOST_ROWS_OF_README = 9
 
 
 @pytest.fixture(scope="module")
-def right() -> dict[str, str]:
-    return derive.numbers()
+def render() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("render", ROOT / "docs/evidence/render.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
-def test_every_marked_number_is_that_of_the_result(page, right):
-    assert derive.wrong(page.read_text(encoding="utf-8"), right) == []
+@pytest.fixture
+def checkout(render, tmp_path):
+    """Copy of the pages, the claims, and the results that they name."""
+    for name in ("README.md", "docs/evidence/index.md", "docs/claims.toml"):
+        place = tmp_path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, place)
+    for one in tomllib.loads((ROOT / "docs/claims.toml").read_text(encoding="utf-8"))["claim"]:
+        sources = [value[0] for value in one["numbers"].values() if isinstance(value, list)]
+        for name in (f"{one['study']}/README.md", *sources):
+            place = tmp_path / "case_studies" / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / "case_studies" / name, place)
+    return tmp_path
 
 
-def test_the_evidence_pages_mark_hundreds_of_numbers():
-    marked = sum(len(derive.MARKED.findall(page.read_text(encoding="utf-8"))) for page in PAGES)
-    assert marked > 200
+def change(path: Path, *keys: str, to: float) -> None:
+    """Put another number into a result."""
+    whole = found = json.loads(path.read_text(encoding="utf-8"))
+    for key in keys[:-1]:
+        found = found[key]
+    found[keys[-1]] = to
+    path.write_text(json.dumps(whole), encoding="utf-8")
 
 
-def unmarked(text: str) -> list[str]:
-    """Decimals, percentages and counts that carry no name, beside the levels of a question."""
-    text = derive.MARKED.sub("", LINK_OR_CODE.sub("", text))
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    # The first column names what was asked; levels of intervals and of shares are no results.
-    cells = [cell for row in rows for cell in row.split("|")[2:]]
-    prose = [line for line in text.splitlines() if not line.startswith("|")]
-    kept = re.sub(r"80 %|95 %|5 %", "", " ".join([*cells, *prose]))
-    kept = re.sub(r"(at|below|above|of|P [<>]) 0\.\d+|1\.01|T\d+", "", kept)
-    return NUMBER.findall(kept)
+def test_the_pages_are_what_the_claims_and_results_say(render, capsys):
+    assert render.main(["--check"]) == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES[1:], ids=lambda path: path.name)
-def test_no_result_stands_without_a_name(page):
-    assert unmarked(page.read_text(encoding="utf-8")) == []
+def test_another_result_makes_every_page_stale_and_its_verdict_another(render, checkout, capsys):
+    assert render.main(["--check", "--root", str(checkout)]) == 0
+    result = checkout / "case_studies/language_model/loop.json"
+    change(result, "summary", "advisor", "regret", to=0.5)
+    assert render.main(["--check", "--root", str(checkout)]) == 1
+    stale = re.findall(r"^(\S+) is not what docs/claims.toml says", capsys.readouterr().out, re.M)
+    assert stale == ["README.md", "case_studies/language_model/README.md", "docs/evidence/index.md"]
+    assert render.main(["--root", str(checkout)]) == 0
+    assert render.main(["--check", "--root", str(checkout)]) == 0
+    (row,) = [row for row in render.claims(checkout) if row.readme == 1]
+    assert "regret 0.500" in row.measured
+    assert row.verdict == "no"
 
 
-def test_a_result_without_a_name_is_found():
-    assert unmarked("The error was 0.139 on these runs.") == ["0.139"]
-    assert unmarked("| runs | 12 of 13 |") == ["12 of 13"]
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"summary", "advisor", "runs"', '"summary", "nobody", "runs"', "runs = .* leads nowhere"),
+        ('study = "closed_loop"', 'study = "open_loop"', "no study open_loop"),
+        ('["True", "no"]', '["False", "no"]', "no rule of its verdict holds"),
+    ],
+)
+def test_a_claim_without_its_result_is_an_error(render, checkout, old, new, message):
+    # Worse than all else, so that the first claim's last rule has to decide.
+    change(checkout / "case_studies/language_model/loop.json", "summary", "advisor", "regret", to=1)
+    claims = checkout / "docs/claims.toml"
+    text = claims.read_text(encoding="utf-8")
+    assert old in text
+    claims.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(render.ClaimError, match=message):
+        render.claims(checkout)
 
 
-def test_a_number_that_differs_from_the_result_is_found(right):
-    text = "error 0.999<!--forecast.all.advisor.mae--> of the range"
-    assert derive.wrong(text, right) == ["forecast.all.advisor.mae is 0.156, not 0.999"]
-    assert "not derived" in derive.wrong("0.1<!--forecast.nobody-->", right)[0]
-    assert derive.wrong(derive.corrected(text, right), right) == []
+def test_every_claim_is_shown_once_on_the_page_of_evidence(render):
+    text = (ROOT / "docs/evidence/index.md").read_text(encoding="utf-8")
+    for row in render.claims():
+        assert text.count(f"| {row.on} | {row.measured} ") == 1, row.on
 
 
-def test_another_result_makes_the_page_wrong(tmp_path):
-    studies = tmp_path / "case_studies"
-    shutil.copytree(
-        ROOT / "case_studies",
-        studies,
-        ignore=lambda folder, names: [
-            name
-            for name in names
-            if not (Path(folder) / name).is_dir() and not name.endswith((".json", ".jsonl.gz"))
-        ],
-    )
-    loop = studies / "closed_loop/closed_loop.json"
-    result = json.loads(loop.read_text(encoding="utf-8"))
-    result["summary"]["advisor, small pilots"]["regret_mean"] *= 2
-    loop.write_text(json.dumps(result), encoding="utf-8")
-    page = (ROOT / "docs/evidence/advice.md").read_text(encoding="utf-8")
-    assert derive.wrong(page, derive.numbers(studies)) == ["loop.advisor.mean is 0.006, not 0.003"]
+def test_the_readme_is_short_and_begins_with_the_language_model(render):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= MOST_WORDS_OF_README
+    places = sorted(row.readme for row in render.claims() if row.readme)
+    assert places == list(range(1, len(places) + 1))
+    assert len(places) <= MOST_ROWS_OF_README
+    (first,) = [row for row in render.claims() if row.readme == 1]
+    assert first.study == "language_model"
 
 
-def test_the_readme_shows_what_the_demo_printed():
-    printed = (ROOT / "docs" / "demo_output.txt").read_text(encoding="utf-8")
-    assert f"```text\n{printed}```" in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_readme_shows_watch_before_it_is_rated():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.index("advisor watch") < text.index("<!-- claims: readme -->")
+
+
+def test_the_readme_shows_whole_lines_of_what_was_printed():
+    printed = (ROOT / "docs/advise_output.txt").read_text(encoding="utf-8").splitlines()
+    shown = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    lines = shown[0].splitlines()
+    places = [printed.index(line) for line in lines]
+    assert places == sorted(places)
+    assert {line for line in printed if line.startswith("Caution")} <= set(lines)
+    assert "NOT SUPPORTED" not in "".join(printed)

@@ -16,6 +16,7 @@ from advisor.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
+LINKED = [*PAGES, *ROOT.glob("*.md"), *sorted((ROOT / "case_studies").glob("**/README.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 COMMAND = re.compile(r"^advisor ([a-z-]+)", re.MULTILINE)
@@ -78,7 +79,7 @@ def test_every_format_that_is_read_has_a_row(tmp_path):
     assert len(named) >= 17
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     links = LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
     gone = [link for link in links if not (page.parent / link).exists()]
@@ -102,3 +103,14 @@ def test_citation_agrees_with_the_package():
     assert citation["license"] == project["license"]
     assert citation["repository-code"] == project["urls"]["Repository"]
     assert "arXiv:2606.30789" in str(citation["references"])
+
+
+MOST_STUDIES = 12
+
+
+def test_every_study_has_its_line_and_there_are_twelve_at_most():
+    folders = {path.parent.name for path in ROOT.glob("case_studies/*/README.md")}
+    text = (ROOT / "case_studies/README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[(\w+)\]\(\1/README\.md\) \|", text, re.MULTILINE)
+    assert sorted(listed) == sorted(folders)
+    assert len(listed) <= MOST_STUDIES

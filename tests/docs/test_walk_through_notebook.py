@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-FOLDER = Path(__file__).parents[2] / "case_studies/walk_through"
+FOLDER = Path(__file__).parents[2] / "docs/walk_through"
 
 
 def load() -> ModuleType:

@@ -157,7 +157,7 @@ def test_the_scale_of_the_entry_does_not_matter():
 
 
 def test_a_learned_entry_is_no_base_for_the_next_and_all_at_once_is_calibrated():
-    """The numbers that docs/scale.md tells: a cohort a month, for a year."""
+    """The numbers of case_studies/scale/README.md: a cohort a month, for a year."""
     rng, spread, error, months = np.random.default_rng(0), 0.3, 0.05, 12
     base = NormalPrior(mean=0.0, sd=0.8, source="made up for tests")
     held = {"chained": [], "at once": []}
