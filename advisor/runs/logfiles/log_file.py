@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file to read; one of an archive knows the path and all members of that."""
+    """A file to read, with the NUL bytes passed over; one of an archive knows all members of it."""
 
     path: Path
     opener: Callable[[], BinaryIO]
@@ -45,6 +45,7 @@ class LogFile:
     is_gzip: bool = False
     archive: Path | None = None
     members: dict[Path, LogFile] = field(default_factory=dict, compare=False, repr=False)
+    holes: list[int] = field(default_factory=list, compare=False, repr=False)
     _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -138,11 +139,13 @@ class LogFile:
         encoding = "utf-16" if self.head(2).startswith(UTF16_MARKS) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
         number, rest, is_cut, most = 1, "", False, limits.MOST_LINE_CHARACTERS
+        self.holes.clear()
         try:
             with self.open() as stream:
                 while block := stream.read(limits.BLOCK_BYTES):
-                    parts = (rest + decoder.decode(block)).replace("\0", "").split("\n")
-                    rest = parts.pop()
+                    text = rest + decoder.decode(block)
+                    self.holes.append(text.count("\0"))
+                    *parts, rest = text.replace("\0", "").split("\n")
                     for text in parts:
                         yield Line(number, text[:most], is_cut or len(text) > most)
                         number, is_cut = number + 1, False

@@ -69,6 +69,13 @@ def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
         if not rows or notes is None:
             raise pending
         notes.append("the last line is cut and was left out")
+    if notes is not None:
+        _note_holes(log, notes)
+
+
+def _note_holes(log: LogFile, notes: list[str]) -> None:
+    if missing := sum(log.holes):
+        notes.append(f"{missing:,} NUL bytes (a hole in the file) were passed over")
 
 
 def json_list(log: LogFile, key: str | None) -> tuple[Iterator[Row], dict[str, Any]]:
@@ -145,6 +152,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         row = first.number - 1 + reader.line_num
         advice = "Quote cells that contain the separator, or copy the file again"
         raise InputError(problem, path=log.path, row=row, advice=advice)
+    _note_holes(log, notes)
     # Shorter than the header and without a line end: it was still being written.
     if held and last.is_open and len(held[0][1]) < width:
         notes.append("the last line is cut and was left out")
