@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -57,11 +57,12 @@ def settings_beside(
     """Settings from files in a log's own folder and above it."""
     sources = [*_of_this_log(log), *_of_its_prefix(log), *_of_its_store(log)]
     names: set[str] = set()
-    for folder in _folders(log, top):
+    own = log.path.parent
+    for folder in (own, *(above for above in own.parents if above.is_relative_to(top))):
         taken = {source.path for source in sources}
         listed = log.names_in(folder)
         named: list[str] = []
-        if folder == log.path.parent:
+        if folder == own:
             named = _named_configs((name for name in listed if "__" not in name), log.path.name)
         there = _files(log, folder, (*PLACES, *named), listed)
         files = [f for f in there.values() if f.path not in taken and f.path.name not in names]
@@ -70,14 +71,6 @@ def settings_beside(
         names |= {file.path.name for file in files}
     stated = [source for source in sources if source.settings or source.note]
     return stated + _pickle(log, stated)
-
-
-def _folders(log: LogFile, top: Path) -> Iterator[Path]:
-    folder = log.path.parent
-    yield folder
-    while folder != top and folder.is_relative_to(top):
-        folder = folder.parent
-        yield folder
 
 
 def _files(
@@ -166,10 +159,9 @@ def _of_its_store(log: LogFile) -> list[ConfigSource]:
     folder = log.path.parent.parent
     if (log.path.parent.name, log.name) != ("files", "output.log"):
         return []
-    listed = log.names_in(folder)
-    names = [name for name in sorted(listed) if STORE.fullmatch(name)]
-    files = _files(log, folder, names, listed).values()
-    return [ConfigSource(file.path, flatten(stored_config(file))) for file in files]
+    names = sorted(filter(STORE.fullmatch, log.names_in(folder)))
+    stores = (log.at(folder / name) for name in names)
+    return [ConfigSource(file.path, flatten(stored_config(file))) for file in stores if file]
 
 
 def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile
 
@@ -37,18 +37,13 @@ def find_in_console(
     """Whether a console log holds a row of some form."""
     if log.suffix not in (".log", ".txt", ".out", ".err", ""):
         return False
-    try:
-        head = log.head()
-        is_wide = head.startswith(UTF16_MARKS)
-        if head.startswith(LFS_MARK) or (not is_wide and b"\0" in head):
-            return False
-        if _finds(log.head_text(), sign, sought, accept):
-            return True
-    except InputError:
+    head = log.readable_head()
+    is_wide = head.startswith(UTF16_MARKS)
+    if head.startswith(LFS_MARK) or (b"\0" in head and not is_wide):
         return False
-    if is_wide or len(head) != limits.HEAD_BYTES:
-        return False
-    blocks = log.blocks(limits.SEARCHED_BYTES, OVERLAP)
+    is_whole = is_wide or len(head) < limits.HEAD_BYTES
+    further = () if is_whole else log.blocks(limits.SEARCHED_BYTES, OVERLAP)
+    blocks = itertools.chain((log.head_text(),) if head else (), further)
     return any(_finds(block, sign, sought, accept) for block in blocks)
 
 

@@ -6,9 +6,9 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
@@ -103,7 +103,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     skipped = f"{walk.failed} {entries} failed without rewards and were skipped"
     for place, (run, label) in enumerate(zip(runs, _labels(runs), strict=True)):
         builder = TableBuilder(log.path, kept_keys(columns))
-        for number, row in enumerate(run.course.rows, start=1):
+        for number, row in enumerate(run.rows, start=1):
             builder.add(number, row)
         table = builder.build()
         yield Logged(
@@ -112,29 +112,24 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             has_own_id=label is not None and run.name is not None,
             framework=own_loop.unless_another(table.keys),
             settings=run.settings,
-            assumptions=run.course.assumptions,
+            assumptions=run.assumptions,
             warnings=(skipped,) if walk.failed and not place else (),
         )
 
 
-class _Course(NamedTuple):
-    """Rows of one run, and which keys of its object they were taken from."""
+@dataclass(frozen=True)
+class _Run:
+    """Rows of one run, which keys of its object they were taken from, and where that stands."""
 
     rows: list[Cells]
-    taken: frozenset[str]
+    taken: frozenset[str] = frozenset()
     assumptions: tuple[str, ...] = ()
+    name: str | None = None
+    place: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-class _Found(NamedTuple):
-    """A run inside the document."""
-
-    course: _Course
-    name: str | None
-    place: str
-    settings: Mapping[str, Any]
-
-
-def _labels(runs: Sequence[_Found]) -> Iterator[str | None]:
+def _labels(runs: Sequence[_Run]) -> Iterator[str | None]:
     """What tells runs apart: their own names, else their places; nothing where there is one run."""
     used: set[str] = set()
     for run in runs:
@@ -154,16 +149,16 @@ class _Walk:
 
     finder: _Finder
     failed: int = 0
-    _found: list[_Found] = field(default_factory=list)
+    _found: list[_Run] = field(default_factory=list)
     _visited: int = 0
 
-    def runs(self, document: Any, *, with_rows: bool = True) -> list[_Found]:
+    def runs(self, document: Any, *, with_rows: bool = True) -> list[_Run]:
         """Runs of the document; ``with_rows`` also where it is itself a list of rows."""
         if not (isinstance(document, list) and self.finder.are_rows(document)):
             self._visit(document, (), ())
         elif with_rows:
             rows = [row for row in document if isinstance(row, dict)]
-            self._found.append(_Found(_Course(rows, frozenset()), None, "", {}))
+            self._found.append(_Run(rows))
         return self._found
 
     def _visit(self, node: Any, place: tuple[str, ...], around: tuple[Cells, ...]) -> None:
@@ -181,7 +176,8 @@ class _Walk:
             name = next((node[k] for k in NAMES["names"] if isinstance(node.get(k), str)), None)
             for key, course in courses.items():
                 own, label = (place, name) if key is None else ((*place, key), None)
-                found = _Found(course, label or None, ".".join(own), _settings(around))
+                where, settings = ".".join(own), _settings(around)
+                found = replace(course, name=label or None, place=where, settings=settings)
                 self._found.append(found)
             self.failed += not courses and str(node.get("status", "")).lower() in NAMES["failed"]
             passed_over = {*NAMES["configs"], *(k for c in courses.values() for k in c.taken)}
@@ -207,7 +203,7 @@ class _Finder:
     def __init__(self, columns: Columns) -> None:
         self._mapped = columns.keys.get("reward")
 
-    def courses(self, node: Mapping[str, Any]) -> dict[str | None, _Course]:
+    def courses(self, node: Mapping[str, Any]) -> dict[str | None, _Run]:
         """Runs whose rows stand in this object, by the key of their list."""
         apart = {
             key: [_flat(row) for row in value if isinstance(row, dict)]
@@ -215,7 +211,7 @@ class _Finder:
             if isinstance(value, list) and self.are_rows(value) and not HELD_OUT.fullmatch(key)
         }
         if len(apart) > 1:
-            return {key: _Course(rows, frozenset({key})) for key, rows in apart.items()}
+            return {key: _Run(rows, frozenset({key})) for key, rows in apart.items()}
         series = {key: s for key, v in node.items() if (s := as_series(v)) is not None}
         for key, rows in apart.items():
             return {None: _with_evaluations(node, series, rows, {key})}
@@ -231,7 +227,7 @@ class _Finder:
         if not keys:
             return {}
         assumed = f"{keys[0]} is read as held out (no train reward stands beside it)"
-        return {None: _Course(rows, frozenset(keys), (assumed,))}
+        return {None: _Run(rows, frozenset(keys), (assumed,))}
 
     def are_rows(self, entries: list[Any]) -> bool:
         """Whether a list holds logged rows with a train reward, rather than runs or samples."""
@@ -265,7 +261,7 @@ class _Finder:
 
 def _with_evaluations(
     node: Mapping[str, Any], series: Mapping[str, list[Any]], rows: list[Cells], taken: set[str]
-) -> _Course:
+) -> _Run:
     """Rows, and evaluations that stand next to them in lists of their own."""
     key = _step_key(rows[0])
     added: list[Cells] = []
@@ -281,7 +277,7 @@ def _with_evaluations(
         rows = [{**row, key: place} for place, row in enumerate(rows, start=1)]
     for row in added:
         row[str(key)] = row.pop("step")
-    return _Course([*rows, *added], frozenset(taken | set(keys)))
+    return _Run([*rows, *added], frozenset(taken | set(keys)))
 
 
 def as_series(value: Any) -> list[Any] | None:
