@@ -38,8 +38,7 @@ STORE = re.compile(r"run-\w{1,80}\.wandb")
 BESIDE_SEVERAL = "is read for none of"
 """What a note says of a config that may describe several logs."""
 
-MOST_NAMED = 2
-"""Configs by the words of their names that may together describe one run."""
+MOST_NAMED = 2  # Configs by the words of their names that may together describe one run
 
 
 @dataclass(frozen=True)

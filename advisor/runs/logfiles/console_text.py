@@ -10,8 +10,7 @@ from typing import NamedTuple
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile
 
-OVERLAP = 16_384
-"""Bytes shared by the blocks of a search, so that no row is lost between two."""
+OVERLAP = 16_384  # Bytes shared by the blocks of a search, so that no row is lost between two
 
 ITEM = re.compile(
     r"""['"]([^'"\\\n]{1,200})['"] {0,4}: {0,4}"""

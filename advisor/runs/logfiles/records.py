@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import google_crc32c
 
@@ -32,8 +32,7 @@ OPENING, BLOCK, PIECE_HEADER, LONGEST_RECORD = 7, 32768, 7, 4 << 20
 WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 """Kinds of pieces of a record of W&B."""
 
-OWN_COUNTER = "_step"
-"""W&B's key of its own counter of log calls."""
+OWN_COUNTER = "_step"  # W&B's key of its own counter of log calls
 
 
 @cache
@@ -175,48 +174,46 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-class Stored(NamedTuple):
-    """A record of W&B: cells of a row of the history, or settings by the path to them."""
-
-    cells: dict[str, str]
-    settings: list[tuple[list[str], Any]]
-
-
-def read_store(log: LogFile, warnings: list[str]) -> Iterator[Stored]:
-    """Read the rows and settings of a run from W&B's own file."""
+def read_store(
+    log: LogFile, warnings: list[str], config: dict[str, Any]
+) -> Iterator[dict[str, str]]:
+    """Rows of a run in W&B's own file; its settings are put into ``config``, later ones last."""
     messages, malformed = _messages()
-    parse, broken = messages["Record"].FromString, 0
-    for record in _store_records(log, warnings):
+    broken = 0
+    for data in _store_records(log, warnings):
         try:
-            stored = _stored(parse(record))
+            record = messages["Record"].FromString(data)
         except malformed:
             broken += 1
             continue
-        if stored.cells or stored.settings:
-            yield stored
+        for names, text in map(_item, (*record.config.updates, *record.run.config.updates)):
+            if names and names[0] != "_wandb":  # under which W&B keeps notes to itself
+                with contextlib.suppress(ValueError, RecursionError):
+                    _put(config, names, json.loads(text))
+        cells = {".".join(names): text for names, text in map(_item, record.history.items) if names}
+        if record.history.step.HasField("number"):
+            cells.setdefault(OWN_COUNTER, str(record.history.step.number))
+        if cells:
+            yield {key: text for key, text in cells.items() if not text.startswith(("{", "["))}
     if broken:
         warnings.append(f"{broken} records could not be read and were left out")
 
 
 def stored_config(log: LogFile) -> dict[str, Any]:
-    """Settings of a run, nested as they were given; none from a file that cannot be read."""
+    """Settings of a run in W&B's own file, nested as they were given."""
     config: dict[str, Any] = {}
     with contextlib.suppress(InputError):
-        for stored in read_store(log, []):
-            put_settings(config, stored)
-        return config
-    return {}
+        for _ in read_store(log, [], config):
+            pass
+    return config
 
 
-def put_settings(config: dict[str, Any], stored: Stored) -> None:
-    """Put the settings of a record into a config; later ones count."""
-    for names, value in stored.settings:
-        level = config
-        for name in names[:-1]:
-            if not isinstance(level.get(name), dict):
-                level[name] = {}
-            level = level[name]
-        level[names[-1]] = value
+def _put(config: dict[str, Any], names: list[str], value: Any) -> None:
+    for name in names[:-1]:
+        if not isinstance(config.get(name), dict):
+            config[name] = {}
+        config = config[name]
+    config[names[-1]] = value
 
 
 def _store_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
@@ -252,19 +249,6 @@ def _store_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
                 pieces.append(piece)
                 if kind in (WHOLE, LAST):
                     yield b"".join(pieces)
-
-
-def _stored(record: Any) -> Stored:
-    cells = {".".join(names): text for names, text in map(_item, record.history.items) if names}
-    if record.history.step.HasField("number"):
-        cells.setdefault(OWN_COUNTER, str(record.history.step.number))
-    scalars = {key: text for key, text in cells.items() if not text.startswith(("{", "["))}
-    settings: list[tuple[list[str], Any]] = []
-    for names, text in map(_item, (*record.config.updates, *record.run.config.updates)):
-        if names and names[0] != "_wandb":  # under which W&B keeps notes to itself
-            with contextlib.suppress(ValueError, RecursionError):
-                settings.append((names, json.loads(text)))
-    return Stored(scalars, settings)
 
 
 def _item(item: Any) -> tuple[list[str], str]:

@@ -15,8 +15,7 @@ from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.logs.sources.answers import answers, refusal, run_of
 from advisor.runs.trainers.keys import kept_keys
 
-ENDED = "FINISHED"
-"""Status of a run that ended as it should; any other is reported."""
+ENDED = "FINISHED"  # Status of a run that ended as it should; any other is reported
 
 RUNS_PER_PAGE = 500
 

@@ -15,8 +15,7 @@ from advisor.runs.logs.sources.answers import refusal, run_of
 from advisor.runs.logs.trackers.tracker import TrackedRun
 
 COUNTER = "Trackio's own counter of log calls"
-OF_TRACKIO = ("_Username", "_Created", "_Group")
-"""What Trackio adds to a run's configuration."""
+OF_TRACKIO = ("_Username", "_Created", "_Group")  # What Trackio adds to a run's configuration
 
 
 def candidates(project: str) -> list[LogCandidate]:

@@ -21,8 +21,7 @@ from advisor.runs.logs.trackers.wandb_history import COUNTER
 
 PLACE = re.compile(r"([^/:]+)/([^/]+?)(?:/(?:(sweeps|runs)/)?([^/]+))?/?")
 
-ENDED = "finished"
-"""State of a run that ended as it should; any other is reported."""
+ENDED = "finished"  # State of a run that ended as it should; any other is reported
 
 SECONDS = 30
 """W&B's own limit for one request; its default of 19 is short for a page of a large project."""

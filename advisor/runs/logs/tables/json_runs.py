@@ -38,8 +38,7 @@ OBJECTS = re.compile(rb'"[^"\\\n]{1,80}"\s*:\s*\[\s*\{([^{}]{0,4000})')
 SCALAR = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:-?\d|null|NaN)')
 HINTS = (b"eward", b"accuracy", b"pass@1", b"score")
 
-LARGEST_BITS = 1024
-"""Of an integer that a float can still hold."""
+LARGEST_BITS = 1024  # Of an integer that a float can still hold
 
 Cells = dict[str, Any]
 

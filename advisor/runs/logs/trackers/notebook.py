@@ -34,8 +34,7 @@ REWARD = re.compile(
     rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
     rb"[Rr]eward\w{0,20} ?[:=] ?[-+]?\d"
 )
-CONSOLES = (Claim.LINE, Claim.PAIRS)
-"""What other trainers print, which a cell may have run."""
+CONSOLES = (Claim.LINE, Claim.PAIRS)  # What other trainers print, which a cell may have run
 
 REPEATED = {
     "per_device_train_batch_size": "per_device_train_batch_size",

@@ -24,11 +24,9 @@ COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", 
 
 OF_WANDB = "W&B's own counter of log calls"
 
-EARLY_ROWS = 200
-"""Rows whose keys decide by which counter a run is read."""
+EARLY_ROWS = 200  # Rows whose keys decide by which counter a run is read
 
-REGULAR_SHARE = 0.8
-"""Share of equal gaps below which a counter of log calls looks thinned out."""
+REGULAR_SHARE = 0.8  # Share of equal gaps below which a counter of log calls looks thinned out
 
 
 class TrackedRun:

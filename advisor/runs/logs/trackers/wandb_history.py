@@ -20,7 +20,7 @@ from advisor.runs.logfiles.parsing import (
     json_rows,
     parquet_rows,
 )
-from advisor.runs.logfiles.records import MARK, OWN_COUNTER, put_settings, read_store
+from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
 from advisor.runs.logs.trackers.tracker import COUNTERS, OF_WANDB, TrackedRun, is_counter
 from advisor.runs.trainers import all_key_tables
 from advisor.runs.trainers.keys import kept_keys
@@ -46,11 +46,9 @@ def read_run_file(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]
     notes: list[str] = []
     config: dict[str, Any] = {}
     run = TrackedRun(log.path, columns, COUNTER)
-    for stored in read_store(log, notes):
-        put_settings(config, stored)
-        if stored.cells:
-            cells = {key: text.strip('"') for key, text in stored.cells.items() if text != "null"}
-            run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
+    for row in read_store(log, notes, config):
+        cells = {key: text.strip('"') for key, text in row.items() if text != "null"}
+        run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
     yield run.logged(settings=flatten(config), warnings=notes)
 
 
