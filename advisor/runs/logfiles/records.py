@@ -193,8 +193,9 @@ def read_store(
         cells = {".".join(names): text for names, text in map(_item, record.history.items) if names}
         if record.history.step.HasField("number"):
             cells.setdefault(OWN_COUNTER, str(record.history.step.number))
-        if cells:
-            yield {key: text for key, text in cells.items() if not text.startswith(("{", "["))}
+        scalars = {key: text for key, text in cells.items() if not text.startswith(("{", "["))}
+        if scalars:
+            yield scalars
     if broken:
         warnings.append(f"{broken} records could not be read and were left out")
 
