@@ -61,7 +61,7 @@ def claims(log: LogFile) -> bool:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return _looks_like_runs(head)
-    return bool(_Walk(_Finder(Columns())).runs(document, with_rows=False))
+    return bool(_Search(log.path).runs(document, with_rows=False))
 
 
 def _looks_like_runs(text: bytes) -> bool:
@@ -80,26 +80,18 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a JSON document."""
     (log,) = logs
     document = parse_json(log.text(), log.path)
-    walk = _Walk(_Finder(columns))
-    try:
-        runs = walk.runs(document)
-    except _TooLargeError:
-        raise InputError(
-            f"the document holds more than {limits.MOST_JSON_OBJECTS:,} objects or "
-            f"{limits.MOST_JSON_RUNS:,} runs",
-            path=log.path,
-            advice="Split it, or export the logged rows as CSV or JSONL",
-        ) from None
+    search = _Search(log.path, columns.keys.get("reward"))
+    runs = search.runs(document)
     if not runs:
         keys = document if isinstance(document, dict) else ()
-        failed = f"; {walk.failed} of its entries failed" if walk.failed else ""
+        failed = f"; {search.failed} of its entries failed" if search.failed else ""
         raise InputError(
             f"the document holds no list of rewards (keys seen: {show_keys(keys)}{failed})",
             path=log.path,
             advice='Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]',
         )
-    entries = "entry" if walk.failed == 1 else "entries"
-    skipped = f"{walk.failed} {entries} failed without rewards and were skipped"
+    entries = "entry" if search.failed == 1 else "entries"
+    skipped = f"{search.failed} {entries} failed without rewards and were skipped"
     for place, (run, label) in enumerate(zip(runs, _labels(runs), strict=True)):
         builder = TableBuilder(log.path, kept_keys(columns))
         for number, row in enumerate(run.rows, start=1):
@@ -112,7 +104,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             framework=own_loop.unless_another(table.keys),
             settings=run.settings,
             assumptions=run.assumptions,
-            warnings=(skipped,) if walk.failed and not place else (),
+            warnings=(skipped,) if search.failed and not place else (),
         )
 
 
@@ -138,22 +130,22 @@ def _labels(runs: Sequence[_Run]) -> Iterator[str | None]:
         yield label if len(runs) > 1 else None
 
 
-class _TooLargeError(Exception):
-    """The document holds more than any log of runs."""
-
-
 @dataclass
-class _Walk:
-    """Visits the objects of a document, each with the settings that stand around it."""
+class _Search:
+    """Visits the objects of a document, each with the settings that stand around it.
 
-    finder: _Finder
+    In each it finds the rows of a run, its rewards, its evaluations.
+    """
+
+    path: Path
+    mapped: str | None = None
     failed: int = 0
     _found: list[_Run] = field(default_factory=list)
     _visited: int = 0
 
     def runs(self, document: Any, *, with_rows: bool = True) -> list[_Run]:
         """Runs of the document; ``with_rows`` also where it is itself a list of rows."""
-        if not (isinstance(document, list) and self.finder.are_rows(document)):
+        if not (isinstance(document, list) and self.are_rows(document)):
             self._visit(document, (), ())
         elif with_rows:
             rows = [row for row in document if isinstance(row, dict)]
@@ -163,7 +155,12 @@ class _Walk:
     def _visit(self, node: Any, place: tuple[str, ...], around: tuple[Cells, ...]) -> None:
         self._visited += 1
         if self._visited > limits.MOST_JSON_OBJECTS or len(self._found) > limits.MOST_JSON_RUNS:
-            raise _TooLargeError
+            raise InputError(
+                f"the document holds more than {limits.MOST_JSON_OBJECTS:,} objects or "
+                f"{limits.MOST_JSON_RUNS:,} runs",
+                path=self.path,
+                advice="Split it, or export the logged rows as CSV or JSONL",
+            )
         if len(place) > 12:
             return
         entries: Iterable[tuple[Any, Any]] = enumerate(node) if isinstance(node, list) else ()
@@ -171,7 +168,7 @@ class _Walk:
         inside = {str(key): value for key, value in entries if isinstance(value, dict | list)}
         if isinstance(node, dict):
             around = (*around, node)
-            courses = self.finder.courses(node) if inside else {}
+            courses = self.courses(node) if inside else {}
             name = next((node[k] for k in NAMES["names"] if isinstance(node.get(k), str)), None)
             for key, course in courses.items():
                 own, label = (place, name) if key is None else ((*place, key), None)
@@ -183,24 +180,6 @@ class _Walk:
             inside = {key: value for key, value in inside.items() if key not in passed_over}
         for key, value in inside.items():
             self._visit(value, (*place, key), around)
-
-
-def _settings(objects: Sequence[Mapping[str, Any]]) -> dict[str, Scalar]:
-    """Settings of a run, from the document inwards: scalars next to it and configs; later wins."""
-    settings: dict[str, Scalar] = {}
-    for node in objects:
-        for key, value in node.items():
-            if key.lower() in NAMES["configs"] and isinstance(value, dict):
-                settings.update(flatten(value))
-        settings.update(flatten({k: v for k, v in node.items() if not isinstance(v, dict | list)}))
-    return dict(list(settings.items())[-500:])
-
-
-class _Finder:
-    """Finds in a JSON object the rows of a run, its rewards, its evaluations."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._mapped = columns.keys.get("reward")
 
     def courses(self, node: Mapping[str, Any]) -> dict[str | None, _Run]:
         """Runs whose rows stand in this object, by the key of their list."""
@@ -255,7 +234,18 @@ class _Finder:
         return None if is_evaluation and len(_next_to(found[0], series)) == 1 else found[0]
 
     def _is_reward(self, key: str) -> bool:
-        return key == self._mapped or has_reward_key([key]) or plain(key) in own_loop.TRACES
+        return key == self.mapped or has_reward_key([key]) or plain(key) in own_loop.TRACES
+
+
+def _settings(objects: Sequence[Mapping[str, Any]]) -> dict[str, Scalar]:
+    """Settings of a run, from the document inwards: scalars next to it and configs; later wins."""
+    settings: dict[str, Scalar] = {}
+    for node in objects:
+        for key, value in node.items():
+            if key.lower() in NAMES["configs"] and isinstance(value, dict):
+                settings.update(flatten(value))
+        settings.update(flatten({k: v for k, v in node.items() if not isinstance(v, dict | list)}))
+    return dict(list(settings.items())[-500:])
 
 
 def _with_evaluations(
