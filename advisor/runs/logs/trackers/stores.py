@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -75,6 +76,7 @@ def _store(
     group: Callable[[LogFile], Path] | None = None,
 ) -> Reader:
     def refuse(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
+        """Say which command reads it."""
         tracker, _, kind = name.partition(" ")
         first = "unpack it, then " if logs[0].is_packed else ""
         raise InputError(
@@ -98,7 +100,7 @@ STORES: tuple[Reader, ...] = (
     ),
     _store(
         "MLflow database",
-        lambda log: _defines(MLFLOW_TABLE, log),
+        partial(_defines, MLFLOW_TABLE),
         lambda log: f"advisor inspect 'mlflow:sqlite:///{log.path.absolute()}#EXPERIMENT'",
     ),
     _store("Trackio project", _is_trackio_project, _trackio_command, _trackio_project),
