@@ -134,7 +134,9 @@ def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Sc
         if not isinstance(value, str) or "${" not in value:
             return value, True
         found = REFERENCE.search(value)
-        name = _absolute(found.group(1).strip(), key) if found else ""
+        name = found.group(1).strip() if found else ""
+        if dots := len(name) - len(name.lstrip(".")):  # relative to where it stands
+            name = ".".join([*key.split(".")[:-dots], name[dots:]])
         if found is None or name not in settings:
             break
         if found.group() == value.strip():
@@ -145,14 +147,6 @@ def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Sc
             if len(value) > limits.MOST_CONFIG_TEXT_CHARACTERS:
                 break
     return None, False
-
-
-def _absolute(name: str, key: str) -> str:
-    dots = len(name) - len(name.lstrip("."))
-    if not dots:
-        return name
-    parents = key.split(".")
-    return ".".join([*parents[: max(len(parents) - dots, 0)], name[dots:]])
 
 
 class Parsed(NamedTuple):

@@ -7,7 +7,6 @@ import queue
 import threading
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +17,10 @@ from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Logged, Reader
 
 T = TypeVar("T")
+
+SENTENCES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("errors.toml").read_text(encoding="utf-8")
+)
 
 MOST_SILENT_SECONDS = 60.0
 """Without an answer for so long a server counts as out of reach; ours: clients try again by
@@ -78,12 +81,7 @@ def refusal(place: str, kind: str, error: object = "") -> SourceError:
     """Error to raise where a tracker's client gives no runs, from the sentences of its kind."""
     tracker = place.partition(":")[0]
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300].rstrip(".")
-    problem, advice = _sentences()[tracker][kind]
+    problem, advice = SENTENCES[tracker][kind]
     return SourceError(
         problem.format(said=said, kind=type(error).__name__), path=place, advice=advice
     )
-
-
-@cache
-def _sentences() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("errors.toml").read_text(encoding="utf-8"))

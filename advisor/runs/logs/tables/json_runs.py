@@ -38,6 +38,9 @@ OBJECTS = re.compile(rb'"[^"\\\n]{1,80}"\s*:\s*\[\s*\{([^{}]{0,4000})')
 SCALAR = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:-?\d|null|NaN)')
 HINTS = (b"eward", b"accuracy", b"pass@1", b"score")
 
+BEFORE_TRAINING = ("baseline_", "baseline ", "base/", "base_", "base ")
+"""How a key of the base model's measure begins, best last."""
+
 LARGEST_BITS = 1024  # Of an integer that a float can still hold
 
 Cells = dict[str, Any]
@@ -92,20 +95,25 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         )
     entries = "entry" if search.failed == 1 else "entries"
     skipped = f"{search.failed} {entries} failed without rewards and were skipped"
-    for place, (run, label) in enumerate(zip(runs, _labels(runs), strict=True)):
+    used: set[str] = set()
+    for run in runs:
+        # Runs are told apart by their own names, else by their places.
+        label = run.name or run.place
+        label = f"{label} ({run.place})" if label in used else label
         builder = TableBuilder(log.path, kept_keys(columns))
         for number, row in enumerate(run.rows, start=1):
             builder.add(number, row)
         table = builder.build()
         yield Logged(
             table,
-            label=label,
-            has_own_id=label is not None and run.name is not None,
+            label=label if len(runs) > 1 else None,
+            has_own_id=len(runs) > 1 and run.name is not None,
             framework=own_loop.unless_another(table.keys),
             settings=run.settings,
             assumptions=run.assumptions,
-            warnings=(skipped,) if search.failed and not place else (),
+            warnings=(skipped,) if search.failed and not used else (),
         )
+        used.add(label)
 
 
 @dataclass(frozen=True)
@@ -118,16 +126,6 @@ class _Run:
     name: str | None = None
     place: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _labels(runs: Sequence[_Run]) -> Iterator[str | None]:
-    """What tells runs apart: their own names, else their places; nothing where there is one run."""
-    used: set[str] = set()
-    for run in runs:
-        label = run.name or run.place
-        label = f"{label} ({run.place})" if label in used else label
-        used.add(label)
-        yield label if len(runs) > 1 else None
 
 
 @dataclass
@@ -306,7 +304,12 @@ def _evaluations(
             {"step": step, **{name: values[i] for name, values in measures.items()}}
             for i, step in enumerate(steps)
         ]
-        base = {renamed.get(k, k): at for k in lists if (at := _base(node, k)) is not None}
+        base = {
+            renamed.get(own, own): float(node[start + own])
+            for own in lists
+            for start in BEFORE_TRAINING
+            if _is_number(node.get(start + own))
+        }
         return [*renamed, key], [{"step": 0, **base}, *rows] if base else rows
     return [], []
 
@@ -329,12 +332,6 @@ def _evaluation_row(entry: Any) -> Cells | None:
     if key is None or not renamed:
         return None
     return {"step": row[key], **{ours: row[name] for name, ours in renamed.items()}}
-
-
-def _base(node: Mapping[str, Any], key: str) -> float | None:
-    starts = ("base ", "base_", "base/", "baseline ", "baseline_")
-    values = (node.get(start + key) for start in starts)
-    return next((float(value) for value in values if _is_number(value)), None)
 
 
 def _steps(value: Any) -> list[int]:
