@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile
+from advisor.runs.logfiles.parsing import cell_number
 
 OVERLAP = 16_384  # Bytes shared by the blocks of a search, so that no row is lost between two
 
@@ -108,10 +109,7 @@ def find_bars(text: str) -> Iterator[Bar]:
 
 def is_number(text: str | None) -> bool:
     """Whether a cell is a number, finite or not."""
-    try:
-        return text is not None and float(text) is not None
-    except ValueError:
-        return False
+    return cell_number(text) is not None
 
 
 def _cells(body: str) -> dict[str, str]:

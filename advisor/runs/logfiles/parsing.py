@@ -207,18 +207,11 @@ def _parquet(log: LogFile) -> Iterator[Any]:
         raise unreadable(log.path, error) from None
 
 
-def to_number(value: Any) -> float | None:
-    """Float of a cell, ``None`` where it is absent; `ValueError` of any other text."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is not a number")
-    return as_float(value)
-
-
 def cell_number(cell: Any) -> float | None:
-    """Number of a cell that is not vital: text counts as absent."""
+    """Number of a cell; any other text counts as absent."""
+    if isinstance(cell, bool) or not isinstance(cell, int | float | str):
+        return None
     try:
-        return to_number(cell)
+        return as_float(cell)
     except ValueError:
         return None

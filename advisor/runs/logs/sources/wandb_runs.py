@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -104,17 +105,13 @@ def _read(run: Any, path: Path, columns: Columns) -> Iterator[Logged]:
 
 def _one_per_step(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows without empty cells; what comes both from a Parquet file and from a page is one row."""
-    held: dict[str, Any] = {}
-    for row in rows:
-        cells = {key: cell for key, cell in row.items() if cell is not None}
-        if OWN_COUNTER in cells and cells[OWN_COUNTER] == held.get(OWN_COUNTER):
-            held |= cells
-            continue
-        if held:
-            yield held
-        held = cells
-    if held:
-        yield held
+
+    def step(row: dict[str, Any]) -> Any:
+        counted = row.get(OWN_COUNTER)
+        return object() if counted is None else counted
+
+    for _, same in itertools.groupby(rows, key=step):
+        yield {key: cell for row in same for key, cell in row.items() if cell is not None}
 
 
 def _is_unknown(error: BaseException) -> bool:

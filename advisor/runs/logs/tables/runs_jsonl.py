@@ -14,7 +14,7 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
-from advisor.runs.logfiles.parsing import JSON_LINES, Row, cell_number, json_rows, to_number
+from advisor.runs.logfiles.parsing import JSON_LINES, Row, cell_number, json_rows
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.common_keys import COMMON_KEYS
@@ -120,16 +120,14 @@ def _steps(cells: list[Any] | None, size: int) -> list[float]:
 
 
 def _check_rewards(cells: list[Any], key: str) -> None:
-    numbers: list[float | None] = []
-    for place, cell in enumerate(cells, start=1):
-        try:
-            numbers.append(to_number(cell))
-        except ValueError:
+    numbers = [cell_number(cell) for cell in cells]
+    for place, (cell, number) in enumerate(zip(cells, numbers, strict=True), start=1):
+        if number is None and cell is not None and str(cell).strip():
             raise InputError(
                 f"reward {place} of the list is {repr(cell)[:40]}, not a number",
                 key=key,
                 advice="Write numbers, or null where there is none",
-            ) from None
+            )
     if all(number is None for number in numbers):
         advice = "Log the mean reward of each step"
         raise InputError("the list of rewards is empty", key=key, advice=advice)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
@@ -105,32 +104,20 @@ def _is_lines(log: LogFile) -> bool:
     raise InputError(problem, path=log.path, advice=HOW_TO_LIST)
 
 
-class _Layout(NamedTuple):
-    """Places of the columns that a long table has."""
-
-    metric: int
-    value: int
-    step: int
-    runs: tuple[int, ...]
-
-
-def _layout(header: Sequence[str]) -> _Layout | None:
+def _layout(header: Sequence[str]) -> list[int]:
+    """Places of the columns with metric, value, step and names of runs; none of a wide table."""
     named = [[n for n in names if n in header][:1] for names in (METRICS, VALUES, STEPS)]
     used = [header.index(name) for names in named for name in names]
-    if len(used) < 3:
-        return None
     runs = [at for at, name in enumerate(header) if name in RUN_KEYS and at not in used]
-    return _Layout(used[0], used[1], used[2], tuple(runs))
+    return [*used, *runs] if len(used) == len(named) else []
 
 
 def is_long(log: LogFile) -> bool:
     """Whether a header names metric, value and step, and a metric of the first rows is a reward."""
     header = [name.lower() for name in csv_header(log)] if log.suffix in DELIMITED else []
     layout = _layout(header)
-    if layout is None:
-        return False
-    rows = csv_head(log, most=1_000)[1:]
-    names = {cells[layout.metric].strip() for cells in rows if len(cells) == len(header)}
+    rows = csv_head(log, most=1_000)[1:] if layout else ()
+    names = {cells[layout[0]].strip() for cells in rows if len(cells) == len(header)}
     return has_reward_key(names) or has_evaluation_key(names)
 
 
@@ -141,21 +128,22 @@ def read_long(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     rows = csv_rows(log, notes)
     header = [name.lower() for name in next(rows)[1]]
     layout = _layout(header)
-    if layout is None:
+    if not layout:
         problem = "the table has no columns with metric, value and step"
         advice = "Name them so, or write one column per metric"
         raise InputError(problem, path=log.path, advice=advice)
+    metric, value, at_step, *names = layout
     runs: dict[str, dict[float, dict[str, str]]] = {}
     places: dict[tuple[str, float], int] = {}
     for number, row in rows:
-        if len(row) != len(header) or not kept(name := row[layout.metric].strip()):
+        if len(row) != len(header) or not kept(name := row[metric].strip()):
             continue
-        step = cell_number(row[layout.step])
+        step = cell_number(row[at_step])
         if step is None or not math.isfinite(step):
-            problem = f"the step of this row is {row[layout.step][:40]!r}, not a number"
+            problem = f"the step of this row is {row[at_step][:40]!r}, not a number"
             raise InputError(problem, path=log.path, row=number, advice="Correct the row")
-        label = "/".join(row[at].strip() for at in layout.runs)
-        runs.setdefault(label, {}).setdefault(step, {})[name] = row[layout.value]
+        label = "/".join(row[at].strip() for at in names)
+        runs.setdefault(label, {}).setdefault(step, {})[name] = row[value]
         places.setdefault((label, step), number)
     if not runs:
         raise InputError("the table holds no metric that is known", path=log.path, advice="Name it")
