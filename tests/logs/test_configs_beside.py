@@ -232,8 +232,8 @@ def test_a_shared_config_is_applied_to_none(write: Writer, tmp_path: Path) -> No
     assert own.settings == {"seed": 3}
     assert shared.settings == {}
     assert shared.note == (
-        "config.yaml is read for none of 9 logs; put a copy beside each that it describes: "
-        "LOG.config.yaml beside LOG.csv"
+        "config.yaml is read for none of 9 logs; put a copy next to each that it describes: "
+        "LOG.config.yaml next to LOG.csv"
     )
     counts[log.parent.parent] = 1
     assert beside(log, tmp_path, lambda folder: counts.get(folder, 9))[1].settings == {

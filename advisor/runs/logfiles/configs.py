@@ -167,7 +167,7 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
     """Settings of a config, if it describes no more than one run."""
     name = file.path.name
     if runs > 1:
-        what = f"put a copy beside each that it describes: LOG.{name} beside LOG.csv"
+        what = f"put a copy next to each that it describes: LOG.{name} next to LOG.csv"
         return ConfigSource(file.path, note=f"{name} {BESIDE_SEVERAL} {runs} logs; {what}")
     try:
         settings, note = parse_config(file, kind)

@@ -235,12 +235,12 @@ def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
 
 def unreadable(path: Path, error: object) -> InputError:
     """Error of a file that cannot be opened, unpacked or parsed."""
-    said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    what = (str(error).splitlines() or [type(error).__name__])[0][:200]
     advice = (
         "Check its permissions and whether it can be unpacked, or copy it again (it may have been "
         "cut while it was written)"
     )
-    return InputError(f"the file cannot be read ({said})", path=path, advice=advice)
+    return InputError(f"the file cannot be read ({what})", path=path, advice=advice)
 
 
 def _binary(path: Path, give: str | None) -> InputError:

@@ -80,8 +80,8 @@ def run_of(
 def refusal(place: str, kind: str, error: object = "") -> SourceError:
     """Error to raise where a tracker's client gives no runs, from the sentences of its kind."""
     tracker = place.partition(":")[0]
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300].rstrip(".")
+    what = (str(error).strip().splitlines() or [type(error).__name__])[0][:300].rstrip(".")
     problem, advice = SENTENCES[tracker][kind]
     return SourceError(
-        problem.format(said=said, kind=type(error).__name__), path=place, advice=advice
+        problem.format(what=what, kind=type(error).__name__), path=place, advice=advice
     )

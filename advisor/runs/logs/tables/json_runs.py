@@ -202,7 +202,7 @@ class _Search:
         keys, rows = _evaluations(node, series, ())
         if not keys:
             return {}
-        assumed = f"{keys[0]} is read as held out (no train reward stands beside it)"
+        assumed = f"{keys[0]} is read as held out (no train reward stands next to it)"
         return {None: _Run(rows, frozenset(keys), (assumed,))}
 
     def are_rows(self, entries: list[Any]) -> bool:

@@ -174,7 +174,7 @@ class _Outputs:
             data = output.get("data")
             shown = data.get("text/html") if isinstance(data, dict) else None
             for table in find_tables(_joined(shown)):
-                # The table is drawn anew with each row, so only its last state counts.
+                # The table is drawn again with each row, so only its last state counts.
                 older = [i for i, kept in enumerate(tables) if table.continues(kept)]
                 if older:
                     tables[older[0]] = table

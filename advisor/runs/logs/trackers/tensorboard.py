@@ -101,7 +101,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     least = max(LEAST_REWARDS, ABORTED * longest) if len(attempts) > 1 else 0
     kept = [attempt for attempt in attempts if attempt.length >= least] or attempts[-1:]
     if len(kept) > 1:
-        warnings.append(f"the step starts anew in later files: {len(kept)} runs")
+        warnings.append(f"the step starts again in later files: {len(kept)} runs")
     if len(kept) < len(attempts):
         warnings.append(f"{len(attempts) - len(kept)} aborted attempts were left out")
     for place, attempt in enumerate(kept, start=1):
