@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -101,17 +103,17 @@ def table_of(
     # Without a step MLflow writes 0 for every value, and only their order is left.
     by_key = points.groupby("key")["step"]
     idle = by_key.transform("size").gt(1) & by_key.transform(lambda step: (step == 0).all())
-    points["pass"] = points.groupby(["key", "step"]).cumcount()
+    points["again"] = points.groupby(["key", "step"]).cumcount()
     points.loc[idle, "step"] = float("nan")
-    rows = points.groupby(["pass", "step"], dropna=False, sort=True)
+    rows = points.groupby(["again", "step"], dropna=False, sort=True)
     points["begun"], points["row"] = rows["time"].transform("min"), rows.ngroup()
     builder = TableBuilder(path, kept_keys(columns))
     builder.seen(keys)
-    in_order = points.sort_values(["begun", "row"], kind="stable").groupby("row", sort=False)
-    for number, (_, row) in enumerate(in_order, start=1):
-        cells = dict(zip(row["key"], row["value"].tolist(), strict=True))
-        step = float(row["step"].iloc[0])
-        builder.add(number, cells if step != step else {"step": step, **cells})
+    in_order = points.sort_values(["begun", "row"], kind="stable").itertuples()
+    for number, (_, same) in enumerate(itertools.groupby(in_order, attrgetter("row")), start=1):
+        row = list(same)
+        step = {} if row[0].step != row[0].step else {"step": row[0].step}
+        builder.add(number, step | {point.key: point.value for point in row})
     names = ", ".join(sorted(set(points.loc[idle, "key"]))[:4])
     assumed = (f"{names}: logged without a step, so rows follow their order",) if names else ()
     return builder.build(), assumed

@@ -215,7 +215,7 @@ def _parse(names: Iterable[str]) -> Iterator[_Column]:
         bound = next((b for b in BOUNDS if header.endswith(b)), "")
         name = header.removesuffix(bound)
         # Names of runs hold the separator more often than names of metrics do.
-        run, separator, metric = name.strip().rpartition(SEPARATOR)
+        run, separator, metric = name.rpartition(SEPARATOR)
         yield _Column(
             (run if separator else name) + again, metric.strip() if separator else "", bound
         )
