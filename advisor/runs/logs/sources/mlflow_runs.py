@@ -109,7 +109,7 @@ def table_of(
     points["begun"], points["row"] = rows["time"].transform("min"), rows.ngroup()
     builder = TableBuilder(path, kept_keys(columns))
     builder.seen(keys)
-    in_order = points.sort_values(["begun", "row"], kind="stable").itertuples()
+    in_order: Any = points.sort_values(["begun", "row"], kind="stable").itertuples()
     for number, (_, same) in enumerate(itertools.groupby(in_order, attrgetter("row")), start=1):
         row = list(same)
         step = {} if row[0].step != row[0].step else {"step": row[0].step}
