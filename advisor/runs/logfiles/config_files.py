@@ -7,9 +7,10 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
@@ -149,18 +150,20 @@ def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Sc
     return None, False
 
 
-class Parsed(NamedTuple):
-    """Settings of one file, flattened with dots, and a remark on them."""
+@dataclass(frozen=True)
+class ConfigSource:
+    """Settings of one file next to a log, flattened with dots, and a remark on them."""
 
-    settings: dict[str, Scalar]
+    path: Path
+    settings: dict[str, Scalar] = field(default_factory=dict)
     note: str = ""
 
 
-def parse_config(log: LogFile, kind: str) -> Parsed:
+def parse_config(log: LogFile, kind: str) -> ConfigSource:
     """Read the settings of one file."""
     document = _document(log)
     if kind.startswith("overrides.") and isinstance(document, list):
-        return Parsed(follow_references(parse_overrides(document)))
+        return ConfigSource(log.path, follow_references(parse_overrides(document)))
     if not isinstance(document, dict):
         raise InputError(
             f"it holds a {type(document).__name__}, not settings by name",
@@ -168,15 +171,17 @@ def parse_config(log: LogFile, kind: str) -> Parsed:
             advice="Write 'name: value' lines, or remove it",
         )
     if kind == "adapter_config.json":
-        return _adapter(document)
+        return _adapter(document, log.path)
     if kind == "wandb-metadata.json":
         arguments = document.get("args")
-        return Parsed(parse_command_line(arguments) if isinstance(arguments, list) else {})
+        words = arguments if isinstance(arguments, list) else []
+        return ConfigSource(log.path, parse_command_line(words))
     # A model is described by the config.json in every checkpoint.
     described = "model_type" in document and document.keys() & {"architectures", "vocab_size"}
     if kind == "config.json" and described and "learning_rate" not in document:
         name = document.get("_name_or_path")
-        return Parsed({"model_name_or_path": name} if isinstance(name, str) and name else {})
+        is_named = isinstance(name, str) and name
+        return ConfigSource(log.path, {"model_name_or_path": name} if is_named else {})
     # Values of W&B's {"desc": ..., "value": ...}, if that is what all are.
     rest = {key: value for key, value in document.items() if key not in ("_wandb", "wandb_version")}
     wrapped = [
@@ -186,10 +191,10 @@ def parse_config(log: LogFile, kind: str) -> Parsed:
         document = {key: value["value"] for key, value in rest.items()}
     section = NAMES["one_section"].get(kind, "")
     settings = follow_references(flatten(document))
-    return Parsed({section + key: value for key, value in settings.items()})
+    return ConfigSource(log.path, {section + key: value for key, value in settings.items()})
 
 
-def _adapter(document: Mapping[Any, Any]) -> Parsed:
+def _adapter(document: Mapping[Any, Any], path: Path) -> ConfigSource:
     """Settings of PEFT in the names that trainers give them."""
     modules, base = document.get("target_modules"), document.get("base_model_name_or_path")
     if isinstance(modules, list):
@@ -208,8 +213,8 @@ def _adapter(document: Mapping[Any, Any]) -> Parsed:
     }
     base = str(settings.get("model_name_or_path", ""))
     is_path = base.startswith(("/", ".", "~")) or base.count("/") > 1 or "\\" in base
-    note = f"the base model is named by a local path ({base[:100]})" if is_path else ""
-    return Parsed(settings, note)
+    note = f"{path.name}: the base model is named by a local path ({base[:100]})"
+    return ConfigSource(path, settings, note if is_path else "")
 
 
 def _document(log: LogFile) -> Any:

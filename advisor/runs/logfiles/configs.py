@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.config_files import NAMES, Scalar, flatten, parse_config
+from advisor.runs.logfiles.config_files import NAMES, ConfigSource, Scalar, flatten, parse_config
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.records import stored_config
 
@@ -39,15 +39,6 @@ BESIDE_SEVERAL = "is read for none of"
 """What a note says of a config that may describe several logs."""
 
 MOST_NAMED = 2  # Configs by the words of their names that may together describe one run
-
-
-@dataclass(frozen=True)
-class ConfigSource:
-    """Settings of one file next to a log."""
-
-    path: Path
-    settings: dict[str, Scalar] = field(default_factory=dict)
-    note: str = ""
 
 
 def settings_beside(
@@ -170,9 +161,10 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
         what = f"put a copy next to each that it describes: LOG.{name} next to LOG.csv"
         return ConfigSource(file.path, note=f"{name} {BESIDE_SEVERAL} {runs} logs; {what}")
     try:
-        settings, note = parse_config(file, kind)
+        source = parse_config(file, kind)
     except InputError as error:
         return ConfigSource(file.path, note=f"{name} was left out: {error.problem}")
+    settings = source.settings
     parts = {key: key.partition(".") for key in settings}
     inside = {
         inner: settings[key]
@@ -180,10 +172,10 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
         if dot and section in NAMES["sections"]
     }
     if inside and ("summary" in kind or _holds_metrics(settings)):
-        settings = inside
-    elif "summary" in kind and kind not in IN_A_FOLDER and _holds_metrics(settings):
-        settings = {}
-    return ConfigSource(file.path, settings, f"{name}: {note}" if note else "")
+        return replace(source, settings=inside)
+    if "summary" in kind and kind not in IN_A_FOLDER and _holds_metrics(settings):
+        return replace(source, settings={})
+    return source
 
 
 def _pickle(log: LogFile, sources: list[ConfigSource]) -> list[ConfigSource]:

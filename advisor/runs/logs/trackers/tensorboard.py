@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -142,18 +141,11 @@ def _append(cells: dict[str, Cells], later: Mapping[str, Cells]) -> int | None:
     start = min((min(new.steps) for new in later.values() if len(new.steps)), default=0)
     is_replaced = False
     for tag, new in later.items():
-        old = cells.get(tag)
-        if old is None or not len(old.steps):
-            cells[tag] = new
-            continue
-        # No view of the old cells may be left: an array that is looked at cannot grow.
-        stays = np.asarray(old.steps) < start
-        if len(new.steps) and not stays.all():
-            is_replaced = True
-            old.steps = array("q", np.asarray(old.steps)[stays].tobytes())
-            old.values = array("d", np.asarray(old.values)[stays].tobytes())
-        old.steps.extend(new.steps)
-        old.values.extend(new.values)
+        old = cells.get(tag, Cells())
+        stays = np.asarray(old.steps) < (start if len(new.steps) else np.inf)
+        is_replaced = is_replaced or not stays.all()
+        steps = np.append(np.asarray(old.steps)[stays], new.steps)
+        cells[tag] = Cells(steps, np.append(np.asarray(old.values)[stays], new.values))
     return start if is_replaced else None
 
 
