@@ -1,4 +1,4 @@
-"""Modules of a case study: they lie in a folder of their own and share names with others."""
+"""Modules of a case study or a harness: they lie in a folder of their own and share names with others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STUDIES = Path(__file__).parents[1] / "case_studies"
 
 @contextmanager
 def modules_of(study: str, names: Sequence[str]) -> Iterator[dict[str, ModuleType]]:
-    """Import modules of a study by name, and forget them afterwards."""
+    """Import modules of a study (or of another folder) by name, and forget them afterwards."""
     folder = str(STUDIES / study)
     # Helpers of other tests may have been imported under the same names.
     others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
