@@ -45,12 +45,12 @@ def settings_beside(
     log: LogFile, top: Path, shared_by: Callable[[Path], int]
 ) -> list[ConfigSource]:
     """Settings from files in a log's own folder and above it."""
-    sources = [*_of_this_log(log), *_of_its_prefix(log), *_of_its_store(log)]
-    names: set[str] = set()
-    own = log.path.parent
+    own, names = log.path.parent, set[str]()
+    near = log.names_in(own)
+    sources = [*_of_this_log(log, near), *_of_its_prefix(log, near), *_of_its_store(log)]
     for folder in (own, *(above for above in own.parents if above.is_relative_to(top))):
         taken = {source.path for source in sources}
-        listed = log.names_in(folder)
+        listed = near if folder == own else log.names_in(folder)
         named: list[str] = []
         if folder == own:
             named = _named_configs((name for name in listed if "__" not in name), log.path.name)
@@ -60,7 +60,7 @@ def settings_beside(
         sources += [_source(f, INFIX.sub("", f.path.name), runs) for f in files]
         names |= {file.path.name for file in files}
     stated = [source for source in sources if source.settings or source.note]
-    return stated + _pickle(log, stated)
+    return stated + _pickle(log, near, stated)
 
 
 def _files(
@@ -72,11 +72,10 @@ def _files(
     return {name: file for name, file in files.items() if file is not None}
 
 
-def _of_this_log(log: LogFile) -> list[ConfigSource]:
+def _of_this_log(log: LogFile, listed: set[str]) -> list[ConfigSource]:
     """Files that differ from the log's name in their ending only."""
     sources = []
     folder = log.path.parent
-    listed = log.names_in(folder)
     for stem in _stems(log.name):
         kinds = {stem + ending: kind for ending, kind in (*OF_ONE_LOG.items(), *BARE.items())}
         kinds = {name: kind for name, kind in kinds.items() if name not in IN_A_FOLDER}
@@ -103,13 +102,12 @@ def _holds_metrics(settings: Mapping[str, Scalar]) -> bool:
     return any(key.rpartition(".")[2] in NAMES["metrics"] for key in settings)
 
 
-def _of_its_prefix(log: LogFile) -> list[ConfigSource]:
+def _of_its_prefix(log: LogFile, listed: set[str]) -> list[ConfigSource]:
     """Files with the log's prefix, where ``__`` in names stands for folders."""
-    prefix, joint, _ = log.name.rpartition("__")
+    prefix, joint, _ = log.path.name.rpartition("__")
     if not joint:
         return []
     start, folder = prefix + joint, log.path.parent
-    listed = log.names_in(folder)
     kinds = {start + place.replace("/", "__"): Path(place).name for place in PLACES}
     rests = [name.removeprefix(start) for name in listed if name.startswith(start)]
     own = [rest for rest in rests if "__" not in rest]
@@ -147,7 +145,7 @@ def _configs_among(names: frozenset[str]) -> dict[str, str]:
 def _of_its_store(log: LogFile) -> list[ConfigSource]:
     """Settings in W&B's own file of the run whose console this is (``files/output.log``)."""
     folder = log.path.parent.parent
-    if (log.path.parent.name, log.name) != ("files", "output.log"):
+    if log.path.parent.name != "files" or log.name != "output.log":
         return []
     names = sorted(filter(STORE.fullmatch, log.names_in(folder)))
     stores = (log.at(folder / name) for name in names)
@@ -178,14 +176,13 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
     return source
 
 
-def _pickle(log: LogFile, sources: list[ConfigSource]) -> list[ConfigSource]:
+def _pickle(log: LogFile, listed: set[str], sources: list[ConfigSource]) -> list[ConfigSource]:
     """Say that a pickle is there, where nothing else tells how the run was trained."""
     if any(set(source.settings).difference(NAMES["of_the_model"]) for source in sources):
         return []
-    prefix, joint, _ = log.name.rpartition("__")
+    prefix, joint, _ = log.path.name.rpartition("__")
     starts = ("", prefix + joint) if joint else ("",)
     names = [start + name for start in starts for name in NAMES["pickles"]]
-    folder = log.path.parent
-    found = list(_files(log, folder, names, log.names_in(folder)).values())[:1]
+    found = list(_files(log, log.path.parent, names, listed).values())[:1]
     why = "is a pickle, which can run code, and is not opened; give its settings in pilots.toml"
     return [ConfigSource(file.path, note=f"{file.path.name} {why}") for file in found]

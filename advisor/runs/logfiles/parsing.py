@@ -78,7 +78,7 @@ def _note_holes(log: LogFile, notes: list[str]) -> None:
         notes.append(f"{missing:,} NUL bytes (a hole in the file) were passed over")
 
 
-def json_list(log: LogFile, key: str | None) -> tuple[Iterator[Row], dict[str, Any]]:
+def json_list(log: LogFile, key: str | None) -> tuple[list[Row], dict[str, Any]]:
     """Objects of a JSON list, under a key or the whole file, and what stands round the list."""
     check_text(log.head(), log.path)
     document = parse_json(log.text(limit=limits.MOST_LIST_BYTES), log.path)
@@ -92,7 +92,7 @@ def json_list(log: LogFile, key: str | None) -> tuple[Iterator[Row], dict[str, A
             advice="Give the file that the trainer wrote, or a list [{...}, {...}]",
         )
     numbered = enumerate(entries, start=1)
-    return (_row(number, row, "the entry is", log.path, key) for number, row in numbered), around
+    return [_row(number, row, "the entry is", log.path, key) for number, row in numbered], around
 
 
 def _row(number: int, cells: Any, what: str, path: Path, key: str | None = None) -> Row:
@@ -212,6 +212,8 @@ def cell_number(cell: Any) -> float | None:
     if isinstance(cell, bool) or not isinstance(cell, int | float | str):
         return None
     try:
+        return float(cell)
+    except OverflowError:
         return as_float(cell)
     except ValueError:
         return None
