@@ -76,7 +76,7 @@ def _of_this_log(log: LogFile, listed: set[str]) -> list[ConfigSource]:
     """Files that differ from the log's name in their ending only."""
     sources = []
     folder = log.path.parent
-    for stem in _stems(log.name):
+    for stem in _stems(log.path.name.removesuffix(".gz")):
         kinds = {stem + ending: kind for ending, kind in (*OF_ONE_LOG.items(), *BARE.items())}
         kinds = {name: kind for name, kind in kinds.items() if name not in IN_A_FOLDER}
         for name, owner in _configs_among(frozenset(listed)).items():
