@@ -272,7 +272,7 @@ def test_what_lies_there_and_was_not_applied_is_said_where_it_is_asked_for(tmp_p
     (tmp_path / "config.json").write_text(json.dumps({"learning_rate": 1e-6, "group_size": 8}))
     (tmp_path / "pilots.toml").write_text("[defaults]\nparameters = 7e9\n")
     said = " ".join(RUNNER.invoke(app, ["inspect", str(tmp_path)]).output.split())
-    assert said.count("config.json is read for none of 2 logs; put a copy beside each") == 1
+    assert said.count("config.json is read for none of 2 logs; put a copy next to each") == 1
     assert "Settings of the runs were read from" in said
     assert "Not read" not in said
     for name in "ab":

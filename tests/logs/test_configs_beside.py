@@ -14,8 +14,13 @@ from typing import Any
 import pytest
 from processor_time import at_most
 
-from advisor.runs.logfiles.configs import ConfigSource, settings_beside
-from advisor.runs.logfiles.configs.literal import literal, parse_command_line, parse_overrides
+from advisor.runs.logfiles.config_files import (
+    ConfigSource,
+    literal,
+    parse_command_line,
+    parse_overrides,
+)
+from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.log_file import on_disk, open_archive
 
 Writer = Callable[..., Path]
@@ -232,8 +237,8 @@ def test_a_shared_config_is_applied_to_none(write: Writer, tmp_path: Path) -> No
     assert own.settings == {"seed": 3}
     assert shared.settings == {}
     assert shared.note == (
-        "config.yaml is read for none of 9 logs; put a copy beside each that it describes: "
-        "LOG.config.yaml beside LOG.csv"
+        "config.yaml is read for none of 9 logs; put a copy next to each that it describes: "
+        "LOG.config.yaml next to LOG.csv"
     )
     counts[log.parent.parent] = 1
     assert beside(log, tmp_path, lambda folder: counts.get(folder, 9))[1].settings == {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logfiles.configs.literal import parse_command_line
+from advisor.runs.logfiles.config_files import parse_command_line
 from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.openrlhf import TRAINER

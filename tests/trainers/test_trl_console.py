@@ -12,7 +12,7 @@ from processor_time import at_most
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.dict_lines import find_dicts
+from advisor.runs.logfiles.console_text import find_dicts
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logs import read_runs

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from advisor.runs.logfiles.configs.literal import parse_overrides
+from advisor.runs.logfiles.config_files import parse_overrides
 from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.logs.settings.stated_settings import KEYS, check_settings
 from advisor.runs.settings import PartialSettings

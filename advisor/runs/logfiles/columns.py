@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from advisor.errors import InputError
 from advisor.runs.pilot_run import SERIES
@@ -32,39 +32,36 @@ def parse_columns(
     columns: Mapping[str, Any] | None, *, path: Path | None = None, row: int | None = None
 ) -> Columns:
     """Check a column map."""
+
+    def refuse(name: str, problem: str, advice: str) -> NoReturn:
+        raise InputError(problem, path=path, row=row, key=f"columns.{name}", advice=advice)
+
+    def parse_filter(name: str) -> dict[str, str]:
+        conditions: dict[str, str] = {}
+        for part in filter(str.strip, given.pop(name, "").split(",")):
+            key, equals, value = (piece.strip() for piece in part.partition("="))
+            if not equals or not key:
+                advice = f'Write for example {name} = "type=rollout"'
+                refuse(name, f"'{part.strip()}' is not of the form key=value", advice)
+            conditions[key] = value
+        return conditions
+
     allowed = (*SERIES, *OPTIONS)
     given: dict[str, str] = {}
     for name, value in (columns or {}).items():
         if name not in allowed:
-            raise InputError(
-                "this column is not one that the package reads",
-                path=path,
-                row=row,
-                key=f"columns.{name}",
-                advice=nearest(name, allowed),
-            )
+            problem = "this column is not one that the package reads"
+            refuse(name, problem, nearest(name, allowed))
         if not isinstance(value, str) or not value.strip():
-            raise InputError(
-                f"the column map needs the name of a key of the log, not {value!r}",
-                path=path,
-                row=row,
-                key=f"columns.{name}",
-                advice=f'For example {name} = "train/{name}"',
-            )
+            problem = f"the column map needs the name of a key of the log, not {value!r}"
+            refuse(name, problem, f'For example {name} = "train/{name}"')
         given[name] = value.strip()
     unit = given.pop("step_unit", None)
     if unit is not None and unit not in STEP_UNITS:
-        raise InputError(
-            f"'{unit}' is no unit of steps",
-            path=path,
-            row=row,
-            key="columns.step_unit",
-            advice="Use 'optimizer' (optimizer steps) or 'refresh' (batches of rollouts)",
-        )
-    filters = [
-        _parse_filter(name, given.pop(name, ""), path, row) for name in ("filter", "eval_filter")
-    ]
-    return Columns(given, filters[0], filters[1], unit)
+        advice = "Use 'optimizer' (optimizer steps) or 'refresh' (batches of rollouts)"
+        refuse("step_unit", f"'{unit}' is no unit of steps", advice)
+    kept, evaluated = parse_filter("filter"), parse_filter("eval_filter")
+    return Columns(given, kept, evaluated, unit)
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
@@ -75,19 +72,3 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
         return f"The nearest is '{close[0]}'"
     more = f" or {len(names) - 30} more" if len(names) > 40 else ""
     return f"Use one of {', '.join(names[: 30 if more else 40])}{more}"
-
-
-def _parse_filter(name: str, text: str, path: Path | None, row: int | None) -> dict[str, str]:
-    conditions: dict[str, str] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        key, equals, value = part.partition("=")
-        if not equals or not key.strip():
-            raise InputError(
-                f"'{part}' is not of the form key=value",
-                path=path,
-                row=row,
-                key=f"columns.{name}",
-                advice=f'Write for example {name} = "type=rollout"',
-            )
-        conditions[key.strip()] = value.strip()
-    return conditions

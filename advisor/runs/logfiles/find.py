@@ -47,20 +47,17 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
     found: dict[Path, LogCandidate] = {}
     for path in paths:
         try:
-            kind = "folder" if path.is_dir() else "file" if path.is_file() else ""
+            is_folder, is_file = path.is_dir(), path.is_file()
         except (OSError, ValueError):  # a name longer than the system allows, or with a NUL
-            kind = ""
-        if kind == "folder":
+            is_folder = is_file = False
+        if is_folder:
             for file in _below(path):
                 for log in _members(on_disk(file), unread):
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
-        elif kind == "file":
-            top = path.resolve().parent
-            for _ in range(2):
-                top = top.parent
+        elif is_file:
             log = on_disk(path)
-            members = _members(log, unread)
-            for member in members:
+            top = path.resolve().parent.parent.parent
+            for member in _members(log, unread):
                 is_named = member is log
                 root = path.parent if is_named else path
                 found[member.path.resolve()] = LogCandidate(member, root, is_named, top)
@@ -78,8 +75,7 @@ def _below(folder: Path) -> list[Path]:
     files = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        here = Path(place)
-        files += [here / name for name in names if not name.startswith(".")]
+        files += [Path(place, name) for name in names if not name.startswith(".")]
     return sorted(path for path in files if path.is_file())
 
 

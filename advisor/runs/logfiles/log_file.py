@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
 import io
 import lzma
@@ -12,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
@@ -35,13 +37,15 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file to read."""
+    """A file to read, with the NUL bytes passed over; one of an archive knows all members of it."""
 
     path: Path
     opener: Callable[[], BinaryIO]
     packed_size: int
     is_gzip: bool = False
-    member_of: Archive | None = None
+    archive: Path | None = None
+    members: dict[Path, LogFile] = field(default_factory=dict, compare=False, repr=False)
+    holes: list[int] = field(default_factory=list, compare=False, repr=False)
     _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -49,7 +53,7 @@ class LogFile:
         """File name without ``.gz``."""
         return self.path.name.removesuffix(".gz") if self.is_gzip else self.path.name
 
-    @property
+    @cached_property
     def suffix(self) -> str:
         """Ending of the name in lower case, without ``.gz``: ``".jsonl"``."""
         return PurePosixPath(self.name).suffix.lower()
@@ -57,18 +61,14 @@ class LogFile:
     @property
     def is_packed(self) -> bool:
         """Whether the bytes on disk are not the log's own."""
-        return self.is_gzip or self.member_of is not None
+        return self.is_gzip or self.archive is not None
 
     def open(self) -> BinaryIO:
         """Open the unpacked bytes."""
         try:
             stream = self.opener()
         except (*BROKEN, RuntimeError) as error:  # RuntimeError: a member with a password
-            raise InputError(
-                f"the file cannot be read ({getattr(error, 'strerror', None) or error})",
-                path=self.path,
-                advice="Check its path and permissions, or unpack it by hand",
-            ) from None
+            raise unreadable(self.path, getattr(error, "strerror", None) or error) from None
         layers = [stream]
         if self.is_gzip:
             layers.append(cast(BinaryIO, gzip.GzipFile(fileobj=stream)))
@@ -84,12 +84,31 @@ class LogFile:
             self._heads[size] = head
         return self._heads[size]
 
+    def readable_head(self, size: int = limits.HEAD_BYTES) -> bytes:
+        """First bytes; none of a file that cannot be read, since reading it says what is wrong."""
+        try:
+            return self.head(size)
+        except InputError:
+            return b""
+
     def head_text(self) -> bytes:
         """First bytes in UTF-8, also where they start with the mark of UTF-16."""
         head = self.head()
         if not head.startswith(UTF16_MARKS):
             return head
         return head.decode("utf-16", "ignore").encode("utf-8", "ignore")
+
+    def start(self) -> bytes:
+        """First bytes in UTF-8 from the first character on."""
+        return self.head_text().lstrip(b"\xef\xbb\xbf \t\r\n")
+
+    def blocks(self, most: int, overlap: int) -> Iterator[bytes]:
+        """Blocks of the first bytes, each with the end of the one before; none where they break."""
+        rest = b""
+        with contextlib.suppress(InputError), self.open() as stream:
+            while most > 0 and (block := stream.read(min(most, limits.BLOCK_BYTES))):
+                yield rest + block
+                most, rest = most - len(block), block[-overlap:]
 
     def read(self, limit: int = limits.MOST_DOCUMENT_BYTES) -> bytes:
         """All bytes."""
@@ -119,63 +138,45 @@ class LogFile:
         check_text(self.head(), self.path)
         encoding = "utf-16" if self.head(2).startswith(UTF16_MARKS) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
-        number, rest, is_cut = 1, "", False
+        number, rest, is_cut, most = 1, "", False, limits.MOST_LINE_CHARACTERS
+        self.holes.clear()
         try:
             with self.open() as stream:
                 while block := stream.read(limits.BLOCK_BYTES):
-                    parts = (rest + decoder.decode(block)).replace("\0", "").split("\n")
-                    rest = parts.pop()
+                    text = rest + decoder.decode(block)
+                    self.holes.append(text.count("\0"))
+                    *parts, rest = text.replace("\0", "").split("\n")
                     for text in parts:
-                        yield Line(
-                            number,
-                            text[: limits.MOST_LINE_CHARACTERS],
-                            is_cut or len(text) > limits.MOST_LINE_CHARACTERS,
-                        )
+                        yield Line(number, text[:most], is_cut or len(text) > most)
                         number, is_cut = number + 1, False
-                    if len(rest) > limits.MOST_LINE_CHARACTERS:
-                        rest, is_cut = rest[: limits.MOST_LINE_CHARACTERS], True
+                    if len(rest) > most:
+                        rest, is_cut = rest[:most], True
             rest += decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             raise _binary(self.path, None) from None
         if rest:
             yield Line(number, rest, is_cut, is_open=True)
 
-    def beside(self) -> list[LogFile]:
-        """Other files of the same folder, on disk or in the archive, by path."""
-        folder = self.path.parent
-        if self.member_of is not None and folder.is_relative_to(self.member_of.path):
-            members = self.member_of.members.items()
-            return [log for path, log in members if path.parent == folder and path != self.path]
+    def names_in(self, folder: Path) -> set[str]:
+        """First parts of what lies in a folder, on disk or in the log's archive."""
+        if self.archive is not None and folder.is_relative_to(self.archive):
+            depth = len(folder.parts)
+            return {path.parts[depth] for path in self.members if path.is_relative_to(folder)}
         try:
-            names = sorted(os.listdir(folder))
+            return set(os.listdir(folder))
         except OSError:
-            return []
-        paths = [folder / name for name in names if name != self.path.name]
-        return [on_disk(path) for path in paths if path.is_file()]
-
-    def sibling(self, name: str) -> LogFile | None:
-        """File of that name in the same folder, or ``None``."""
-        return self.at(self.path.parent / name)
+            return set()
 
     def at(self, path: Path) -> LogFile | None:
         """File at a path, also in the archive in which this one lies, or ``None``."""
-        if self.member_of is not None:
-            whole = self.member_of.path.resolve()
-            inner = path.resolve()
+        if self.archive is not None:
+            whole, inner = self.archive.resolve(), path.resolve()
             if inner.is_relative_to(whole):
-                return self.member_of.members.get(self.member_of.path / inner.relative_to(whole))
+                return self.members.get(self.archive / inner.relative_to(whole))
         try:
             return on_disk(path) if path.is_file() else None
         except OSError:
             return None
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A zip archive; its members are read where they lie, never unpacked to disk."""
-
-    path: Path
-    members: dict[Path, LogFile] = field(default_factory=dict)
 
 
 def on_disk(path: Path) -> LogFile:
@@ -195,29 +196,23 @@ def is_archive(log: LogFile) -> bool:
 
 
 def open_archive(log: LogFile) -> list[LogFile]:
-    """Members of a zip archive, by path."""
-    archive = Archive(log.path)
+    """Members of a zip archive, by path; they are read where they lie, never unpacked to disk."""
     try:
         with zipfile.ZipFile(log.path) as packed:
             infos = [info for info in packed.infolist() if info.filename and not info.is_dir()]
     except (*BROKEN, ValueError, RecursionError, MemoryError) as error:
-        raise InputError(
-            f"the archive cannot be read ({error})", path=log.path, advice="Copy it again"
-        ) from None
+        raise unreadable(log.path, error) from None
+    members: dict[Path, LogFile] = {}
     for info in infos:
         # Members are named as if below the archive, whatever their stored path tries to reach.
         parts = info.filename.replace("\\", "/").split("/")
         safe = [part for part in parts if part.strip(" .") and "\0" not in part]
         path = log.path.joinpath(*safe)
-        if safe and path not in archive.members:
-            archive.members[path] = LogFile(
-                path,
-                _member_opener(log.path, info),
-                max(info.compress_size, 1),
-                path.suffix == ".gz",
-                archive,
-            )
-    return [archive.members[path] for path in sorted(archive.members)]
+        if safe and path not in members:
+            size, is_gzip = max(info.compress_size, 1), path.suffix == ".gz"
+            opener = _member_opener(log.path, info)
+            members[path] = LogFile(path, opener, size, is_gzip, log.path, members)
+    return [members[path] for path in sorted(members)]
 
 
 def without_holes(raw: bytes) -> bytes:
@@ -238,6 +233,16 @@ def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
         raise _binary(path, give)
 
 
+def unreadable(path: Path, error: object) -> InputError:
+    """Error of a file that cannot be opened, unpacked or parsed."""
+    what = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    advice = (
+        "Check its permissions and whether it can be unpacked, or copy it again (it may have been "
+        "cut while it was written)"
+    )
+    return InputError(f"the file cannot be read ({what})", path=path, advice=advice)
+
+
 def _binary(path: Path, give: str | None) -> InputError:
     return InputError(
         "the file is binary, has NUL bytes, or is text in an odd encoding",
@@ -250,10 +255,9 @@ def _binary(path: Path, give: str | None) -> InputError:
 
 def _member_opener(path: Path, info: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
     def opener() -> BinaryIO:
-        packed = zipfile.ZipFile(path)
-        stream = packed.open(info)
-        packed.close()  # the member keeps the archive's file open until it is closed itself
-        return cast(BinaryIO, stream)
+        # The member keeps the archive's file open until it is closed itself.
+        with zipfile.ZipFile(path) as packed:
+            return cast(BinaryIO, packed.open(info))
 
     return opener
 
@@ -262,20 +266,16 @@ class _Guarded(io.RawIOBase):
     """Bytes of a log; what does not unpack, or unpacks to too much, is a typed error."""
 
     def __init__(self, layers: list[BinaryIO], log: LogFile) -> None:
-        self._layers, self._stream, self._log, self._given = layers, layers[-1], log, 0
+        self._layers, self._log, self._given = layers, log, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
-            chunk = self._stream.read(len(buffer))
+            chunk = self._layers[-1].read(len(buffer))
         except BROKEN as error:
-            raise InputError(
-                f"the file cannot be unpacked or read ({error})",
-                path=self._log.path,
-                advice="Copy it again (it may have been cut while it was written)",
-            ) from None
+            raise unreadable(self._log.path, error) from None
         buffer[: len(chunk)] = chunk
         self._given += len(chunk)
         if self._log.is_packed and self._given > limits.UNCHECKED_UNPACKED_BYTES:

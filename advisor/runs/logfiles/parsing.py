@@ -1,22 +1,29 @@
-"""JSON and CSV out of a log, row by row, with every way in which they can be broken."""
+"""JSON, CSV and Parquet out of a log, row by row, with every way in which they can be broken."""
 
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import json
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import LogFile, check_text
-from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.logfiles.log_file import LogFile, check_text, unreadable
+from advisor.runs.logfiles.table import as_float
 
 CUT = "Copy the file again (it may have been cut while it was written)"
 TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"
+
+DELIMITED = (".csv", ".tsv")
+JSON_LINES = (".jsonl", ".ndjson")
+PARQUET = (".parquet", ".pq")
+SCALARS = ("integer", "floating", "boolean", "string", "large_string", "binary", "null")
+"""Types of the columns of a Parquet file that hold numbers or text."""
 
 
 class Row(NamedTuple):
@@ -31,16 +38,11 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"this is not valid JSON ({error.msg}, column {error.colno})",
-            path=path,
-            row=first_line - 1 + error.lineno,
-            advice=CUT,
-        ) from None
+        row = first_line - 1 + error.lineno
+        problem = f"this is not valid JSON ({error.msg}, column {error.colno})"
     except (RecursionError, ValueError) as error:  # nested too deep, or a number of 4,300 digits
-        raise InputError(
-            f"this JSON cannot be read ({error})", path=path, row=first_line, advice=CUT
-        ) from None
+        row, problem = first_line, f"this JSON cannot be read ({error})"
+    raise InputError(problem, path=path, row=row, advice=CUT)
 
 
 def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
@@ -48,40 +50,35 @@ def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
     pending: InputError | None = None
     rows = 0
     for line in log.lines():
-        number, text = line.number, line.text
-        if not text.strip():
+        if not line.text.strip():
             continue
         if pending is not None:
             raise pending
         if line.is_cut:
-            raise InputError(
-                "the line is longer than a million characters",
-                path=log.path,
-                row=number,
-                advice=TOO_LONG,
-            )
+            problem = "the line is longer than a million characters"
+            raise InputError(problem, path=log.path, row=line.number, advice=TOO_LONG)
         try:
-            cells = parse_json(text, log.path, number)
+            cells = parse_json(line.text, log.path, line.number)
         except InputError as error:
             # Only the last line can be one that was still being written.
             pending = error
             continue
-        if not isinstance(cells, dict):
-            raise InputError(
-                f"the line holds a {type(cells).__name__}, not an object",
-                path=log.path,
-                row=number,
-                advice="Write one {...} per line",
-            )
         rows += 1
-        yield Row(number, cells)
+        yield _row(line.number, cells, "the line holds", log.path)
     if pending is not None:
         if not rows or notes is None:
             raise pending
         notes.append("the last line is cut and was left out")
+    if notes is not None:
+        _note_holes(log, notes)
 
 
-def json_list(log: LogFile, key: str | None) -> tuple[Iterator[Row], dict[str, Any]]:
+def _note_holes(log: LogFile, notes: list[str]) -> None:
+    if missing := sum(log.holes):
+        notes.append(f"{missing:,} NUL bytes (a hole in the file) were passed over")
+
+
+def json_list(log: LogFile, key: str | None) -> tuple[list[Row], dict[str, Any]]:
     """Objects of a JSON list, under a key or the whole file, and what stands round the list."""
     check_text(log.head(), log.path)
     document = parse_json(log.text(limit=limits.MOST_LIST_BYTES), log.path)
@@ -94,31 +91,31 @@ def json_list(log: LogFile, key: str | None) -> tuple[Iterator[Row], dict[str, A
             key=key,
             advice="Give the file that the trainer wrote, or a list [{...}, {...}]",
         )
-    return _list_rows(entries, log.path, key), around
+    numbered = enumerate(entries, start=1)
+    return [_row(number, row, "the entry is", log.path, key) for number, row in numbered], around
 
 
-def _list_rows(entries: list[Any], path: Path, key: str | None) -> Iterator[Row]:
-    for number, entry in enumerate(entries, start=1):
-        if not isinstance(entry, dict):
-            raise InputError(
-                f"the entry is a {type(entry).__name__}, not an object",
-                path=path,
-                row=number,
-                key=key,
-                advice="Give a list of objects, one per logged row",
-            )
-        yield Row(number, entry)
+def _row(number: int, cells: Any, what: str, path: Path, key: str | None = None) -> Row:
+    if isinstance(cells, dict):
+        return Row(number, cells)
+    problem = f"{what} a {type(cells).__name__}, not an object"
+    advice = "Give one object {...} per logged row"
+    raise InputError(problem, path=path, row=number, key=key, advice=advice)
+
+
+def csv_head(log: LogFile, most: int = 1) -> list[list[str]]:
+    """Cells of the first lines, as far as they lie in the head; nothing where it is no CSV."""
+    text = log.head_text().lstrip(b"\xef\xbb\xbf\r\n ").decode("utf-8", "replace")
+    lines = text.split("\n", most)[:most]
+    try:
+        return list(csv.reader([line.rstrip("\r") for line in lines], delimiter=_separator(lines)))
+    except csv.Error:
+        return []
 
 
 def csv_header(log: LogFile) -> list[str]:
-    """Cells of the first line, as far as it lies in the head; nothing where it is no CSV."""
-    lines = log.head_text().lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)
-    text = lines[0].decode("utf-8", "replace").rstrip("\r")
-    try:
-        rows = list(csv.reader([text], delimiter=max(",;\t", key=text.count)))
-    except csv.Error:
-        return []
-    return [cell.strip() for cell in rows[0]] if rows else []
+    """Names of the columns of a CSV."""
+    return [cell.strip() for header in csv_head(log) for cell in header]
 
 
 def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -136,77 +133,87 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
             yield last.text + "\n"
 
     # A quoted cell may span lines, so the parser, not the line ends, must find the rows.
-    reader = csv.reader(texts(), delimiter=max(",;\t", key=first.text.count), strict=True)
-    width = 0
-    held: tuple[int, list[str]] | None = None
+    reader = csv.reader(texts(), delimiter=_separator([first.text]), strict=True)
+    width, problem, held = 0, "", list[tuple[int, list[str]]]()
     try:
         for cells in reader:
-            number = first.number - 1 + reader.line_num
             if not any(cell.strip() for cell in cells):
                 continue
-            if held is not None:
-                yield held
+            yield from held
             if not width:
                 width, cells = len(cells), [cell.strip() for cell in cells]
             if len(cells) > width:
-                raise InputError(
-                    f"the row has {len(cells)} cells and the header {width}",
-                    path=log.path,
-                    row=number,
-                    advice="Quote cells that contain the separator",
-                )
-            held = (number, cells)
+                problem = f"the row has {len(cells)} cells and the header {width}"
+                break
+            held = [(first.number - 1 + reader.line_num, cells)]
     except csv.Error as error:
-        raise InputError(
-            f"the table cannot be read ({error})",
-            path=log.path,
-            row=first.number - 1 + reader.line_num,
-            advice=CUT,
-        ) from None
+        problem = f"the table cannot be read ({error})"
+    if problem:
+        row = first.number - 1 + reader.line_num
+        advice = "Quote cells that contain the separator, or copy the file again"
+        raise InputError(problem, path=log.path, row=row, advice=advice)
+    _note_holes(log, notes)
     # Shorter than the header and without a line end: it was still being written.
-    if held is not None and last.is_open and len(held[1]) < width:
+    if held and last.is_open and len(held[0][1]) < width:
         notes.append("the last line is cut and was left out")
-    elif held is not None:
-        yield held
+    else:
+        yield from held
 
 
-def fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> None:
-    """Read a CSV file whose header is a list of keys."""
-    rows = csv_rows(log, notes)
-    row, header = next(rows)
-    doubled = next((key for key in header if key and header.count(key) > 1), None)
-    if doubled is not None:
-        raise InputError(
-            "two columns have this name", path=log.path, row=row, key=doubled, advice="Rename one"
-        )
-    builder.seen(key for key in header if key)
-    used = [(i, key) for i, key in enumerate(header) if key and builder.wants(key)]
-    for number, cells in rows:
-        builder.add(number, {key: cells[i] for i, key in used if i < len(cells)})
-    if not len(builder):
-        raise InputError(
-            "the table has a header and no rows",
-            path=log.path,
-            row=1,
-            advice="Give a log with rows",
-        )
+def _separator(lines: Iterable[str]) -> str:
+    return max(",;\t", key=next(iter(lines), "").count)
 
 
-def to_number(value: Any) -> float | None:
-    """Float of a cell, ``None`` where it is absent; `ValueError` of any other text."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is not a number")
+def column_names(log: LogFile) -> list[str]:
+    """Names of the columns of a Parquet file, from its footer; none where the file is broken."""
     try:
-        return float(value)
-    except OverflowError:
-        return math.inf
+        with _parquet(log) as file:
+            return [str(name) for name in file.schema_arrow.names]
+    except InputError:
+        return []
+
+
+def parquet_rows(log: LogFile, wanted: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
+    """Cells of each row that are not null, of the columns wanted that hold numbers or text."""
+    import pyarrow as arrow  # type: ignore[import-untyped]
+
+    def is_scalar(kind: Any) -> bool:
+        kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
+        return any(getattr(arrow.types, f"is_{scalar}")(kind) for scalar in SCALARS)
+
+    with _parquet(log) as file:
+        fields = [field for field in file.schema_arrow if wanted(field.name)]
+        names = [str(field.name) for field in fields if is_scalar(field.type)]
+        for batch in file.iter_batches(4096, columns=names, use_threads=False) if names else ():
+            for row in batch.to_pylist():
+                yield {name: cell for name, cell in row.items() if cell is not None}
+
+
+@contextmanager
+def _parquet(log: LogFile) -> Iterator[Any]:
+    """Open a file; what pyarrow raises for a broken one becomes an `InputError`."""
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    try:
+        # Parquet is read from its end, so a packed file must be held as a whole.
+        log.head(4)
+        most = limits.MOST_PARQUET_BYTES_HELD
+        with io.BytesIO(log.read(most)) if log.is_packed else log.opener() as stream:
+            yield parquet.ParquetFile(stream)
+    except InputError:
+        raise
+    except (arrow.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
+        raise unreadable(log.path, error) from None
 
 
 def cell_number(cell: Any) -> float | None:
-    """Number of a cell that is not vital: text counts as absent."""
+    """Number of a cell; any other text counts as absent."""
+    if isinstance(cell, bool) or not isinstance(cell, int | float | str):
+        return None
     try:
-        return to_number(cell)
+        return float(cell)
+    except OverflowError:
+        return as_float(cell)
     except ValueError:
         return None

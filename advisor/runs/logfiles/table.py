@@ -46,44 +46,34 @@ class Table:
 
     def column(self, key: str | None) -> FloatArray:
         """Numbers under a key, NaN where there is none; shape (rows,)."""
-        dense = np.full(len(self), np.nan)
-        column = self._columns.get(key or "")
-        if column is not None:
-            dense[np.asarray(column.at, dtype=np.int64)] = np.asarray(column.value)
+        dense, column = np.full(len(self), np.nan), self._of(key)
+        dense[np.asarray(column.at, dtype=np.int64)] = np.asarray(column.value)
         return dense
 
     def has(self, key: str | None) -> BoolArray:
         """Rows with a number (finite or not) under a key; shape (rows,)."""
         mask = np.zeros(len(self), dtype=bool)
-        column = self._columns.get(key or "")
-        if column is not None:
-            mask[np.asarray(column.at, dtype=np.int64)] = True
+        mask[np.asarray(self._of(key).at, dtype=np.int64)] = True
         return mask
 
     def text(self, key: str) -> dict[int, str]:
         """Row -> text that is no number, under a key."""
-        column = self._columns.get(key)
-        return {} if column is None else dict(column.text)
+        return dict(self._of(key).text)
 
     def cell(self, row: int, key: str) -> float | str | None:
         """One cell."""
-        column = self._columns.get(key)
-        if column is None:
-            return None
-        if row in column.text:
-            return column.text[row]
-        place = int(np.searchsorted(np.asarray(column.at, dtype=np.int64), row))
-        there = place < len(column.at) and column.at[place] == row
-        return float(column.value[place]) if there else None
+        if row in self._of(key).text:
+            return self._of(key).text[row]
+        return float(self.column(key)[row]) if self.has(key)[row] else None
+
+    def _of(self, key: str | None) -> Column:
+        return self._columns.get(key or "") or Column()
 
     def take(self, rows: npt.ArrayLike) -> Table:
         """Table of some rows, in the order given (indices, or a mask)."""
-        wanted = np.asarray(rows)
-        if wanted.dtype == bool:
-            if wanted.all():
-                return self
-            wanted = np.flatnonzero(wanted)
-        wanted = wanted.astype(np.int64)
+        if (given := np.asarray(rows)).dtype == bool and given.all():
+            return self
+        wanted = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
         new_place = np.full(len(self), -1, dtype=np.int64)
         new_place[wanted] = np.arange(wanted.size)
         columns = {}
@@ -105,6 +95,11 @@ class Table:
             if name not in columns:
                 columns[name] = columns.pop(key)
         return Table(self.numbers, columns, self.cut)
+
+    def with_column(self, name: str, column: Column | str) -> Table:
+        """Table with one more column, or with that of another key under one more name."""
+        added = self._columns[column] if isinstance(column, str) else column
+        return Table(self.numbers, {**self._columns, name: added}, self.cut)
 
 
 class TableBuilder:
@@ -140,11 +135,8 @@ class TableBuilder:
 
     def build(self) -> Table:
         """The table filled so far."""
-        return Table(
-            np.array(self._numbers, dtype=np.int64),
-            self._columns,
-            np.array(self._cut, dtype=bool),
-        )
+        numbers, cut = np.array(self._numbers, dtype=np.int64), np.array(self._cut, dtype=bool)
+        return Table(numbers, self._columns, cut)
 
     def _fill(self, row: int, cells: Mapping[str, Any], prefix: str, depth: int) -> None:
         kept = self._kept
@@ -159,16 +151,16 @@ class TableBuilder:
             if column is None or cell is None:
                 continue
             if kind is str:
-                number = _number(cell)
-                if number is None:
-                    if cell.strip():
-                        column.text[row] = self._short(cell)
+                try:
+                    cell = float(cell)
+                except ValueError:
+                    if short := cell.strip()[:60]:
+                        column.text[row] = self._texts.setdefault(short, short)
                     continue
-                cell = number
             elif kind is int:
-                cell = _float(cell)
+                cell = as_float(cell)
             elif kind is bool:
-                column.text[row] = "true" if cell else "false"
+                column.text[row] = str(cell).lower()
                 continue
             elif kind is not float:
                 continue
@@ -190,20 +182,10 @@ class TableBuilder:
         self._kept[key] = column if self._wanted(key) else None
         return self._kept[key]
 
-    def _short(self, text: str) -> str:
-        short = text.strip()[:60]
-        return self._texts.setdefault(short, short)
 
-
-def _float(value: int) -> float:
+def as_float(value: int | float | str) -> float:
+    """Float of a number or text; an integer that is too large counts as infinite."""
     try:
         return float(value)
     except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+        return float("inf") if int(value) > 0 else float("-inf")

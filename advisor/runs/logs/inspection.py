@@ -14,7 +14,7 @@ from rich.text import Text
 
 from advisor.common import counted
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.configs.find import BESIDE_SEVERAL
+from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.find import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
 from advisor.runs.missing_series import WHY, may_be_lora, needs, questions

@@ -13,10 +13,10 @@ import numpy as np
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.logged import Reader
 from advisor.runs.logs.rows.raw_run import RawRun
-from advisor.runs.logs.trackers import wandb_store
+from advisor.runs.logs.trackers import wandb_history
 from advisor.runs.trainers import Derived
 
-CONSOLE = wandb_store.CONSOLE[-1]
+CONSOLE = wandb_history.CONSOLE[-1]
 CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
 
 
@@ -75,8 +75,8 @@ def _one_of_wandb(
     dropped: set[Path] = set()
     folded: dict[Path, list[LocatedRun]] = {}
     for store in runs:
-        if store.reader is wandb_store.READER:
-            console = consoles.get(wandb_store.console_of(store.candidate.path))
+        if store.reader is wandb_history.STORE:
+            console = consoles.get(wandb_history.console_of(store.candidate.path))
             if console is not None:
                 longer, other = store, console
                 if _rows(console.raw) > _rows(store.raw):

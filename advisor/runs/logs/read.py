@@ -22,7 +22,7 @@ from advisor.runs.logs.rows.assemble import assemble
 from advisor.runs.logs.settings.merge import merge_run
 from advisor.runs.logs.settings.sidecar_index import SidecarIndex
 from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
-from advisor.runs.logs.trackers import wandb_csv, wandb_store
+from advisor.runs.logs.trackers import wandb_csv, wandb_history
 from advisor.runs.missing_series import evaluations_as_rewards
 from advisor.runs.moved import none_moved
 from advisor.runs.pilot_run import PilotRun
@@ -379,8 +379,8 @@ def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) ->
     counts: dict[Path, int] = {}
     # The checkpoints of a run are one, and so are W&B's file and its console.
     heads = {family(members[0].path): members[0] for members in groups.values()}
-    stores = [own[0] for (reader, _), own in groups.items() if reader is wandb_store.READER]
-    consoles = {wandb_store.console_of(store.whole_path) for store in stores}
+    stores = [own[0] for (reader, _), own in groups.items() if reader is wandb_history.STORE]
+    consoles = {wandb_history.console_of(store.whole_path) for store in stores}
     for candidate in heads.values():
         if candidate.whole_path in consoles:
             continue

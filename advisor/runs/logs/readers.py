@@ -9,12 +9,12 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import check_text
 from advisor.runs.logfiles.logged import Reader
-from advisor.runs.logs.tables import history, json_runs, long_table, runs_jsonl, table
+from advisor.runs.logs.tables import json_runs, runs_jsonl, table
 from advisor.runs.logs.trackers import (
     notebook,
     tensorboard,
     wandb_csv,
-    wandb_store,
+    wandb_history,
 )
 from advisor.runs.logs.trackers.stores import STORES
 from advisor.runs.trainers.registry import trainer_readers
@@ -22,11 +22,12 @@ from advisor.runs.trainers.registry import trainer_readers
 OWN: tuple[Reader, ...] = (
     tensorboard.READER,
     notebook.READER,
-    wandb_store.READER,
-    *history.READERS,
+    wandb_history.STORE,
+    wandb_history.HISTORY,
+    wandb_history.PARQUET_HISTORY,
     runs_jsonl.READER,
     wandb_csv.READER,
-    long_table.READER,
+    table.LONG,
     table.READER,
     json_runs.READER,
 )

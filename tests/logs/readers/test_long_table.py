@@ -9,7 +9,7 @@ import pytest
 
 from advisor import InputError, read_runs
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logs.tables import long_table
+from advisor.runs.logs.tables import table
 from advisor.testing.reader_conformance import ReaderConformance
 
 
@@ -20,7 +20,7 @@ def saved(folder: Path, lines: Sequence[str], header: str = "run_name,metric,ste
 
 
 class TestLongTable(ReaderConformance):
-    reader = long_table.READER
+    reader = table.LONG
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         lines = [
@@ -47,6 +47,6 @@ def test_runs_and_metrics_come_apart(tmp_path: Path) -> None:
 
 def test_a_long_table_of_other_things_is_none(tmp_path: Path) -> None:
     path = saved(tmp_path, [f"a,temperature,{n},20.5" for n in range(30)])
-    assert not long_table.claims(on_disk(path))
+    assert not table.is_long(on_disk(path))
     with pytest.raises(InputError, match="no log was found"):
         read_runs(tmp_path)

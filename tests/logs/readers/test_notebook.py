@@ -13,9 +13,8 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
-from advisor.runs.logfiles.notebook_code import NotebookCode
-from advisor.runs.logfiles.notebook_table import find_tables
 from advisor.runs.logs.trackers import notebook
+from advisor.runs.logs.trackers.notebook import NotebookCode, find_tables
 from advisor.testing.reader_conformance import ReaderConformance
 
 HEADER = (
@@ -310,23 +309,6 @@ def test_hostile_code_costs_no_time(nesting: str) -> None:
 def test_hostile_html_costs_no_time(piece: str) -> None:
     with at_most(3):
         find_tables(piece * (500_000 // len(piece)))
-
-
-def test_format_3(tmp_path: Path) -> None:
-    path = tmp_path / "old.ipynb"
-    cells = [
-        {"cell_type": "code", "input": "GRPOConfig(beta=0.25)", "outputs": []},
-        {
-            "cell_type": "code",
-            "input": ["trainer.train()"],
-            "outputs": [{"output_type": "display_data", "html": [table([0.5] * 3)]}],
-        },
-    ]
-    document = {"nbformat": 3, "worksheets": [{"cells": cells}]}
-    path.write_text(json.dumps(document), encoding="utf-8")
-    (run,) = read(path)
-    assert column(run, "reward") == [0.5] * 3
-    assert dict(run.settings) == {"beta": 0.25, "total_optimization_steps": 100}
 
 
 def test_printed_rows_keep_their_settings(tmp_path: Path) -> None:

@@ -13,16 +13,13 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
-from advisor.runs.logs.tables.history import READERS
+from advisor.runs.logs.trackers.wandb_history import PARQUET_HISTORY as READER
 from advisor.testing.reader_conformance import ReaderConformance
 
 arrow = pytest.importorskip("pyarrow")
 arrow_parquet = importlib.import_module("pyarrow.parquet")
 
 Rows = Sequence[Mapping[str, Any]]
-
-
-READER = READERS[1]
 
 
 def write(path: Path, rows: Rows, **options: Any) -> Path:

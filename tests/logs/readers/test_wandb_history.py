@@ -13,10 +13,8 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
-from advisor.runs.logs.tables.history import READERS
+from advisor.runs.logs.trackers.wandb_history import HISTORY as READER
 from advisor.testing.reader_conformance import ReaderConformance
-
-READER = READERS[0]
 
 
 def row(number: int, **metrics: Any) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
-from advisor.runs.logfiles.wandb_records import BLOCK, MARK
+from advisor.runs.logfiles.records import BLOCK, MARK
 from advisor.runs.logs import inspect, read_runs
-from advisor.runs.logs.trackers import wandb_store
+from advisor.runs.logs.trackers import wandb_history
 from advisor.testing.reader_conformance import ReaderConformance
 
 
@@ -91,13 +91,13 @@ def saved(folder: Path, content: bytes, name: str = "run-ab12.wandb") -> Path:
 
 
 def read_one(path: Path) -> Logged:
-    assert wandb_store.claims(on_disk(path))
-    (run,) = wandb_store.read([on_disk(path)], Columns())
+    assert wandb_history.is_store(on_disk(path))
+    (run,) = wandb_history.read_run_file([on_disk(path)], Columns())
     return run
 
 
 class TestConformance(ReaderConformance):
-    reader = wandb_store.READER
+    reader = wandb_history.STORE
     rounds = 50
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
@@ -161,7 +161,7 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     [("run-a.wandb", b""), ("run-a.wandb", b"zip"), ("run-a.log", MARK + b"\0" * 20)],
 )
 def test_other_files_are_not_claimed(tmp_path: Path, name: str, content: bytes) -> None:
-    assert not wandb_store.claims(on_disk(saved(tmp_path, content, name)))
+    assert not wandb_history.is_store(on_disk(saved(tmp_path, content, name)))
 
 
 # --- beside the console ---------------------------------------------------------------------

@@ -6,20 +6,21 @@ from pathlib import Path
 
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table
-from advisor.runs.logs.sources.mlflow_points import Points
+from advisor.runs.logs.sources.mlflow_runs import table_of
+from advisor.runs.trainers.keys import kept_keys
 
 START = 1_795_271_248_000
 
 
 def rows(metrics: dict[str, str]) -> tuple[Table, tuple[str, ...]]:
     """Rows of a run; lines of metrics are ``value step``, a second apart."""
-    points = Points(Path("run"), Columns())
-    for key in sorted(metrics):
-        if points.wants(key):
-            for n, line in enumerate(metrics[key].split("\n")):
-                value, step = line.split()
-                points.add(key, START + 1000.0 * n, float(value), float(step))
-    return points.table()
+    keeps = kept_keys(Columns())
+    values = [
+        (key, START + 1000.0 * n, *map(float, line.split()))
+        for key in filter(keeps, sorted(metrics))
+        for n, line in enumerate(metrics[key].split("\n"))
+    ]
+    return table_of(values, sorted(metrics), Path("run"), Columns())
 
 
 def test_metrics_meet_in_one_row_per_step() -> None:

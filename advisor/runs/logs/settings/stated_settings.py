@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from advisor.errors import InputError, brief
 from advisor.runs.logfiles.columns import nearest
-from advisor.runs.logfiles.configs import ConfigSource
+from advisor.runs.logfiles.config_files import ConfigSource
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.rows.raw_run import RawRun

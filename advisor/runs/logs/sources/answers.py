@@ -5,17 +5,22 @@ from __future__ import annotations
 import io
 import queue
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
-from advisor.errors import SourceError
+from advisor.errors import InputError, SourceError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Logged, Reader
 
 T = TypeVar("T")
+
+SENTENCES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("errors.toml").read_text(encoding="utf-8")
+)
 
 MOST_SILENT_SECONDS = 60.0
 """Without an answer for so long a server counts as out of reach; ours: clients try again by
@@ -25,8 +30,12 @@ MOST_WAITING = 4096
 """Answers that may wait to be read: what is downloaded ahead stays a few megabytes."""
 
 
-def answers(place: str, ask: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """What a client yields, one by one; its errors are raised here."""
+def answers(
+    place: str,
+    ask: Callable[[], Iterable[T]],
+    refused: Callable[[str, Exception], InputError] | None = None,
+) -> Iterator[T]:
+    """What a client yields, one by one; its errors are raised here, in the words of ``refused``."""
     came: queue.Queue[tuple[bool, Any]] = queue.Queue(MOST_WAITING)
 
     def listen() -> None:
@@ -51,8 +60,10 @@ def answers(place: str, ask: Callable[[], Iterable[T]]) -> Iterator[T]:
             yield answer
         elif answer is None:
             return
-        else:
+        elif refused is None or isinstance(answer, InputError):
             raise answer
+        else:
+            raise refused(place, answer) from answer
 
 
 def run_of(
@@ -61,23 +72,16 @@ def run_of(
     """One run of a place, which is found like a file in a folder and read by its own reader."""
     root = Path(place)
     path = root / run
-
-    def rows(logs: object, columns: Columns) -> Iterable[Logged]:
-        return read(path, columns)
-
-    reader = Reader(name, lambda log: False, rows)
-    # No settings lie beside it: neither a sidecar of the working folder nor a config is its own.
-    return LogCandidate(LogFile(path, _nothing, 0), root, False, path.parent, reader)
+    reader = Reader(name, lambda log: False, lambda logs, columns: read(path, columns))
+    # No settings lie next to it: neither a sidecar of the working folder nor a config is its own.
+    return LogCandidate(LogFile(path, io.BytesIO, 0), root, False, path.parent, reader)
 
 
-def not_installed(place: str, whose: str, extra: str) -> SourceError:
-    """Error to raise where a client is missing."""
+def refusal(place: str, kind: str, error: object = "") -> SourceError:
+    """Error to raise where a tracker's client gives no runs, from the sentences of its kind."""
+    tracker = place.partition(":")[0]
+    what = (str(error).strip().splitlines() or [type(error).__name__])[0][:300].rstrip(".")
+    problem, advice = SENTENCES[tracker][kind]
     return SourceError(
-        f"{whose} client is not installed",
-        path=place,
-        advice=f"Install it with: pip install 'grpo-advisor[{extra}]'",
+        problem.format(what=what, kind=type(error).__name__), path=place, advice=advice
     )
-
-
-def _nothing() -> BinaryIO:
-    return io.BytesIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -9,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import InputError, SourceError
+from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.logged import Logged
-from advisor.runs.logfiles.wandb_records import OWN_COUNTER
-from advisor.runs.logs.sources.answers import answers, not_installed, run_of
-from advisor.runs.logs.trackers.tracker import TrackedRuns, flat_settings
-from advisor.runs.logs.trackers.wandb_store import COUNTS
+from advisor.runs.logfiles.records import OWN_COUNTER
+from advisor.runs.logs.sources.answers import answers, refusal, run_of
+from advisor.runs.logs.trackers.tracker import TrackedRun
+from advisor.runs.logs.trackers.wandb_history import COUNTER
 
 PLACE = re.compile(r"([^/:]+)/([^/]+?)(?:/(?:(sweeps|runs)/)?([^/]+))?/?")
 
-ENDED = "finished"
-"""State of a run that ended as it should; any other is said."""
+ENDED = "finished"  # State of a run that ended as it should; any other is reported
 
 SECONDS = 30
 """W&B's own limit for one request; its default of 19 is short for a page of a large project."""
@@ -32,61 +33,18 @@ def candidates(place: str) -> list[LogCandidate]:
     whole = f"wandb:{place}"
     found = PLACE.fullmatch(place)
     if found is None:
-        raise SourceError(
-            f"'{place}' is no project of W&B",
-            path=whole,
-            advice="Write wandb:ENTITY/PROJECT, or wandb:ENTITY/PROJECT/SWEEP",
-        )
+        raise refusal(whole, "address", place)
     entity, project, kind, name = found.groups()
+    runs = answers(whole, partial(_runs, whole, f"{entity}/{project}", kind, name), _refused)
     top = f"wandb:{entity}/{project}"
-    try:
-        runs = list(answers(whole, partial(_runs, whole, f"{entity}/{project}", kind, name)))
-    except InputError:
-        raise
-    except Exception as error:
-        raise _refused(whole, error) from error
-    return [run_of(top, run.id, "W&B server", partial(_read, run)) for run in runs]
-
-
-def _client(place: str) -> Any:
-    """W&B's client; a folder ``wandb`` of logs, which Python would import as well, is none."""
-    try:
-        import wandb
-    except ImportError:
-        raise not_installed(place, "W&B's", "wandb") from None
-    if not hasattr(wandb, "Api"):
-        raise not_installed(place, "W&B's", "wandb")
-    return wandb
-
-
-def _has_login(client: Any) -> bool:
-    """Whether the client knows a login; without one it asks on a terminal, in the midst of ours."""
-    try:
-        from wandb.sdk.lib import wbauth
-
-        host = os.environ.get("WANDB_BASE_URL") or client.setup().settings.base_url
-        known = wbauth.authenticate_session(
-            host=host, source="advisor", prompt=False, update_session=False
-        )
-    except (ImportError, AttributeError, TypeError):
-        return True
-    return known is not None
-
-
-def _no_login(place: str, why: str) -> SourceError:
-    return SourceError(
-        f"W&B does not let this login read it ({why})",
-        path=place,
-        advice="Run 'wandb login', or set WANDB_API_KEY (and WANDB_BASE_URL for a server of "
-        "your own)",
-    )
+    return [run_of(top, run.id, "W&B server", partial(_read, run)) for run in list(runs)]
 
 
 def _runs(place: str, project: str, kind: str | None, name: str | None) -> Iterator[Any]:
     """Runs with their settings; of a bare name a sweep is sought before a run."""
     client = _client(place)
     if not _has_login(client):
-        raise _no_login(place, "no API key is known")
+        raise refusal(place, "login", "no API key is known")
     api = client.Api(timeout=SECONDS)
     if name is None:
         yield from api.runs(project, lazy=False)
@@ -104,40 +62,56 @@ def _runs(place: str, project: str, kind: str | None, name: str | None) -> Itera
     yield api.run(f"{project}/{name}")
 
 
+def _client(place: str) -> Any:
+    """W&B's client; a folder ``wandb`` of logs, which Python would import as well, is none."""
+    try:
+        import wandb
+
+        if hasattr(wandb, "Api"):
+            return wandb
+    except ImportError:
+        pass
+    raise refusal(place, "missing")
+
+
+def _has_login(client: Any) -> bool:
+    """Whether the client knows a login; without one it asks on a terminal, in the midst of ours."""
+    try:
+        from wandb.sdk.lib import wbauth
+
+        host = os.environ.get("WANDB_BASE_URL") or client.setup().settings.base_url
+        known = wbauth.authenticate_session(
+            host=host, source="advisor", prompt=False, update_session=False
+        )
+    except (ImportError, AttributeError, TypeError):
+        return True
+    return known is not None
+
+
 def _read(run: Any, path: Path, columns: Columns) -> Iterator[Logged]:
     """Read the rows of one run, none of them sampled."""
-    runs = TrackedRuns(path, columns, COUNTS)
+    rows = TrackedRun(path, columns, COUNTER)
     # A history that W&B's client kept from an earlier look lacks what came since.
-    rows: Iterable[dict[str, Any]] = answers(str(path), lambda: run.scan_history(use_cache=False))
-    try:
-        for number, cells in enumerate(_one_per_step(rows), start=1):
-            runs.add(number, cells, count=cells.pop(OWN_COUNTER, None))
-    except InputError:
-        raise
-    except Exception as error:
-        raise _refused(str(path), error, is_one_run=True) from error
-    notes = [] if run.state == ENDED else [f"W&B says of this run: {run.state}"]
-    yield from runs.logged(
-        labels={None: run.name or run.id},
-        settings={None: flat_settings(run.config)},
-        warnings={None: notes},
-        own_ids=True,
+    ask = partial(run.scan_history, use_cache=False)
+    for cells in _one_per_step(answers(str(path), ask, partial(_refused, is_one_run=True))):
+        rows.add(len(rows) + 1, cells, cells.pop(OWN_COUNTER, None))
+    yield rows.logged(
+        label=run.name or run.id,
+        has_own_id=True,
+        settings=flatten(run.config),
+        warnings=[] if run.state == ENDED else [f"W&B says of this run: {run.state}"],
     )
 
 
 def _one_per_step(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows without empty cells; what comes both from a Parquet file and from a page is one row."""
-    held: dict[str, Any] = {}
-    for row in rows:
-        cells = {key: cell for key, cell in row.items() if cell is not None}
-        if OWN_COUNTER in cells and cells[OWN_COUNTER] == held.get(OWN_COUNTER):
-            held |= cells
-            continue
-        if held:
-            yield held
-        held = cells
-    if held:
-        yield held
+
+    def step(row: dict[str, Any]) -> Any:
+        counted = row.get(OWN_COUNTER)
+        return object() if counted is None else counted
+
+    for _, same in itertools.groupby(rows, key=step):
+        yield {key: cell for row in same for key, cell in row.items() if cell is not None}
 
 
 def _is_unknown(error: BaseException) -> bool:
@@ -157,30 +131,13 @@ def _status(error: BaseException | None) -> int | None:
 
 def _refused(place: str, error: Exception, *, is_one_run: bool = False) -> InputError:
     """Error in words that a user can act on; of one run, which may be passed over, a lesser one."""
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-    kind = type(error).__name__
     status = _status(error)
-    if "api key" in said.lower() or status in (401, 403):
-        return _no_login(place, said)
+    if "api key" in str(error).lower() or status in (401, 403):
+        return refusal(place, "login", error)
     if _is_unknown(error) or status == 404:
-        return SourceError(
-            f"W&B knows nothing of that name, or this login may not see it ({said})",
-            path=place,
-            advice="Check ENTITY/PROJECT and the name of the sweep, as they stand in the address "
-            "of its page",
-        )
+        return refusal(place, "unknown", error)
     if status is not None and is_one_run:
-        return InputError(
-            f"W&B does not give its history ({said})", path=place, advice="Open its page at W&B"
-        )
-    if status is None and kind in ("AuthenticationError", "CommError", "WandbApiFailedError"):
-        return SourceError(
-            f"W&B cannot be reached ({said})",
-            path=place,
-            advice="Check the network, and WANDB_BASE_URL for a server of your own",
-        )
-    return SourceError(
-        f"W&B's client failed ({kind}: {said})",
-        path=place,
-        advice="Install the one that this was made for: pip install -U 'grpo-advisor[wandb]'",
-    )
+        problem = f"W&B does not give its history ({str(error).strip()[:200]})"
+        return InputError(problem, path=place, advice="Open its page at W&B")
+    no_answer = type(error).__name__ in ("AuthenticationError", "CommError", "WandbApiFailedError")
+    return refusal(place, "unreachable" if status is None and no_answer else "failed", error)

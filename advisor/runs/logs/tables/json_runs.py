@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeGuard
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.configs.literal import Scalar
-from advisor.runs.logfiles.configs.parse import flatten
+from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.logs.tables.json_lists import AS_EVALUATION, NAMES, STEPS, Course, Finder
 from advisor.runs.trainers import plain
 from advisor.runs.trainers.generic import keys as own_loop
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, show_keys
 
-CONFIGS = frozenset(
-    {
-        *("metadata", "meta", "config", "cfg", "args", "arguments", "params", "settings"),
-        *("hyperparameters", "hyperparams", "hparams", "training_args", "train_config"),
-        *("training_config", "grpo_config"),
-    }
+NAMES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("json_names.toml").read_text(encoding="utf-8")
 )
-"""Keys of an object that holds the settings of what stands beside it."""
-
-FAILED = frozenset({"failed", "error", "errored", "crashed", "cancelled", "oom"})
+STEPS: list[str] = NAMES["steps"]
+AS_EVALUATION: dict[str, str] = NAMES["as_evaluation"]
+HELD_OUT = re.compile(rf"(?:.*_)?(?:{'|'.join(NAMES['held_out'])})(?:_.*)?", re.IGNORECASE)
 
 NUMBERS = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:\[|\{\s*"\d{1,9}"\s*:)\s*(?:-?\d|null|NaN|-?I)')
 """A key with a list of numbers, or with numbers by place as pandas writes them."""
@@ -41,158 +38,33 @@ OBJECTS = re.compile(rb'"[^"\\\n]{1,80}"\s*:\s*\[\s*\{([^{}]{0,4000})')
 SCALAR = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:-?\d|null|NaN)')
 HINTS = (b"eward", b"accuracy", b"pass@1", b"score")
 
+BEFORE_TRAINING = ("baseline_", "baseline ", "base/", "base_", "base ")
+"""How a key of the base model's measure begins, best last."""
 
-class Found(NamedTuple):
-    """A run inside the document."""
+LARGEST_BITS = 1024  # Of an integer that a float can still hold
 
-    course: Course
-    name: str | None
-    place: str
-    settings: Mapping[str, Any]
+Cells = dict[str, Any]
 
 
 def claims(log: LogFile) -> bool:
     """Whether a JSON document is no list of rows itself and holds a run somewhere inside."""
     if log.suffix != ".json":
         return False
-    head = log.head_text()
-    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    head, text = log.head_text(), log.start()
     if text[:1] not in (b"{", b"[") or b'"log_history"' in head:
         return False
-    if len(log.head()) < limits.HEAD_BYTES:
-        if not any(hint in head for hint in HINTS):
-            return False
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
-            return _looks_like_runs(head)
-        return bool(_Walk(Columns()).runs(document, with_rows=False))
-    return _looks_like_runs(head) or _runs_further_on(log)
-
-
-def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a JSON document."""
-    (log,) = logs
-    document = parse_json(log.text(), log.path)
-    walk = _Walk(columns)
+    if len(log.head()) >= limits.HEAD_BYTES:
+        blocks = log.blocks(limits.SEARCHED_BYTES, 4096)  # behind long settings or texts
+        return _looks_like_runs(head) or any(
+            any(hint in block for hint in HINTS) and _looks_like_runs(block) for block in blocks
+        )
+    if not any(hint in head for hint in HINTS):
+        return False
     try:
-        runs = walk.runs(document)
-    except _TooLargeError:
-        raise InputError(
-            f"the document holds more than {limits.MOST_JSON_OBJECTS:,} objects or "
-            f"{limits.MOST_JSON_RUNS:,} runs",
-            path=log.path,
-            advice="Split it, or export the logged rows as CSV or JSONL",
-        ) from None
-    if not runs:
-        keys = document if isinstance(document, dict) else ()
-        failed = f"; {walk.failed} of its entries failed" if walk.failed else ""
-        raise InputError(
-            f"the document holds no list of rewards (keys seen: {show_keys(keys)}{failed})",
-            path=log.path,
-            advice='Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]',
-        )
-    warnings: tuple[str, ...] = ()
-    if walk.failed:
-        entries = "entry" if walk.failed == 1 else "entries"
-        warnings = (f"{walk.failed} {entries} failed without rewards and were skipped",)
-    labels = _labels(runs)
-    for run, (label, is_own) in zip(runs, labels, strict=True):
-        builder = TableBuilder(log.path, kept_keys(columns))
-        for number, row in enumerate(run.course.rows, start=1):
-            builder.add(number, row)
-        table = builder.build()
-        yield Logged(
-            table,
-            label=label,
-            has_own_id=is_own,
-            framework=own_loop.unless_another(table.keys),
-            settings=run.settings,
-            assumptions=run.course.assumptions,
-            warnings=warnings,
-        )
-        warnings = ()
-
-
-class _TooLargeError(Exception):
-    """The document holds more than any log of runs."""
-
-
-class _Walk:
-    """Visits the objects of a document, each with the settings that stand around it."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._finder = Finder(columns)
-        self._found: list[Found] = []
-        self._visited = 0
-        self.failed = 0
-
-    def runs(self, document: Any, *, with_rows: bool = True) -> list[Found]:
-        """Runs of the document; ``with_rows`` also where it is itself a list of rows."""
-        if isinstance(document, list) and self._finder.are_rows(document):
-            if with_rows:
-                rows = [row for row in document if isinstance(row, dict)]
-                self._found.append(Found(Course(rows, frozenset()), None, "", {}))
-        else:
-            self._visit(document, (), (), 0)
-        return self._found
-
-    def _visit(
-        self, node: Any, place: tuple[str, ...], around: tuple[Mapping[str, Any], ...], depth: int
-    ) -> None:
-        self._visited += 1
-        if self._visited > limits.MOST_JSON_OBJECTS or len(self._found) > limits.MOST_JSON_RUNS:
-            raise _TooLargeError
-        if depth > 12:
-            return
-        if isinstance(node, list):
-            for number, entry in enumerate(node):
-                if isinstance(entry, dict | list):
-                    self._visit(entry, (*place, str(number)), around, depth + 1)
-            return
-        around = (*around, node)
-        courses = self._finder.courses(node) if _has_inside(node) else {}
-        name = next((str(node[key]) for key in NAMES if isinstance(node.get(key), str)), None)
-        for key, course in courses.items():
-            own = (*place, key) if key is not None else place
-            label = name if key is None else None
-            self._found.append(Found(course, label or None, ".".join(own), _settings(around)))
-        if not courses and str(node.get("status", "")).lower() in FAILED:
-            self.failed += 1
-        taken = {key for course in courses.values() for key in course.taken}
-        for key, value in node.items():
-            if isinstance(value, dict | list) and key not in taken and key not in CONFIGS:
-                self._visit(value, (*place, key), around, depth + 1)
-
-
-def _has_inside(node: Mapping[str, Any]) -> bool:
-    return any(isinstance(value, dict | list) for value in node.values())
-
-
-def _settings(objects: Sequence[Mapping[str, Any]]) -> dict[str, Scalar]:
-    """Settings of a run, from the document inwards: scalars beside it and configs; later wins."""
-    settings: dict[str, Scalar] = {}
-    for node in objects:
-        for key, value in node.items():
-            if key.lower() in CONFIGS and isinstance(value, dict):
-                settings.update(flatten(value))
-        settings.update(flatten({k: v for k, v in node.items() if not isinstance(v, dict | list)}))
-    return dict(list(settings.items())[-500:])
-
-
-def _labels(runs: Sequence[Found]) -> list[tuple[str | None, bool]]:
-    """What tells runs apart: their own names, else their places; nothing where there is one run."""
-    if len(runs) == 1:
-        return [(None, False)]
-    labels: list[tuple[str | None, bool]] = []
-    used: set[str] = set()
-    for run in runs:
-        label = run.name or run.place
-        if label in used:
-            label = f"{label} ({run.place})"
-        used.add(label)
-        labels.append((label, run.name is not None))
-    return labels
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return _looks_like_runs(head)
+    return bool(_Search(log.path).runs(document, with_rows=False))
 
 
 def _looks_like_runs(text: bytes) -> bool:
@@ -200,28 +72,299 @@ def _looks_like_runs(text: bytes) -> bool:
     names = {plain(key) for key in numbers}
     if has_reward_key(numbers) or not names.isdisjoint(own_loop.TRACES):
         return True
-    if not names.isdisjoint(STEPS) and (
-        has_evaluation_key(numbers) or not names.isdisjoint(AS_EVALUATION)
-    ):
-        return True
-    for inside in OBJECTS.findall(text):
-        if has_reward_key(key.decode("utf-8", "replace") for key in SCALAR.findall(inside)):
+    is_evaluation = has_evaluation_key(numbers) or not names.isdisjoint(AS_EVALUATION)
+    return (not names.isdisjoint(STEPS) and is_evaluation) or any(
+        has_reward_key(key.decode("utf-8", "replace") for key in SCALAR.findall(inside))
+        for inside in OBJECTS.findall(text)
+    )
+
+
+def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the runs of a JSON document."""
+    (log,) = logs
+    document = parse_json(log.text(), log.path)
+    search = _Search(log.path, columns.keys.get("reward"))
+    runs = search.runs(document)
+    if not runs:
+        keys = document if isinstance(document, dict) else ()
+        failed = f"; {search.failed} of its entries failed" if search.failed else ""
+        raise InputError(
+            f"the document holds no list of rewards (keys seen: {show_keys(keys)}{failed})",
+            path=log.path,
+            advice='Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]',
+        )
+    entries = "entry" if search.failed == 1 else "entries"
+    skipped = f"{search.failed} {entries} failed without rewards and were skipped"
+    used: set[str] = set()
+    for run in runs:
+        # Runs are told apart by their own names, else by their places.
+        label = run.name or run.place
+        label = f"{label} ({run.place})" if label in used else label
+        builder = TableBuilder(log.path, kept_keys(columns))
+        for number, row in enumerate(run.rows, start=1):
+            builder.add(number, row)
+        table = builder.build()
+        yield Logged(
+            table,
+            label=label if len(runs) > 1 else None,
+            has_own_id=len(runs) > 1 and run.name is not None,
+            framework=own_loop.unless_another(table.keys),
+            settings=run.settings,
+            assumptions=run.assumptions,
+            warnings=(skipped,) if search.failed and not used else (),
+        )
+        used.add(label)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Rows of one run, which keys of its object they were taken from, and where that stands."""
+
+    rows: list[Cells]
+    taken: frozenset[str] = frozenset()
+    assumptions: tuple[str, ...] = ()
+    name: str | None = None
+    place: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class _Search:
+    """Visits the objects of a document, each with the settings that stand around it.
+
+    In each it finds the rows of a run, its rewards, its evaluations.
+    """
+
+    path: Path
+    mapped: str | None = None
+    failed: int = 0
+    _found: list[_Run] = field(default_factory=list)
+    _visited: int = 0
+
+    def runs(self, document: Any, *, with_rows: bool = True) -> list[_Run]:
+        """Runs of the document; ``with_rows`` also where it is itself a list of rows."""
+        if not (isinstance(document, list) and self.are_rows(document)):
+            self._visit(document, (), ())
+        elif with_rows:
+            rows = [row for row in document if isinstance(row, dict)]
+            self._found.append(_Run(rows))
+        return self._found
+
+    def _visit(self, node: Any, place: tuple[str, ...], around: tuple[Cells, ...]) -> None:
+        self._visited += 1
+        if self._visited > limits.MOST_JSON_OBJECTS or len(self._found) > limits.MOST_JSON_RUNS:
+            raise InputError(
+                f"the document holds more than {limits.MOST_JSON_OBJECTS:,} objects or "
+                f"{limits.MOST_JSON_RUNS:,} runs",
+                path=self.path,
+                advice="Split it, or export the logged rows as CSV or JSONL",
+            )
+        if len(place) > 12:
+            return
+        entries: Iterable[tuple[Any, Any]] = enumerate(node) if isinstance(node, list) else ()
+        entries = node.items() if isinstance(node, dict) else entries
+        inside = {str(key): value for key, value in entries if isinstance(value, dict | list)}
+        if isinstance(node, dict):
+            around = (*around, node)
+            courses = self.courses(node) if inside else {}
+            name = next((node[k] for k in NAMES["names"] if isinstance(node.get(k), str)), None)
+            for key, course in courses.items():
+                own, label = (place, name) if key is None else ((*place, key), None)
+                where, settings = ".".join(own), _settings(around)
+                found = replace(course, name=label or None, place=where, settings=settings)
+                self._found.append(found)
+            self.failed += not courses and str(node.get("status", "")).lower() in NAMES["failed"]
+            passed_over = {*NAMES["configs"], *(k for c in courses.values() for k in c.taken)}
+            inside = {key: value for key, value in inside.items() if key not in passed_over}
+        for key, value in inside.items():
+            self._visit(value, (*place, key), around)
+
+    def courses(self, node: Mapping[str, Any]) -> dict[str | None, _Run]:
+        """Runs whose rows stand in this object, by the key of their list."""
+        apart = {
+            key: [_flat(row) for row in value if isinstance(row, dict)]
+            for key, value in node.items()
+            if isinstance(value, list) and self.are_rows(value) and not HELD_OUT.fullmatch(key)
+        }
+        if len(apart) > 1:
+            return {key: _Run(rows, frozenset({key})) for key, rows in apart.items()}
+        series = {key: s for key, v in node.items() if (s := as_series(v)) is not None}
+        for key, rows in apart.items():
+            return {None: _with_evaluations(node, series, rows, {key})}
+        trace = self._trace(node, series)
+        if trace is not None:
+            joined = _next_to(trace, series)
+            rows = [
+                dict(zip(joined, cells, strict=True))
+                for cells in zip(*joined.values(), strict=True)
+            ]
+            return {None: _with_evaluations(node, series, rows, set(joined))}
+        keys, rows = _evaluations(node, series, ())
+        if not keys:
+            return {}
+        assumed = f"{keys[0]} is read as held out (no train reward stands next to it)"
+        return {None: _Run(rows, frozenset(keys), (assumed,))}
+
+    def are_rows(self, entries: list[Any]) -> bool:
+        """Whether a list holds logged rows with a train reward, rather than runs or samples."""
+        rows = [_flat(entry) for entry in entries[:50] if isinstance(entry, dict)]
+        if not rows or not isinstance(entries[0], dict):
+            return False
+        keys = {key: None for row in rows for key, cell in row.items() if _is_number(cell)}
+        if not any(self._is_reward(key) for key in keys) or _has(rows[0], "of_a_sample"):
+            return False
+        if any(plain(key) in (*own_loop.KEY_TABLE.optimizer_steps, *STEPS) for key in keys):
             return True
-    return False
+        named = [str(row[key]) for row in rows for key in NAMES["names"] if key in row]
+        return len(rows) == 1 or len(set(named)) < len(rows)
+
+    def _trace(self, node: Mapping[str, Any], series: Mapping[str, list[Any]]) -> str | None:
+        """Key of a list of rewards that is the course of a run, best declared first."""
+        if _has(node, "of_a_sample"):
+            return None
+        order = [name for level in own_loop.KEY_TABLE.reward for name in level]
+        found = [key for key in series if self._is_reward(key)]
+        found.sort(key=lambda key: order.index(plain(key)) if plain(key) in order else len(order))
+        if not found:
+            return None
+        inside = (value for value in node.values() if isinstance(value, dict))
+        is_evaluation = any(_has(each, "of_an_evaluation") for each in (node, *inside))
+        return None if is_evaluation and len(_next_to(found[0], series)) == 1 else found[0]
+
+    def _is_reward(self, key: str) -> bool:
+        return key == self.mapped or has_reward_key([key]) or plain(key) in own_loop.TRACES
 
 
-def _runs_further_on(log: LogFile) -> bool:
-    """Whether a run begins after the head, behind long settings or texts."""
-    try:
-        with log.open() as stream:
-            read_on, rest = 0, b""
-            while read_on < limits.SEARCHED_BYTES and (block := stream.read(limits.BLOCK_BYTES)):
-                if any(hint in block for hint in HINTS) and _looks_like_runs(rest + block):
-                    return True
-                read_on, rest = read_on + len(block), block[-4096:]
-    except InputError:
-        return False
-    return False
+def _settings(objects: Sequence[Mapping[str, Any]]) -> dict[str, Scalar]:
+    """Settings of a run, from the document inwards: scalars next to it and configs; later wins."""
+    settings: dict[str, Scalar] = {}
+    for node in objects:
+        for key, value in node.items():
+            if key.lower() in NAMES["configs"] and isinstance(value, dict):
+                settings.update(flatten(value))
+        settings.update(flatten({k: v for k, v in node.items() if not isinstance(v, dict | list)}))
+    return dict(list(settings.items())[-500:])
+
+
+def _with_evaluations(
+    node: Mapping[str, Any], series: Mapping[str, list[Any]], rows: list[Cells], taken: set[str]
+) -> _Run:
+    """Rows, and evaluations that stand next to them in lists of their own."""
+    key = _step_key(rows[0])
+    added: list[Cells] = []
+    for name, entries in node.items():
+        if isinstance(entries, list) and HELD_OUT.fullmatch(name):
+            found = [row for entry in entries if (row := _evaluation_row(entry)) is not None]
+            added += found
+            taken |= {name} if found else set()
+    keys, further = _evaluations(node, series, taken)
+    added += further
+    if added and key is None:
+        key = "step"
+        rows = [{**row, key: place} for place, row in enumerate(rows, start=1)]
+    for row in added:
+        row[str(key)] = row.pop("step")
+    return _Run([*rows, *added], frozenset(taken | set(keys)))
+
+
+def as_series(value: Any) -> list[Any] | None:
+    """Numbers of a list, or of an object that pandas wrote (``{"0": 0.1, "1": 0.2}``)."""
+    if isinstance(value, dict):
+        if not all(key.isdecimal() and len(key) < 10 for key in value):
+            return None
+        value = [value[key] for key in sorted(value, key=int)]
+    if not isinstance(value, list) or not all(cell is None or _is_number(cell) for cell in value):
+        return None
+    return value if any(cell is not None for cell in value) else None
+
+
+def _next_to(trace: str, series: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Lists of one length with the rewards, without evaluations that have steps of their own."""
+    same = {key: v for key, v in series.items() if len(v) == len(series[trace])}
+    evaluated_at = {key for key in same if plain(key) in NAMES["evaluated_at"]}
+    if evaluated_at:
+        evaluated_at |= {key for key in same if has_evaluation_key([key])}
+    return {key: v for key, v in same.items() if key == trace or key not in evaluated_at}
+
+
+def _evaluations(
+    node: Mapping[str, Any], series: Mapping[str, list[Any]], taken: Iterable[str]
+) -> tuple[list[str], list[Cells]]:
+    """Keys and rows of lists of steps and held-out measures, with the base model's as step 0."""
+    used = set(taken)
+    by_name = {plain(key): key for key in node if key not in used}
+    for key in (by_name[name] for name in STEPS if name in by_name):
+        steps = _steps(node[key])
+        lists = {k: v for k, v in series.items() if len(v) == len(steps) and k not in used}
+        renamed = _rename(lists) if steps else {}
+        if not renamed:
+            continue
+        measures = {renamed.get(own, own): v for own, v in lists.items() if own != key}
+        rows: list[Cells] = [
+            {"step": step, **{name: values[i] for name, values in measures.items()}}
+            for i, step in enumerate(steps)
+        ]
+        base = {
+            renamed.get(own, own): float(node[start + own])
+            for own in lists
+            for start in BEFORE_TRAINING
+            if _is_number(node.get(start + own))
+        }
+        return [*renamed, key], [{"step": 0, **base}, *rows] if base else rows
+    return [], []
+
+
+def _rename(keys: Iterable[str]) -> dict[str, str]:
+    """Keys of held-out measures -> their names as such; empty where there is none."""
+    listed = list(keys)
+    names: dict[str, str] = {key: key for key in listed if has_evaluation_key([key])}
+    for name, ours in AS_EVALUATION.items():
+        match = next((key for key in listed if plain(key) == name), None)
+        if match is not None and ours not in names.values():
+            names[match] = ours
+    return names
+
+
+def _evaluation_row(entry: Any) -> Cells | None:
+    row = _flat(entry) if isinstance(entry, dict) else {}
+    key = _step_key(row)
+    renamed = _rename(key for key, cell in row.items() if _is_number(cell))
+    if key is None or not renamed:
+        return None
+    return {"step": row[key], **{ours: row[name] for name, ours in renamed.items()}}
+
+
+def _steps(value: Any) -> list[int]:
+    """Steps of a list of numbers or of names such as ``checkpoint-100``."""
+    found = []
+    for entry in value if isinstance(value, list) else ():
+        number = re.search(r"(\d{1,9})$", entry) if isinstance(entry, str) else None
+        step = int(number.group(1)) if number else entry
+        if not _is_number(step) or step != step or not 0 <= step < 1e9 or step != int(step):
+            return []
+        found.append(int(step))
+    return found
+
+
+def _step_key(row: Mapping[str, Any]) -> str | None:
+    names = (*own_loop.KEY_TABLE.optimizer_steps, *STEPS)
+    return next((key for name in names for key in row if plain(key) == name), None)
+
+
+def _flat(row: Mapping[str, Any]) -> Cells:
+    """Cells of a row, also those that stand in an object ``metrics`` inside."""
+    inner = row.get("metrics")
+    return {**inner, **row} if isinstance(inner, dict) else dict(row)
+
+
+def _has(node: Mapping[str, Any], kind: str) -> bool:
+    return not {key.lower() for key in node}.isdisjoint(NAMES[kind])
+
+
+def _is_number(cell: Any) -> TypeGuard[float]:
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return cell.bit_length() < LARGEST_BITS
+    return isinstance(cell, float)
 
 
 READER = Reader(

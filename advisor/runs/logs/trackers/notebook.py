@@ -1,19 +1,26 @@
-"""Notebooks: progress tables and printed rows in the outputs, settings in the code above them."""
+"""Notebooks: progress tables and printed rows in the outputs, settings in the code above them.
+
+Tables are those that transformers and Unsloth draw; code is read off the syntax and never run.
+"""
 
 from __future__ import annotations
 
+import ast
+import html
 import io
+import operator
 import re
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.config_files import Scalar
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
-from advisor.runs.logfiles.notebook_code import NotebookCode
-from advisor.runs.logfiles.notebook_table import ProgressTable, find_tables
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import number
@@ -27,31 +34,44 @@ REWARD = re.compile(
     rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
     rb"[Rr]eward\w{0,20} ?[:=] ?[-+]?\d"
 )
-CONSOLES = (Claim.LINE, Claim.PAIRS)
-"""What other trainers print, which a cell may have run."""
+CONSOLES = (Claim.LINE, Claim.PAIRS)  # What other trainers print, which a cell may have run
 
-TOLD = {
+REPEATED = {
     "per_device_train_batch_size": "per_device_train_batch_size",
     "gradient_accumulation_steps": "gradient_accumulation_steps",
     "max_steps": PLANNED,
 }
 """Settings that a banner repeats as the trainer uses them, and under which name."""
 
+TABLE = re.compile(r"<table\b")
+ROW = re.compile(r"<tr\b")
+CELL = re.compile(r"<(?:th|td)\b[^<>]{0,400}>([^<]*)")
+BAR = re.compile(r"""<progress\b[^<>]{0,400}?\bmax=['"]?(\d{1,9})""")
+
+MAGIC = re.compile(
+    r"^([ \t]*)(?:[%!?].*|\w[\w, ]*=[ \t]*[%!].*|[\w.]+\?{1,2}[ \t]*)$", re.MULTILINE
+)
+"""A line that only IPython understands: ``%pip``, ``!ls``, ``files = !ls``, ``help?``."""
+
+CONFIG = re.compile(r"\w*GRPO\w*(?:Config|Arguments|Args)|TrainingArguments")
+PLAIN_FORMATS = frozenset({"json", "csv", "parquet", "text", "arrow", "pandas"})
+"""First arguments of ``load_dataset`` that name a file format, not a data set."""
+
+OPERATORS: dict[type[ast.AST], Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.truediv,
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
+
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a notebook in whose outputs rewards stand."""
-    if log.suffix != ".ipynb":
-        return False
-    try:
-        with log.open() as stream:
-            rest, left = b"", limits.MOST_NOTEBOOK_BYTES
-            while left > 0 and (block := stream.read(limits.BLOCK_BYTES)):
-                if REWARD.search(rest + block):
-                    return True
-                rest, left = block[-200:], left - len(block)
-    except InputError:
-        pass
-    return False
+    blocks = log.blocks(limits.MOST_NOTEBOOK_BYTES, 200)
+    return log.suffix == ".ipynb" and any(map(REWARD.search, blocks))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -61,9 +81,13 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     notebook = parse_json(text, log.path)
     code = NotebookCode()
     runs: list[Logged] = []
-    for cell in _code_cells(notebook):
-        code.feed(_joined(cell.get("source", cell.get("input"))))
-        runs += _Outputs(cell, log, columns, dict(code.settings)).runs()
+    cells = notebook.get("cells") if isinstance(notebook, dict) else ()
+    for cell in (each for each in _listed(cells) if isinstance(each, dict)):
+        if cell.get("cell_type") != "code":
+            continue
+        code.feed(_joined(cell.get("source")))
+        outputs = [output for output in _listed(cell.get("outputs")) if isinstance(output, dict)]
+        runs += _Outputs(outputs, log, columns, code.settings).runs()
     if not runs:
         raise InputError(
             "no output of the notebook shows a reward for each step",
@@ -72,137 +96,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         )
     if len(runs) == 1:
         yield runs[0]
-        return
-    for place, run in enumerate(runs, start=1):
-        yield Logged(**{**vars(run), "label": str(place)})
-
-
-class _Outputs:
-    """Outputs of one code cell."""
-
-    def __init__(
-        self, cell: dict[str, Any], log: LogFile, columns: Columns, settings: dict[str, Any]
-    ) -> None:
-        self._log, self._columns, self._settings = log, columns, settings
-        self._reward = columns.keys.get("reward", "reward")
-        self._outputs = [o for o in _listed(cell.get("outputs")) if isinstance(o, dict)]
-
-    def runs(self) -> list[Logged]:
-        tables: list[ProgressTable] = []
-        for output in self._outputs:
-            for table in find_tables(_html(output)):
-                # The table is drawn anew with each row, so only its last state counts.
-                older = [i for i, kept in enumerate(tables) if table.goes_on(kept)]
-                if older:
-                    tables[older[0]] = table
-                elif len(tables) < 50 and not any(t.goes_on(table) for t in tables):
-                    tables.append(table)
-        shown = [t for t in tables if t.has_reward or self._reward in t.keys]
-        if not shown:
-            return self._from_console()
-        printed = PrintedSettings()
-        for _, line in self._lines():
-            printed.feed(line)
-        return [self._from_table(table, printed) for table in shown]
-
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        place = 0
-        for output in self._outputs:
-            for line in _plain(output).split("\n"):
-                place += 1
-                yield place, line
-
-    def _from_table(self, table: ProgressTable, printed: PrintedSettings) -> Logged:
-        builder = TableBuilder(self._log.path, kept_keys(self._columns))
-        builder.seen(key for key in table.keys if key)
-        for place, row in enumerate(table.rows, start=1):
-            builder.add(place, table.cells(row))
-        planned = table.planned_steps or printed.planned_steps
-        # Outputs are copied between notebooks: a banner of another length is of another run.
-        is_own = printed.planned_steps in (None, planned)
-        told = dict(printed.settings) if is_own else {}
-        if planned is not None:
-            told[PLANNED] = planned
-        # The table has a column for the KL term where it is computed: its coefficient is not 0.
-        has_no_kl = "reward_std" in table.keys and "kl" not in table.keys
-        return Logged(
-            builder.build(),
-            framework="TRL",
-            settings={**self._settings, **told},
-            facts={"kl_coefficient": 0.0} if has_no_kl else {},
-            planned_steps=planned,
-            warnings=self._contradictions(told),
-        )
-
-    def _from_console(self) -> list[Logged]:
-        if not any("{'" in _plain(output) for output in self._outputs):
-            return self._from_others()
-        logged = []
-        for run in read_console(self._lines, self._log.path, self._columns):
-            if run.rewards:
-                warnings = self._contradictions(run.settings)
-                told = run.logged(None)
-                settings = {**self._settings, **run.settings}
-                logged.append(Logged(**{**vars(told), "settings": settings, "warnings": warnings}))
-        return logged or self._from_others()
-
-    def _from_others(self) -> list[Logged]:
-        """Runs of other trainers, whose console the cell shows."""
-        raw = "\n".join(line for _, line in self._lines()).encode("utf-8", "replace")
-        if not raw.strip():
-            return []
-        # Messages call it by the notebook; that its name has no ending lets all consoles try it.
-        path = self._log.path.with_suffix("")
-        console = LogFile(path, lambda: io.BytesIO(raw), len(raw))
-        printed = (reader for reader in trainer_readers() if reader.claim in CONSOLES)
-        for reader in sorted(printed, key=lambda reader: reader.claim):
-            if reader.claims(console):
-                runs = reader.read([console], self._columns)
-                return [
-                    Logged(**{**vars(run), "settings": {**self._settings, **run.settings}})
-                    for run in runs
-                ]
-        return []
-
-    def _contradictions(self, printed: dict[str, Any]) -> tuple[str, ...]:
-        """Settings of the code that the output belies: the cell was edited after it ran."""
-        said = []
-        for name, banner in TOLD.items():
-            coded, used = number(self._settings.get(name)), number(printed.get(banner))
-            # Unsloth raises the batch of a device to a group, and says so.
-            raised = name.startswith("per_device") and used == number(
-                self._settings.get("num_generations")
-            )
-            if coded is None or used is None or coded in (used, -1) or raised:
-                continue
-            said.append(f"{name} {coded:g} in the code, {used:g} in its output")
-        if not said:
-            return ()
-        return (
-            f"the code was changed after it ran ({'; '.join(said)}): what the output does not "
-            "tell, as num_generations, may have been changed too",
-        )
-
-
-def _code_cells(notebook: Any) -> Iterator[dict[str, Any]]:
-    """Code cells of format 4, or of format 3, which keeps them in worksheets."""
-    if not isinstance(notebook, dict):
-        return
-    for holder in (notebook, *_listed(notebook.get("worksheets"))):
-        for cell in _listed(holder.get("cells")) if isinstance(holder, dict) else ():
-            if isinstance(cell, dict) and cell.get("cell_type") == "code":
-                yield cell
-
-
-def _html(output: dict[str, Any]) -> str:
-    data = output.get("data")
-    shown = data.get("text/html") if isinstance(data, dict) else output.get("html")
-    return _joined(shown)
-
-
-def _plain(output: dict[str, Any]) -> str:
-    """Text of an output, unless it only stands in for a richer one."""
-    return _joined(output.get("text")) if output.get("output_type") == "stream" else ""
+    else:
+        yield from (replace(run, label=str(place)) for place, run in enumerate(runs, start=1))
 
 
 def _joined(text: Any) -> str:
@@ -214,6 +109,270 @@ def _joined(text: Any) -> str:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+@dataclass
+class ProgressTable:
+    """A table as drawn last, and the length of the progress bar above it."""
+
+    keys: list[str]
+    rows: list[list[str]]
+    planned_steps: int | None
+
+    def continues(self, other: ProgressTable) -> bool:
+        """Whether it is a later state of another table."""
+        return (
+            self.keys[: len(other.keys)] == other.keys
+            and len(other.rows) <= len(self.rows)
+            and all(new[: len(old)] == old for old, new in zip(other.rows, self.rows, strict=False))
+        )
+
+
+def find_tables(text: str) -> list[ProgressTable]:
+    """Progress tables of one HTML output; other tables in notebooks show data."""
+    before, *drawn = TABLE.split(text)
+    tables = []
+    for table in drawn:
+        header, *rows = [
+            [html.unescape(cell).strip() for cell in CELL.findall(row)]
+            for row in ROW.split(table.partition("</table")[0])[1:]
+        ] or [[]]
+        planned = BAR.findall(before)
+        rows = [row for row in rows if row]
+        if rows and header and header[0].lower() in ("step", "epoch"):
+            steps = int(planned[-1]) if planned else None
+            tables.append(ProgressTable(_keys(header), rows, steps))
+        before = table.partition("</table")[2] or before
+    return tables
+
+
+def _keys(header: list[str]) -> list[str]:
+    """Keys of columns: metrics of evaluations are drawn in capitals and without their prefix.
+
+    They stand right of a validation loss: ``Reward`` is the trainer's ``eval_reward``.
+    """
+    if "Validation Loss" not in header:
+        return header
+    return [
+        f"eval_{name.lower().replace(' ', '_')}" if place > 2 and name[:1].isupper() else name
+        for place, name in enumerate(header)
+    ]
+
+
+@dataclass
+class _Outputs:
+    """Outputs of one code cell, and the settings of the code so far."""
+
+    outputs: list[dict[str, Any]]
+    log: LogFile
+    columns: Columns
+    settings: dict[str, Scalar]
+
+    def runs(self) -> list[Logged]:
+        tables: list[ProgressTable] = []
+        for output in self.outputs:
+            data = output.get("data")
+            shown = data.get("text/html") if isinstance(data, dict) else None
+            for table in find_tables(_joined(shown)):
+                # The table is drawn again with each row, so only its last state counts.
+                older = [i for i, kept in enumerate(tables) if table.continues(kept)]
+                if older:
+                    tables[older[0]] = table
+                elif len(tables) < 50 and not any(t.continues(table) for t in tables):
+                    tables.append(table)
+        rewards = {"reward", "eval_reward", self.columns.keys.get("reward", "reward").lower()}
+        found = [t for t in tables if not rewards.isdisjoint(key.lower() for key in t.keys)]
+        if not found:
+            return self._from_console() or self._from_others()
+        printed = PrintedSettings()
+        for _, line in self._lines():
+            printed.feed(line)
+        return [self._from_table(table, printed) for table in found]
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """Printed lines; other outputs have texts that only stand in for something richer."""
+        streams = (o.get("text") for o in self.outputs if o.get("output_type") == "stream")
+        return enumerate((line for text in streams for line in _joined(text).split("\n")), start=1)
+
+    def _from_table(self, table: ProgressTable, printed: PrintedSettings) -> Logged:
+        builder = TableBuilder(self.log.path, kept_keys(self.columns))
+        builder.seen(key for key in table.keys if key)
+        for place, row in enumerate(table.rows, start=1):
+            cells = zip(table.keys, row, strict=False)
+            empty = ("", "no log", "none")
+            builder.add(place, {k: cell for k, cell in cells if k and cell.lower() not in empty})
+        planned = table.planned_steps or printed.planned_steps
+        # Outputs are copied between notebooks: a banner of another length is of another run.
+        is_own = printed.planned_steps in (None, planned)
+        used = dict(printed.settings) if is_own else {}
+        if planned is not None:
+            used[PLANNED] = planned
+        # The table has a column for the KL term where it is computed: its coefficient is not 0.
+        has_no_kl = "reward_std" in table.keys and "kl" not in table.keys
+        return Logged(
+            builder.build(),
+            framework="TRL",
+            settings={**self.settings, **used},
+            facts={"kl_coefficient": 0.0} if has_no_kl else {},
+            planned_steps=planned,
+            warnings=self._contradictions(used),
+        )
+
+    def _from_console(self) -> list[Logged]:
+        if not any("{'" in line for _, line in self._lines()):
+            return []
+        return [
+            replace(
+                run.logged(None),
+                settings={**self.settings, **run.settings},
+                warnings=self._contradictions(run.settings),
+            )
+            for run in read_console(self._lines, self.log.path, self.columns)
+            if run.rewards
+        ]
+
+    def _from_others(self) -> list[Logged]:
+        """Runs of other trainers, whose console the cell shows."""
+        raw = "\n".join(line for _, line in self._lines()).encode("utf-8", "replace")
+        if not raw.strip():
+            return []
+        # Messages call it by the notebook; that its name has no ending lets all consoles try it.
+        console = LogFile(self.log.path.with_suffix(""), lambda: io.BytesIO(raw), len(raw))
+        printed = (reader for reader in trainer_readers() if reader.claim in CONSOLES)
+        for reader in sorted(printed, key=lambda reader: reader.claim):
+            if reader.claims(console):
+                runs = reader.read([console], self.columns)
+                return [replace(run, settings={**self.settings, **run.settings}) for run in runs]
+        return []
+
+    def _contradictions(self, printed: Mapping[str, Any]) -> tuple[str, ...]:
+        """Settings of the code that the output belies: the cell was edited after it ran."""
+        changed = []
+        for name, banner in REPEATED.items():
+            coded, used = number(self.settings.get(name)), number(printed.get(banner))
+            # Unsloth raises the batch of a device to a group, and says so.
+            group = number(self.settings.get("num_generations"))
+            raised = name.startswith("per_device") and used == group
+            if coded is not None and used is not None and coded not in (used, -1) and not raised:
+                changed.append(f"{name} {coded:g} in the code, {used:g} in its output")
+        if not changed:
+            return ()
+        return (
+            f"the code was changed after it ran ({'; '.join(changed)}): what the output does not "
+            "tell, as num_generations, may have been changed too",
+        )
+
+
+class NotebookCode:
+    """Takes code cells in their order and keeps what they set, under the names of TRL."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, Scalar] = {}
+        self._config: dict[str, Scalar] = {}
+        self._config_is_grpo = False
+        self._others: dict[str, Scalar] = {}
+
+    @property
+    def settings(self) -> dict[str, Scalar]:
+        """All that is set so far."""
+        return {**self._others, **self._config}
+
+    def feed(self, source: str) -> None:
+        """Take one code cell; what is not valid Python is passed over."""
+        if len(source) > 100_000:
+            return  # data
+        tree = _parsed(source)
+        if tree is None and not re.match(r"\s*%%(?!capture|time|timeit|prun|python)", source):
+            # A block may consist of nothing but magics, so a statement must stand in their place.
+            tree = _parsed(MAGIC.sub(r"\1pass", source))
+        for statement in tree.body if tree is not None else ():
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Call):
+                    self._call(node)
+            self._assign(statement)
+
+    def _assign(self, statement: ast.stmt) -> None:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self._names.pop(node.id, None)
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+            return
+        found = self._value(statement.value)
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for target in targets:
+            if found and isinstance(target, ast.Name):
+                self._names[target.id] = found[0]
+
+    def _call(self, call: ast.Call) -> None:
+        name = _last_name(call.func)
+        given = {
+            keyword.arg: found[0]
+            for keyword in call.keywords
+            if keyword.arg is not None and (found := self._value(keyword.value))
+        }
+        first = next(iter(self._value(call.args[0])), None) if call.args else None
+        if CONFIG.fullmatch(name):
+            is_grpo = "GRPO" in name
+            # Arguments of another training in the same notebook are not those of this one.
+            if is_grpo or not self._config_is_grpo:
+                self._config, self._config_is_grpo = given, is_grpo
+        elif name == "from_pretrained" and isinstance(call.func, ast.Attribute):
+            if "Model" in _last_name(call.func.value):
+                named = given.get("model_name", given.get("pretrained_model_name_or_path"))
+                self._take("model_name_or_path", named or first, str)
+                self._take("full_finetuning", given.get("full_finetuning"), bool)
+        elif name in ("get_peft_model", "LoraConfig"):
+            self._take("lora_r", given.get("r"), int)
+        elif name == "GRPOTrainer":
+            self._take("model_name_or_path", given.get("model"), str)
+        elif name == "load_dataset":
+            is_test = re.search("test|val|dev", str(given.get("split")), re.IGNORECASE)
+            data = given.get("path") or first
+            if data not in PLAIN_FORMATS and not is_test:
+                self._take("dataset_name", data, str)
+
+    def _take(self, name: str, value: Scalar, kind: type) -> None:
+        if isinstance(value, kind) and value != "":
+            self._others[name] = value
+
+    def _value(self, node: ast.expr) -> tuple[Scalar, ...]:
+        """Value of an expression, if it is one that a setting can have."""
+        try:
+            value = _evaluate(node, self._names)
+        except (ValueError, TypeError, ArithmeticError, RecursionError):
+            return ()
+        if isinstance(value, str):
+            return (value,) if len(value) <= limits.MOST_CONFIG_TEXT_CHARACTERS else ()
+        return (value,) if value is None or abs(value) <= 1e15 else ()
+
+
+def _parsed(code: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in texts that are not ours
+            return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _evaluate(node: ast.expr, names: Mapping[str, Scalar]) -> Any:
+    """Value of a literal, of a name of one, or of plain arithmetic with numbers."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | None):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in names:
+        return names[node.id]
+    if isinstance(node, ast.UnaryOp | ast.BinOp) and type(node.op) in OPERATORS:
+        parts = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
+        values = [_evaluate(part, names) for part in parts]
+        if all(type(value) in (int, float) and abs(value) <= 1e15 for value in values):
+            return OPERATORS[type(node.op)](*values)
+    raise ValueError("not a value that can be read without running it")
 
 
 READER = Reader("notebook with progress tables", claims, read)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,18 +18,14 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.configs.parse import flatten
-from advisor.runs.logfiles.event_file import HEADER, Cells, Tags, header_holds, read_records
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Logged, Reader
+from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_header
 from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.logs.rows.row_kinds import ABORTED
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers.keys import kept_keys
-from advisor.theory import IntArray
-
-STEP = "step"
-"""Key under which the step of an event is handed over."""
 
 TIME_NAMED = re.compile(r"\d{9,11}\.\d+")
 HPARAMS = b"_hparams_/"
@@ -50,40 +47,45 @@ def claims(log: LogFile) -> bool:
     is_named = "tfevents" in log.name
     if not is_named and log.suffix not in ("", ".tfevents"):
         return False
-    head = _head(log)
-    if len(head) < HEADER or header_holds(head):
-        return is_named or (len(head) >= HEADER and b"brain.Event:" in head[:64])
+    head = log.readable_head()
+    if len(head) < EVENT_HEADER or is_event_header(head):
+        return is_named or (len(head) >= EVENT_HEADER and b"brain.Event:" in head[:64])
     return is_named and b"\0" in head
-
-
-def _head(log: LogFile) -> bytes:
-    try:
-        return log.head()
-    except InputError:  # reading it will say what is wrong
-        return b""
 
 
 def group(log: LogFile) -> Path:
     """Folder of the run."""
-    folder = log.path.parent
-    return folder.parent if _is_settings_only(log) else folder
+    return log.path.parents[1] if _is_settings_only(log) else log.path.parent
 
 
 def _is_settings_only(log: LogFile) -> bool:
-    return bool(TIME_NAMED.fullmatch(log.path.parent.name)) and HPARAMS in _head(log)
+    return bool(TIME_NAMED.fullmatch(log.path.parent.name)) and HPARAMS in log.readable_head()
+
+
+class _Attempt(NamedTuple):
+    """One attempt at a run: its cells by tag, its files, and what to know about them."""
+
+    cells: dict[str, Cells]
+    files: list[Events]
+    warnings: list[str]
+
+    @property
+    def length(self) -> int:
+        return max((len(set(each.steps)) for each in self.cells.values()), default=0)
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a folder: one, or several attempts."""
     files, warnings = _read_files(logs, columns)
-    run = [(log, tags) for log, tags in files if not _is_settings_only(log)] or files
+    run = [(log, events) for log, events in files if not _is_settings_only(log)] or files
+    shared = [events for log, events in files if _is_settings_only(log)]
     attempts: list[_Attempt] = []
-    for log, tags in sorted(run, key=lambda file: (file[1].started, file[0].path)):
-        if not attempts or _starts_anew(tags.cells, attempts[-1].cells):
+    for log, events in sorted(run, key=lambda file: (file[1].started, file[0].path)):
+        if not attempts or _starts_again(events.cells, attempts[-1].cells):
             attempts.append(_Attempt({}, [], []))
         attempt = attempts[-1]
-        attempt.files.append((log, tags))
-        replaced = _append(attempt.cells, tags.cells)
+        attempt.files.append(events)
+        replaced = _append(attempt.cells, events.cells)
         if replaced is not None:
             attempt.warnings.append(
                 f"steps from {replaced} on were logged before {log.name} too; this file counts"
@@ -94,12 +96,11 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             path=logs[0].path,
             advice="Give the folder of the run's own event file, with the scalars of its steps",
         )
-    longest = max(_length(attempt.cells) for attempt in attempts)
+    longest = max(attempt.length for attempt in attempts)
     least = max(LEAST_REWARDS, ABORTED * longest) if len(attempts) > 1 else 0
-    kept = [attempt for attempt in attempts if _length(attempt.cells) >= least] or attempts[-1:]
-    shared = [file for file in files if _is_settings_only(file[0])]
+    kept = [attempt for attempt in attempts if attempt.length >= least] or attempts[-1:]
     if len(kept) > 1:
-        warnings.append(f"the step starts anew in later files: {len(kept)} runs")
+        warnings.append(f"the step starts again in later files: {len(kept)} runs")
     if len(kept) < len(attempts):
         warnings.append(f"{len(attempts) - len(kept)} aborted attempts were left out")
     for place, attempt in enumerate(kept, start=1):
@@ -111,79 +112,51 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         )
 
 
-class _Attempt(NamedTuple):
-    """One attempt at a run: its cells by tag, its files, and what to know about them."""
-
-    cells: dict[str, Cells]
-    files: list[tuple[LogFile, Tags]]
-    warnings: list[str]
-
-
-def _starts_anew(later: Mapping[str, Cells], cells: Mapping[str, Cells]) -> bool:
-    """Whether a file counts again from where the files before it began, rather than going on."""
-    shared = [tag for tag, new in later.items() if len(new.steps) and tag in cells]
-    shared = [tag for tag in shared if len(cells[tag].steps)]
-    return bool(shared) and all(min(later[tag].steps) <= min(cells[tag].steps) for tag in shared)
-
-
-def _length(cells: Mapping[str, Cells]) -> int:
-    return max((len(set(each.steps)) for each in cells.values()), default=0)
-
-
 def _read_files(
     logs: Sequence[LogFile], columns: Columns
-) -> tuple[list[tuple[LogFile, Tags]], list[str]]:
-    """Tags of each file; one that cannot be read is passed over where others can."""
-    keeps_key = kept_keys(columns)
-    files: list[tuple[LogFile, Tags]] = []
-    warnings: list[str] = []
+) -> tuple[list[tuple[LogFile, Events]], list[str]]:
+    """Events of each file; one that cannot be read is passed over where others can."""
+    keeps, files, warnings = kept_keys(columns), list[tuple[LogFile, Events]](), list[str]()
     failed: InputError | None = None
     for log in logs:
-        tags = Tags(keeps_key, lambda tag: SETTINGS_TAG.fullmatch(tag) is not None)
         try:
-            tags.add(read_records(log, warnings))
+            files.append((log, Events(log, keeps, SETTINGS_TAG.fullmatch, warnings)))
         except InputError as error:
-            if len(logs) == 1:
-                raise
             failed = error
             warnings.append(f"{log.name} was left out: {error.problem}")
-            continue
-        if tags.malformed:
-            warnings.append(f"{log.name}: {tags.malformed} records are no events and were left out")
-        files.append((log, tags))
     if not files and failed is not None:
         raise failed
     return files, warnings
 
 
+def _starts_again(later: Mapping[str, Cells], cells: Mapping[str, Cells]) -> bool:
+    """Whether a file counts again from where the files before it began, rather than going on."""
+    pairs = [(new.steps, cells[tag].steps) for tag, new in later.items() if tag in cells]
+    pairs = [(new, old) for new, old in pairs if len(new) and len(old)]
+    return bool(pairs) and all(min(new) <= min(old) for new, old in pairs)
+
+
 def _append(cells: dict[str, Cells], later: Mapping[str, Cells]) -> int | None:
-    """Put the cells of a later file behind those before it."""
-    starts = [min(new.steps) for new in later.values() if len(new.steps)]
-    start = min(starts, default=0)
+    """Put the cells of a later file behind those before it; the first step that it replaces."""
+    start = min((min(new.steps) for new in later.values() if len(new.steps)), default=0)
     is_replaced = False
     for tag, new in later.items():
-        old = cells.get(tag)
-        if old is None or not len(old.steps):
-            cells[tag] = new
-            continue
-        # No view of the old cells may be left: an array that is looked at cannot grow.
-        stays = np.asarray(old.steps) < start
-        if len(new.steps) and not stays.all():
-            is_replaced = True
-            old.steps = type(new.steps)("q", np.asarray(old.steps)[stays].tobytes())
-            old.values = type(new.values)("d", np.asarray(old.values)[stays].tobytes())
-        old.steps.extend(new.steps)
-        old.values.extend(new.values)
+        old = cells.get(tag, Cells())
+        stays = np.asarray(old.steps) < (start if len(new.steps) else np.inf)
+        is_replaced = is_replaced or not stays.all()
+        steps = np.append(np.asarray(old.steps)[stays], new.steps)
+        cells[tag] = Cells(steps, np.append(np.asarray(old.values)[stays], new.values))
     return start if is_replaced else None
 
 
 def _table(cells: dict[str, Cells]) -> Table:
     """One row per step; of two cells of a tag at one step the later."""
-    steps = _all_steps(cells)
-    columns = {STEP: Column(np.arange(steps.size), steps.astype(np.float64))}
+    each_steps = (np.asarray(each.steps, dtype=np.int64) for each in cells.values())
+    steps = reduce(np.union1d, each_steps, np.zeros(0, dtype=np.int64))
+    columns = {"step": Column(np.arange(steps.size), steps.astype(np.float64))}
     for tag in sorted(cells):
         each = cells.pop(tag)  # so that only one copy of the numbers lives at a time
-        if tag == STEP:
+        if tag == "step":
             continue
         own = np.asarray(each.steps, dtype=np.int64)
         order = np.argsort(own, kind="stable")
@@ -194,31 +167,23 @@ def _table(cells: dict[str, Cells]) -> Table:
     return Table(np.arange(1, steps.size + 1), columns, np.zeros(steps.size, dtype=bool))
 
 
-def _all_steps(cells: Mapping[str, Cells]) -> IntArray:
-    steps = np.zeros(0, dtype=np.int64)
-    for each in cells.values():
-        steps = np.union1d(steps, np.asarray(each.steps, dtype=np.int64))
-    return steps
-
-
-def _settings(files: Sequence[tuple[LogFile, Tags]]) -> dict[str, Any]:
+def _settings(files: Sequence[Events]) -> dict[str, Any]:
     """Settings that stand in the files, later ones last."""
     found: dict[str, Any] = {}
-    for _, tags in sorted(files, key=lambda file: file[1].started):
-        for tag, text in tags.texts.items():
+    for events in sorted(files, key=lambda events: events.started):
+        for tag, text in events.texts.items():
             name = tag.removesuffix("/text_summary").rpartition("/")[2]
             settings = _parse_settings(text)
             found |= flatten(settings if name.lower() in OWN_TAGS else {name: settings})
-        found |= flatten(tags.hparams)
+        found |= flatten(events.hparams)
     return found
 
 
 def _parse_settings(text: str) -> Mapping[str, Any]:
     """Settings of a text: a JSON object, or the two-column table that TensorBoard renders."""
-    begins = text.lstrip()
-    if begins.startswith("{"):
+    if text.lstrip().startswith("{"):
         try:
-            parsed = json.loads(begins)
+            parsed = json.loads(text)
         except (ValueError, RecursionError):
             return {}
         return parsed if isinstance(parsed, dict) else {}

@@ -3,23 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
-from advisor.runs.logfiles.parsing import cell_number, csv_header, csv_rows
-from advisor.runs.logs.trackers.tracker import Counts, TrackedRuns
-from advisor.runs.logs.trackers.wandb_chart import Chart, Point, is_chart
+from advisor.runs.logfiles.parsing import DELIMITED, cell_number, csv_header, csv_rows
+from advisor.runs.logfiles.records import OWN_COUNTER
+from advisor.runs.logs.trackers.tracker import OF_WANDB, TrackedRun, is_counter
+from advisor.runs.trainers import all_key_tables, plain
 
-COUNTS = Counts("W&B's own counter of log calls", warns_of_samples=True)
+SEPARATOR = " - "
+LEAST, MOST = BOUNDS = ("__MIN", "__MAX")
+OWN_AXES = ("Step", OWN_COUNTER)
+AXES = re.compile(
+    r"Step|_step|_runtime|_timestamp|_absolute_runtime|Wall Time|Relative Time(?: \(\w+\))?"
+    r"|epoch|train/epoch|(?:train|training|trainer)/global_step|global_step"
+)
+"""Axes that W&B offers for a chart, and counters that users choose most."""
+
+EXPORT = re.compile(r"(?:^|[^a-z])(?:wandb|export)", re.IGNORECASE)
+COPY = re.compile(r" ?\(\d+\)$")
 OF_THE_TABLE = frozenset(
     {"Name", "State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep", "ID", "Group"}
 )
 """Columns of W&B's table of runs that are no settings."""
+
+IS_GROUPED = "'{}' is a mean over runs that W&B grouped; their noise is averaged out"
+IS_AVERAGED = (
+    "points of the chart are means over several logged rows (its bounds differ from its values), "
+    "so the noise of the reward is understated; export the history instead"
+)
+
+
+def is_chart(log: LogFile) -> bool:
+    """Whether a header is that of a chart: ``run - metric``, or bounds next to each column."""
+    axis, *headers = (csv_header(log) if log.suffix in DELIMITED else []) or [""]
+    if not headers or not axis or SEPARATOR in axis:
+        return False
+    if any(header.endswith(BOUNDS) and header[:-5] in headers for header in headers):
+        return True
+    if AXES.fullmatch(axis) is None:
+        return False
+    if all(SEPARATOR in header for header in headers):
+        return True
+    known = (any(t.understands(plain(h)) for t in all_key_tables()) for h in headers)
+    if axis != "Step" or any(SEPARATOR in header for header in headers) or any(known):
+        return False
+    stem = PurePosixPath(log.name).stem
+    return EXPORT.search(stem) is not None or bool(_metrics_like(stem))
 
 
 def group(log: LogFile) -> Path:
@@ -29,86 +67,192 @@ def group(log: LogFile) -> Path:
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a chart, or of all charts of a folder."""
-    runs = TrackedRuns(logs[0].path, columns, COUNTS)
-    source = Chart(logs[0], columns) if len(logs) == 1 else _Merged(logs, columns)
-    for point in source.points():
-        runs.add(point.row, point.cells, count=point.own, run=point.run)
-    warnings: dict[str | None, list[str]] = {
-        run: [*source.notes, *_warn(run or "", run in source.averaged)] for run in runs.runs
-    }
+    charts: list[_Chart] = []
+    notes: list[str] = []
+    failures: list[InputError] = []
+    for log in sorted(logs, key=lambda log: log.path):
+        try:
+            chart = _Chart(log, columns, is_alone=len(logs) == 1)
+        except InputError as error:
+            failures.append(error)
+            notes.append(f"{log.name} was left out: {error.problem}")
+            continue
+        charts.append(chart)
+        notes += [note if len(logs) == 1 else f"{log.name}: {note}" for note in chart.notes]
+    if not charts:
+        raise failures[0]
+    points = charts[0].points if len(logs) == 1 else _merged(charts)
+    runs: dict[str, TrackedRun] = {}
+    for point in points:
+        if point.run not in runs:
+            runs[point.run] = TrackedRun(logs[0].path, columns, OF_WANDB, is_export=True)
+        runs[point.run].add(point.row, point.cells, point.own)
+    if not runs:
+        yield TrackedRun(logs[0].path, columns, OF_WANDB).logged()  # says that there are no rows
     stated = _settings_by_run(logs[0])
-    names = list(runs.runs)
-    logged_runs = runs.logged(
-        warnings=warnings, assumptions=tuple(source.assumptions), own_ids=True
-    )
-    for logged in logged_runs:
-        name = logged.label or (names[0] if len(names) == 1 else None)
-        settings = stated.get(name or "", {})
-        yield replace(logged, settings={**settings, **logged.settings}) if settings else logged
+    averaged = {run for chart in charts for run in chart.averaged}
+    assumptions = [text for chart in charts for text in chart.assumptions]
+    for name, run in runs.items():
+        warnings = [IS_GROUPED.format(name)] if name.startswith("Group: ") else []
+        warnings = warnings or ([IS_AVERAGED] if name in averaged else [])
+        settings = stated.get(name, {})
+        logged = run.logged([*notes, *warnings], label=name, has_own_id=True, settings=settings)
+        yield replace(logged, assumptions=(*assumptions, *logged.assumptions))
 
 
-class _Merged:
-    """Several charts of the same runs: one row per run and place on the axis."""
+class _Column(NamedTuple):
+    """What a column of a chart holds."""
 
-    def __init__(self, logs: Sequence[LogFile], columns: Columns) -> None:
+    run: str
+    metric: str
+    bound: str
+
+
+class _Point(NamedTuple):
+    """Cells of one run in one row of a chart, and where it lies on the axis."""
+
+    run: str
+    row: int
+    at: tuple[str, str]
+    own: str | None
+    cells: dict[str, str]
+
+
+class _Chart:
+    """A file with a column per run and metric."""
+
+    def __init__(self, log: LogFile, columns: Columns, *, is_alone: bool) -> None:
+        self.name = PurePosixPath(log.name).stem
         self.notes: list[str] = []
         self.assumptions: list[str] = []
         self.averaged: set[str] = set()
-        self._runs: dict[str, dict[tuple[str, str], Point]] = {}
-        failure: InputError | None = None
-        for log in sorted(logs, key=lambda log: log.path):
-            try:
-                self._take(log, Chart(log, columns, is_alone=False))
-            except InputError as error:
-                failure = failure or error
-                self.notes.append(f"{log.name} was left out: {error.problem}")
-        if failure is not None and not self._runs:
-            raise failure
+        rows = csv_rows(log, self.notes)
+        _, names = next(rows)
+        parsed = list(_parse(names))
+        if any(column.run and not column.metric for column in parsed[1:]):
+            metric, source = _metric_of(log, columns, names, is_alone)
+            if metric:
+                self.assumptions.append(f"every column of {log.name} holds {metric} ({source})")
+            parsed = [c if c.metric else c._replace(metric=metric) for c in parsed]
+        self.points = list(self._points(rows, names, parsed, set(columns.keys.values())))
 
-    def points(self) -> Iterator[Point]:
-        """Points of all runs, each run's in the order of the axis."""
-        for run, points in self._runs.items():
-            ordered = sorted(points.values(), key=lambda point: _place(point.at[1]))
-            for number, point in enumerate(ordered, start=1):
-                yield point._replace(run=run, row=number)
+    def _points(
+        self,
+        rows: Iterable[tuple[int, list[str]]],
+        names: list[str],
+        columns: list[_Column],
+        mapped: set[str],
+    ) -> Iterator[_Point]:
+        axis = names[0]
+        # A mapped header is read under its whole name, and so is an axis that a trainer counts.
+        keys = [n if n in mapped else c.metric for n, c in zip(names, columns, strict=True)]
+        is_key = axis in mapped or (axis not in OWN_AXES and is_counter(axis))
+        used = [p for p, c in enumerate(columns) if p and keys[p] and not c.bound]
+        counters = {columns[p].run: p for p in used if columns[p].metric == OWN_COUNTER}
+        means = [p for p in used if columns[p].metric != OWN_COUNTER]
+        places = {column: place for place, column in enumerate(columns)}
+        bounds = [
+            (column.run, place, places[column._replace(bound=MOST)])
+            for column, place in places.items()
+            if column.bound == LEAST
+            and column.metric != OWN_COUNTER
+            and column._replace(bound=MOST) in places
+        ]
+        for number, cells in rows:
+            cells += [""] * (len(columns) - len(cells))
+            by_run: dict[str, dict[str, str]] = {}
+            for place in means:
+                if cells[place].strip():
+                    by_run.setdefault(columns[place].run, {})[keys[place]] = cells[place]
+            for run, found in by_run.items():
+                if is_key:
+                    found.setdefault(axis, cells[0])
+                own = cells[counters[run]] if run in counters else None
+                own = cells[0] if axis in OWN_AXES else own
+                at = (OWN_COUNTER, own) if own else (axis, cells[0])
+                yield _Point(run, number, at, own, found)
+            for run, least, most in bounds:
+                if run not in self.averaged and cells[least] != cells[most]:
+                    low, high = cell_number(cells[least]), cell_number(cells[most])
+                    if low is not None and high is not None and low < high:
+                        self.averaged.add(run)
 
-    def _take(self, log: LogFile, chart: Chart) -> None:
-        found: dict[str, list[Point]] = {}
-        for point in chart.points():
+
+def _merged(charts: Iterable[_Chart]) -> Iterator[_Point]:
+    """Points of several charts of the same runs: one per run and place, in the axis's order."""
+    runs: dict[str, dict[tuple[str, str], _Point]] = {}
+    for chart in charts:
+        found: dict[str, list[_Point]] = {}
+        for point in chart.points:
             found.setdefault(point.run, []).append(point)
-        self.notes += [f"{log.name}: {note}" for note in chart.notes]
-        self.assumptions += chart.assumptions
-        self.averaged |= chart.averaged
         for run, points in found.items():
-            known = self._runs.get(run, {})
-            if any(_contradict(known[p.at].cells, p.cells) for p in points if p.at in known):
+            known = runs.get(run, {})
+            both = [(known[p.at].cells, p.cells) for p in points if p.at in known]
+            if any(one[key] != other[key] for one, other in both for key in one.keys() & other):
                 # Another run of the same name, or the same one at another time.
-                run = f"{run} ({PurePosixPath(log.name).stem})"
-                known = self._runs.get(run, {})
+                run = f"{run} ({chart.name})"
+                known = runs.get(run, {})
             for point in points:
                 before = known[point.at].cells if point.at in known else {}
-                known[point.at] = point._replace(cells={**before, **point.cells})
-            self._runs[run] = known
+                known[point.at] = point._replace(run=run, cells={**before, **point.cells})
+            runs[run] = known
+    for known in runs.values():
+        points = sorted(known.values(), key=_place_on_axis)
+        yield from (point._replace(row=number) for number, point in enumerate(points, start=1))
 
 
-def _contradict(one: dict[str, str], other: dict[str, str]) -> bool:
-    return any(one[key] != other[key] for key in one.keys() & other.keys())
-
-
-def _place(at: str) -> float:
-    place = cell_number(at)
+def _place_on_axis(point: _Point) -> float:
+    place = cell_number(point.at[1])
     return math.inf if place is None or math.isnan(place) else place
 
 
-def _warn(run: str, is_averaged: bool) -> list[str]:
-    if run.startswith("Group: "):
-        return [f"'{run}' is a mean over runs that W&B grouped; their noise is averaged out"]
-    if is_averaged:
-        return [
-            "points of the chart are means over several logged rows (its bounds differ from its "
-            "values), so the noise of the reward is understated; export the history instead"
-        ]
-    return []
+def _parse(names: Iterable[str]) -> Iterator[_Column]:
+    """Columns by their headers; runs that share a display name, and so a header, are numbered."""
+    times: Counter[str] = Counter()
+    for header in names:
+        times[header] += 1
+        again = f" ({times[header]})" if times[header] > 1 else ""
+        bound = next((b for b in BOUNDS if header.endswith(b)), "")
+        name = header.removesuffix(bound)
+        # Names of runs hold the separator more often than names of metrics do.
+        run, separator, metric = name.rpartition(SEPARATOR)
+        yield _Column(
+            (run if separator else name) + again, metric.strip() if separator else "", bound
+        )
+
+
+def _metric_of(log: LogFile, columns: Columns, names: list[str], is_alone: bool) -> tuple[str, str]:
+    """Metric of columns that name only their run, and its source; empty where one is mapped."""
+    mapped = columns.keys.get("reward", "")
+    if mapped:
+        return ("", "") if mapped in names else (mapped, "as mapped")
+    metrics = _metrics_like(PurePosixPath(log.name).stem)
+    if len(metrics) == 1:
+        return metrics[0], "from the name of the file"
+    if not metrics and is_alone:
+        return "reward", "assumed, since its columns name only runs; a column map says otherwise"
+    shown = ", ".join(names[1:4])
+    raise InputError(
+        f"the columns name only runs ({shown[:80]}), so their metric is not known",
+        path=log.path,
+        key="reward",
+        advice='Name the metric of the chart in a column map: [columns] reward = "..."',
+    )
+
+
+def _metrics_like(stem: str) -> list[str]:
+    """Known metrics that the name of a file may stand for, as critic_score_mean does."""
+    name = _squeeze(COPY.sub("", stem))
+    matches = []
+    for table in all_key_tables():
+        levels = (*table.reward, *table.series.values())
+        matches += [key for level in levels for key in level if _squeeze(key) == name]
+    return list(dict.fromkeys([key for key in matches if key == stem] or matches))
+
+
+def _squeeze(key: str) -> str:
+    squeezed = re.sub(r"[^a-z0-9]+", "_", key.lower()).strip("_")
+    return squeezed.removeprefix("train_")
 
 
 def is_runs_table(log: LogFile) -> bool:
@@ -120,21 +264,23 @@ def is_runs_table(log: LogFile) -> bool:
 
 
 def _settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
-    """Settings by display name, from tables beside a chart: those that all rows of a name share."""
+    """Settings by display name, from tables next to a chart: those that all rows of it share."""
     found: dict[str, dict[str, str]] = {}
-    for log in chart.beside():
-        if not is_runs_table(log):
+    folder = chart.path.parent
+    for name in sorted(chart.names_in(folder)):
+        log = chart.at(folder / name)
+        if log is None or not is_runs_table(log):
             continue
         try:
-            header, *rows = [cells for _, cells in csv_rows(log, [])]
+            (_, header), *rows = csv_rows(log, [])
         except InputError:
             continue
-        for cells in rows:
+        for _, cells in rows:
             row = {key: cell.strip() for key, cell in zip(header, cells, strict=False)}
             settings = {key: cell for key, cell in row.items() if cell and key not in OF_THE_TABLE}
-            name = row["Name"]
-            known = found.get(name, settings)
-            found[name] = {key: cell for key, cell in settings.items() if known.get(key) == cell}
+            known = found.get(row["Name"], settings)
+            shared = {key: cell for key, cell in settings.items() if known.get(key) == cell}
+            found[row["Name"]] = shared
     return found
 
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.console_text import find_in_console
-from advisor.runs.logfiles.dict_lines import find_dicts
+from advisor.runs.logfiles.console_text import find_dicts, find_in_console
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder

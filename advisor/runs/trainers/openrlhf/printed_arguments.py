@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.runs.logfiles.configs.literal import Scalar, literal
+from advisor.runs.logfiles.config_files import Scalar, literal
 from advisor.runs.trainers.openrlhf.progress_bars import Bar
 
 PROGRAM = re.compile(r"openrlhf\.cli\.train_ppo\w{0,20}")

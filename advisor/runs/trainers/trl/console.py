@@ -8,8 +8,13 @@ from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.console_text import find_in_console
-from advisor.runs.logfiles.dict_lines import Bar, find_bars, find_dicts, is_number
+from advisor.runs.logfiles.console_text import (
+    Bar,
+    find_bars,
+    find_dicts,
+    find_in_console,
+    is_number,
+)
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder

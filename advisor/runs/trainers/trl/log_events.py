@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.runs.logfiles.dict_lines import is_number
+from advisor.runs.logfiles.console_text import is_number
 
 SUMMARY_KEY = "train_runtime"
 """Key of the row that closes a run."""

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.console_text import find_in_console
-from advisor.runs.logfiles.dict_lines import find_dicts, is_number
+from advisor.runs.logfiles.console_text import find_dicts, find_in_console, is_number
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import TOO_LONG, parse_json
