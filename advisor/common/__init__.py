@@ -10,7 +10,6 @@ from advisor.common.engine import (
     engine_of,
     mapped,
 )
-from advisor.common.html import bullets, heading, paragraph, table, whole
 from advisor.common.progress import (
     SAMPLING,
     SAMPLING_AGAIN,
@@ -30,9 +29,17 @@ from advisor.common.saving import (
     write_or_keep,
     write_whole,
 )
-from advisor.common.seed import DEFAULT_SEED
-from advisor.common.shown import counted, harmless, without_password
-from advisor.common.version import VERSION
+from advisor.common.shown import (
+    bullets,
+    counted,
+    harmless,
+    heading,
+    paragraph,
+    table,
+    whole,
+    without_password,
+)
+from advisor.common.version import DEFAULT_SEED, VERSION
 
 __all__ = [
     "DEFAULT_SEED",

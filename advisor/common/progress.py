@@ -24,13 +24,7 @@ def silent(stage: str, share: float | None, detail: str) -> None:
 
 
 class ProgressLines:
-    """Progress as lines: one per stage, and one every few seconds while it lasts.
-
-    Parameters
-    ----------
-    write : callable
-        Takes each line.
-    """
+    """Progress as lines: one per stage, and one every few seconds while it lasts."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write

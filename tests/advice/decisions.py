@@ -13,7 +13,7 @@ from advisor.advice.candidates import default_lattice
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.scenario import base_settings
 from advisor.advice.search import search
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target
 from advisor.model.posterior import Posterior

@@ -15,7 +15,7 @@ from advisor.advice.candidates import largest_surviving_rate
 from advisor.advice.pilot_choice import PILOT_LEVEL, choose_pilot, decision_of, is_first_contact
 from advisor.advice.pilot_worth import shown
 from advisor.advice.scenario import base_settings
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.errors import CannotTellError
 from advisor.forecast.survival import stability
 from advisor.runs.moved import NONE_MOVED
