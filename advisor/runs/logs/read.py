@@ -20,7 +20,7 @@ from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkp
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
 from advisor.runs.logs.rows.assemble import assemble
 from advisor.runs.logs.settings.merge import merge_run
-from advisor.runs.logs.settings.sidecar_index import SidecarIndex
+from advisor.runs.logs.settings.sidecar import SidecarIndex
 from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb_csv, wandb_store
 from advisor.runs.missing_series import evaluations_as_rewards

@@ -66,19 +66,18 @@ class Setting(NamedTuple):
 
 
 def check_settings(
-    given: Mapping[str, Any], *, path: Path | None = None, row: int | None = None
+    given: Mapping[str, Any],
+    *,
+    path: Path | None = None,
+    row: int | None = None,
+    known: Sequence[str] = KEYS,
 ) -> dict[str, Setting]:
     """Settings whose names and values are allowed; anything else raises `InputError`."""
     settings = {}
     for key, value in given.items():
         if key not in KEYS:
-            raise InputError(
-                "this key is not one that the package reads",
-                path=path,
-                row=row,
-                key=key,
-                advice=nearest(key, KEYS),
-            )
+            problem = "this key is not one that the package reads"
+            raise InputError(problem, path=path, row=row, key=key, advice=nearest(key, known))
         if value is not None:
             settings[key] = Setting(_check(key, value, path, row), path, row)
     return settings
@@ -86,22 +85,18 @@ def check_settings(
 
 def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
     try:
+        if isinstance(value, bool) and key != "importance_ratio":
+            raise ValueError("a switch, where a value is needed")
         if key in PartialSettings.model_fields:
-            if isinstance(value, bool) and key != "importance_ratio":
-                raise ValueError("a switch, where a value is needed")
             return getattr(PartialSettings.model_validate({key: value}), key)
         return _run_value(key, value)
     except ValidationError as error:
         why = error.errors()[0]["msg"].removeprefix("Input ")
     except (ValueError, OverflowError, TypeError) as error:
         why = str(error)
-    raise InputError(
-        f"{value!r} is not allowed: {why}",
-        path=path,
-        row=row,
-        key=key,
-        advice=f"Correct '{key}', or remove it where it is not known",
-    ) from None
+    advice = f"Correct '{key}', or remove it where it is not known"
+    problem = f"{value!r} is not allowed: {why}"
+    raise InputError(problem, path=path, row=row, key=key, advice=advice) from None
 
 
 def _run_value(key: str, value: Any) -> Any:
@@ -109,21 +104,17 @@ def _run_value(key: str, value: Any) -> Any:
         if not isinstance(value, str) or not value.strip():
             raise ValueError("should be text")
         return value.strip()
-    if isinstance(value, bool):
-        raise ValueError("should be a number")
     if key == "parameters" and isinstance(value, str):
         named = parameters_from_name(value.strip())
         value = named if named is not None else value
     number = float(value)
     if not math.isfinite(number):
         raise ValueError("should be finite")
-    if key in ("reward_floor", "reward_ceiling"):
+    if key == "parameters" and number <= 0:
+        raise ValueError("should be greater than 0")
+    least = WHOLE_FROM.get(key)
+    if least is None:
         return number
-    if key == "parameters":
-        if number <= 0:
-            raise ValueError("should be greater than 0")
-        return number
-    least = WHOLE_FROM[key]
     if number != int(number) or number < least:
         raise ValueError(f"should be a whole number of at least {least}")
     return int(number)
@@ -142,19 +133,27 @@ def stated_settings(
     derived = derive_settings(_with_group(merged, trainer_keys, group_size), trainer_keys)
     names = [source.path.name for source in sources if source.settings]
     where = f" [{', '.join(names)}]" if names else " [the log]"
-    facts: dict[str, Any] = {}
-    arithmetic: dict[str, str] = {}
+    found = _checked(derived, where)
+    arithmetic = {key: f"{key} {value} [the log]" for key, value in logged.facts.items()}
+    return Derived(
+        {**found.facts, **logged.facts},
+        {**found.arithmetic, **arithmetic},
+        found.assumptions,
+        (*warnings, *found.warnings, *derived.warnings),
+    )
+
+
+def _checked(derived: Derived, where: str) -> Derived:
+    """What can be of the settings that a trainer's configuration gives, and whence it is."""
+    found = Derived(assumptions=derived.assumptions)
     for key, value in derived.facts.items():
         try:
-            check_settings({key: value}, path=path)
+            check_settings({key: value})
         except InputError as error:
-            warnings.append(f"{key} = {brief(repr(value))} was left out: {error.problem}")
-            continue
-        facts[key] = value
-        arithmetic[key] = derived.arithmetic.get(key, f"{key} {value}") + where
-    facts |= logged.facts
-    arithmetic |= {key: f"{key} {value} [the log]" for key, value in logged.facts.items()}
-    return Derived(facts, arithmetic, derived.assumptions, (*warnings, *derived.warnings))
+            found.warn(f"{key} = {brief(repr(value))} was left out: {error.problem}")
+        else:
+            found.put(key, value, derived.arithmetic.get(key, f"{key} {value}") + where)
+    return found
 
 
 def _with_group(
@@ -226,16 +225,7 @@ def column_settings(table: Table, framework: KeyTable) -> Derived:
             settings.setdefault(COLUMN_SETTINGS[name], values.pop())
     if not settings:
         return Derived()
-    derived = derive_settings(settings, framework)
-    facts, arithmetic = {}, {}
-    for key, value in derived.facts.items():
-        try:
-            check_settings({key: value})
-        except InputError:
-            continue
-        facts[key] = value
-        arithmetic[key] = derived.arithmetic.get(key, f"{key} {value}") + " [a column of the log]"
-    return Derived(facts, arithmetic, derived.assumptions)
+    return _checked(derive_settings(settings, framework), " [a column of the log]")
 
 
 def place_row(run: Logged | RawRun) -> int | None:
