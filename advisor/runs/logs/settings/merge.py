@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from advisor.common import counted
 from advisor.errors import InputError, RateContradictionError
 from advisor.runs.logs.located_run import LocatedRun
 from advisor.runs.logs.rows.raw_run import RawRun
-from advisor.runs.logs.settings.inferred import Rates, guess, read_rates
+from advisor.runs.logs.settings.guesses import guess
+from advisor.runs.logs.settings.learning_rates import Rates, read_rates
 from advisor.runs.logs.settings.stated_settings import Setting, check_settings, place_row
 from advisor.runs.pilot_run import LEAST_REWARDS, Missing, PilotRun, parameters_from_name
 from advisor.runs.settings import PartialSettings
@@ -21,6 +23,12 @@ from advisor.theory import FloatArray
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
 stops beside the peak)."""
+
+KEPT = (
+    *("step", "step_unit", "parts", "scores", "framework", "eval_step", "eval_reward"),
+    *("keys_read", "keys_understood", "keys_ignored"),
+)
+"""What a run holds as its log has it."""
 
 INEXACT = ("learning_rate", "warmup_steps")
 """Facts that a log with rows far apart gives only roughly: a small difference is no warning."""
@@ -38,8 +46,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         rates = rates.without_lengths()
     checked = check_settings({**raw.facts, **rates.facts}, path=raw.path, row=place_row(raw))
     facts = {key: setting.value for key, setting in checked.items()}
-    _refuse_other_rate(raw, rates, settings.get("learning_rate"))
-    _refuse_other_window(raw, settings.get("logging_steps"))
+    _refuse_contradictions(raw, rates, settings)
     warnings = [*raw.warnings, *rates.warnings, *located.stated.warnings]
     stated_facts, contradictions = _weigh(rates, located.stated.facts, facts)
     warnings += [line for key, line in contradictions.items() if key not in settings]
@@ -59,26 +66,22 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         **{name: values[name] for name in PartialSettings.model_fields if name in values}
     )
     _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
-    _refuse_bounds(raw, settings)
     parameters = _parameters(raw, values, settings, assumptions)
     series, missing = _without_idle_kl(raw, hyperparameters)
-    return _build(
-        raw,
-        id=run_id,
-        format=located.reader.name,
-        model=values.get("model"),
-        task=values.get("task"),
-        parameters=parameters,
-        hyperparameters=hyperparameters,
-        series=series,
-        missing=missing,
-        logging_steps=values.get("logging_steps", raw.logging_steps or raw.window),
-        reward_floor=values.get("reward_floor"),
-        reward_ceiling=values.get("reward_ceiling"),
-        derivations=derivations,
-        assumptions=tuple(dict.fromkeys(assumptions)),
-        warnings=tuple(dict.fromkeys(warnings)),
-    )
+    own = {
+        "id": run_id,
+        "format": located.reader.name,
+        "parameters": parameters,
+        "hyperparameters": hyperparameters,
+        "series": series,
+        "missing": missing,
+        "logging_steps": values.get("logging_steps", raw.logging_steps or raw.window),
+        "derivations": derivations,
+        "assumptions": tuple(dict.fromkeys(assumptions)),
+        "warnings": tuple(dict.fromkeys(warnings)),
+    }
+    told = {name: values.get(name) for name in ("model", "task", "reward_floor", "reward_ceiling")}
+    return _built(raw, own | told)
 
 
 def _overruled(facts: Mapping[str, Any], settings: Mapping[str, Setting]) -> list[str]:
@@ -188,23 +191,9 @@ def _derivations(
     return lines
 
 
-def _build(raw: RawRun, *, missing: dict[str, Missing], **values: Any) -> PilotRun:
+def _built(raw: RawRun, values: dict[str, Any]) -> PilotRun:
     try:
-        return PilotRun(
-            path=str(raw.path),
-            step=raw.step,
-            step_unit=raw.step_unit,
-            parts=raw.parts,
-            scores=raw.scores,
-            framework=raw.framework,
-            missing=missing,
-            eval_step=raw.eval_step,
-            eval_reward=raw.eval_reward,
-            keys_read=raw.keys_read,
-            keys_understood=raw.keys_understood,
-            keys_ignored=raw.keys_ignored,
-            **values,
-        )
+        return PilotRun(path=str(raw.path), **{name: getattr(raw, name) for name in KEPT}, **values)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
@@ -217,78 +206,42 @@ def _build(raw: RawRun, *, missing: dict[str, Missing], **values: Any) -> PilotR
 
 
 def _refuse_short(raw: RawRun, run_id: str) -> None:
-    if raw.is_eval_only:
-        return
-    rewards = int(np.isfinite(raw.series["reward"]).sum())
-    if rewards >= LEAST_REWARDS:
-        return
-    rows = "1 row" if rewards == 1 else f"{rewards} rows"
-    finite = "reward" if rewards == raw.step.size else f"finite reward (of {raw.step.size})"
-    raise InputError(
-        f"run '{run_id}' has only {rows} with a {finite}",
-        path=raw.path,
-        row=place_row(raw),
-        key=raw.keys_read.get("reward", "reward"),
-        advice=f"Log at least {LEAST_REWARDS} rows (run longer, or lower logging_steps), "
-        "or leave the run out",
-    )
-
-
-def _refuse_other_rate(raw: RawRun, rates: Rates, given: Setting | None) -> None:
-    logged = rates.facts.get("learning_rate", rates.largest)
-    if given is None or logged is None:
-        return
-    if rates.is_partial and given.value > logged:
-        return  # the log stops within the warm-up or begins behind it: the peak is not in it
-    if not np.isclose(given.value, logged, rtol=RATE_TOLERANCE, atol=0.0):
-        raise RateContradictionError(
-            f"{given.where} says {given.value:g}, but the learning rate in the log peaks at "
-            f"{logged:.3g}",
-            logged=float(logged),
+    rewards = LEAST_REWARDS if raw.is_eval_only else int(np.isfinite(raw.series["reward"]).sum())
+    if rewards < LEAST_REWARDS:
+        finite = "reward" if rewards == raw.step.size else f"finite reward (of {raw.step.size})"
+        raise InputError(
+            f"run '{run_id}' has only {counted(rewards, 'row')} with a {finite}",
             path=raw.path,
             row=place_row(raw),
-            key="learning_rate",
-            advice="Correct the entry, or remove it: the log tells the rate",
+            key=raw.keys_read.get("reward", "reward"),
+            advice=f"Log at least {LEAST_REWARDS} rows (run longer, or lower logging_steps), "
+            "or leave the run out",
         )
 
 
-def _refuse_other_window(raw: RawRun, given: Setting | None) -> None:
-    if given is None or raw.logging_steps in (None, given.value):
-        return
-    raise InputError(
-        f"{given.where} says {given.value}, but the log says {raw.logging_steps}",
-        path=raw.path,
-        row=place_row(raw),
-        key="logging_steps",
-        advice="Correct the entry, or remove it: the log tells it",
-    )
-
-
-def _refuse_other_interval(raw: RawRun, settings: PartialSettings, given: Setting | None) -> None:
-    if given is None:
-        return
-    minibatches, epochs = settings.minibatches_per_refresh, settings.epochs_per_refresh
-    if minibatches is None and epochs is None:
-        problem = f"{given.value} is given without its two factors"
-    elif (minibatches or 1) * (epochs or 1) != given.value:
-        problem = (
-            f"{given.value} is not minibatches_per_refresh x epochs_per_refresh = "
-            f"{minibatches or 1} x {epochs or 1}"
-        )
-    else:
-        return
-    raise InputError(
-        problem,
-        path=given.path or raw.path,
-        row=given.row,
-        key="refresh_interval",
-        advice="Give minibatches_per_refresh and epochs_per_refresh; their product is the interval",
-    )
-
-
-def _refuse_bounds(raw: RawRun, settings: Mapping[str, Setting]) -> None:
+def _refuse_contradictions(raw: RawRun, rates: Rates, settings: Mapping[str, Setting]) -> None:
+    """Raise where the user's settings say other things than the log, or than themselves."""
+    row, advice = place_row(raw), "Correct the entry, or remove it: the log tells it"
+    given = settings.get("learning_rate")
+    logged = rates.facts.get("learning_rate", rates.largest)
+    # The peak is not in a log that stops within the warm-up or begins behind it.
+    if given and logged is not None and not (rates.is_partial and given.value > logged):
+        where = f"{given.where} says {given.value:g}"
+        if not np.isclose(given.value, logged, rtol=RATE_TOLERANCE, atol=0.0):
+            raise RateContradictionError(
+                f"{where}, but the learning rate in the log peaks at {logged:.3g}",
+                logged=float(logged),
+                path=raw.path,
+                row=row,
+                key="learning_rate",
+                advice=advice,
+            )
+    given = settings.get("logging_steps")
+    if given and raw.logging_steps not in (None, given.value):
+        problem = f"{given.where} says {given.value}, but the log says {raw.logging_steps}"
+        raise InputError(problem, path=raw.path, row=row, key="logging_steps", advice=advice)
     floor, ceiling = settings.get("reward_floor"), settings.get("reward_ceiling")
-    if floor is not None and ceiling is not None and floor.value >= ceiling.value:
+    if floor and ceiling and floor.value >= ceiling.value:
         raise InputError(
             f"reward_floor {floor.value:g} is not below reward_ceiling {ceiling.value:g}",
             path=ceiling.path or raw.path,
@@ -296,3 +249,21 @@ def _refuse_bounds(raw: RawRun, settings: Mapping[str, Setting]) -> None:
             key="reward_ceiling",
             advice="Give the lowest and the highest reward that a completion can get",
         )
+
+
+def _refuse_other_interval(raw: RawRun, known: PartialSettings, given: Setting | None) -> None:
+    minibatches, epochs = known.minibatches_per_refresh, known.epochs_per_refresh
+    product = (minibatches or 1) * (epochs or 1)
+    if given is None or (given.value == product and (minibatches or epochs)):
+        return
+    problem = f"{given.value} is given without its two factors"
+    if minibatches or epochs:
+        factors = f"{minibatches or 1} x {epochs or 1}"
+        problem = f"{given.value} is not minibatches_per_refresh x epochs_per_refresh = {factors}"
+    raise InputError(
+        problem,
+        path=given.path or raw.path,
+        row=given.row,
+        key="refresh_interval",
+        advice="Give minibatches_per_refresh and epochs_per_refresh; their product is the interval",
+    )

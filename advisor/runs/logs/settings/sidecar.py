@@ -238,7 +238,8 @@ class SidecarIndex:
             naming = [one for one in naming if one.entry.id in (None, run_id, raw.label)]
         by_id = [Named(e, False) for e in sidecar.entries if e.path is None and e.id == run_id]
         # An entry for a whole file of runs is as general as a glob.
-        general, special = [], []
+        general: list[Entry] = []
+        special: list[Entry] = []
         for one in (*naming, *by_id):
             is_general = one.is_glob or (is_one_of_several and one.entry.id is None)
             (general if is_general else special).append(one.entry)
