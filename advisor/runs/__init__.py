@@ -42,11 +42,9 @@ from advisor.runs.logs import (
     read_runs,
     show,
 )
+from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.readers import readers
 from advisor.runs.logs.rows.assemble import assemble
-from advisor.runs.logs.rows.raw_run import RawRun
-from advisor.runs.missing_series import WHY, needs, questions
-from advisor.runs.moved import NONE_MOVED, none_moved, seconds_per_step
 from advisor.runs.pilot_run import (
     LEAST_REWARDS,
     SERIES,
@@ -54,6 +52,14 @@ from advisor.runs.pilot_run import (
     UNNAMED_TASK,
     PilotRun,
     parameters_from_name,
+)
+from advisor.runs.readiness import (
+    NONE_MOVED,
+    WHY,
+    needs,
+    none_moved,
+    questions,
+    seconds_per_step,
 )
 from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
 from advisor.runs.trainers import setting_name

@@ -171,24 +171,17 @@ class PilotRun(BaseModel):
         """Settings, length, ends and warnings, as notebooks show them."""
         from advisor.common import bullets, heading, table, whole
 
-        known = {
-            name: value
-            for name, value in self.hyperparameters.model_dump().items()
-            if value is not None
-        }
-        step, values = (
-            (self.eval_step, self.eval_reward) if self.is_eval_only else (self.step, self.reward)
-        )
-        finite = values[np.isfinite(values)]
-        share = max(1, finite.size // 10)
+        is_eval = self.is_eval_only
+        step, values = (self.eval_step, self.eval_reward) if is_eval else (self.step, self.reward)
+        first, last = first_and_last(values) or (None, None)
         rows = [
             ["model", self.model],
             ["task", self.task],
-            *known.items(),
+            *self.hyperparameters.model_dump(exclude_none=True).items(),
             ["rows", int(step.size)],
             ["last step", float(step[-1]) if step.size else None],
-            ["first tenth of rewards", float(finite[:share].mean()) if finite.size else None],
-            ["last tenth of rewards", float(finite[-share:].mean()) if finite.size else None],
+            ["first tenth of rewards", first],
+            ["last tenth of rewards", last],
             ["series", ", ".join(sorted(self.series)) or "evaluations only"],
         ]
         return whole(heading(self.id, self.path), table(["", ""], rows), bullets(self.warnings))
@@ -266,13 +259,9 @@ def _rows_of_both(
     earlier: dict[str, FloatArray], later: dict[str, FloatArray], kept: BoolArray, rows: int
 ) -> dict[str, FloatArray]:
     """Series of two files after each other; NaN where one of them lacks a series."""
+    lost, none = np.full(kept.size, np.nan), np.full(rows, np.nan)
     return {
-        name: np.concatenate(
-            [
-                earlier.get(name, np.full(kept.size, np.nan))[kept],
-                later.get(name, np.full(rows, np.nan)),
-            ]
-        )
+        name: np.concatenate([earlier.get(name, lost)[kept], later.get(name, none)])
         for name in {**earlier, **later}
     }
 
@@ -281,15 +270,20 @@ def _scores_of_both(
     earlier: dict[str, Score], later: dict[str, Score], first: float
 ) -> dict[str, Score]:
     """Scores of two files after each other, the earlier ones up to the later file's first step."""
-    nothing = Score(np.zeros(0), np.zeros(0))
-    joined = {}
-    for name in {**earlier, **later}:
-        (step, values), after = earlier.get(name, nothing), later.get(name, nothing)
-        kept = step < first
-        joined[name] = Score(
-            np.concatenate([step[kept], after.step]), np.concatenate([values[kept], after.values])
-        )
+    joined = dict(later)
+    for name, (step, values) in earlier.items():
+        after, kept = later.get(name, Score(step[:0], values[:0])), step < first
+        joined[name] = Score(np.r_[step[kept], after.step], np.r_[values[kept], after.values])
     return joined
+
+
+def first_and_last(values: FloatArray) -> tuple[float, float] | None:
+    """Means of the first and of the last tenth of a series, or None where nothing is finite."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return None
+    share = max(1, finite.size // 10)
+    return float(finite[:share].mean()), float(finite[-share:].mean())
 
 
 def parameters_from_name(model: str) -> float | None:

@@ -14,8 +14,8 @@ import numpy as np
 from advisor.backtesting.cases import bounds_of
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import read_runs
-from advisor.runs.missing_series import needs
 from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun
+from advisor.runs.readiness import needs
 
 STUDIES = Path(__file__).resolve().parents[1]
 DEMO = STUDIES / "tiny_transformer" / "pilots"

@@ -18,7 +18,7 @@ from advisor.advice.scenario import base_settings
 from advisor.common import DEFAULT_SEED
 from advisor.errors import CannotTellError
 from advisor.forecast.survival import stability
-from advisor.runs.moved import NONE_MOVED
+from advisor.runs.readiness import NONE_MOVED
 from advisor.testing import (
     PLANS,
     Plan,

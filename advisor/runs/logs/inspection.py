@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.box import SIMPLE
@@ -17,25 +17,15 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.configs.find import BESIDE_SEVERAL
 from advisor.runs.logfiles.find import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
-from advisor.runs.missing_series import WHY, may_be_lora, needs, questions
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun, first_and_last
+from advisor.runs.readiness import WHY, may_be_lora, needs, questions
 from advisor.runs.trainers.asking import asked_of, words_of
-from advisor.theory import FloatArray
 
 MOST_ROWS = 30
 """Runs from which on those that are alike share a row."""
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
-
-
-def ends(values: FloatArray) -> tuple[float, float] | None:
-    """Means of the first and of the last tenth of a series, or None where nothing is finite."""
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return None
-    share = max(1, finite.size // 10)
-    return float(finite[:share].mean()), float(finite[-share:].mean())
 
 
 def as_json(inspection: Inspection) -> str:
@@ -48,16 +38,12 @@ def as_json(inspection: Inspection) -> str:
 
 
 def _run(run: PilotRun) -> dict[str, Any]:
-    reward, held_out = ends(run.reward), ends(run.eval_reward)
+    reward = first_and_last(run.reward) or (None, None)
+    held_out = first_and_last(run.eval_reward) or (None, None)
+    own = ("id", "path", "format", "framework", "copy_of", "model", "parameters", "task")
+    reading = ("keys_read", "keys_understood", "keys_ignored", "derivations", "assumptions")
     return {
-        "id": run.id,
-        "path": run.path,
-        "format": run.format,
-        "framework": run.framework,
-        "copy_of": run.copy_of,
-        "model": run.model,
-        "parameters": run.parameters,
-        "task": run.task,
+        **{name: getattr(run, name) for name in own},
         "hyperparameters": run.hyperparameters.model_dump(),
         "refresh_interval": run.hyperparameters.refresh_interval,
         "rows": int(run.step.size),
@@ -65,38 +51,27 @@ def _run(run: PilotRun) -> dict[str, Any]:
         "last_step": None if run.is_eval_only else int(run.step[-1]),
         "step_unit": run.step_unit,
         "logging_steps": run.logging_steps,
-        "reward_first": reward and reward[0],
-        "reward_last": reward and reward[1],
+        "reward_first": reward[0],
+        "reward_last": reward[1],
         "evaluations": int(run.eval_step.size),
-        "eval_first": held_out and held_out[0],
-        "eval_last": held_out and held_out[1],
+        "eval_first": held_out[0],
+        "eval_last": held_out[1],
         "series": sorted(run.series),
-        "missing": dict(run.missing),
+        "missing": run.missing,
         "needs": needs(run),
-        "keys_read": run.keys_read,
-        "keys_understood": list(run.keys_understood),
-        "keys_ignored": list(run.keys_ignored),
-        "derivations": run.derivations,
-        "assumptions": list(run.assumptions),
-        "warnings": list(run.warnings),
+        **{name: getattr(run, name) for name in (*reading, "warnings")},
     }
 
 
 def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> None:
     """Print the runs and, unless quiet, what they lack and what was not read."""
     copies = sum(run.copy_of is not None for run in inspection.runs)
-    count = len(inspection.runs)
-    title = counted(count, "run")
-    title += f", {copies} of them copies" if copies else ""
+    title = counted(len(inspection.runs), "run") + (f", {copies} of them copies" if copies else "")
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
     for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
         is_number = name in ("size", "G", "lr", "K", "steps", "reward")
-        table.add_column(
-            name,
-            justify="right" if is_number else "left",
-            overflow="fold",
-            no_wrap=is_number,
-        )
+        side: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
     for cells in _table_rows(inspection.runs):
         table.add_row(*(Text(cell) for cell in cells))
     if inspection.runs:
@@ -121,9 +96,7 @@ def _table_rows(runs: Sequence[PilotRun]) -> list[list[str]]:
         cells = list(rows[places[0]])
         if len(places) > 1:
             cells[0] += f" and {len(places) - 1} more"
-            lengths = sorted(
-                {rows[place][7] for place in places}, key=lambda text: (len(text), text)
-            )
+            lengths = sorted({rows[place][7] for place in places}, key=lambda row: (len(row), row))
             cells[7] = lengths[0] if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}"
             cells[8] = _ends_of_many([runs[place] for place in places])
         grouped.append(cells)
@@ -132,7 +105,7 @@ def _table_rows(runs: Sequence[PilotRun]) -> list[list[str]]:
 
 def _ends_of_many(runs: Sequence[PilotRun]) -> str:
     """Lowest and highest first and last tenth of several runs."""
-    found = [both for run in runs if (both := ends(run.reward) or ends(run.eval_reward))]
+    found = [both for run in runs if (both := _ends(run))]
     if not found:
         return "-"
     spans = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
@@ -141,7 +114,7 @@ def _ends_of_many(runs: Sequence[PilotRun]) -> str:
 
 def _cells(run: PilotRun) -> list[str]:
     settings = run.hyperparameters
-    interval = settings.refresh_interval
+    found, mark = _ends(run), "" if first_and_last(run.reward) else " (held out)"
     if run.copy_of is not None:
         lacks = f"copy of {run.copy_of}"
     elif run.is_eval_only:
@@ -157,18 +130,15 @@ def _cells(run: PilotRun) -> list[str]:
         run.task or "-",
         str(settings.group_size or "-"),
         "-" if settings.learning_rate is None else f"{settings.learning_rate:.3g}",
-        str(interval or "-"),
+        str(settings.refresh_interval or "-"),
         f"{last:.0f}{unit}",
-        _ends(run),
+        "-" if found is None else f"{found[0]:.2f} -> {found[1]:.2f}{mark}",
         lacks,
     ]
 
 
-def _ends(run: PilotRun) -> str:
-    found, mark = ends(run.reward), ""
-    if found is None:
-        found, mark = ends(run.eval_reward), " (held out)"
-    return "-" if found is None else f"{found[0]:.2f} -> {found[1]:.2f}{mark}"
+def _ends(run: PilotRun) -> tuple[float, float] | None:
+    return first_and_last(run.reward) or first_and_last(run.eval_reward)
 
 
 def _size(parameters: float) -> str:
@@ -254,9 +224,8 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
         console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
     others = len(unread) - len(shown) - len(sidecars)
     if others:
-        hold = "holds" if others == 1 else "hold"
-        files = counted(others, "other file")
-        console.print(Text(f"{files} {hold} no log (configs, code, weights, ...)."))
+        files = f"{counted(others, 'other file')} {'holds' if others == 1 else 'hold'}"
+        console.print(Text(f"{files} no log (configs, code, weights, ...)."))
 
 
 def explain(inspection: Inspection, console: Console) -> None:
@@ -277,11 +246,8 @@ def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
     framework = f", keys of {run.framework}" if run.framework else ""
     lacking = questions(run)
     # What is asked for is not assumed.
-    defaults = [
-        line
-        for line in run.hyperparameters.assumptions()
-        if line.partition(" = ")[0] not in lacking
-    ]
+    lines = run.hyperparameters.assumptions()
+    defaults = [line for line in lines if line.partition(" = ")[0] not in lacking]
     understood = [key for key in run.keys_understood if key not in run.scores]
     ignored = [key for key in run.keys_ignored if key not in run.scores]
     found = [

@@ -23,9 +23,8 @@ from advisor.runs.logs.settings.merge import merge_run
 from advisor.runs.logs.settings.sidecar import SidecarIndex
 from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb_csv, wandb_store
-from advisor.runs.missing_series import evaluations_as_rewards
-from advisor.runs.moved import none_moved
 from advisor.runs.pilot_run import PilotRun
+from advisor.runs.readiness import evaluations_as_rewards, none_moved
 from advisor.runs.trainers.keys import choose_framework, restore_slashes
 
 PathLike = str | os.PathLike[str]

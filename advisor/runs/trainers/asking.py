@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from advisor.runs.missing_series import HOW, WHY, questions
 from advisor.runs.pilot_run import PilotRun
+from advisor.runs.readiness import HOW, WHY, questions
 from advisor.runs.trainers.registry import find_trainer
 
 PLAIN = {

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.table import Table
-from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.rows.row_kinds import (
     RowKinds,
     Segment,
@@ -60,136 +62,110 @@ def assemble(
     runs = []
     for named in split_by_name(logged.table):
         observed = framework.observe(named.table)
-        beside = column_settings(named.table, framework)
-        facts = {**beside.facts, **observed.facts}
-        settings = {**facts, **known}
-        for segment in _attempts(named, logged, framework, columns, settings, path):
-            reader = _Assembly(logged, segment, framework, columns, settings, path)
-            run = reader.run()
+        constant = column_settings(named.table, framework)
+        facts = {**constant.facts, **observed.facts}
+        whole = _Attempt(logged, named, framework, columns, {**facts, **known}, path)
+        for attempt in whole.split():
+            run = attempt.run()
             runs.append(
-                dataclasses.replace(
+                replace(
                     run,
                     facts=facts,
-                    derivations={**beside.arithmetic, **observed.arithmetic},
-                    assumptions=(*run.assumptions, *beside.assumptions),
+                    derivations={**constant.arithmetic, **observed.arithmetic},
+                    assumptions=(*run.assumptions, *constant.assumptions),
                 )
             )
     return runs
-
-
-def _attempts(
-    named: Segment,
-    logged: Logged,
-    framework: KeyTable,
-    columns: Columns,
-    known: Mapping[str, Any],
-    path: Path,
-) -> list[Segment]:
-    """Split one named run where its counter starts anew."""
-    table = named.table
-    kinds = row_kinds(table, framework, columns, path)
-    reward, train = _train_rows(table, kinds, framework, columns, path)
-    if reward is None or not train.any():
-        return [named]
-    rows = table.take(train)
-    key = find_keys(
-        rows.filled_keys, table.filled_keys, reward, framework, columns, path
-    ).found.get("step")
-    if key is None:
-        return [named]
-    count = read_counts(rows, key, path)
-    window, _ = row_window(np.unique(count), logged.logging_steps)
-    attempts = split_restarts(table, np.flatnonzero(train), count, window)
-    return [
-        Segment(
-            attempt.table,
-            _join(named.label, attempt.label),
-            named.has_own_id and attempt.label is None,
-            attempt.warnings,
-        )
-        for attempt in attempts
-    ]
 
 
 def _join(name: str | None, place: str | None) -> str | None:
     return ":".join(part for part in (name, place) if part is not None) or None
 
 
-def _train_rows(
-    table: Table, kinds: RowKinds, framework: KeyTable, columns: Columns, path: Path
-) -> tuple[str | None, BoolArray]:
-    """Key of the reward, and the rows that hold one."""
-    rows = table.take(kinds.train)
-    key = reward_key(rows.keys, rows.filled_keys, framework, columns, path)
-    if key is None:
-        return None, np.zeros(len(table), dtype=bool)
-    holds = table.has(key)
-    holds[list(table.text(key))] = True
-    return key, holds & kinds.train
-
-
-class _Assembly:
+@dataclass(frozen=True)
+class _Attempt:
     """One attempt: its rows, and what they mean."""
 
-    def __init__(
-        self,
-        logged: Logged,
-        segment: Segment,
-        framework: KeyTable,
-        columns: Columns,
-        known: Mapping[str, Any],
-        path: Path,
-    ) -> None:
-        self.logged, self.segment, self.framework = logged, segment, framework
-        self.columns, self.known, self.path = columns, known, path
-        self.table = segment.table
-        self.kinds = row_kinds(self.table, framework, columns, path)
+    logged: Logged
+    segment: Segment
+    framework: KeyTable
+    columns: Columns
+    known: Mapping[str, Any]
+    path: Path
+
+    @property
+    def table(self) -> Table:
+        """All its rows."""
+        return self.segment.table
+
+    @cached_property
+    def kinds(self) -> RowKinds:
+        """Kinds of its rows."""
+        return row_kinds(self.table, self.framework, self.columns, self.path)
+
+    @cached_property
+    def trained(self) -> tuple[str | None, BoolArray]:
+        """Key of the reward, and the rows that hold one."""
+        rows = self.table.take(self.kinds.train)
+        key = reward_key(rows.keys, rows.filled_keys, self.framework, self.columns, self.path)
+        if key is None:
+            return None, np.zeros(len(self.table), dtype=bool)
+        holds = self.table.has(key)
+        holds[list(self.table.text(key))] = True
+        return key, holds & self.kinds.train
+
+    def _find_keys(self, train: Table, reward: str | None) -> Keys:
+        """Keys of rows with a train reward."""
+        seen = self.table.filled_keys
+        return find_keys(train.filled_keys, seen, reward, self.framework, self.columns, self.path)
+
+    def _find_other_keys(self, rows: Table, columns: Columns) -> Keys:
+        """Keys of rows without one."""
+        return find_keys((), rows.filled_keys, None, self.framework, columns, self.path)
+
+    def split(self) -> list[_Attempt]:
+        """Split one named run where its counter starts again."""
+        reward, train = self.trained
+        if reward is None or not train.any():
+            return [self]
+        rows = self.table.take(train)
+        key = self._find_keys(rows, reward).found.get("step")
+        if key is None:
+            return [self]
+        count = read_counts(rows, key, self.path)
+        window, _ = row_window(np.unique(count), self.logged.logging_steps)
+        found = []
+        for part in split_restarts(self.table, np.flatnonzero(train), count, window):
+            label = _join(self.segment.label, part.label)
+            has_own_id = self.segment.has_own_id and part.label is None
+            found.append(replace(self, segment=part._replace(label=label, has_own_id=has_own_id)))
+        return found
 
     def run(self) -> RawRun:
-        reward, holds = _train_rows(self.table, self.kinds, self.framework, self.columns, self.path)
+        """Rows on their steps, and what they hold."""
+        reward, holds = self.trained
         if not holds.any():
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
         train, rewards, remarks = self._measured_rows(train, keys, step_key)
-        placed = place_rows(
-            train,
-            step_key,
-            unit_of(step_key, self.framework, self.columns, self.known),
-            self.known,
-            self.path,
-            self.logged.logging_steps,
-            train.column(keys.found.get("learning_rate")) if step_key is None else np.zeros(0),
-        )
+        unit = unit_of(step_key, self.framework, self.columns, self.known)
+        placed = place_rows(train, step_key, unit, self.known, self.path, self.logged.logging_steps)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing = read_series(train, rewards, keys.found)
-        warnings = [
-            *self.logged.warnings,
-            *self.segment.warnings,
-            *placed.warnings,
-            *self._cut(holds),
-            *_drop_unusable(series, missing, train, keys.found, self.known),
-        ]
+        unusable = _drop_unusable(series, missing, train, keys.found, self.known)
         borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
         _add_silent_share(series, missing)
         if self.framework in (COMMON_KEYS, own_loop.KEY_TABLE):
             _add_step_time(series, missing, train)
         rate_step, rate = self._rates(placed, keys, series)
-        eval_step, eval_reward = self._evaluations(keys, holds, placed)
-        return RawRun(
-            path=self.path,
-            step=placed.step,
-            step_unit=placed.unit,
-            series=series,
+        parts = {name: train.column(key) for name, key in keys.parts.items()}
+        return replace(
+            self._raw(keys, holds, placed, series, borrowed),
             missing=missing,
-            parts=_parts(train, keys),
+            parts={name: part for name, part in parts.items() if np.isfinite(part).any()},
             scores=self._scores(keys, holds, placed),
-            framework=self.framework.name,
-            label=_join(self.logged.label, self.segment.label),
-            has_own_id=self._has_own_id(),
-            eval_step=eval_step,
-            eval_reward=eval_reward,
             rate_step=rate_step,
             rate=rate,
             planned_steps=self.logged.planned_steps,
@@ -203,7 +179,39 @@ class _Assembly:
                 *self._assumed_reward(keys),
                 *_averaged(keys),
             ),
-            warnings=tuple(warnings),
+            warnings=(
+                *self.logged.warnings,
+                *self.segment.warnings,
+                *placed.warnings,
+                *self._cut(holds),
+                *unusable,
+            ),
+        )
+
+    def _raw(
+        self,
+        keys: Keys,
+        holds: BoolArray,
+        placed: Placed,
+        series: dict[str, FloatArray],
+        borrowed: Mapping[str, str],
+    ) -> RawRun:
+        """Run with its evaluations and keys."""
+        has_own_id = self.segment.has_own_id and self.logged.label is None
+        eval_step, eval_reward = self._evaluations(keys, holds, placed)
+        return RawRun(
+            path=self.path,
+            step=placed.step,
+            step_unit=placed.unit,
+            series=series,
+            missing={"reward": "not logged"},
+            framework=self.framework.name,
+            label=_join(self.logged.label, self.segment.label),
+            has_own_id=self.logged.has_own_id if self.segment.label is None else has_own_id,
+            eval_step=eval_step,
+            eval_reward=eval_reward,
+            assumptions=(*self.logged.assumptions, *_averaged(keys)),
+            warnings=(*self.logged.warnings, *self.segment.warnings),
             **self._keys(keys, series, borrowed),
         )
 
@@ -212,7 +220,7 @@ class _Assembly:
         lost = int(np.sum(self.table.cut & ~holds & self.kinds.train))
         if not lost:
             return []
-        lines = "1 line was" if lost == 1 else f"{lost} lines were"
+        lines = f"{counted(lost, 'line')} {'was' if lost == 1 else 'were'}"
         return [f"{lines} cut before the reward (W&B keeps 4,096 characters), and left out"]
 
     def _measured_rows(
@@ -239,14 +247,7 @@ class _Assembly:
         train = self.table.take(holds)
         refuse_kinds(train, self.kinds, self.columns, self.path)
         refuse_episodes(train, self.columns, self.path)
-        keys = find_keys(
-            train.filled_keys,
-            self.table.filled_keys,
-            reward,
-            self.framework,
-            self.columns,
-            self.path,
-        )
+        keys = self._find_keys(train, reward)
         if "step" not in keys.found and not self.columns.keys and are_results(train):
             raise InputError(
                 "each row is the result of a run, not a step of one",
@@ -269,9 +270,7 @@ class _Assembly:
         if step_key is None or kept.all():
             return {}
         others = self.table.take(~kept)
-        found = find_keys(
-            (), others.filled_keys, None, self.framework, _without_keys(self.columns), self.path
-        ).found
+        found = self._find_other_keys(others, _without_keys(self.columns)).found
         counts = others.column(step_key)
         borrowed = {}
         for name, key in found.items():
@@ -291,50 +290,20 @@ class _Assembly:
             borrowed[name] = key
         return borrowed
 
-    def _has_own_id(self) -> bool:
-        if self.segment.label is None:
-            return self.logged.has_own_id
-        return self.segment.has_own_id and self.logged.label is None
-
     def _evaluations_only(self, reward: str | None) -> RawRun:
-        table = self.table
-        keys = find_keys(
-            (),
-            table.filled_keys,
-            None,
-            self.framework,
-            _without_keys(self.columns, "reward"),
-            self.path,
-        )
+        """Run without a train reward."""
+        keys = self._find_other_keys(self.table, _without_keys(self.columns, "reward"))
         if not self.kinds.train.any() and reward is not None and not keys.evaluations:
-            keys = dataclasses.replace(keys, evaluations=(reward,))
+            keys = replace(keys, evaluations=(reward,))
         unit = unit_of(keys.found.get("step"), self.framework, self.columns, self.known)
         placed = Placed([], np.zeros(0), unit, 1, 0, None, 1, (), ())
-        eval_step, eval_reward = self._evaluations(keys, np.zeros(len(table), bool), placed)
-        if not eval_step.size and reward is not None:
-            raise InputError(
-                "no row has a reward",
-                path=self.path,
-                key=reward,
-                advice="Log the mean reward of each step, or name its key in a column map",
-            )
-        if not eval_step.size:
-            raise no_reward(table.keys, self.framework, self.path)
-        return RawRun(
-            path=self.path,
-            step=np.zeros(0),
-            step_unit=unit,
-            series={},
-            missing={"reward": "not logged"},
-            framework=self.framework.name,
-            label=_join(self.logged.label, self.segment.label),
-            has_own_id=self._has_own_id(),
-            eval_step=eval_step,
-            eval_reward=eval_reward,
-            assumptions=(*self.logged.assumptions, *_averaged(keys)),
-            warnings=(*self.logged.warnings, *self.segment.warnings),
-            **self._keys(keys, {}, {}),
-        )
+        run = self._raw(keys, np.zeros(len(self.table), bool), placed, {}, {})
+        if run.eval_step.size:
+            return run
+        if reward is None:
+            raise no_reward(self.table.keys, self.framework, self.path)
+        advice = "Log the mean reward of each step, or name its key in a column map"
+        raise InputError("no row has a reward", path=self.path, key=reward, advice=advice)
 
     def _evaluations(
         self, keys: Keys, holds: BoolArray, placed: Placed
@@ -369,9 +338,7 @@ class _Assembly:
             chosen[chosen] = measured_evaluations(reward[chosen])
             if chosen.sum() > MOST_ZEROS and not reward[chosen].any():
                 return np.zeros(0), np.zeros(0)
-        by_step = _means_in_a_row(step[chosen], reward[chosen])
-        ordered = sorted(by_step)
-        return np.array(ordered, dtype=float), np.array([by_step[at] for at in ordered])
+        return _means_in_a_row(step[chosen], reward[chosen])
 
     def _scores(self, keys: Keys, holds: BoolArray, placed: Placed) -> dict[str, Score]:
         """Columns beside the reward that may score answers, by the words of their names."""
@@ -390,12 +357,9 @@ class _Assembly:
                 there = rows & np.isfinite(values) & np.isfinite(step)
                 if not EVALUATION.isdisjoint(words(name)) and there.any():
                     there[there] = measured_evaluations(values[there])
-                by_step = _means_in_a_row(step[there] * placed.stretch, values[there])
-                if len(by_step) >= LEAST_REWARDS:
-                    ordered = sorted(by_step)
-                    found[prefix + name] = Score(
-                        np.array(ordered), np.array([by_step[at] for at in ordered])
-                    )
+                score = Score(*_means_in_a_row(step[there] * placed.stretch, values[there]))
+                if score.step.size >= LEAST_REWARDS:
+                    found[prefix + name] = score
         return found
 
     def _rates(
@@ -410,9 +374,8 @@ class _Assembly:
             rows = self.table.take(self.kinds.train)
             count, rates = rows.column(step_key), rows.column(rate_key)
             there = np.isfinite(count) & np.isfinite(rates)
-            last = dict(zip(count[there].tolist(), rates[there].tolist(), strict=True))
-            ordered = sorted(last)
-            step, rate = placed.at(ordered), np.array([last[at] for at in ordered])
+            ordered, rate = _last_of_each(count[there], rates[there])
+            step = placed.at(ordered)
         there = np.isfinite(rate)
         return step[there], rate[there]
 
@@ -448,14 +411,20 @@ def _without_keys(columns: Columns, *names: str) -> Columns:
     return Columns(keys, columns.filter, columns.eval_filter, columns.step_unit)
 
 
-def _means_in_a_row(step: FloatArray, reward: FloatArray) -> dict[float, float]:
-    """Mean reward of each step, over rows that stand together; of rows apart the later count."""
+def _means_in_a_row(step: FloatArray, reward: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Steps in order and their mean rewards, over rows that stand together; of others the later."""
     if not step.size:
-        return {}
+        return np.zeros(0), np.zeros(0)
     starts = np.flatnonzero(np.append(True, np.diff(step) != 0))
     sizes = np.diff(np.append(starts, step.size))
     means = np.add.reduceat(reward, starts) / sizes
-    return dict(zip(step[starts].tolist(), means.tolist(), strict=True))
+    return _last_of_each(step[starts], means)
+
+
+def _last_of_each(step: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Steps in order, each once, and the last of the values that stand there."""
+    steps, last = np.unique(step[::-1], return_index=True)
+    return steps, values[::-1][last]
 
 
 def _averaged(keys: Keys) -> tuple[str, ...]:
@@ -470,11 +439,6 @@ def _measured(keys: Keys) -> list[str]:
     names = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
     found = [key for name, key in keys.found.items() if name not in names]
     return [*found, *keys.parts.values()]
-
-
-def _parts(train: Table, keys: Keys) -> dict[str, FloatArray]:
-    columns = {name: train.column(key) for name, key in keys.parts.items()}
-    return {name: column for name, column in columns.items() if np.isfinite(column).any()}
 
 
 def _add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]) -> None:

@@ -46,17 +46,12 @@ def place_rows(
     known: Mapping[str, Any],
     path: Path,
     logging_steps: int | None,
-    rates: FloatArray,
 ) -> Placed:
     """Place rows on the axis of steps, in the unit of the log's counter."""
     is_refresh = unit == "refresh"
     if key is None:
         given = None if is_refresh else known.get("logging_steps")
         window = int(given or logging_steps or 1)
-        why = ""
-        if window == 1 and not is_refresh and given is None and logging_steps is None:
-            window = window_of_rates(rates) or 1
-            why = "; the learning rate falls by that many steps a row" if window > 1 else ""
         by = "" if window == 1 else f" x {window}"
         return Placed(
             list(range(len(table))),
@@ -66,7 +61,7 @@ def place_rows(
             0,
             None if is_refresh else logging_steps,
             window,
-            (f"step = row number{by} assumed (no step is logged{why})",),
+            (f"step = row number{by} assumed (no step is logged)",),
             (),
         )
     assumptions: list[str] = []
@@ -94,38 +89,6 @@ def place_rows(
         tuple(assumptions),
         tuple(warnings),
     )
-
-
-WINDOWS = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 200, 250, 500)
-"""Steps per row that people set."""
-
-SURE = 20.0
-"""How many times worse the next best window must explain the first learning rate."""
-
-LEAST_MISFIT = 1e-6
-"""Share of the peak to which logged learning rates are exact."""
-
-
-def window_of_rates(rates: FloatArray) -> int | None:
-    """Steps per row of a run without step, from learning rates that fall to zero by even steps.
-
-    A row shows the rate of the last step that it averages. From a peak :math:`p` over :math:`L`
-    steps, the first of rows of :math:`w` steps shows :math:`p (1 - (w - 1) / L)` and each further
-    one :math:`p w / L` less: only the right :math:`w` leads back to a peak of one or two digits.
-    """
-    if rates.size < limits.LEAST_SCHEDULE_ROWS or not np.isfinite(rates).all() or rates[0] <= 0:
-        return None
-    falls = -np.diff(rates)
-    fall = float(np.median(falls))
-    if fall <= 0 or np.abs(falls[: max(3, falls.size // 2)] - fall).max() > 1e-2 * fall:
-        return None
-    peaks = rates[0] + fall * (1 - 1 / np.array(WINDOWS, dtype=float))
-    misfit = np.array([abs(peak / float(f"{peak:.1e}") - 1) for peak in peaks])
-    order = np.argsort(misfit)
-    best, next_best = misfit[order[:2]]
-    if best > 50 * LEAST_MISFIT or next_best < SURE * max(best, LEAST_MISFIT):
-        return None
-    return WINDOWS[int(order[0])]
 
 
 def unit_of(

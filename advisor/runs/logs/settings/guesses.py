@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.runs.logfiles import limits
-from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.located_run import RawRun
 from advisor.runs.trainers import Derived
 from advisor.theory import BoolArray, FloatArray
 

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from advisor.common import counted
 from advisor.errors import InputError, RateContradictionError
-from advisor.runs.logs.located_run import LocatedRun
-from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.settings.guesses import guess
 from advisor.runs.logs.settings.learning_rates import Rates, read_rates
 from advisor.runs.logs.settings.stated_settings import Setting, check_settings, place_row

@@ -17,7 +17,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns, nearest, parse_columns
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import LogFile, on_disk
-from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.settings.stated_settings import KEYS, Setting, check_settings
 
 NAMES = ("pilots.toml", "pilots.csv")

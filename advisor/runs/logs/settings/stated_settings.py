@@ -15,7 +15,7 @@ from advisor.runs.logfiles.columns import nearest
 from advisor.runs.logfiles.configs import ConfigSource
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.table import Table
-from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived, KeyTable, common_keys, find_trainer, key_tables
