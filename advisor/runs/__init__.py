@@ -16,7 +16,6 @@ from advisor.runs.diagnosis.diagnose import (
     printable,
     worst,
 )
-from advisor.runs.diagnosis.fall import LOST_SHARE
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
     Level,
@@ -76,7 +75,6 @@ __all__ = [
     "KEY_TABLE",
     "LEAST_REWARDS",
     "LEAST_ROWS",
-    "LOST_SHARE",
     "MODES",
     "NONE_MOVED",
     "NO_LOG",

@@ -66,13 +66,11 @@ class Inspection:
 
     def __repr__(self) -> str:
         """How many runs and other files there are, and the first runs."""
-        shown = [f"  {run!r}" for run in self.runs[:SHOWN]]
-        more = [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
-        head = (
-            f"Inspection({counted(len(self.runs), 'run')}, "
-            f"{counted(len(self.unread), 'file')} without one)"
-        )
-        return "\n".join([head, *shown, *more])
+        files = counted(len(self.unread), "file")
+        lines = [f"Inspection({counted(len(self.runs), 'run')}, {files} without one)"]
+        lines += [f"  {run!r}" for run in self.runs[:SHOWN]]
+        lines += [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
+        return "\n".join(lines)
 
 
 SIDECAR = "settings of the runs (sidecar)"
@@ -214,12 +212,7 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        for run in runs:
-            if "reward" not in run.series:
-                runs = evaluations_as_rewards(runs)
-                break
-        runs = self._named(runs)
-        runs = mark_copies(runs) if len(runs) > 1 else runs
+        runs = mark_copies(self._named(evaluations_as_rewards(runs)))
         return Inspection(runs, sorted(self.unread))
 
     def _pass_over(self, candidate: LogCandidate, error: InputError) -> None:
@@ -281,31 +274,22 @@ class LogSearch:
         self, reader: Reader, members: Sequence[LogCandidate], counts: Mapping[Path, int]
     ) -> list[LocatedRun]:
         candidate = members[0]
-        columns = self.columns or self.sidecars.columns_of(candidate)
+        path, columns = candidate.path, self.columns or self.sidecars.columns_of(candidate)
         given = self.sidecars.settings_of(candidate) | self.flags
         known = {key: setting.value for key, setting in given.items()}
-        logs = [member.log for member in members]
         sources = settings_beside(
             candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
         )
         located_runs = []
         without: list[InputError] = []
-        for logged in reader.read(logs, columns):
-            keys = logged.table.keys
-            table, remark = restore_slashes(logged.table, keys)
+        for logged in reader.read([member.log for member in members], columns):
+            table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
-                keys = table.keys
-            framework = choose_framework(keys, logged.framework)
-            stated = stated_settings(
-                logged, sources, framework, candidate.path, known.get("group_size")
-            )
-            known_here = {**stated.facts, **known}
+            framework = choose_framework(table.keys, logged.framework)
+            stated = stated_settings(logged, sources, framework, path, known.get("group_size"))
             try:
-                located_runs += [
-                    LocatedRun(candidate, reader, raw, stated)
-                    for raw in assemble(logged, framework, candidate.path, columns, known_here)
-                ]
+                found = assemble(logged, framework, path, columns, {**stated.facts, **known})
             except NoRewardError as error:
                 # A project holds runs of other kinds beside those that were trained by rewards.
                 if logged.label is None:
@@ -314,12 +298,12 @@ class LogSearch:
                 without.append(
                     NoRewardError(problem, path=error.path, key=error.key, advice=error.advice)
                 )
+            else:
+                located_runs += [LocatedRun(candidate, reader, raw, stated) for raw in found]
         if without and not located_runs:
             raise without[0]
-        if self.is_strict:
-            self._passed_over += without
-        else:
-            self.unread += [Unread(candidate.path, error.problem) for error in without]
+        self._passed_over += without if self.is_strict else []
+        self.unread += [] if self.is_strict else [Unread(path, one.problem) for one in without]
         return located_runs
 
     def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
@@ -329,8 +313,7 @@ class LogSearch:
         runs: dict[str, PilotRun] = {}
         for located, shorter in folded:
             try:
-                name = names[_place(located)]
-                run = self._merge_one(located, shorter, name, runs)
+                run = self._merge_one(located, shorter, names[_place(located)], runs)
                 if run.id in runs:
                     raise InputError(
                         f"two runs have the id '{run.id}'; the other is in {runs[run.id].path}",

@@ -245,7 +245,7 @@ class _Attempt:
     def _train_keys(self, reward: str | None, holds: BoolArray) -> tuple[Table, Keys]:
         """Rows with a train reward and their keys; raises where they are no steps of training."""
         train = self.table.take(holds)
-        refuse_kinds(train, self.kinds, self.columns, self.path)
+        refuse_kinds(train, self.kinds, self.path)
         refuse_episodes(train, self.columns, self.path)
         keys = self._find_keys(train, reward)
         if "step" not in keys.found and not self.columns.keys and are_results(train):
@@ -296,7 +296,7 @@ class _Attempt:
         if not self.kinds.train.any() and reward is not None and not keys.evaluations:
             keys = replace(keys, evaluations=(reward,))
         unit = unit_of(keys.found.get("step"), self.framework, self.columns, self.known)
-        placed = Placed([], np.zeros(0), unit, 1, 0, None, 1, (), ())
+        placed = Placed([], np.zeros(0), unit, 1, 0, None, 1)
         run = self._raw(keys, np.zeros(len(self.table), bool), placed, {}, {})
         if run.eval_step.size:
             return run

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from advisor.errors import InputError
 from advisor.runs.logfiles.table import Column, Table
+from advisor.runs.logs.rows.steps import wrong_at
 from advisor.runs.pilot_run import SERIES, Missing
 from advisor.runs.trainers import plain, spellings
 from advisor.runs.trainers.common_keys import COMPONENT_STD
@@ -47,23 +47,15 @@ def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
     texts = table.text(key)
     if texts:
         row = min(texts)
-        raise InputError(
-            f"the reward of this row is {repr(texts[row])[:40]}, not a number",
-            path=path,
-            row=int(table.numbers[row]),
-            key=key,
-            advice="Name the key of the mean reward in a column map",
-        )
+        problem = f"the reward of this row is {repr(texts[row])[:40]}, not a number"
+        advice = "Name the key of the mean reward in a column map"
+        raise wrong_at(row, table, path, key, problem, advice)
     reward = table.column(key)
     bad = ~np.isfinite(reward)
     if 2 * bad.sum() > reward.size:
-        raise InputError(
-            f"{bad.sum()} of {reward.size} rewards are NaN or infinite, the first one here",
-            path=path,
-            row=int(table.numbers[int(np.argmax(bad))]),
-            key=key,
-            advice="Mend the reward function: without rewards a run teaches nothing",
-        )
+        problem = f"{bad.sum()} of {reward.size} rewards are NaN or infinite, the first one here"
+        advice = "Mend the reward function: without rewards a run teaches nothing"
+        raise wrong_at(np.argmax(bad), table, path, key, problem, advice)
     return reward
 
 
@@ -95,26 +87,21 @@ def read_series(
 
 def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
     """Average the rows of each step where every step has equally many, and say so."""
-    if key is None or OF_A_SAMPLE & {name.lower() for name in table.keys}:
-        return table, None
     count = table.column(key)
-    if not np.isfinite(count).all():
+    is_whole = bool(np.isfinite(count).all())
+    if key is None or not is_whole or OF_A_SAMPLE & {name.lower() for name in table.keys}:
         return table, None
     starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
     sizes = np.diff(np.append(starts, count.size))
     each = int(sizes[0]) if sizes.size else 0
-    is_even = bool(np.all(sizes[:-1] == each)) and 0 < int(sizes[-1]) <= each
-    if each < 2 or sizes.size < 3 or not is_even:
-        return table, None
-    if np.any(np.diff(count[starts]) <= 0):
+    is_even = sizes.size >= 3 and bool(np.all(sizes[:-1] == each)) and int(sizes[-1]) <= each
+    if each < 2 or not is_even or not np.all(np.diff(count[starts]) > 0):
         return table, None
     whole = starts if int(sizes[-1]) == each else starts[:-1]
     place = np.arange(whole.size * each) // each
     rest = "" if whole.size == starts.size else "; the last step lacks some of its rows, left out"
-    return (
-        _averaged(table, place, whole),
-        f"each step has {each} rows (micro-batches or prompts), which were averaged{rest}",
-    )
+    remark = f"each step has {each} rows (micro-batches or prompts), which were averaged{rest}"
+    return _averaged(table, place, whole), remark
 
 
 def _averaged(table: Table, place: IntArray, starts: IntArray) -> Table:
@@ -149,11 +136,8 @@ def is_batch_spread(
             return True
     if known.get("prompts_per_step") == 1:
         return False
-    components = [
-        key
-        for key in table.keys
-        if any(COMPONENT_STD.fullmatch(name) for name in spellings(plain(key)))
-    ]
+    fits = COMPONENT_STD.fullmatch
+    components = [key for key in table.keys if any(map(fits, spellings(plain(key))))]
     if len(components) != 1:
         return _is_of_shares(spread, reward)
     component = table.column(components[0])
@@ -191,10 +175,7 @@ def measured_rows(
         return everything, None
     columns = [rewards, *map(table.column, keys)]
     columns = [column for column in columns if np.unique(column[np.isfinite(column)]).size > 1]
-    if not columns:
-        return everything, None
-    changed = np.zeros(rewards.size, dtype=bool)
-    changed[0] = True
+    changed = np.arange(rewards.size) == 0
     for column in columns:
         same = (column[1:] == column[:-1]) | (np.isnan(column[1:]) & np.isnan(column[:-1]))
         changed[1:] |= ~same
@@ -203,13 +184,10 @@ def measured_rows(
         return everything, None
     places = np.flatnonzero(changed)
     lengths = np.diff(np.append(places, changed.size))
-    is_regular = _gap(places) >= 2 and lengths.max() <= UNEVEN * np.median(lengths)
-    if not is_regular:
+    if _gap(places) < 2 or lengths.max() > UNEVEN * np.median(lengths):
         return everything, None
-    return changed, (
-        f"{repeats} of {changed.size} rows repeat the row before in all that is measured and were "
-        "left out (gaps filled forward)"
-    )
+    remark = f"{repeats} of {changed.size} rows repeat the row before in all that is measured"
+    return changed, f"{remark} and were left out (gaps filled forward)"
 
 
 def measured_evaluations(reward: FloatArray) -> BoolArray:
@@ -217,17 +195,16 @@ def measured_evaluations(reward: FloatArray) -> BoolArray:
     everything = np.ones(reward.size, dtype=bool)
     if reward.size <= 2 * LEAST_CHANGES:
         return everything
-    rows = np.arange(reward.size)
     filled = np.flatnonzero(reward != 0)
     if 2 <= filled.size <= reward.size * (1 - LEAST_REPEATED):
         # The first and the last row may be evaluated out of turn.
         inner = filled[(filled > 0) & (filled < reward.size - 1)]
-        gap = _gap(inner if inner.size >= 2 else filled)
+        inner = inner if inner.size >= 2 else filled
+        gap = _gap(inner)
         if gap >= 2:
-            start = int((inner if inner.size >= 2 else filled)[0])
-            due: BoolArray = (rows - start) % gap == 0
-            nonzero: BoolArray = reward != 0
-            return np.logical_or(due, nonzero)
+            due = (np.arange(reward.size) - inner[0]) % gap == 0
+            measured: BoolArray = np.logical_or(due, reward != 0)
+            return measured
     changed = np.append(True, np.diff(reward) != 0)
     is_held = int((~changed).sum()) >= LEAST_REPEATED * reward.size
     places = np.flatnonzero(changed)

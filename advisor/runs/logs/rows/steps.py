@@ -31,8 +31,8 @@ class Placed:
     shift: int
     logging_steps: int | None
     window: int
-    assumptions: tuple[str, ...]
-    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def at(self, count: npt.ArrayLike) -> FloatArray:
         """Steps of counts of the log's own counter."""
@@ -49,46 +49,30 @@ def place_rows(
 ) -> Placed:
     """Place rows on the axis of steps, in the unit of the log's counter."""
     is_refresh = unit == "refresh"
+    stated = None if is_refresh else logging_steps
     if key is None:
         given = None if is_refresh else known.get("logging_steps")
         window = int(given or logging_steps or 1)
         by = "" if window == 1 else f" x {window}"
-        return Placed(
-            list(range(len(table))),
-            np.arange(1.0, len(table) + 1) * window,
-            unit,
-            window,
-            0,
-            None if is_refresh else logging_steps,
-            window,
-            (f"step = row number{by} assumed (no step is logged)",),
-            (),
-        )
-    assumptions: list[str] = []
+        line = f"step = row number{by} assumed (no step is logged)"
+        rows = np.arange(1.0, len(table) + 1)
+        return Placed([*range(len(table))], rows * window, unit, window, 0, stated, window, (line,))
     count = read_counts(table, key, path)
-    window, remark = row_window(np.unique(count), logging_steps)
     kept, warnings = keep_increasing(count, table, path, key)
+    window, remark = row_window(np.unique(count), logging_steps)
+    assumptions: list[str] = []
     if is_refresh and logging_steps is None:
-        window, remark = 1, None  # rows some refreshes apart still average one each
-    if remark is not None and logging_steps is None:
+        window = 1  # rows some refreshes apart still average one each
+    elif remark is not None and logging_steps is None:
         assumptions.append(remark)
     elif remark is not None:
-        logging_steps = None
+        stated = None
         warnings.append(remark)
     shift = int(count[kept[0]] == 0)
     if shift:
         assumptions.append("steps were counted from 0 and were moved up by one")
-    return Placed(
-        kept,
-        count[kept] + shift,
-        unit,
-        1,
-        shift,
-        None if is_refresh else logging_steps,
-        window,
-        tuple(assumptions),
-        tuple(warnings),
-    )
+    step, notes = count[kept] + shift, (tuple(assumptions), tuple(warnings))
+    return Placed(kept, step, unit, 1, shift, stated, window, *notes)
 
 
 def unit_of(
@@ -118,18 +102,19 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
         bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(
-            f"the step of this row is {_shown(table.cell(row, key))}, not a whole number below 1e8",
-            path=path,
-            row=int(table.numbers[row]),
-            key=key,
-            advice="Correct the row, or name another step key in a column map",
-        )
+        cell = table.cell(row, key)
+        shown = f"{cell:g}" if isinstance(cell, float) else repr(cell)[:40]
+        problem = f"the step of this row is {shown}, not a whole number below 1e8"
+        advice = "Correct the row, or name another step key in a column map"
+        raise wrong_at(row, table, path, key, problem, advice)
     return count
 
 
-def _shown(cell: float | str | None) -> str:
-    return f"{cell:g}" if isinstance(cell, float) else repr(cell)[:40]
+def wrong_at(
+    row: int | np.intp, table: Table, path: Path, key: str, problem: str, advice: str
+) -> InputError:
+    """Error of a cell."""
+    return InputError(problem, path=path, row=int(table.numbers[row]), key=key, advice=advice)
 
 
 def keep_increasing(
@@ -144,13 +129,9 @@ def keep_increasing(
         return list(range(step.size))[::-1], ["rows stood in descending order and were reversed"]
     repeated = int(np.sum(np.diff(step) == 0))
     if repeated > max(2, step.size // 4) or 2 * repeated >= max(2, step.size):
-        raise InputError(
-            f"{repeated} of {step.size} rows repeat the step of the row before",
-            path=path,
-            row=int(table.numbers[int(np.argmax(np.diff(step) == 0)) + 1]),
-            key=key,
-            advice='Choose one kind of row in a column map: filter = "type=..."',
-        )
+        problem = f"{repeated} of {step.size} rows repeat the step of the row before"
+        advice = 'Choose one kind of row in a column map: filter = "type=..."'
+        raise wrong_at(np.argmax(np.diff(step) == 0) + 1, table, path, key, problem, advice)
     if np.all(np.diff(step) > 0):
         return list(range(step.size)), []
     kept: list[int] = []
@@ -164,21 +145,13 @@ def keep_increasing(
             which = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
             warnings.append(f"{which} logged twice (a resumed run); the later rows were kept")
         kept.append(index)
+    lost = step.size - len(kept)
     if len(kept) < LEAST_REWARDS <= step.size:
-        raise InputError(
-            f"{step.size - len(kept)} of {step.size} rows stand at steps that are logged again "
-            "further down",
-            path=path,
-            row=int(table.numbers[int(np.argmax(np.diff(step) < 0)) + 1]),
-            key=key,
-            advice="Split the file where another run starts, the first time here",
-        )
-    return kept, _few(warnings)
-
-
-def _few(warnings: list[str]) -> list[str]:
+        problem = f"{lost} of {step.size} rows stand at steps that are logged again further down"
+        advice = "Split the file where another run starts, the first time here"
+        raise wrong_at(np.argmax(np.diff(step) < 0) + 1, table, path, key, problem, advice)
     more = len(warnings) - 3
-    return warnings if more <= 0 else [*warnings[:3], f"... and {more} times more"]
+    return kept, warnings[:3] + ([f"... and {more} times more"] if more > 0 else [])
 
 
 def row_window(step: FloatArray, stated: int | None) -> tuple[int, str | None]:

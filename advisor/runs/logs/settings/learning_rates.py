@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,29 +26,26 @@ LATE = 3
 """Distances between rows before the first one, from which on a log does not show the beginning."""
 
 
-@dataclass(frozen=True)
-class Schedule:
+Kind = Literal["constant", "linear", "cosine"]
+
+
+class Schedule(NamedTuple):
     """A learning-rate schedule read off its series."""
 
     peak: float
-    kind: Literal["constant", "linear", "cosine"] | None
-    warmup_steps: int | None
-    planned_steps: int | None
-    is_rising: bool
+    kind: Kind | None = None
+    warmup_steps: int | None = None
+    planned_steps: int | None = None
+    is_rising: bool = False
 
 
 class Rates(NamedTuple):
     """Settings that a learning-rate series shows."""
 
     facts: dict[str, Any]
-    is_partial: bool
-    warnings: tuple[str, ...]
+    is_partial: bool = False
+    warnings: tuple[str, ...] = ()
     largest: float | None = None
-
-    def without_lengths(self) -> Rates:
-        """What holds as long as it is not known how many optimizer steps a count stands for."""
-        lengths = ("warmup_steps", "planned_steps")
-        return self._replace(facts={k: v for k, v in self.facts.items() if k not in lengths})
 
 
 def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Rates:
@@ -58,7 +54,7 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
         planned_steps = None  # of something else that the log counts
     facts: dict[str, Any] = {} if planned_steps is None else {"planned_steps": planned_steps}
     if not rate.size:
-        return Rates(facts, False, ())
+        return Rates(facts)
     found = infer_schedule(step, rate, planned_steps)
     largest = float(rate.max())
     if found.is_rising:
@@ -67,14 +63,13 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
     facts["learning_rate"] = rounded(found.peak)
     if found.kind is None:
         what = "the schedule cannot be told from the learning rates logged"
-        is_late = bool(
-            rate.size > 1 and step[0] > LATE * (step[1] - step[0]) and rate[0] == largest
-        )
+        begins_late = rate.size > 1 and step[0] > LATE * (step[1] - step[0])
+        is_late = bool(begins_late and rate[0] == largest)
         return Rates(facts, is_late, (f"{what}; they are used as they stand",), largest)
     facts["schedule"], facts["warmup_steps"] = found.kind, found.warmup_steps
     if found.planned_steps is not None:
         facts["planned_steps"] = found.planned_steps
-    return Rates(facts, False, (), largest)
+    return Rates(facts, largest=largest)
 
 
 def rounded(rate: float) -> float:
@@ -95,26 +90,24 @@ def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
     top = int(np.argmax(rate))
     peak = float(rate[top])
     if peak - float(rate.min()) <= 1e-9 * peak:
-        enough = rate.size > 1
-        return Schedule(peak, "constant" if enough else None, 0 if enough else None, None, False)
+        return Schedule(peak, "constant", 0) if rate.size > 1 else Schedule(peak)
     rising = top == rate.size - 1
     if rate.size < limits.LEAST_SCHEDULE_ROWS or rising:
-        return Schedule(peak, None, None, None, rising)
+        return Schedule(peak, is_rising=rising)
     # Every row counts in the peak, but eighty are plenty for a shape.
     thin = np.unique(np.linspace(0, rate.size - 1, min(rate.size, 80)).astype(int))
     thin = np.union1d(thin, [top])
-    best: tuple[float, str, int, int, float] | None = None
+    best: tuple[float, Kind, int, int, float] | None = None
     before = 0 if top == 0 else int(step[top - 1]) - 1
     warmups = np.unique(np.linspace(before, step[top + 1], 64).astype(int))
     if top == 0:
         warmups = warmups[warmups <= step[0]]
     last = int(step[-1])
-    lengths = (
-        np.unique(np.concatenate([_spread(last, 20, 400), _spread(20 * last, 10, 120)]))
-        if planned_steps is None
-        else np.array([max(planned_steps, 1)])
-    )
-    tries = [(kind, offset) for kind in ("constant", "linear", "cosine") for offset in (1, 0)]
+    lengths = np.array([max(planned_steps or 1, 1)])
+    if planned_steps is None:
+        lengths = np.unique(np.r_[_spread(last, 20, 400), _spread(20 * last, 10, 120)])
+    kinds: tuple[Kind, ...] = ("constant", "linear", "cosine")
+    tries = [(kind, offset) for kind in kinds for offset in (1, 0)]
     for kind, offset in tries:
         if best is not None and best[0] <= CLEAR_MISFIT:
             break
@@ -133,19 +126,14 @@ def _infer(steps: bytes, rates: bytes, planned_steps: int | None) -> Schedule:
         if best is None or error < best[0] - CLEAR_MISFIT:
             best = (error, kind, int(warmups[i]), int(spans[j]), float(level[i, j]))
     if best is None or best[0] > MOST_MISFIT:
-        return Schedule(peak, None, None, None, False)
+        return Schedule(peak)
     error, name, warmup, length, level_found = best
     told = planned_steps is None and name != "constant" and error <= SHARP_MISFIT
     if told and name == "linear":
         level_found, length = _straight(step, rate, max(warmup, before), level_found, length)
-    return Schedule(
-        # Twelve digits: the fit adds rounding noise, and configs are read by people.
-        float(f"{max(peak, level_found):.12g}"),
-        cast(Literal["constant", "linear", "cosine"], name),
-        warmup,
-        length if told else None,
-        False,
-    )
+    # Twelve digits: the fit adds rounding noise, and configs are read by people.
+    peak = float(f"{max(peak, level_found):.12g}")
+    return Schedule(peak, name, warmup, length if told else None)
 
 
 def _straight(
@@ -173,9 +161,6 @@ def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray
     """Rate over peak after ``done`` scheduler steps; arguments broadcast."""
     warm = np.clip(done / np.maximum(warmup, 1), 0.0, 1.0)
     left = np.clip((length - done) / np.maximum(length - warmup, 1), 0.0, 1.0)
-    decay = {
-        "constant": np.ones_like(left),
-        "linear": left,
-        "cosine": 0.5 * (1 - np.cos(np.pi * left)),
-    }[kind]
+    cosine = 0.5 * (1 - np.cos(np.pi * left))
+    decay = {"constant": np.ones_like(left), "linear": left, "cosine": cosine}[kind]
     return np.asarray(np.where(done < warmup, warm, decay))

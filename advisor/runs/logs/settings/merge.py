@@ -41,8 +41,9 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     if raw.step_unit == "refresh" and interval is not None:
         raw = raw.on_optimizer_steps(interval)
     rates = read_rates(raw.rate_step, raw.rate, raw.planned_steps)
-    if raw.step_unit != "optimizer":
-        rates = rates.without_lengths()
+    if raw.step_unit != "optimizer":  # how many optimizer steps a count stands for is not known
+        lengths = ("warmup_steps", "planned_steps")
+        rates = rates._replace(facts={k: v for k, v in rates.facts.items() if k not in lengths})
     checked = check_settings({**raw.facts, **rates.facts}, path=raw.path, row=place_row(raw))
     facts = {key: setting.value for key, setting in checked.items()}
     _refuse_contradictions(raw, rates, settings)
