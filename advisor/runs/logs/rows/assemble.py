@@ -54,6 +54,9 @@ from advisor.theory import BoolArray, FloatArray
 MOST_ZEROS = 8
 """Evaluations that may all be 0; a longer column of nothing but zeros was never computed."""
 
+UNMEASURED = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
+"""What changes from row to row, or is looked at anyway, where nothing else was measured."""
+
 
 def assemble(
     logged: Logged, framework: KeyTable, path: Path, columns: Columns, known: Mapping[str, Any]
@@ -229,7 +232,8 @@ class _Attempt:
         """Rows that were measured, one per step, their rewards, and what was done to get there."""
         reward = keys.found["reward"]
         rewards = read_rewards(train, reward, self.path)
-        measured, repeated = measured_rows(train, rewards, _measured(keys))
+        others = [key for name, key in keys.found.items() if name not in UNMEASURED]
+        measured, repeated = measured_rows(train, rewards, [*others, *keys.parts.values()])
         if repeated is not None:
             train = train.take(measured)
         train, joined = join_rows(train, step_key)
@@ -249,11 +253,9 @@ class _Attempt:
         refuse_episodes(train, self.columns, self.path)
         keys = self._find_keys(train, reward)
         if "step" not in keys.found and not self.columns.keys and are_results(train):
-            raise InputError(
-                "each row is the result of a run, not a step of one",
-                path=self.path,
-                advice="Give the logs of the runs, or name the step in a column map",
-            )
+            advice = "Give the logs of the runs, or name the step in a column map"
+            problem = "each row is the result of a run, not a step of one"
+            raise InputError(problem, path=self.path, advice=advice)
         return train, keys
 
     def _borrow(
@@ -274,11 +276,9 @@ class _Attempt:
         counts = others.column(step_key)
         borrowed = {}
         for name, key in found.items():
-            if name in series or name not in SERIES:
-                continue
             values = others.column(key)
             there = np.isfinite(values) & np.isfinite(counts)
-            if not there.any():
+            if name in series or name not in SERIES or not there.any():
                 continue
             steps, place = np.unique(counts[there], return_inverse=True)
             means = np.bincount(place, values[there]) / np.bincount(place)
@@ -317,22 +317,19 @@ class _Attempt:
             return np.zeros(0), np.zeros(0)
         values = np.array([rows.column(name) for name in names])
         finite = np.isfinite(values)
-        whole = finite.sum(0) == finite.sum(0).max()
-        chosen = whole & finite.any(0)
-        reward = np.where(finite, values, 0.0).sum(0) / np.maximum(finite.sum(0), 1)
+        number = finite.sum(0)
+        chosen = (number == number.max()) & (number > 0)
+        reward = np.where(finite, values, 0.0).sum(0) / np.maximum(number, 1)
         for key in rows.filled_keys:
             # Where another held-out measure is blank, a 0 says that nothing was evaluated.
             there = rows.has(key)
             if not there.all() and has_evaluation_key([key]) and not reward[chosen & ~there].any():
                 chosen &= there
         step_key = keys.found.get("step")
-        if step_key is not None:
-            # Not moved up where the counter starts at 0: an evaluation there precedes training.
-            step = rows.column(step_key) * placed.stretch
-        else:
-            # Without a step an evaluation stands after the train rows above it.
-            above = np.cumsum(holds)[np.flatnonzero(self.kinds.evaluate)]
-            step = above.astype(float) * placed.stretch
+        # Not moved up where the counter starts at 0: an evaluation there precedes training.
+        # Without a step it stands after the train rows above it.
+        above = np.cumsum(holds)[self.kinds.evaluate].astype(float)
+        step = (above if step_key is None else rows.column(step_key)) * placed.stretch
         chosen &= np.isfinite(step)
         if names == keys.evaluations and self.kinds.evaluate.all():
             chosen[chosen] = measured_evaluations(reward[chosen])
@@ -342,12 +339,8 @@ class _Attempt:
 
     def _scores(self, keys: Keys, holds: BoolArray, placed: Placed) -> dict[str, Score]:
         """Columns beside the reward that may score answers, by the words of their names."""
-        if not keys.scores:
-            return {}
         evaluate = self.kinds.evaluate
-        sources = {"": holds if not evaluate.all() else np.ones(len(self.table), dtype=bool)}
-        if not evaluate.all():
-            sources["held-out "] = evaluate
+        sources = {"": evaluate} if evaluate.all() else {"": holds, "held-out ": evaluate}
         step_key = keys.found.get("step")
         step = np.cumsum(holds).astype(float) if step_key is None else self.table.column(step_key)
         found = {}
@@ -389,20 +382,16 @@ class _Attempt:
             read["eval_reward"] = ", ".join(keys.evaluations)
         used = {*read.values(), *keys.evaluations, *keys.parts.values()}
         left = [key for key in self.table.keys if key not in used]
-        understood = [key for key in left if _is_understood(key, self.framework)]
+        tables = (self.framework, COMMON_KEYS)
+        names = {key: spellings(plain(key)) for key in left}
+        understood = {
+            key for key in left if any(t.understands(name) for t in tables for name in names[key])
+        }
         return {
             "keys_read": read,
             "keys_understood": tuple(sorted(understood)),
-            "keys_ignored": tuple(sorted(set(left) - set(understood))),
+            "keys_ignored": tuple(sorted({*left} - understood)),
         }
-
-
-def _is_understood(key: str, framework: KeyTable) -> bool:
-    return any(
-        known.understands(name)
-        for known in (framework, COMMON_KEYS)
-        for name in spellings(plain(key))
-    )
 
 
 def _without_keys(columns: Columns, *names: str) -> Columns:
@@ -434,13 +423,6 @@ def _averaged(keys: Keys) -> tuple[str, ...]:
     return (f"held-out reward = mean of {len(keys.evaluations)} keys ({shown})",)
 
 
-def _measured(keys: Keys) -> list[str]:
-    """Keys of what each row measures anew."""
-    names = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
-    found = [key for name, key in keys.found.items() if name not in names]
-    return [*found, *keys.parts.values()]
-
-
 def _add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]) -> None:
     """Groups that are all right or all wrong are the ones without spread."""
     if "silent_group_share" in series or not {"all_right_share", "all_wrong_share"} <= set(series):
@@ -453,14 +435,10 @@ def _add_step_time(
     series: dict[str, FloatArray], missing: dict[str, Missing], train: Table
 ) -> None:
     """A step that is not timed as a whole takes as long as its rollouts and its training."""
-    if "step_time_seconds" in series:
-        return
     names = {name: key for key in train.filled_keys for name in spellings(plain(key))}
-    pair = next((p for p in PARTS_OF_A_STEP if all(name in names for name in p)), None)
-    if pair is None:
-        return
+    pair = next((p for p in PARTS_OF_A_STEP if all(name in names for name in p)), ())
     total = np.sum([train.column(names[name]) for name in pair], axis=0)
-    if np.isfinite(total).all():
+    if pair and "step_time_seconds" not in series and np.isfinite(total).all():
         series["step_time_seconds"] = total
         missing.pop("step_time_seconds", None)
 
@@ -473,23 +451,18 @@ def _drop_unusable(
     known: Mapping[str, Any],
 ) -> list[str]:
     """Take out series that do not mean what their key says; the warnings say which."""
-    warnings = []
-    if "reward_std_within_group" in series and is_batch_spread(
-        train, keys, known, series["reward"]
-    ):
-        del series["reward_std_within_group"]
-        missing["reward_std_within_group"] = "not applicable"
-        warnings.append(
-            f"'{keys['reward_std_within_group']}' is the spread over the whole batch "
-            "(TRL >= 0.27), not within groups, and was left out"
+    unusable: dict[str, tuple[Missing, str]] = {}
+    spread, rate = "reward_std_within_group", series.get("learning_rate")
+    if spread in series and is_batch_spread(train, keys, known, series["reward"]):
+        why = (
+            "is the spread over the whole batch (TRL >= 0.27), not within groups, and was left out"
         )
+        unusable[spread] = "not applicable", why
     if "entropy" in series and not np.any(np.nan_to_num(series["entropy"])):
-        del series["entropy"]
-        missing["entropy"] = "not logged"
-        warnings.append(f"'{keys['entropy']}' is 0 in every row: not computed, not collapsed")
-    rate = series.get("learning_rate")
+        unusable["entropy"] = "not logged", "is 0 in every row: not computed, not collapsed"
     if rate is not None and np.nanmax(rate) <= 0:
-        del series["learning_rate"]
-        missing["learning_rate"] = "not logged"
-        warnings.append(f"'{keys['learning_rate']}' is 0 in every row (too few digits printed?)")
-    return warnings
+        unusable["learning_rate"] = "not logged", "is 0 in every row (too few digits printed?)"
+    for name, (reason, _) in unusable.items():
+        del series[name]
+        missing[name] = reason
+    return [f"'{keys[name]}' {why}" for name, (_, why) in unusable.items()]
