@@ -10,14 +10,6 @@ from advisor.common.engine import (
     engine_of,
     mapped,
 )
-from advisor.common.progress import (
-    SAMPLING,
-    SAMPLING_AGAIN,
-    Progress,
-    ProgressLines,
-    progress_of,
-    silent,
-)
 from advisor.common.saving import (
     DRAFT,
     check_output,
@@ -30,11 +22,17 @@ from advisor.common.saving import (
     write_whole,
 )
 from advisor.common.shown import (
+    SAMPLING,
+    SAMPLING_AGAIN,
+    Progress,
+    ProgressLines,
     bullets,
     counted,
     harmless,
     heading,
     paragraph,
+    progress_of,
+    silent,
     table,
     whole,
     without_password,

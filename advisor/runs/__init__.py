@@ -41,9 +41,9 @@ from advisor.runs.logs import (
     read_runs,
     show,
 )
+from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.readers import readers
-from advisor.runs.logs.rows.assemble import assemble
 from advisor.runs.pilot_run import (
     LEAST_REWARDS,
     SERIES,

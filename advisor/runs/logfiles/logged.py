@@ -30,7 +30,7 @@ class Logged:
     settings : mapping of str to object
         Settings that stand in the log itself, under the trainer's own names, flattened with dots.
     facts : mapping of str to object
-        Settings in the package's names (``advisor.runs.logs.settings.stated_settings.KEYS``).
+        Settings in the package's names (``advisor.runs.logs.stated_settings.KEYS``).
     logging_steps, planned_steps : int or None
         Optimizer steps per row and of the whole run, where the log states or implies them.
     assumptions, warnings : tuple of str

@@ -16,12 +16,12 @@ from advisor.runs.logfiles.columns import parse_columns
 from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.find import LogCandidate, Unread, find_files
 from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
+from advisor.runs.logs.merge import merge_run
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
-from advisor.runs.logs.rows.assemble import assemble
-from advisor.runs.logs.settings.merge import merge_run
-from advisor.runs.logs.settings.sidecar import SidecarIndex
-from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
+from advisor.runs.logs.sidecar import SidecarIndex
+from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb_csv, wandb_store
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.readiness import evaluations_as_rewards, none_moved

@@ -1,18 +1,22 @@
-"""Cells become arrays; what is absent or not finite is said, never filled."""
+"""Rows on the axis of optimizer steps, and cells as series; what is absent is never filled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from advisor.errors import InputError
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Column, Table
-from advisor.runs.logs.rows.steps import wrong_at
-from advisor.runs.pilot_run import SERIES, Missing
-from advisor.runs.trainers import plain, spellings
-from advisor.runs.trainers.common_keys import COMPONENT_STD
+from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
+from advisor.runs.trainers import KeyTable, plain, spellings
+from advisor.runs.trainers.common_keys import COMPONENT_STD, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 OF_A_SAMPLE = frozenset(
@@ -40,6 +44,155 @@ NEAR = 0.01
 
 UNEVEN = 5.0
 """Longest stretch of repeated rows over the median one; in a run that has died it is far longer."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Rows on the axis of optimizer steps."""
+
+    kept: list[int]
+    step: FloatArray
+    unit: StepUnit
+    stretch: int
+    shift: int
+    logging_steps: int | None
+    window: int
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def at(self, count: npt.ArrayLike) -> FloatArray:
+        """Steps of counts of the log's own counter."""
+        return (np.asarray(count, dtype=float) + self.shift) * self.stretch
+
+
+def place_rows(
+    table: Table,
+    key: str | None,
+    unit: StepUnit,
+    known: Mapping[str, Any],
+    path: Path,
+    logging_steps: int | None,
+) -> Placed:
+    """Place rows on the axis of steps, in the unit of the log's counter."""
+    is_refresh = unit == "refresh"
+    stated = None if is_refresh else logging_steps
+    if key is None:
+        given = None if is_refresh else known.get("logging_steps")
+        window = int(given or logging_steps or 1)
+        by = "" if window == 1 else f" x {window}"
+        line = f"step = row number{by} assumed (no step is logged)"
+        rows = np.arange(1.0, len(table) + 1)
+        return Placed([*range(len(table))], rows * window, unit, window, 0, stated, window, (line,))
+    count = read_counts(table, key, path)
+    kept, warnings = keep_increasing(count, table, path, key)
+    window, remark = row_window(np.unique(count), logging_steps)
+    assumptions: list[str] = []
+    if is_refresh and logging_steps is None:
+        window = 1  # rows some refreshes apart still average one each
+    elif remark is not None and logging_steps is None:
+        assumptions.append(remark)
+    elif remark is not None:
+        stated = None
+        warnings.append(remark)
+    shift = int(count[kept[0]] == 0)
+    if shift:
+        assumptions.append("steps were counted from 0 and were moved up by one")
+    step, notes = count[kept] + shift, (tuple(assumptions), tuple(warnings))
+    return Placed(kept, step, unit, 1, shift, stated, window, *notes)
+
+
+def unit_of(
+    key: str | None, framework: KeyTable, columns: Columns, known: Mapping[str, Any]
+) -> StepUnit:
+    """What a counter counts: as mapped by the user, else as its framework declares."""
+    if columns.step_unit is not None:
+        return "refresh" if columns.step_unit == "refresh" else "optimizer"
+    if key is None:
+        return "refresh" if framework.refreshes and not framework.optimizer_steps else "optimizer"
+    names = spellings(plain(key))
+    if any(name in framework.optimizer_steps for name in names):
+        return "optimizer"
+    if any(name in framework.refreshes for name in names):
+        return "refresh"
+    is_one = known.get("minibatches_per_refresh") == known.get("epochs_per_refresh") == 1
+    if not is_one and any(name in UNSURE_STEPS for name in names):
+        return "unknown"
+    return "optimizer"
+
+
+def read_counts(table: Table, key: str, path: Path) -> FloatArray:
+    """Counter of each row."""
+    count = table.column(key)
+    # The bounds also refuse NaN, which compares false.
+    with np.errstate(invalid="ignore"):
+        bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
+    if bad.any():
+        row = int(np.argmax(bad))
+        cell = table.cell(row, key)
+        shown = f"{cell:g}" if isinstance(cell, float) else repr(cell)[:40]
+        problem = f"the step of this row is {shown}, not a whole number below 1e8"
+        advice = "Correct the row, or name another step key in a column map"
+        raise wrong_at(row, table, path, key, problem, advice)
+    return count
+
+
+def wrong_at(
+    row: int | np.intp, table: Table, path: Path, key: str, problem: str, advice: str
+) -> InputError:
+    """Error of a cell."""
+    return InputError(problem, path=path, row=int(table.numbers[row]), key=key, advice=advice)
+
+
+def keep_increasing(
+    step: FloatArray, table: Table, path: Path, key: str
+) -> tuple[list[int], list[str]]:
+    """Which rows to keep so that the step increases strictly.
+
+    A repeated step is a resumed run: the later row replaces the earlier one, and what the first
+    attempt logged beyond the resumed checkpoint is dropped with it.
+    """
+    if step.size > 2 and np.all(np.diff(step) < 0):
+        return list(range(step.size))[::-1], ["rows stood in descending order and were reversed"]
+    repeated = int(np.sum(np.diff(step) == 0))
+    if repeated > max(2, step.size // 4) or 2 * repeated >= max(2, step.size):
+        problem = f"{repeated} of {step.size} rows repeat the step of the row before"
+        advice = 'Choose one kind of row in a column map: filter = "type=..."'
+        raise wrong_at(np.argmax(np.diff(step) == 0) + 1, table, path, key, problem, advice)
+    if np.all(np.diff(step) > 0):
+        return list(range(step.size)), []
+    kept: list[int] = []
+    warnings: list[str] = []
+    for index, value in enumerate(step):
+        dropped = []
+        while kept and step[kept[-1]] >= value:
+            dropped.append(kept.pop())
+        if dropped:
+            first, last = step[dropped[-1]], step[dropped[0]]
+            which = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
+            warnings.append(f"{which} logged twice (a resumed run); the later rows were kept")
+        kept.append(index)
+    lost = step.size - len(kept)
+    if len(kept) < LEAST_REWARDS <= step.size:
+        problem = f"{lost} of {step.size} rows stand at steps that are logged again further down"
+        advice = "Split the file where another run starts, the first time here"
+        raise wrong_at(np.argmax(np.diff(step) < 0) + 1, table, path, key, problem, advice)
+    more = len(warnings) - 3
+    return kept, warnings[:3] + ([f"... and {more} times more"] if more > 0 else [])
+
+
+def row_window(step: FloatArray, stated: int | None) -> tuple[int, str | None]:
+    """Optimizer steps that one row averages, and a remark where that is not what was stated."""
+    if step.size < 2:
+        return stated or 1, None
+    gap = int(np.median(np.diff(step)[1 if step.size > 2 else 0 :]))
+    if stated is not None:
+        if step.size > 2 and 0 < gap < stated:
+            # transformers keeps the default of 500 in the file of a run that logs by epoch
+            return gap, f"logging_steps = {stated} in the log, but rows stand {gap} steps apart"
+        return stated, None
+    if gap > 1 and step[0] > 0 and step[1] % gap == 0:
+        return gap, f"logging_steps = {gap} assumed (rows stand at multiples of {gap})"
+    return 1, None
 
 
 def read_rewards(table: Table, key: str, path: Path) -> FloatArray:

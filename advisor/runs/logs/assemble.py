@@ -16,7 +16,7 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.logs.rows.row_kinds import (
+from advisor.runs.logs.row_kinds import (
     RowKinds,
     Segment,
     are_results,
@@ -26,16 +26,20 @@ from advisor.runs.logs.rows.row_kinds import (
     split_by_name,
     split_restarts,
 )
-from advisor.runs.logs.rows.series import (
+from advisor.runs.logs.series import (
+    Placed,
     is_batch_spread,
     join_rows,
     measured_evaluations,
     measured_rows,
+    place_rows,
+    read_counts,
     read_rewards,
     read_series,
+    row_window,
+    unit_of,
 )
-from advisor.runs.logs.rows.steps import Placed, place_rows, read_counts, row_window, unit_of
-from advisor.runs.logs.settings.stated_settings import column_settings
+from advisor.runs.logs.stated_settings import column_settings
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.common_keys import COMMON_KEYS, PARTS_OF_A_STEP

@@ -18,7 +18,7 @@ from advisor.runs.logfiles.columns import Columns, nearest, parse_columns
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import LogFile, on_disk
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.logs.settings.stated_settings import KEYS, Setting, check_settings
+from advisor.runs.logs.stated_settings import KEYS, Setting, check_settings
 
 NAMES = ("pilots.toml", "pilots.csv")
 TABLES: dict[str, type] = {"defaults": dict, "columns": dict, "run": list}
