@@ -14,10 +14,9 @@ from advisor.runs.logs.guesses import guess
 from advisor.runs.logs.learning_rates import Rates, read_rates
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
-from advisor.runs.pilot_run import LEAST_REWARDS, Missing, PilotRun, parameters_from_name
+from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived
-from advisor.theory import FloatArray
 
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
@@ -45,29 +44,38 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         lengths = ("warmup_steps", "planned_steps")
         rates = rates._replace(facts={k: v for k, v in rates.facts.items() if k not in lengths})
     checked = check_settings({**raw.facts, **rates.facts}, path=raw.path, row=place_row(raw))
-    facts = {key: setting.value for key, setting in checked.items()}
     _refuse_contradictions(raw, rates, settings)
-    warnings = [*raw.warnings, *rates.warnings, *located.stated.warnings]
-    stated_facts, contradictions = _weigh(rates, located.stated.facts, facts)
-    warnings += [line for key, line in contradictions.items() if key not in settings]
-    facts |= stated_facts
-    warnings += _overruled(facts, settings)
-    values = facts | {key: setting.value for key, setting in settings.items()}
-    derivations = _derivations(raw, located.stated, values, settings, stated_facts)
-    assumptions = [*raw.assumptions, *located.stated.assumptions]
-    guessed = guess(raw, values)
+    stated = located.stated
+    found = Derived(
+        assumptions=(*raw.assumptions, *stated.assumptions),
+        warnings=(*raw.warnings, *rates.warnings, *stated.warnings),
+    )
+    for key, (value, *_) in checked.items():
+        line = raw.derivations.get(key, f"{key} {value} [the log's rows]")
+        found.put(key, value, line)
+    _weigh(found, rates, stated, settings)
+    for key, setting in settings.items():
+        shown, line = found.facts.get(key), f"{key} = {setting.value} from {setting.where} is used"
+        if key in found.facts and key not in INEXACT and shown != setting.value:
+            found.warn(f"{line}; the log says {shown}")
+        found.put(key, setting.value, f"{key} {setting.value} [{setting.where}]")
+    guessed = guess(raw, found.facts)
     for key, value in guessed.facts.items():
         why = guessed.arithmetic[key]
-        values[key] = value
-        derivations[key] = f"{key} {value:g} guessed: {why}"
-        assumptions.append(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
-    warnings += guessed.warnings
-    hyperparameters = PartialSettings(
-        **{name: values[name] for name in PartialSettings.model_fields if name in values}
-    )
+        found.put(key, value, f"{key} {value:g} guessed: {why}")
+        found.assume(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
+    for line in guessed.warnings:
+        found.warn(line)
+    values = found.facts
+    names = PartialSettings.model_fields
+    hyperparameters = PartialSettings(**{name: values[name] for name in names if name in values})
     _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
-    parameters = _parameters(raw, values, settings, assumptions)
-    series, missing = _without_idle_kl(raw, hyperparameters)
+    parameters = _parameters(raw, found, settings)
+    series, missing = dict(raw.series), dict(raw.missing)
+    if hyperparameters.kl_coefficient == 0 and not np.any(np.nan_to_num(series.get("kl", 0.0))):
+        # Some trainers write zeros for a penalty that they do not have.
+        series.pop("kl", None)
+        missing["kl"] = "not applicable"
     own = {
         "id": run_id,
         "format": located.reader.name,
@@ -76,57 +84,36 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         "series": series,
         "missing": missing,
         "logging_steps": values.get("logging_steps", raw.logging_steps or raw.window),
-        "derivations": derivations,
-        "assumptions": tuple(dict.fromkeys(assumptions)),
-        "warnings": tuple(dict.fromkeys(warnings)),
+        "derivations": found.arithmetic,
+        "assumptions": tuple(dict.fromkeys(found.assumptions)),
+        "warnings": tuple(dict.fromkeys(found.warnings)),
     }
     told = {name: values.get(name) for name in ("model", "task", "reward_floor", "reward_ceiling")}
     return _built(raw, own | told)
 
 
-def _overruled(facts: Mapping[str, Any], settings: Mapping[str, Setting]) -> list[str]:
-    """What the log says against the user's settings, which are used."""
-    return [
-        f"{key} = {setting.value} from {setting.where} is used; the log says {facts[key]}"
-        for key, setting in settings.items()
-        if key in facts and key not in INEXACT and facts[key] != setting.value
-    ]
-
-
-def _parameters(
-    raw: RawRun, values: dict[str, Any], settings: Mapping[str, Setting], assumptions: list[str]
-) -> float | None:
+def _parameters(raw: RawRun, found: Derived, settings: Mapping[str, Setting]) -> float | None:
     """Size of the model, stated or read off its name, which the run's own name may be."""
+    values = found.facts
     if "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
         values["model"] = raw.label
-        assumptions.append(f"model = '{raw.label}' assumed (the run's name tells a size)")
-    parameters: float | None = values.get("parameters")
-    if parameters is None and "model" in values:
-        parameters = parameters_from_name(values["model"])
-        if parameters is not None:
-            assumptions.append(
-                f"parameters = {parameters:g} assumed (read off the name '{values['model']}')"
-            )
-        elif "model" in settings:
-            raise InputError(
-                f"the size of model '{values['model']}' is not known",
-                path=settings["model"].path or raw.path,
-                row=settings["model"].row,
-                key="model",
-                advice="Add 'parameters = 7e9' (all parameters of the base model) beside it",
-            )
-    return parameters
-
-
-def _without_idle_kl(
-    raw: RawRun, hyperparameters: PartialSettings
-) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
-    """Series of a run; without the zeros that some trainers write for an absent KL penalty."""
-    missing, series = dict(raw.missing), dict(raw.series)
-    if hyperparameters.kl_coefficient == 0 and not np.any(np.nan_to_num(series.get("kl", 0.0))):
-        series.pop("kl", None)
-        missing["kl"] = "not applicable"
-    return series, missing
+        found.assume(f"model = '{raw.label}' assumed (the run's name tells a size)")
+    if "parameters" in values or "model" not in values:
+        parameters: float | None = values.get("parameters")
+        return parameters
+    model, given = values["model"], settings.get("model")
+    size = parameters_from_name(model)
+    if size is not None:
+        found.assume(f"parameters = {size:g} assumed (read off the name '{model}')")
+    elif given:
+        raise InputError(
+            f"the size of model '{model}' is not known",
+            path=given.path or raw.path,
+            row=given.row,
+            key="model",
+            advice="Add 'parameters = 7e9' (all parameters of the base model) beside it",
+        )
+    return size
 
 
 def _interval(*sources: Mapping[str, Any]) -> int | None:
@@ -137,58 +124,34 @@ def _interval(*sources: Mapping[str, Any]) -> int | None:
     return None if minibatches is None or epochs is None else int(minibatches) * int(epochs)
 
 
-def _weigh(
-    rates: Rates, stated: Mapping[str, Any], logged: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Settings beside the log that are used, and what the log says against others.
+def _weigh(found: Derived, rates: Rates, stated: Derived, settings: Mapping[str, Setting]) -> None:
+    """Add the settings next to the log that are used, and what the log says against others.
 
     A config file may have been edited after the run; what the rows show happened. Only where they
     show it roughly (a rate at the edge of its warm-up, a schedule of which a part was seen) does
     the file speak, if it agrees.
     """
-    used, against = {}, {}
-    for key, value in stated.items():
-        shown = logged.get(key)
-        if key == "learning_rate" and shown is None and rates.largest is not None:
-            shown = rates.largest
+    for key, value in stated.facts.items():
         if key == "logging_steps":
             continue  # the rows themselves stand where they stand
+        shown: Any = found.facts.get(key)
+        if key == "learning_rate" and shown is None:
+            shown = rates.largest
+        is_used, against = True, ""
         if shown is None or shown == value:
-            used[key] = value
+            pass
         elif key == "learning_rate":
-            close = bool(np.isclose(value, shown, rtol=RATE_TOLERANCE, atol=0.0))
-            if close or (rates.is_partial and value > shown):
-                used[key] = value
-            else:
-                against[key] = f"learning_rate peaks at {shown:.3g} in the log, which is used"
-        elif key in ("schedule", "warmup_steps", "planned_steps"):
-            used[key] = value
-            if key == "schedule" and shown != "constant":
-                against[key] = f"schedule looks {shown} in the log"
-        else:
-            against[key] = f"{key} = {shown} by the log's rows is used"
-        if key in against:
-            against[key] += f"; the settings beside it say {value}"
-    return used, against
-
-
-def _derivations(
-    raw: RawRun,
-    stated: Derived,
-    values: Mapping[str, Any],
-    settings: Mapping[str, Setting],
-    used: Mapping[str, Any],
-) -> dict[str, str]:
-    """For each setting where it was read or how it was reached."""
-    lines = {}
-    for key, value in values.items():
-        if key in settings:
-            lines[key] = f"{key} {value} [{settings[key].where}]"
-        elif key in used:
-            lines[key] = stated.arithmetic.get(key, f"{key} {value}")
-        else:
-            lines[key] = raw.derivations.get(key, f"{key} {value} [the log's rows]")
-    return lines
+            is_close = bool(np.isclose(value, shown, rtol=RATE_TOLERANCE, atol=0.0))
+            is_used = is_close or (rates.is_partial and value > shown)
+            against = f"learning_rate peaks at {shown:.3g} in the log, which is used"
+        elif key not in ("schedule", "warmup_steps", "planned_steps"):
+            is_used, against = False, f"{key} = {shown} by the log's rows is used"
+        elif key == "schedule" and shown != "constant" and key not in settings:
+            found.warn(f"schedule looks {shown} in the log; the settings beside it say {value}")
+        if is_used:
+            found.put(key, value, stated.arithmetic.get(key, f"{key} {value}"))
+        elif key not in settings:
+            found.warn(f"{against}; the settings beside it say {value}")
 
 
 def _built(raw: RawRun, values: dict[str, Any]) -> PilotRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,13 +135,10 @@ def stated_settings(
     names = [source.path.name for source in sources if source.settings]
     where = f" [{', '.join(names)}]" if names else " [the log]"
     found = _checked(derived, where)
-    arithmetic = {key: f"{key} {value} [the log]" for key, value in logged.facts.items()}
-    return Derived(
-        {**found.facts, **logged.facts},
-        {**found.arithmetic, **arithmetic},
-        found.assumptions,
-        (*warnings, *found.warnings, *derived.warnings),
-    )
+    for key, value in logged.facts.items():
+        found.put(key, value, f"{key} {value} [the log]")
+    found.warnings = (*warnings, *found.warnings, *derived.warnings)
+    return found
 
 
 def _checked(derived: Derived, where: str) -> Derived:
@@ -160,13 +158,11 @@ def _with_group(
     merged: dict[str, Any], trainer_keys: KeyTable, group_size: int | None
 ) -> dict[str, Any]:
     """Settings with the group size under the trainer's own name, where only the user told it."""
-    if group_size is None or not merged:
-        return merged
     trainer = find_trainer(trainer_keys.name)
-    name = None if trainer is None else trainer.setting_names.get("group_size")
-    if name is None or name in merged:
+    name = trainer.setting_names.get("group_size") if trainer else None
+    if not (group_size and merged and name):
         return merged
-    return {**merged, name: group_size}
+    return {**merged, name: merged.get(name, group_size)}
 
 
 def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, Any], list[str]]:
@@ -174,17 +170,14 @@ def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, 
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
     warnings = [source.note for source in sources if source.note]
-    for name, settings in (
-        ("the log", logged.settings),
-        *((source.path.name, source.settings) for source in sources),
-    ):
+    places = [("the log", logged.settings)]
+    for name, settings in places + [(source.path.name, source.settings) for source in sources]:
         for key, value in settings.items():
             if key not in merged:
                 merged[key], origin[key] = value, name
             elif literal(merged[key]) != literal(value):
-                warnings.append(
-                    f"{key} = {merged[key]} in {origin[key]} is used; {name} says {value}"
-                )
+                used = f"{key} = {merged[key]} in {origin[key]} is used"
+                warnings.append(f"{used}; {name} says {value}")
     return merged, warnings
 
 
@@ -204,12 +197,8 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
         # Trainers list Adam's decay whatever the optimizer is.
         shallow = {k: shallow[k] for k in shallow if k.rpartition(".")[2] not in OF_ADAM}
     common = common_keys.derive(shallow)
-    return Derived(
-        common.facts | derived.facts,
-        common.arithmetic | derived.arithmetic,
-        derived.assumptions,
-        derived.warnings,
-    )
+    arithmetic = common.arithmetic | derived.arithmetic
+    return replace(derived, facts=common.facts | derived.facts, arithmetic=arithmetic)
 
 
 def column_settings(table: Table, framework: KeyTable) -> Derived:
