@@ -56,10 +56,9 @@ def write_new(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         _write(path, data)
-    except FileExistsError:
-        raise
-    except OSError:
-        path.unlink(missing_ok=True)
+    except OSError as error:
+        if not isinstance(error, FileExistsError):
+            path.unlink(missing_ok=True)
         raise
 
 
@@ -130,8 +129,9 @@ def replacing(folder: Path, say: Callable[[str], object] | None = None) -> Itera
         try:
             draft.mkdir()
             yield draft
-            for file in draft.rglob("*"):
-                _to_disk(file)
+            for file in (each for each in draft.rglob("*") if each.is_file()):
+                with file.open("rb") as stream:
+                    os.fsync(stream.fileno())
             if out.exists():
                 out.rename(older)
             try:
@@ -142,12 +142,6 @@ def replacing(folder: Path, say: Callable[[str], object] | None = None) -> Itera
             shutil.rmtree(older, ignore_errors=True)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-
-
-def _to_disk(path: Path) -> None:
-    if path.is_file():
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
 
 
 def standing(folder: Path) -> Path:
@@ -166,8 +160,8 @@ def owned(path: Path, say: Callable[[str], object] | None = None) -> Iterator[No
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        owner = file.read_text("utf-8", "replace")[:200] if file.exists() else ""
-        owner = owner or "another process"
+        named = file.read_text("utf-8", "replace")[:200] if file.exists() else ""
+        owner = named or "another process"
         if say is not None:
             say(f"{owner} is writing there: waiting for it")
         try:

@@ -28,9 +28,8 @@ def without_password(text: str) -> str:
 
 def counted(number: int, noun: str) -> str:
     """So many things, one of them without the plural: ``1 run``, ``2 runs``."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{number} {noun}{'' if number == 1 else plural}"
 
 
 NUMBER = "text-align:right;white-space:nowrap"
@@ -39,11 +38,9 @@ TEXT = "text-align:left"
 
 def cell(value: object) -> str:
     """Write a value: whole numbers whole, others to three digits, what is missing as a dash."""
-    if value is None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, float):
-        if math.isnan(value):
-            return "–"
         return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1 else f"{value:.3g}"
     return str(value)
 
@@ -107,9 +104,7 @@ class ProgressLines:
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
-        self._stage = ""
-        self._written = 0.0
-        self._started = time.monotonic()
+        self._stage, self._written, self._started = "", 0.0, time.monotonic()
 
     def __call__(self, stage: str, share: float | None, detail: str) -> None:
         """Write a line where the stage is new or the last line old."""
