@@ -28,7 +28,9 @@ from advisor.runs.logs.row_kinds import (
 )
 from advisor.runs.logs.series import (
     Placed,
-    is_batch_spread,
+    add_silent_share,
+    add_step_time,
+    drop_unusable,
     join_rows,
     measured_evaluations,
     measured_rows,
@@ -42,7 +44,7 @@ from advisor.runs.logs.series import (
 from advisor.runs.logs.stated_settings import column_settings
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.common_keys import COMMON_KEYS, PARTS_OF_A_STEP
+from advisor.runs.trainers.common_keys import COMMON_KEYS
 from advisor.runs.trainers.generic import keys as own_loop
 from advisor.runs.trainers.keys import (
     Keys,
@@ -161,11 +163,11 @@ class _Attempt:
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing = read_series(train, rewards, keys.found)
-        unusable = _drop_unusable(series, missing, train, keys.found, self.known)
+        unusable = drop_unusable(series, missing, train, keys.found, self.known)
         borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
-        _add_silent_share(series, missing)
+        add_silent_share(series, missing)
         if self.framework in (COMMON_KEYS, own_loop.KEY_TABLE):
-            _add_step_time(series, missing, train)
+            add_step_time(series, missing, train)
         rate_step, rate = self._rates(placed, keys, series)
         parts = {name: train.column(key) for name, key in keys.parts.items()}
         return replace(
@@ -203,7 +205,16 @@ class _Attempt:
         series: dict[str, FloatArray],
         borrowed: Mapping[str, str],
     ) -> RawRun:
-        """Run with its evaluations and keys."""
+        """Run with its evaluations, and the keys of the log: read, understood, and neither."""
+        read = {name: key for name, key in keys.found.items() if name in (*series, "step")}
+        read |= borrowed
+        if keys.evaluations:
+            read["eval_reward"] = ", ".join(keys.evaluations)
+        left = {*self.table.keys} - {*read.values(), *keys.evaluations, *keys.parts.values()}
+        tables = (self.framework, COMMON_KEYS)
+        understood = {
+            key for key in left for t in tables if any(map(t.understands, spellings(plain(key))))
+        }
         has_own_id = self.segment.has_own_id and self.logged.label is None
         eval_step, eval_reward = self._evaluations(keys, holds, placed)
         return RawRun(
@@ -219,7 +230,9 @@ class _Attempt:
             eval_reward=eval_reward,
             assumptions=(*self.logged.assumptions, *_averaged(keys)),
             warnings=(*self.logged.warnings, *self.segment.warnings),
-            **self._keys(keys, series, borrowed),
+            keys_read=read,
+            keys_understood=tuple(sorted(understood)),
+            keys_ignored=tuple(sorted(left - understood)),
         )
 
     def _cut(self, holds: BoolArray) -> list[str]:
@@ -376,27 +389,6 @@ class _Attempt:
         there = np.isfinite(rate)
         return step[there], rate[there]
 
-    def _keys(
-        self, keys: Keys, series: Mapping[str, FloatArray], borrowed: Mapping[str, str]
-    ) -> dict[str, Any]:
-        """Keys of the log: read, understood, and neither."""
-        read = {name: key for name, key in keys.found.items() if name in (*series, "step")}
-        read.update(borrowed)
-        if keys.evaluations:
-            read["eval_reward"] = ", ".join(keys.evaluations)
-        used = {*read.values(), *keys.evaluations, *keys.parts.values()}
-        left = [key for key in self.table.keys if key not in used]
-        tables = (self.framework, COMMON_KEYS)
-        names = {key: spellings(plain(key)) for key in left}
-        understood = {
-            key for key in left if any(t.understands(name) for t in tables for name in names[key])
-        }
-        return {
-            "keys_read": read,
-            "keys_understood": tuple(sorted(understood)),
-            "keys_ignored": tuple(sorted({*left} - understood)),
-        }
-
 
 def _without_keys(columns: Columns, *names: str) -> Columns:
     """A column map without some of its keys, or without any."""
@@ -425,48 +417,3 @@ def _averaged(keys: Keys) -> tuple[str, ...]:
         return ()
     shown = ", ".join(keys.evaluations[:3]) + (", ..." if len(keys.evaluations) > 3 else "")
     return (f"held-out reward = mean of {len(keys.evaluations)} keys ({shown})",)
-
-
-def _add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]) -> None:
-    """Groups that are all right or all wrong are the ones without spread."""
-    if "silent_group_share" in series or not {"all_right_share", "all_wrong_share"} <= set(series):
-        return
-    series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
-    missing.pop("silent_group_share", None)
-
-
-def _add_step_time(
-    series: dict[str, FloatArray], missing: dict[str, Missing], train: Table
-) -> None:
-    """A step that is not timed as a whole takes as long as its rollouts and its training."""
-    names = {name: key for key in train.filled_keys for name in spellings(plain(key))}
-    pair = next((p for p in PARTS_OF_A_STEP if all(name in names for name in p)), ())
-    total = np.sum([train.column(names[name]) for name in pair], axis=0)
-    if pair and "step_time_seconds" not in series and np.isfinite(total).all():
-        series["step_time_seconds"] = total
-        missing.pop("step_time_seconds", None)
-
-
-def _drop_unusable(
-    series: dict[str, FloatArray],
-    missing: dict[str, Missing],
-    train: Table,
-    keys: Mapping[str, str],
-    known: Mapping[str, Any],
-) -> list[str]:
-    """Take out series that do not mean what their key says; the warnings say which."""
-    unusable: dict[str, tuple[Missing, str]] = {}
-    spread, rate = "reward_std_within_group", series.get("learning_rate")
-    if spread in series and is_batch_spread(train, keys, known, series["reward"]):
-        why = (
-            "is the spread over the whole batch (TRL >= 0.27), not within groups, and was left out"
-        )
-        unusable[spread] = "not applicable", why
-    if "entropy" in series and not np.any(np.nan_to_num(series["entropy"])):
-        unusable["entropy"] = "not logged", "is 0 in every row: not computed, not collapsed"
-    if rate is not None and np.nanmax(rate) <= 0:
-        unusable["learning_rate"] = "not logged", "is 0 in every row (too few digits printed?)"
-    for name, (reason, _) in unusable.items():
-        del series[name]
-        missing[name] = reason
-    return [f"'{keys[name]}' {why}" for name, (_, why) in unusable.items()]

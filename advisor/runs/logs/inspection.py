@@ -174,13 +174,9 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
             console.print(Text(f"{line}."), soft_wrap=True)
     if inspection.is_flat:
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
-        console.print(
-            Text(
-                f"{who} moved by no more than its noise: that tells that these settings are slow, "
-                "and no more. Run the next pilot at three times the largest learning rate."
-            ),
-            soft_wrap=True,
-        )
+        line = f"{who} moved by no more than its noise: that tells that these settings are slow,"
+        advice = "and no more. Run the next pilot at three times the largest learning rate."
+        console.print(Text(f"{line} {advice}"), soft_wrap=True)
 
 
 def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
@@ -216,8 +212,8 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
         console.print(Text(f"\nNot read ({len(shown)}):"))
     for path, reason in shown[: limits.MOST_UNREAD_SHOWN]:
         console.print(Text(f"  {path}: {reason}"), soft_wrap=True)
-    if len(shown) > limits.MOST_UNREAD_SHOWN:
-        more = len(shown) - limits.MOST_UNREAD_SHOWN
+    more = len(shown) - limits.MOST_UNREAD_SHOWN
+    if more > 0:
         console.print(Text(f"  ... and {more} more; --json lists all"))
     sidecars = [item.path for item in unread if item.reason == SIDECAR]
     for path in sidecars:
@@ -238,7 +234,9 @@ def explain(inspection: Inspection, console: Console) -> None:
         for run in runs:
             console.print(Text(run.id, style="bold"), Text(f"({run.path})"), soft_wrap=True)
         for title, lines in blocks:
-            _block(console, title, lines)
+            for place, line in enumerate(line for line in lines if line):
+                head = f"  {title + ':':<24}" if place == 0 else " " * 26
+                console.print(Text(head + line), soft_wrap=True)
 
 
 def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
@@ -283,10 +281,3 @@ def _in_part(run: PilotRun) -> list[str]:
         for name, why in run.missing.items()
         if name in run.series
     ]
-
-
-def _block(console: Console, title: str, lines: Sequence[str]) -> None:
-    shown = [line for line in lines if line]
-    for place, line in enumerate(shown):
-        head = f"  {title + ':':<24}" if place == 0 else " " * 26
-        console.print(Text(head + line), soft_wrap=True)

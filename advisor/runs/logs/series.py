@@ -16,7 +16,7 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.common_keys import COMPONENT_STD, UNSURE_STEPS
+from advisor.runs.trainers.common_keys import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 OF_A_SAMPLE = frozenset(
@@ -369,3 +369,46 @@ def measured_evaluations(reward: FloatArray) -> BoolArray:
 def _gap(places: IntArray) -> int:
     """Greatest common distance of places; 1 where there is none."""
     return int(np.gcd.reduce(np.diff(places))) if places.size >= 2 else 1
+
+
+def add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]) -> None:
+    """Groups that are all right or all wrong are the ones without spread."""
+    if "silent_group_share" in series or not {"all_right_share", "all_wrong_share"} <= set(series):
+        return
+    series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
+    missing.pop("silent_group_share", None)
+
+
+def add_step_time(series: dict[str, FloatArray], missing: dict[str, Missing], train: Table) -> None:
+    """A step that is not timed as a whole takes as long as its rollouts and its training."""
+    names = {name: key for key in train.filled_keys for name in spellings(plain(key))}
+    pair = next((p for p in PARTS_OF_A_STEP if all(name in names for name in p)), ())
+    total = np.sum([train.column(names[name]) for name in pair], axis=0)
+    if pair and "step_time_seconds" not in series and np.isfinite(total).all():
+        series["step_time_seconds"] = total
+        missing.pop("step_time_seconds", None)
+
+
+def drop_unusable(
+    series: dict[str, FloatArray],
+    missing: dict[str, Missing],
+    train: Table,
+    keys: Mapping[str, str],
+    known: Mapping[str, Any],
+) -> list[str]:
+    """Take out series that do not mean what their key says; the warnings say which."""
+    unusable: dict[str, tuple[Missing, str]] = {}
+    spread, rate = "reward_std_within_group", series.get("learning_rate")
+    if spread in series and is_batch_spread(train, keys, known, series["reward"]):
+        why = (
+            "is the spread over the whole batch (TRL >= 0.27), not within groups, and was left out"
+        )
+        unusable[spread] = "not applicable", why
+    if "entropy" in series and not np.any(np.nan_to_num(series["entropy"])):
+        unusable["entropy"] = "not logged", "is 0 in every row: not computed, not collapsed"
+    if rate is not None and np.nanmax(rate) <= 0:
+        unusable["learning_rate"] = "not logged", "is 0 in every row (too few digits printed?)"
+    for name, (reason, _) in unusable.items():
+        del series[name]
+        missing[name] = reason
+    return [f"'{keys[name]}' {why}" for name, (_, why) in unusable.items()]
