@@ -25,7 +25,6 @@ from advisor.runs.diagnosis.levels import (
     trailing_mean,
     window_rows,
 )
-from advisor.runs.identity import fingerprint, mark_copies, run_digest
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.logfiles.logged import Reader
@@ -50,7 +49,10 @@ from advisor.runs.pilot_run import (
     UNNAMED_MODEL,
     UNNAMED_TASK,
     PilotRun,
+    fingerprint,
+    mark_copies,
     parameters_from_name,
+    run_digest,
 )
 from advisor.runs.readiness import (
     NONE_MOVED,

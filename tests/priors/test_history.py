@@ -20,8 +20,8 @@ from advisor.findings.learned_priors import learn_from_studies, learn_priors
 from advisor.findings.past_study import PastStudy, past_study
 from advisor.model.presets import write_preset
 from advisor.model.priors import AS_THE_CURVE, load_priors
-from advisor.runs.identity import fingerprint
 from advisor.runs.logs import inspect
+from advisor.runs.pilot_run import fingerprint
 from advisor.testing import Plan, simulate_runs
 
 BASE = load_priors("small_models")

@@ -43,7 +43,7 @@ from advisor.runs.logs.series import (
 )
 from advisor.runs.logs.stated_settings import column_settings
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
-from advisor.runs.trainers import KeyTable, plain, spellings
+from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers.common_keys import COMMON_KEYS
 from advisor.runs.trainers.generic import keys as own_loop
 from advisor.runs.trainers.keys import (
@@ -70,20 +70,17 @@ def assemble(
     """Turn what a reader handed over into runs."""
     runs = []
     for named in split_by_name(logged.table):
+        columns_tell = column_settings(named.table, framework)
         observed = framework.observe(named.table)
-        constant = column_settings(named.table, framework)
-        facts = {**constant.facts, **observed.facts}
-        whole = _Attempt(logged, named, framework, columns, {**facts, **known}, path)
+        observed = Derived(
+            {**columns_tell.facts, **observed.facts},
+            {**columns_tell.arithmetic, **observed.arithmetic},
+        )
+        whole = _Attempt(logged, named, framework, columns, {**observed.facts, **known}, path)
         for attempt in whole.split():
             run = attempt.run()
-            runs.append(
-                replace(
-                    run,
-                    facts=facts,
-                    derivations={**constant.arithmetic, **observed.arithmetic},
-                    assumptions=(*run.assumptions, *constant.assumptions),
-                )
-            )
+            assumptions = (*run.assumptions, *columns_tell.assumptions)
+            runs.append(replace(run, observed=observed, assumptions=assumptions))
     return runs
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,13 +41,12 @@ class RawRun:
     rate_step: FloatArray = field(default_factory=lambda: np.zeros(0))
     rate: FloatArray = field(default_factory=lambda: np.zeros(0))
     planned_steps: int | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
     logging_steps: int | None = None
     window: int = 1
     keys_read: dict[str, str] = field(default_factory=dict)
     keys_understood: tuple[str, ...] = ()
     keys_ignored: tuple[str, ...] = ()
-    derivations: dict[str, str] = field(default_factory=dict)
+    observed: Derived = field(default_factory=Derived)
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

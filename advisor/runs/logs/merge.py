@@ -36,14 +36,17 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     """Join what the log tells with what config files, sidecar and flags tell."""
     raw = located.raw
     _refuse_short(raw, run_id)
-    interval = _interval(raw.facts, located.stated.facts, {k: s.value for k, s in settings.items()})
+    given = {key: setting.value for key, setting in settings.items()}
+    interval = _interval({**raw.observed.facts, **located.stated.facts, **given})
     if raw.step_unit == "refresh" and interval is not None:
         raw = raw.on_optimizer_steps(interval)
     rates = read_rates(raw.rate_step, raw.rate, raw.planned_steps)
     if raw.step_unit != "optimizer":  # how many optimizer steps a count stands for is not known
         lengths = ("warmup_steps", "planned_steps")
         rates = rates._replace(facts={k: v for k, v in rates.facts.items() if k not in lengths})
-    checked = check_settings({**raw.facts, **rates.facts}, path=raw.path, row=place_row(raw))
+    checked = check_settings(
+        {**raw.observed.facts, **rates.facts}, path=raw.path, row=place_row(raw)
+    )
     _refuse_contradictions(raw, rates, settings)
     stated = located.stated
     found = Derived(
@@ -51,8 +54,8 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         warnings=(*raw.warnings, *rates.warnings, *stated.warnings),
     )
     for key, (value, *_) in checked.items():
-        line = raw.derivations.get(key, f"{key} {value} [the log's rows]")
-        found.put(key, value, line)
+        from_rows = f"{key} {value} [the log's rows]"
+        found.put(key, value, raw.observed.arithmetic.get(key, from_rows))
     _weigh(found, rates, stated, settings)
     for key, setting in settings.items():
         shown, line = found.facts.get(key), f"{key} = {setting.value} from {setting.where} is used"
@@ -116,11 +119,9 @@ def _parameters(raw: RawRun, found: Derived, settings: Mapping[str, Setting]) ->
     return size
 
 
-def _interval(*sources: Mapping[str, Any]) -> int | None:
-    """K where both of its factors are known; later sources come first."""
-    known = {key: value for source in sources for key, value in source.items()}
-    minibatches = known.get("minibatches_per_refresh")
-    epochs = known.get("epochs_per_refresh")
+def _interval(known: Mapping[str, Any]) -> int | None:
+    """K where both of its factors are known."""
+    minibatches, epochs = known.get("minibatches_per_refresh"), known.get("epochs_per_refresh")
     return None if minibatches is None or epochs is None else int(minibatches) * int(epochs)
 
 

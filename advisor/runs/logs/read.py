@@ -11,7 +11,6 @@ from typing import Any, TypeGuard
 
 from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
-from advisor.runs.identity import mark_copies
 from advisor.runs.logfiles.columns import parse_columns
 from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.find import LogCandidate, Unread, find_files
@@ -23,7 +22,7 @@ from advisor.runs.logs.readers import choose_reader, is_settings, known_formats,
 from advisor.runs.logs.sidecar import SidecarIndex
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb_csv, wandb_store
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun, mark_copies
 from advisor.runs.readiness import evaluations_as_rewards, none_moved
 from advisor.runs.trainers.keys import choose_framework, restore_slashes
 

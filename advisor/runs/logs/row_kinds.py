@@ -44,7 +44,7 @@ class RowKinds(NamedTuple):
 
     train: BoolArray
     evaluate: BoolArray
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...] = ()
 
 
 def passes(table: Table, conditions: Mapping[str, str]) -> BoolArray:
@@ -63,12 +63,13 @@ def passes(table: Table, conditions: Mapping[str, str]) -> BoolArray:
 def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -> RowKinds:
     """Tell rows with the train reward from others."""
     everything = np.ones(len(table), dtype=bool)
+    evaluations = RowKinds(~everything, everything)
+    asked = passes(table, columns.eval_filter) if columns.eval_filter else None
     if columns.filter:
         train = passes(table, columns.filter)
         if not train.any():
             raise _nothing_passes(table, columns.filter, path)
-        evaluate = passes(table, columns.eval_filter) if columns.eval_filter else everything
-        return RowKinds(train, evaluate, ())
+        return RowKinds(train, everything if asked is None else asked)
     declared = (framework.kind_key,) if framework.kind_key else ()
     for key in (*declared, *KIND_KEYS):
         texts = table.text(key)
@@ -77,7 +78,7 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         if not values or (len(values) > 1 and len(values) == len(texts)):
             continue
         if len(values) == 1 and len(texts) == len(table) and values[0].lower() in EVAL_KINDS:
-            return RowKinds(~everything, everything, ())
+            return evaluations
         trains = [v for v in (*framework.train_kinds, *TRAIN_KINDS) if v in values]
         tests = {v for v in (*framework.eval_kinds, *EVAL_KINDS) if v in values}
         if len(values) < 2 or not (trains or tests):
@@ -89,14 +90,12 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         if remark and others:
             remark += f" (of {', '.join(values[:6])})"
         evaluate = np.isin(kind, list(tests)) if tests else ~train
-        if columns.eval_filter:
-            evaluate = passes(table, columns.eval_filter)
-        return RowKinds(train, evaluate, (remark,) if remark and others else ())
+        remarks = (remark,) if remark and others else ()
+        return RowKinds(train, evaluate if asked is None else asked, remarks)
     # A trainer of its own writes no tables of evaluations under the names of training.
     if not framework.marks and not columns and are_evaluations(table):
-        return RowKinds(~everything, everything, ())
-    evaluate = passes(table, columns.eval_filter) if columns.eval_filter else everything
-    return RowKinds(everything, evaluate, ())
+        return evaluations
+    return RowKinds(everything, everything if asked is None else asked)
 
 
 def are_evaluations(table: Table) -> bool:
