@@ -84,57 +84,48 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
 
 def _table_rows(runs: Sequence[PilotRun]) -> list[list[str]]:
     """A row for each run; of many runs, one for those that are alike in all but their rewards."""
-    rows = [_cells(run) for run in runs]
-    if len(rows) <= MOST_ROWS:
-        return rows
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for place, (run, cells) in enumerate(zip(runs, rows, strict=True)):
+    groups: dict[object, list[PilotRun]] = {}
+    for place, run in enumerate(runs):
+        cells = _cells([run])
         key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
-        alike.setdefault(key, []).append(place)
-    grouped = []
-    for places in alike.values():
-        cells = list(rows[places[0]])
-        if len(places) > 1:
-            cells[0] += f" and {len(places) - 1} more"
-            lengths = sorted({rows[place][7] for place in places}, key=lambda row: (len(row), row))
-            cells[7] = lengths[0] if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}"
-            cells[8] = _ends_of_many([runs[place] for place in places])
-        grouped.append(cells)
-    return grouped
+        groups.setdefault(key if len(runs) > MOST_ROWS else place, []).append(run)
+    return [_cells(group) for group in groups.values()]
 
 
-def _ends_of_many(runs: Sequence[PilotRun]) -> str:
-    """Lowest and highest first and last tenth of several runs."""
-    found = [both for run in runs if (both := _ends(run))]
-    if not found:
-        return "-"
-    spans = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
-    return " -> ".join(spans)
-
-
-def _cells(run: PilotRun) -> list[str]:
-    settings = run.hyperparameters
-    found, mark = _ends(run), "" if first_and_last(run.reward) else " (held out)"
+def _cells(runs: Sequence[PilotRun]) -> list[str]:
+    """Cells of one run, or of several that differ in their lengths and rewards."""
+    run, settings = runs[0], runs[0].hyperparameters
     if run.copy_of is not None:
         lacks = f"copy of {run.copy_of}"
     elif run.is_eval_only:
         lacks = "evaluations only"
     else:
         lacks = ", ".join(needs(run)) or "-"
-    unit = {"refresh": " refreshes", "unknown": " (?)"}.get(run.step_unit, "")
-    last = run.eval_step[-1] if run.is_eval_only else run.step[-1]
+    lengths = sorted({_length(each) for each in runs}, key=lambda text: (len(text), text))
+    found = [both for each in runs if (both := _ends(each))]
+    sides = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
+    mark = ""
+    if len(runs) == 1:
+        sides = [f"{value:.2f}" for both in found for value in both]
+        mark = "" if first_and_last(run.reward) else " (held out)"
     return [
-        run.id,
+        run.id + (f" and {len(runs) - 1} more" if len(runs) > 1 else ""),
         run.model or "-",
         "-" if run.parameters is None else _size(run.parameters),
         run.task or "-",
         str(settings.group_size or "-"),
         "-" if settings.learning_rate is None else f"{settings.learning_rate:.3g}",
         str(settings.refresh_interval or "-"),
-        f"{last:.0f}{unit}",
-        "-" if found is None else f"{found[0]:.2f} -> {found[1]:.2f}{mark}",
+        lengths[0] if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}",
+        " -> ".join(sides) + mark if sides else "-",
         lacks,
     ]
+
+
+def _length(run: PilotRun) -> str:
+    unit = {"refresh": " refreshes", "unknown": " (?)"}.get(run.step_unit, "")
+    last = run.eval_step[-1] if run.is_eval_only else run.step[-1]
+    return f"{last:.0f}{unit}"
 
 
 def _ends(run: PilotRun) -> tuple[float, float] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -262,8 +263,8 @@ class LogSearch:
                 groups.setdefault((reader, _group(reader, candidate)), []).append(candidate)
         # A table of runs tells the settings of those in the chart beside it, and is no log.
         charts = {folder for reader, folder in groups if reader is wandb_csv.READER}
-        for file in files if charts else ():
-            if file.path.parent in charts and wandb_csv.is_runs_table(file.log):
+        for file in (each for each in files if each.path.parent in charts):
+            if wandb_csv.is_runs_table(file.log):
                 groups = {key: logs for key, logs in groups.items() if file not in logs}
                 self.unread = [item for item in self.unread if item.path != file.path]
                 self.unread.append(Unread(file.path, SIDECAR))
@@ -350,21 +351,15 @@ def _group(reader: Reader, candidate: LogCandidate) -> Path:
 
 
 def _place(located: LocatedRun) -> Place:
-    group = _group(located.reader, located.candidate)
-    is_folder = group != located.candidate.path
-    return Place(group if is_folder else located.candidate.path, located.candidate.root, is_folder)
+    candidate, group = located.candidate, _group(located.reader, located.candidate)
+    return Place(group, candidate.root, is_folder=group != candidate.path)
 
 
 def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) -> dict[Path, int]:
     """How many logs each folder holds, at every depth."""
-    counts: dict[Path, int] = {}
     # The checkpoints of a run are one, and so are W&B's file and its console.
     heads = {family(members[0].path): members[0] for members in groups.values()}
     stores = [own[0] for (reader, _), own in groups.items() if reader is wandb_store.READER]
     consoles = {wandb_store.console_of(store.whole_path) for store in stores}
-    for candidate in heads.values():
-        if candidate.whole_path in consoles:
-            continue
-        for folder in candidate.whole_path.parents:
-            counts[folder] = counts.get(folder, 0) + 1
-    return counts
+    paths = [head.whole_path for head in heads.values()]
+    return Counter(folder for path in paths if path not in consoles for folder in path.parents)

@@ -226,15 +226,10 @@ def place_row(run: Logged | RawRun) -> int | None:
 
 def _trainer_of(settings: Mapping[str, Any], keys: KeyTable) -> tuple[KeyTable, bool]:
     """Keys of the trainer whose settings these are, and whether they bear its marks."""
-    ends = {key.rpartition(".")[2] for key in settings} | set(settings)
-
-    def marks(candidate: KeyTable) -> int:
-        return sum(
-            any(key.startswith(mark) for key in settings) if mark.endswith(".") else mark in ends
-            for mark in candidate.setting_marks
-        )
-
-    best = max((keys, *key_tables()), key=marks)
-    if marks(best):
+    ends = {key.rpartition(".")[2] for key in settings}
+    starts = {key[: at + 1] for key in settings for at, sign in enumerate(key) if sign == "."}
+    seen = {*settings, *ends, *starts}
+    best = max((keys, *key_tables()), key=lambda table: len(seen.intersection(table.setting_marks)))
+    if not seen.isdisjoint(best.setting_marks):
         return best, True
     return (own_loop.KEY_TABLE if keys is common_keys.COMMON_KEYS else keys), False
