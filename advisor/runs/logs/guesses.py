@@ -150,10 +150,9 @@ def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
         shares = np.ones(kl.size, dtype=bool)
     if value is None or shares is None or kl[shares].max() < LEAST_RANGE * kl[shares].min():
         return None
-    if abs(value - 1) <= WEIGHTED:
-        return None  # of 1: what is logged as KL is the penalty, its weight included
     why = f"loss / kl is {value:g} in {int(shares.sum())} of {kl.size} rows that tell"
-    return Guess(value, why)
+    # Of 1: what is logged as KL is the penalty, its weight included.
+    return None if abs(value - 1) <= WEIGHTED else Guess(value, why)
 
 
 def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
@@ -225,9 +224,8 @@ def completions_per_row(reward: FloatArray, window: int = 1) -> Guess | None:
 def groups_per_row(silent_share: FloatArray) -> Guess | None:
     """How many groups a row counts, from the smallest step between shares of silent groups."""
     count = least_count(silent_share)
-    if count is None:
-        return None
-    return Guess(count, f"every share of silent groups is a multiple of 1/{count}")
+    why = f"every share of silent groups is a multiple of 1/{count}"
+    return None if count is None else Guess(count, why)
 
 
 def group_size_of(completions: Guess | None, groups: Guess | None) -> Guess | None:
@@ -260,17 +258,14 @@ def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
     if repeats:
         return guessed
     # A sum of several rewards moves in steps of its own.
-    completions = (
-        None if len(raw.parts) > 1 else completions_per_row(series["reward"][CHECKED], window)
-    )
-    groups = (
-        groups_per_row(series["silent_group_share"]) if "silent_group_share" in series else None
-    )
+    is_sum = len(raw.parts) > 1
+    completions = None if is_sum else completions_per_row(series["reward"][CHECKED], window)
+    groups = groups_per_row(series.get("silent_group_share", np.zeros(0)))
     group_size = known.get("group_size")
     found = group_size_of(completions, groups)
     if found is not None and group_size is None:
         group_size = int(found.value)
-        guessed.facts["group_size"], guessed.arithmetic["group_size"] = group_size, found.why
+        guessed.put("group_size", group_size, found.why)
     prompts = _prompts(completions, groups, group_size, window)
     _settle(guessed, known, "prompts_per_step", prompts, 0.0)
     return guessed
@@ -285,21 +280,18 @@ def _prompts(
         return Guess(groups.value / window, f"{groups.value:g} groups in a row{per}: {groups.why}")
     if completions is None or not group_size or completions.value % (group_size * window):
         return None
-    return Guess(
-        completions.value / group_size / window,
-        f"{completions.value:g} completions in a row / group size {group_size:g}{per}: "
-        f"{completions.why}",
-    )
+    why = f"{completions.value:g} completions in a row / group size {group_size:g}{per}"
+    return Guess(completions.value / group_size / window, f"{why}: {completions.why}")
 
 
 def _settle(
     guessed: Derived, known: Mapping[str, Any], key: str, found: Guess | None, tolerance: float
 ) -> None:
+    stated = known.get(key)
     if found is None:
         return
-    stated = known.get(key)
     if stated is None:
-        guessed.facts[key], guessed.arithmetic[key] = found.value, found.why
+        guessed.put(key, found.value, found.why)
     elif abs(found.value - stated) > tolerance * max(abs(stated), abs(found.value)):
         line = f"{key} = {stated:g} is used; the metrics look like {found.value:g} ({found.why})"
         guessed.warn(line)

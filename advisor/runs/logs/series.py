@@ -227,12 +227,9 @@ def read_series(
         written = np.isfinite(values)
         if not written.all():
             absent = ~table.has(key)
-            if not absent.any():
-                missing[name] = "not finite"
-            elif written.any() and np.all(table.cut[absent]):
-                missing[name] = "cut"
-            else:
-                missing[name] = "not logged"
+            is_cut = bool(written.any() and np.all(table.cut[absent]))
+            why: Missing = "cut" if is_cut else "not logged"
+            missing[name] = why if absent.any() else "not finite"
         if written.any() or name == "reward":
             series[name] = np.where(written, values, np.nan)
     return series, missing
