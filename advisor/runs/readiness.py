@@ -23,15 +23,6 @@ WHY = {
 }
 """Setting -> what is wrong without it."""
 
-HOW = {
-    "parameters": "Add 'parameters = 7e9' (all parameters of the base model), or a model name that "
-    "tells it, to pilots.toml",
-    "adapter": 'Add \'adapter = "lora"\' or "full" for it to pilots.toml beside the logs',
-    "step_unit": 'Say in a column map: step_unit = "optimizer" or "refresh"',
-}
-"""Setting -> how to give it, where a line ``name = ...`` in pilots.toml is not the way."""
-
-
 LARGE, FAST = 1e9, 2e-5
 """Parameters and learning rate above which full fine-tuning is rare enough to be asked for: most
 public full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
@@ -67,7 +58,7 @@ def may_be_lora(run: PilotRun) -> bool:
     return known.adapter is None and is_fast and not run.is_eval_only
 
 
-SAID = (
+AS_REWARDS = (
     "the rewards are held-out evaluations, for no train reward is logged; one after n steps stands "
     "at step n + 1, whose rollouts the same policy would write"
 )
@@ -95,7 +86,7 @@ def _with_rewards(run: PilotRun) -> PilotRun | None:
         eval_reward=np.zeros(0),
         logging_steps=1,
         keys_read={n if n != "eval_reward" else "reward": k for n, k in run.keys_read.items()},
-        assumptions=(*run.assumptions, SAID),
+        assumptions=(*run.assumptions, AS_REWARDS),
     )
 
 
