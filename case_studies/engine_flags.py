@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.common import Engine, EngineSettings, Item, Mapped, engine_of, mapped
-from advisor.common.progress import progress_of
+from advisor.common import Engine, EngineSettings, Item, Mapped, engine_of, mapped, progress_of
 from advisor.errors import AdvisorError
 
 

@@ -1,4 +1,4 @@
-"""Modules of a case study or a harness: they lie in a folder of their own and share names with others."""
+"""Modules of a case study or a harness: they lie in folders and share names with others."""
 
 from __future__ import annotations
 

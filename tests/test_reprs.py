@@ -12,7 +12,7 @@ import advisor
 from advisor.advice import Recommendation, advise
 from advisor.backtesting import Backtest
 from advisor.backtesting.scores import Prediction
-from advisor.common import html as notebook
+from advisor.common import shown as notebook
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import Inspection
 from advisor.runs.pilot_run import PilotRun

@@ -75,17 +75,6 @@ def test_new_file_does_not_take_the_place_of_another(tmp_path):
     assert names(tmp_path) == ["answer", "link"]
 
 
-def test_drafts_of_the_killed_are_swept_and_those_of_the_living_are_not(tmp_path):
-    path = tmp_path / "an[s]wer"
-    left = saving._beside(path)
-    left.write_text("half")
-    with saving._draft(path, b"another's") as living:
-        write_whole(path, "mine")
-        assert living.exists()
-        assert not left.exists()
-    assert names(tmp_path) == ["an[s]wer"]
-
-
 # A result that cannot be written ---------------------------------------------------------------
 
 
@@ -126,14 +115,6 @@ def test_place_that_cannot_be_written_is_refused(tmp_path):
 
 
 def test_disk_without_room_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "posix_fallocate", failing)
-    with pytest.raises(InputError, match="No space left"):
-        check_output(tmp_path / "answer", "the answer", "--out")
-
-    def unknown(*given: object) -> None:
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(os, "posix_fallocate", unknown)
     monkeypatch.setattr(saving, "ROOM", 1 << 60)
     with pytest.raises(InputError, match="No space left"):
         check_output(tmp_path / "answer", "the answer", "--out")
@@ -149,10 +130,7 @@ def fill(folder: Path, text: str) -> None:
         (draft / "file").write_text(text)
 
 
-@pytest.mark.parametrize("can_swap", [True, False])
-def test_folder_is_replaced_whole(tmp_path, monkeypatch, can_swap):
-    if not can_swap:
-        monkeypatch.setattr(saving, "_swapped", lambda one, other: False)
+def test_folder_is_replaced_whole(tmp_path):
     out = tmp_path / "study[1]"
     for text in ("old", "new"):
         fill(out, text)
@@ -174,8 +152,6 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from advisor.common import saving
-if sys.argv[3] == "no swap":
-    saving._swapped = lambda one, other: False
 number, at = 0, int(sys.argv[2])
 def counted(call):
     def run(*given, **more):
@@ -186,7 +162,6 @@ def counted(call):
         return call(*given, **more)
     return run
 Path.rename = counted(Path.rename)
-saving._swapped = counted(saving._swapped)
 saving.shutil.rmtree = counted(saving.shutil.rmtree)
 with saving.replacing(Path(sys.argv[1])) as draft:
     (draft / "file").write_text("new")
@@ -194,14 +169,13 @@ print("done", number)
 """
 
 
-@pytest.mark.parametrize("how", ["swap", "no swap"])
-def test_killed_at_any_rename_or_removal_a_folder_stands(tmp_path, how):
+def test_killed_at_any_rename_or_removal_a_folder_stands(tmp_path):
     """At each point a killed process leaves the old or the new, and the next one sweeps."""
     out = tmp_path / "study"
     killed = 0
     for at in range(1, 8):
         fill(out, "old")
-        asked = [sys.executable, "-c", KILLED, str(out), str(at), how]
+        asked = [sys.executable, "-c", KILLED, str(out), str(at)]
         done = subprocess.run(asked, capture_output=True, text=True, check=False)
         found = (standing(out) / "file").read_text()
         if done.returncode != -signal.SIGKILL:

@@ -541,9 +541,9 @@ def test_study_that_is_replaced_while_it_is_read_is_read_again(study, other, mon
 
 
 def test_killed_between_two_renames_the_older_is_still_read(study, other):
-    aside = saving._aside(study)
-    study.rename(aside)
-    assert Study.load(study).recommendation == Study.load(aside).recommendation
+    older = saving._older(study)
+    study.rename(older)
+    assert Study.load(study).recommendation == Study.load(older).recommendation
     loaded = Study.load(other)
     with replacing(study) as draft:
         shutil.copytree(other, draft, dirs_exist_ok=True)

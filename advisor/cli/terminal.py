@@ -178,7 +178,7 @@ class Reporter:
             self._live.stop()
 
     def __call__(self, stage: str, share: float | None, detail: str) -> None:
-        """Show what is happening; see ``advisor.common.progress.Progress``."""
+        """Show what is happening; see ``advisor.common.Progress``."""
         if self._live is not None:
             if stage == SAMPLING_AGAIN and (stage, detail) != self._last:
                 self.console.say(f"{stage}: {detail}")

@@ -10,15 +10,6 @@ from advisor.common.engine import (
     engine_of,
     mapped,
 )
-from advisor.common.html import bullets, heading, paragraph, table, whole
-from advisor.common.progress import (
-    SAMPLING,
-    SAMPLING_AGAIN,
-    Progress,
-    ProgressLines,
-    progress_of,
-    silent,
-)
 from advisor.common.saving import (
     DRAFT,
     check_output,
@@ -30,9 +21,23 @@ from advisor.common.saving import (
     write_or_keep,
     write_whole,
 )
-from advisor.common.seed import DEFAULT_SEED
-from advisor.common.shown import counted, harmless, without_password
-from advisor.common.version import VERSION
+from advisor.common.shown import (
+    SAMPLING,
+    SAMPLING_AGAIN,
+    Progress,
+    ProgressLines,
+    bullets,
+    counted,
+    harmless,
+    heading,
+    paragraph,
+    progress_of,
+    silent,
+    table,
+    whole,
+    without_password,
+)
+from advisor.common.version import DEFAULT_SEED, VERSION
 
 __all__ = [
     "DEFAULT_SEED",

@@ -12,14 +12,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-from advisor.common.progress import Progress, silent
-from advisor.common.shown import counted
+from advisor.common.shown import Progress, counted, silent
 from advisor.common.version import VERSION
 from advisor.errors import AdvisorError, InputError, unwritable
 
@@ -104,11 +103,8 @@ def engine_of(text: str | None = None, jobs: int | None = None, *, cores: int = 
         usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
         return Engine(jobs or max(1, len(usable) // cores))
     if not re.fullmatch(r"(dask|ray)://[^/\s]+:\d+|ray://local", text.strip()):
-        raise InputError(
-            f"'{text}' is no engine",
-            argument="engine",
-            advice="Write dask://HOST:PORT or ray://HOST:PORT, or leave it out for processes here",
-        )
+        advice = "Write dask://HOST:PORT or ray://HOST:PORT, or leave it out for processes here"
+        raise InputError(f"'{text}' is no engine", argument="engine", advice=advice)
     if jobs is not None:
         raise InputError("a cluster decides itself how much it does at once", argument="jobs")
     return Engine(1, text.strip())
@@ -231,13 +227,11 @@ def _read(path: Path) -> dict[str, Outcome]:
         problem = f"what is kept cannot be read ({error.strerror or error})"
         raise InputError(problem, path=path, argument="keep") from error
     for line in lines:
-        try:
+        with suppress(ValueError, TypeError, KeyError, AttributeError):  # a line that breaks off
             parts = json.loads(line)
             mark, outcome = parts.pop("hash"), Outcome(**parts)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            continue  # a writer was killed within its line
-        if outcome.is_final:
-            found[mark] = outcome
+            if outcome.is_final:
+                found[mark] = outcome
     return found
 
 

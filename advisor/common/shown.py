@@ -1,8 +1,13 @@
-"""Text of others as it may be shown: what would steer a terminal or reorder a line is spelt out."""
+"""What every room shows: text that steers no terminal, escaped HTML for notebooks, progress."""
 
 from __future__ import annotations
 
+import math
 import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
 
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line end
@@ -12,16 +17,7 @@ STEERING = re.compile(
 
 
 def harmless(text: str) -> str:
-    r"""Text with every steering character as ``\u001b``, which JSON reads as the character itself.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    text : str
-    """
+    r"""Text with every steering character as ``\u001b``, as JSON spells it."""
     return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -32,6 +28,97 @@ def without_password(text: str) -> str:
 
 def counted(number: int, noun: str) -> str:
     """So many things, one of them without the plural: ``1 run``, ``2 runs``."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{number} {noun}{'' if number == 1 else plural}"
+
+
+NUMBER = "text-align:right;white-space:nowrap"
+TEXT = "text-align:left"
+
+
+def cell(value: object) -> str:
+    """Write a value: whole numbers whole, others to three digits, what is missing as a dash."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1 else f"{value:.3g}"
+    return str(value)
+
+
+def heading(text: str, more: str = "") -> str:
+    """A bold line, and what follows it in plain letters."""
+    rest = f" {escape(more)}" if more else ""
+    return f"<p><strong>{escape(text)}</strong>{rest}</p>"
+
+
+def paragraph(text: str) -> str:
+    """Text with its own line breaks."""
+    return f'<p style="white-space:pre-wrap;max-width:60em">{escape(text)}</p>'
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list; nothing where there is no line."""
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table whose first column names the row."""
+    head = "".join(f'<th style="{TEXT}">{escape(name)}</th>' for name in columns)
+    body = "".join(
+        f"<tr>{''.join(_cell(value, is_name=place == 0) for place, value in enumerate(row))}</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def whole(*parts: str) -> str:
+    """Parts as one block."""
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _cell(value: object, *, is_name: bool) -> str:
+    tag, style = ("th", TEXT) if is_name else ("td", TEXT if isinstance(value, str) else NUMBER)
+    return f'<{tag} style="{style}">{escape(cell(value))}</{tag}>'
+
+
+Progress = Callable[[str, float | None, str], None]
+"""Called with what is happening, the share done (None = unknown), and a detail."""
+
+SAMPLING = "Sampling the posterior"
+"""The stage in which draws are made."""
+
+SAMPLING_AGAIN = "Sampling again"
+"""The stage whose detail is worth keeping on a terminal, where others replace each other."""
+
+PRINTED_EVERY_SECONDS = 5.0
+"""How often a stage repeats itself where there is no terminal to redraw."""
+
+
+def silent(stage: str, share: float | None, detail: str) -> None:
+    """Report no progress."""
+
+
+class ProgressLines:
+    """Progress as lines: one per stage, and one every few seconds while it lasts."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self._stage, self._written, self._started = "", 0.0, time.monotonic()
+
+    def __call__(self, stage: str, share: float | None, detail: str) -> None:
+        """Write a line where the stage is new or the last line old."""
+        now = time.monotonic()
+        if stage != self._stage or now - self._written > PRINTED_EVERY_SECONDS:
+            self._written = now
+            self._write(f"[{now - self._started:5.1f} s] {stage}" + (detail and f": {detail}"))
+        self._stage = stage
+
+
+def progress_of(progress: bool | Progress | None) -> Progress:
+    """Progress as a user asks for it: True prints lines to standard error, False nothing."""
+    if callable(progress):
+        return progress
+    if progress:
+        return ProgressLines(lambda line: print(line, file=sys.stderr, flush=True))
+    return silent

@@ -16,7 +16,6 @@ from advisor.runs.diagnosis.diagnose import (
     printable,
     worst,
 )
-from advisor.runs.diagnosis.fall import LOST_SHARE
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
     Level,
@@ -26,7 +25,6 @@ from advisor.runs.diagnosis.levels import (
     trailing_mean,
     window_rows,
 )
-from advisor.runs.identity import fingerprint, mark_copies, run_digest
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.logfiles.logged import Reader
@@ -42,18 +40,27 @@ from advisor.runs.logs import (
     read_runs,
     show,
 )
+from advisor.runs.logs.assemble import assemble
+from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.readers import readers
-from advisor.runs.logs.rows.assemble import assemble
-from advisor.runs.logs.rows.raw_run import RawRun
-from advisor.runs.missing_series import WHY, needs, questions
-from advisor.runs.moved import NONE_MOVED, none_moved, seconds_per_step
 from advisor.runs.pilot_run import (
     LEAST_REWARDS,
     SERIES,
     UNNAMED_MODEL,
     UNNAMED_TASK,
     PilotRun,
+    fingerprint,
+    mark_copies,
     parameters_from_name,
+    run_digest,
+)
+from advisor.runs.readiness import (
+    NONE_MOVED,
+    WHY,
+    needs,
+    none_moved,
+    questions,
+    seconds_per_step,
 )
 from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
 from advisor.runs.trainers import setting_name
@@ -70,7 +77,6 @@ __all__ = [
     "KEY_TABLE",
     "LEAST_REWARDS",
     "LEAST_ROWS",
-    "LOST_SHARE",
     "MODES",
     "NONE_MOVED",
     "NO_LOG",

@@ -1,8 +1,11 @@
-"""A pilot run as its log tells it, with units, bounds and why a value is missing."""
+"""A pilot run as its log tells it, with units, bounds and why a value is missing; its copies."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -43,6 +46,19 @@ SERIES = (
 
 LEAST_REWARDS = 3
 """Finite rewards below which a run shows no curve: start, direction and noise need three."""
+
+PRINTED = 2e-3
+"""Share of the reward's range by which copies may differ: consoles print four digits."""
+
+LEAST_DISTINCT = 4
+"""Distinct values of the reward below which two runs may agree by chance."""
+
+DIGITS = 3
+"""Decimals and significant digits of a reward that count: consoles print four."""
+
+DIGESTED = {"id", "model", "task", "parameters", "hyperparameters", "missing", "copy_of"}
+DIGESTED |= {"logging_steps", "step_unit", "reward_floor", "reward_ceiling", "path"}
+"""What a digest of a run is made of, next to its rows."""
 
 StepUnit = Literal["optimizer", "refresh", "unknown"]
 """What ``PilotRun.step`` counts: optimizer steps; or, as long as the refresh interval is not known,
@@ -171,24 +187,17 @@ class PilotRun(BaseModel):
         """Settings, length, ends and warnings, as notebooks show them."""
         from advisor.common import bullets, heading, table, whole
 
-        known = {
-            name: value
-            for name, value in self.hyperparameters.model_dump().items()
-            if value is not None
-        }
-        step, values = (
-            (self.eval_step, self.eval_reward) if self.is_eval_only else (self.step, self.reward)
-        )
-        finite = values[np.isfinite(values)]
-        share = max(1, finite.size // 10)
+        is_eval = self.is_eval_only
+        step, values = (self.eval_step, self.eval_reward) if is_eval else (self.step, self.reward)
+        first, last = first_and_last(values) or (None, None)
         rows = [
             ["model", self.model],
             ["task", self.task],
-            *known.items(),
+            *self.hyperparameters.model_dump(exclude_none=True).items(),
             ["rows", int(step.size)],
             ["last step", float(step[-1]) if step.size else None],
-            ["first tenth of rewards", float(finite[:share].mean()) if finite.size else None],
-            ["last tenth of rewards", float(finite[-share:].mean()) if finite.size else None],
+            ["first tenth of rewards", first],
+            ["last tenth of rewards", last],
             ["series", ", ".join(sorted(self.series)) or "evaluations only"],
         ]
         return whole(heading(self.id, self.path), table(["", ""], rows), bullets(self.warnings))
@@ -266,13 +275,9 @@ def _rows_of_both(
     earlier: dict[str, FloatArray], later: dict[str, FloatArray], kept: BoolArray, rows: int
 ) -> dict[str, FloatArray]:
     """Series of two files after each other; NaN where one of them lacks a series."""
+    lost, none = np.full(kept.size, np.nan), np.full(rows, np.nan)
     return {
-        name: np.concatenate(
-            [
-                earlier.get(name, np.full(kept.size, np.nan))[kept],
-                later.get(name, np.full(rows, np.nan)),
-            ]
-        )
+        name: np.concatenate([earlier.get(name, lost)[kept], later.get(name, none)])
         for name in {**earlier, **later}
     }
 
@@ -281,15 +286,20 @@ def _scores_of_both(
     earlier: dict[str, Score], later: dict[str, Score], first: float
 ) -> dict[str, Score]:
     """Scores of two files after each other, the earlier ones up to the later file's first step."""
-    nothing = Score(np.zeros(0), np.zeros(0))
-    joined = {}
-    for name in {**earlier, **later}:
-        (step, values), after = earlier.get(name, nothing), later.get(name, nothing)
-        kept = step < first
-        joined[name] = Score(
-            np.concatenate([step[kept], after.step]), np.concatenate([values[kept], after.values])
-        )
+    joined = dict(later)
+    for name, (step, values) in earlier.items():
+        after, kept = later.get(name, Score(step[:0], values[:0])), step < first
+        joined[name] = Score(np.r_[step[kept], after.step], np.r_[values[kept], after.values])
     return joined
+
+
+def first_and_last(values: FloatArray) -> tuple[float, float] | None:
+    """Means of the first and of the last tenth of a series, or None where nothing is finite."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return None
+    share = max(1, finite.size // 10)
+    return float(finite[:share].mean()), float(finite[-share:].mean())
 
 
 def parameters_from_name(model: str) -> float | None:
@@ -314,3 +324,82 @@ def parameters_from_name(model: str) -> float | None:
     if found is None:
         return None
     return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]
+
+
+def mark_copies(runs: Sequence[PilotRun]) -> list[PilotRun]:
+    """Say of each run that repeats another one's numbers which that is."""
+    order = sorted(range(len(runs)), key=lambda i: (-_richness(runs[i]), i))
+    originals: dict[tuple[bool, int], list[PilotRun]] = {}
+    marked = list(runs)
+    for i in order:
+        run, curve = runs[i], _curve(runs[i])
+        same = originals.setdefault((run.is_eval_only, curve.size), [])
+        agreeing = (other for other in same if _agree(curve, _curve(other)))
+        twin = next((other for other in agreeing if _is_proof(run, other, curve)), None)
+        if twin is None:
+            same.append(run)
+        else:
+            marked[i] = run.with_updates(copy_of=twin.id)
+    return marked
+
+
+def _richness(run: PilotRun) -> int:
+    return len(run.series) + len(run.hyperparameters.model_dump(exclude_none=True))
+
+
+def _curve(run: PilotRun) -> FloatArray:
+    return run.eval_reward if run.is_eval_only else run.reward
+
+
+def _is_proof(one: PilotRun, other: PilotRun, curve: FloatArray) -> bool:
+    """Whether two runs whose rewards agree cannot have come to that by chance."""
+    if _is_varied(curve):
+        return True
+    # A flat reward proves nothing; what else was logged may.
+    shared = set(one.series) & set(other.series) - {"reward", "learning_rate"}
+    pairs = [(one.series[name], other.series[name]) for name in shared]
+    return any(_is_varied(a) for a, _ in pairs) and all(_agree(a, b) for a, b in pairs)
+
+
+def _is_varied(values: FloatArray) -> bool:
+    return np.unique(values[np.isfinite(values)]).size >= LEAST_DISTINCT
+
+
+def _agree(a: FloatArray, b: FloatArray) -> bool:
+    """Whether two series agree up to printing, missing cells included."""
+    with np.errstate(invalid="ignore"):
+        worst = np.fmax.reduce(np.abs(a - b))
+    least = max(float(np.fmax.reduce(a) - np.fmin.reduce(a)), 1e-12)
+    return bool(worst <= PRINTED * least) and np.array_equal(np.isfinite(a), np.isfinite(b))
+
+
+def fingerprint(run: PilotRun) -> str:
+    """Hash of a run's first rows and its settings, which a longer or shorter log of it shares."""
+    known = np.isfinite(run.reward)
+    rewards = [_printed(value) for value in run.reward[known]]
+    distinct = list(dict.fromkeys(rewards))
+    if len(distinct) < LEAST_DISTINCT:
+        return ""
+    count = rewards.index(distinct[LEAST_DISTINCT - 1]) + 1
+    settings = run.hyperparameters
+    steps = [f"{step:g}" for step in run.step[known][:count]]
+    rate = f"{settings.learning_rate:.3g}" if settings.learning_rate else ""
+    parts = ((rate, settings.group_size), steps, rewards[:count])
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _printed(reward: float) -> str:
+    return f"{round(float(reward), DIGITS) + 0.0:.{DIGITS}g}"
+
+
+def run_digest(run: PilotRun) -> str:
+    """Hash of a run's rows and settings."""
+    fields = run.model_dump(mode="json", include=DIGESTED)
+    fields["path"] = fields["path"].replace("\\", "/").rpartition("/")[2]
+    sha = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
+    rows = {"step": run.step, "eval_step": run.eval_step, "eval_reward": run.eval_reward}
+    for kind in (rows, run.series, run.parts):
+        for name in sorted(kind):
+            sha.update(f"|{name}|".encode())
+            sha.update(np.ascontiguousarray(kind[name], dtype=float).tobytes())
+    return sha.hexdigest()

@@ -19,8 +19,7 @@ from ranks import coverage, difference, rank_of, uniform_band
 from simulation import PLANS, Draws, design, draw_prior, simulate
 from simulation_lines import Record, made_under, read_records, run_missing
 
-from advisor.common import EngineSettings
-from advisor.common.progress import silent
+from advisor.common import EngineSettings, silent
 from advisor.errors import NotConvergedError
 from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.forecast.survival import rate_tolerated

@@ -35,7 +35,7 @@ from advisor.common import Item, digest_of  # noqa: E402
 from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.survival import stability  # noqa: E402
-from advisor.runs.identity import run_digest  # noqa: E402
+from advisor.runs.pilot_run import run_digest  # noqa: E402
 from advisor.runs.settings import Settings  # noqa: E402
 
 COUNTS = (1, 2, 3, 5, 8)

@@ -15,8 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engine_flags import here
 
-from advisor.common import EngineSettings
-from advisor.common.progress import progress_of
+from advisor.common import EngineSettings, progress_of
 from advisor.findings.history import History, read_history
 from advisor.findings.learned_priors import PastStudy
 from advisor.model.priors import NormalPrior, Priors, load_priors

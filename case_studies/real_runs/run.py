@@ -51,8 +51,7 @@ from advisor.forecast.run_in_progress import (
     end_of_begun_run,
 )
 from advisor.model.priors import Priors, load_priors
-from advisor.runs.identity import run_digest
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun, run_digest
 from advisor.theory.arrays import FloatArray
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))

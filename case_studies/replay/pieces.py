@@ -9,7 +9,7 @@ from typing import Any
 from tables import World
 
 from advisor.common import Item, digest_of
-from advisor.runs.identity import run_digest
+from advisor.runs.pilot_run import run_digest
 
 NOT_IN_RESULTS = {"jobs", "engine", "keep", "shard", "json", "predictions"}
 """Flags on which no answer turns."""

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.common.progress import silent
+from advisor.common import silent
 from advisor.forecast.fitting import fit
 from advisor.model import cohort as cohorts
 from advisor.model.compat import convergence, import_arviz, sample_density, versions

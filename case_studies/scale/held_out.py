@@ -12,8 +12,7 @@ from engine_flags import results
 
 from advisor.backtesting.backtests import CURVES
 from advisor.backtesting.scores import crps
-from advisor.common import EngineSettings, Item, digest_of
-from advisor.common.progress import silent
+from advisor.common import EngineSettings, Item, digest_of, silent
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward, final_rows

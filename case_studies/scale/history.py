@@ -15,8 +15,7 @@ from cohorts import RUNS, STRANGERS, TEAM, Population, chance_of, levels_of, mad
 from held_out import forecasts
 from joblib.externals.loky import get_reusable_executor
 
-from advisor.common import EngineSettings
-from advisor.common.progress import progress_of
+from advisor.common import EngineSettings, progress_of
 from advisor.findings.history import read_history
 from advisor.findings.learned_priors import PastStudy, learn_from_studies
 from advisor.model.priors import Priors, load_priors

@@ -11,8 +11,7 @@ import numpy as np
 from groups import CURVATURE, Group, made_groups
 
 from advisor.backtesting.scores import crps
-from advisor.common import EngineSettings, Item, digest_of
-from advisor.common.progress import silent
+from advisor.common import EngineSettings, Item, digest_of, silent
 from advisor.findings import history
 from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study, without_prior
 from advisor.forecast.forecaster import Forecaster, Target

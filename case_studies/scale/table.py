@@ -15,8 +15,7 @@ from groups import made_groups
 from joint import BASE, ENTRIES, peak_mb
 
 from advisor.backtesting.cases import grouped
-from advisor.common import Engine, Item, digest_of, mapped
-from advisor.common.progress import progress_of, silent
+from advisor.common import Engine, Item, digest_of, mapped, progress_of, silent
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
 from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study
 from advisor.model.priors import SPECTRUM, Priors, load_priors

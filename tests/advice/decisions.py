@@ -12,7 +12,7 @@ from advisor.advice import Budget, CostModel, Lattice, Objective, Search
 from advisor.advice.candidates import default_lattice
 from advisor.advice.evaluate import Evaluation, Evaluator, base_settings
 from advisor.advice.search import search
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target
 from advisor.model.posterior import Posterior

@@ -12,7 +12,7 @@ from advisor.advice import CostModel, advise, learn_cost
 from advisor.advice.cost import GENERATION_SHARE
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
-from advisor.runs.moved import seconds_per_step
+from advisor.runs.readiness import seconds_per_step
 from advisor.testing import (
     Plan,
     made_up_posterior,

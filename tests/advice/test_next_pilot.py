@@ -19,10 +19,10 @@ from advisor.advice.pilot_choice import (
     is_first_contact,
     shown,
 )
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.errors import CannotTellError
 from advisor.forecast.survival import stability
-from advisor.runs.moved import NONE_MOVED
+from advisor.runs.readiness import NONE_MOVED
 from advisor.testing import (
     PLANS,
     Plan,

@@ -12,7 +12,7 @@ from processor_time import at_most
 
 from advisor.advice import Budget, Request, learn_cost, what_if
 from advisor.advice.evaluate import Evaluator, base_settings, what_if_rows
-from advisor.common.seed import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward

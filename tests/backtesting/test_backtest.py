@@ -13,7 +13,7 @@ from advisor.backtesting.scores import score
 from advisor.errors import InputError
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
-from advisor.runs.identity import fingerprint
+from advisor.runs.pilot_run import fingerprint
 from advisor.runs.settings import PartialSettings
 from advisor.testing import (
     Plan,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from studies import STUDIES, modules_of
 
-from advisor.runs.identity import run_digest
+from advisor.runs.pilot_run import run_digest
 
 FOLDER = STUDIES / "scale"
 CAPTURED = {"stdout": subprocess.PIPE, "text": True}

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from advisor.cli.app import app
-from advisor.runs.logs.rows.raw_run import RawRun
-from advisor.runs.logs.settings.stated_settings import place_row
+from advisor.runs.logs.located_run import RawRun
+from advisor.runs.logs.stated_settings import place_row
 
 RUNNER = CliRunner()
 

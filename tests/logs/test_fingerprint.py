@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.runs.identity import fingerprint
+from advisor.runs.pilot_run import fingerprint
 from advisor.testing import (
     Plan,
     rising,

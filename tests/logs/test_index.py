@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from advisor.runs.logs import read_runs
-from advisor.runs.missing_series import needs
+from advisor.runs.readiness import needs
 
 RUNS = 192
 TRACE = re.compile(r"(.+)\.(?:step_log|reward_trace)")

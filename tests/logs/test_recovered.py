@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.runs.logs.settings.fingerprints import print_error
-from advisor.runs.logs.settings.inferred import (
+from advisor.runs.logs.guesses import (
     Guess,
     completions_per_row,
     group_size_of,
     groups_per_row,
     kl_coefficient_from_loss,
+    print_error,
 )
 from advisor.theory.arrays import FloatArray
 

@@ -10,7 +10,7 @@ import pytest
 from advisor.errors import InputError
 from advisor.model.cohort import build_cohort
 from advisor.runs.logs import read_runs
-from advisor.runs.missing_series import needs
+from advisor.runs.readiness import needs
 from advisor.runs.settings import PartialSettings
 from advisor.theory import policy_steps, schedule_factors
 

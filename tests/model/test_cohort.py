@@ -19,8 +19,7 @@ from advisor.model.cohort import (
     clock_table,
 )
 from advisor.model.sampling import cohort_of
-from advisor.runs.missing_series import needs, questions
-from advisor.runs.moved import NONE_MOVED
+from advisor.runs.readiness import NONE_MOVED, needs, questions
 from advisor.runs.trainers.asking import asked_of
 from advisor.testing import (
     Plan,

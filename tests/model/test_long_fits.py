@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import advisor
-from advisor.common.progress import SAMPLING, silent
+from advisor.common import SAMPLING, silent
 from advisor.errors import NotConvergedError
 from advisor.forecast.fitting import fit
 from advisor.model import run_residuals as residuals

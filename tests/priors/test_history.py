@@ -19,8 +19,8 @@ from advisor.findings.history import CohortFit, History, read_history, read_post
 from advisor.findings.learned_priors import PastStudy, learn_from_studies, learn_priors, past_study
 from advisor.model.presets import write_preset
 from advisor.model.priors import AS_THE_CURVE, load_priors
-from advisor.runs.identity import fingerprint
 from advisor.runs.logs import inspect
+from advisor.runs.pilot_run import fingerprint
 from advisor.testing import Plan, simulate_runs
 
 BASE = load_priors("small_models")

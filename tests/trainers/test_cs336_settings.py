@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.runs.logfiles.table import Table, TableBuilder
-from advisor.runs.logs.settings.stated_settings import check_settings
+from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers.cs336 import TRAINER
 
 KEY_TABLE = TRAINER.keys[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logs.settings.stated_settings import check_settings
+from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers import KeyTable, Trainer, register, unregister
 from advisor.runs.trainers.generic import keys as own_loop
 

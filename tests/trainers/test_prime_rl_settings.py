@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logs.settings.stated_settings import check_settings
+from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers.prime_rl import STRUCTURE, TRAINER
 
 KEY_TABLE = TRAINER.keys[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logs.settings.stated_settings import check_settings
+from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers.tinker import CONSTANTS, TRAINER
 
 KEY_TABLE = TRAINER.keys[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logs.settings.stated_settings import KEYS, check_settings
+from advisor.runs.logs.stated_settings import KEYS, check_settings
 from advisor.runs.pilot_run import SERIES
 from advisor.runs.trainers import plain, spellings
 from advisor.runs.trainers.derived import Derived

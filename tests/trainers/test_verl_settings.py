@@ -11,7 +11,7 @@ import yaml
 
 from advisor.runs.logfiles.config_files import parse_overrides
 from advisor.runs.logfiles.table import Table, TableBuilder
-from advisor.runs.logs.settings.stated_settings import KEYS, check_settings
+from advisor.runs.logs.stated_settings import KEYS, check_settings
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.verl import TRAINER

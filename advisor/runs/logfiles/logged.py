@@ -26,7 +26,7 @@ class Logged:
     framework: str | None = None
     # Settings that stand in the log itself, under the trainer's own names, flattened with dots.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    # Settings in the package's names (``advisor.runs.logs.settings.stated_settings.KEYS``).
+    # Settings in the package's names (``advisor.runs.logs.stated_settings.KEYS``).
     facts: Mapping[str, Any] = field(default_factory=dict)
     # Optimizer steps per row and of the whole run, where the log states or implies them.
     logging_steps: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.box import SIMPLE
@@ -17,25 +17,15 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.find import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
-from advisor.runs.missing_series import WHY, may_be_lora, needs, questions
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun, first_and_last
+from advisor.runs.readiness import WHY, may_be_lora, needs, questions
 from advisor.runs.trainers.asking import asked_of, words_of
-from advisor.theory import FloatArray
 
 MOST_ROWS = 30
 """Runs from which on those that are alike share a row."""
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
-
-
-def ends(values: FloatArray) -> tuple[float, float] | None:
-    """Means of the first and of the last tenth of a series, or None where nothing is finite."""
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return None
-    share = max(1, finite.size // 10)
-    return float(finite[:share].mean()), float(finite[-share:].mean())
 
 
 def as_json(inspection: Inspection) -> str:
@@ -48,16 +38,12 @@ def as_json(inspection: Inspection) -> str:
 
 
 def _run(run: PilotRun) -> dict[str, Any]:
-    reward, held_out = ends(run.reward), ends(run.eval_reward)
+    reward = first_and_last(run.reward) or (None, None)
+    held_out = first_and_last(run.eval_reward) or (None, None)
+    own = ("id", "path", "format", "framework", "copy_of", "model", "parameters", "task")
+    reading = ("keys_read", "keys_understood", "keys_ignored", "derivations", "assumptions")
     return {
-        "id": run.id,
-        "path": run.path,
-        "format": run.format,
-        "framework": run.framework,
-        "copy_of": run.copy_of,
-        "model": run.model,
-        "parameters": run.parameters,
-        "task": run.task,
+        **{name: getattr(run, name) for name in own},
         "hyperparameters": run.hyperparameters.model_dump(),
         "refresh_interval": run.hyperparameters.refresh_interval,
         "rows": int(run.step.size),
@@ -65,38 +51,27 @@ def _run(run: PilotRun) -> dict[str, Any]:
         "last_step": None if run.is_eval_only else int(run.step[-1]),
         "step_unit": run.step_unit,
         "logging_steps": run.logging_steps,
-        "reward_first": reward and reward[0],
-        "reward_last": reward and reward[1],
+        "reward_first": reward[0],
+        "reward_last": reward[1],
         "evaluations": int(run.eval_step.size),
-        "eval_first": held_out and held_out[0],
-        "eval_last": held_out and held_out[1],
+        "eval_first": held_out[0],
+        "eval_last": held_out[1],
         "series": sorted(run.series),
-        "missing": dict(run.missing),
+        "missing": run.missing,
         "needs": needs(run),
-        "keys_read": run.keys_read,
-        "keys_understood": list(run.keys_understood),
-        "keys_ignored": list(run.keys_ignored),
-        "derivations": run.derivations,
-        "assumptions": list(run.assumptions),
-        "warnings": list(run.warnings),
+        **{name: getattr(run, name) for name in (*reading, "warnings")},
     }
 
 
 def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> None:
     """Print the runs and, unless quiet, what they lack and what was not read."""
     copies = sum(run.copy_of is not None for run in inspection.runs)
-    count = len(inspection.runs)
-    title = counted(count, "run")
-    title += f", {copies} of them copies" if copies else ""
+    title = counted(len(inspection.runs), "run") + (f", {copies} of them copies" if copies else "")
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
     for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
         is_number = name in ("size", "G", "lr", "K", "steps", "reward")
-        table.add_column(
-            name,
-            justify="right" if is_number else "left",
-            overflow="fold",
-            no_wrap=is_number,
-        )
+        side: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
     for cells in _table_rows(inspection.runs):
         table.add_row(*(Text(cell) for cell in cells))
     if inspection.runs:
@@ -109,66 +84,52 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
 
 def _table_rows(runs: Sequence[PilotRun]) -> list[list[str]]:
     """A row for each run; of many runs, one for those that are alike in all but their rewards."""
-    rows = [_cells(run) for run in runs]
-    if len(rows) <= MOST_ROWS:
-        return rows
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for place, (run, cells) in enumerate(zip(runs, rows, strict=True)):
+    groups: dict[object, list[PilotRun]] = {}
+    for place, run in enumerate(runs):
+        cells = _cells([run])
         key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
-        alike.setdefault(key, []).append(place)
-    grouped = []
-    for places in alike.values():
-        cells = list(rows[places[0]])
-        if len(places) > 1:
-            cells[0] += f" and {len(places) - 1} more"
-            lengths = sorted(
-                {rows[place][7] for place in places}, key=lambda text: (len(text), text)
-            )
-            cells[7] = lengths[0] if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}"
-            cells[8] = _ends_of_many([runs[place] for place in places])
-        grouped.append(cells)
-    return grouped
+        groups.setdefault(key if len(runs) > MOST_ROWS else place, []).append(run)
+    return [_cells(group) for group in groups.values()]
 
 
-def _ends_of_many(runs: Sequence[PilotRun]) -> str:
-    """Lowest and highest first and last tenth of several runs."""
-    found = [both for run in runs if (both := ends(run.reward) or ends(run.eval_reward))]
-    if not found:
-        return "-"
-    spans = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
-    return " -> ".join(spans)
-
-
-def _cells(run: PilotRun) -> list[str]:
-    settings = run.hyperparameters
-    interval = settings.refresh_interval
+def _cells(runs: Sequence[PilotRun]) -> list[str]:
+    """Cells of one run, or of several that differ in their lengths and rewards."""
+    run, settings = runs[0], runs[0].hyperparameters
     if run.copy_of is not None:
         lacks = f"copy of {run.copy_of}"
     elif run.is_eval_only:
         lacks = "evaluations only"
     else:
         lacks = ", ".join(needs(run)) or "-"
-    unit = {"refresh": " refreshes", "unknown": " (?)"}.get(run.step_unit, "")
-    last = run.eval_step[-1] if run.is_eval_only else run.step[-1]
+    lengths = sorted({_length(each) for each in runs}, key=lambda text: (len(text), text))
+    found = [both for each in runs if (both := _ends(each))]
+    sides = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
+    mark = ""
+    if len(runs) == 1:
+        sides = [f"{value:.2f}" for both in found for value in both]
+        mark = "" if first_and_last(run.reward) else " (held out)"
     return [
-        run.id,
+        run.id + (f" and {len(runs) - 1} more" if len(runs) > 1 else ""),
         run.model or "-",
         "-" if run.parameters is None else _size(run.parameters),
         run.task or "-",
         str(settings.group_size or "-"),
         "-" if settings.learning_rate is None else f"{settings.learning_rate:.3g}",
-        str(interval or "-"),
-        f"{last:.0f}{unit}",
-        _ends(run),
+        str(settings.refresh_interval or "-"),
+        lengths[0] if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}",
+        " -> ".join(sides) + mark if sides else "-",
         lacks,
     ]
 
 
-def _ends(run: PilotRun) -> str:
-    found, mark = ends(run.reward), ""
-    if found is None:
-        found, mark = ends(run.eval_reward), " (held out)"
-    return "-" if found is None else f"{found[0]:.2f} -> {found[1]:.2f}{mark}"
+def _length(run: PilotRun) -> str:
+    unit = {"refresh": " refreshes", "unknown": " (?)"}.get(run.step_unit, "")
+    last = run.eval_step[-1] if run.is_eval_only else run.step[-1]
+    return f"{last:.0f}{unit}"
+
+
+def _ends(run: PilotRun) -> tuple[float, float] | None:
+    return first_and_last(run.reward) or first_and_last(run.eval_reward)
 
 
 def _size(parameters: float) -> str:
@@ -204,13 +165,9 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
             console.print(Text(f"{line}."), soft_wrap=True)
     if inspection.is_flat:
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
-        console.print(
-            Text(
-                f"{who} moved by no more than its noise: that tells that these settings are slow, "
-                "and no more. Run the next pilot at three times the largest learning rate."
-            ),
-            soft_wrap=True,
-        )
+        line = f"{who} moved by no more than its noise: that tells that these settings are slow,"
+        advice = "and no more. Run the next pilot at three times the largest learning rate."
+        console.print(Text(f"{line} {advice}"), soft_wrap=True)
 
 
 def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
@@ -246,17 +203,16 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
         console.print(Text(f"\nNot read ({len(shown)}):"))
     for path, reason in shown[: limits.MOST_UNREAD_SHOWN]:
         console.print(Text(f"  {path}: {reason}"), soft_wrap=True)
-    if len(shown) > limits.MOST_UNREAD_SHOWN:
-        more = len(shown) - limits.MOST_UNREAD_SHOWN
+    more = len(shown) - limits.MOST_UNREAD_SHOWN
+    if more > 0:
         console.print(Text(f"  ... and {more} more; --json lists all"))
     sidecars = [item.path for item in unread if item.reason == SIDECAR]
     for path in sidecars:
         console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
     others = len(unread) - len(shown) - len(sidecars)
     if others:
-        hold = "holds" if others == 1 else "hold"
-        files = counted(others, "other file")
-        console.print(Text(f"{files} {hold} no log (configs, code, weights, ...)."))
+        files = f"{counted(others, 'other file')} {'holds' if others == 1 else 'hold'}"
+        console.print(Text(f"{files} no log (configs, code, weights, ...)."))
 
 
 def explain(inspection: Inspection, console: Console) -> None:
@@ -269,7 +225,9 @@ def explain(inspection: Inspection, console: Console) -> None:
         for run in runs:
             console.print(Text(run.id, style="bold"), Text(f"({run.path})"), soft_wrap=True)
         for title, lines in blocks:
-            _block(console, title, lines)
+            for place, line in enumerate(line for line in lines if line):
+                head = f"  {title + ':':<24}" if place == 0 else " " * 26
+                console.print(Text(head + line), soft_wrap=True)
 
 
 def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
@@ -277,11 +235,8 @@ def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
     framework = f", keys of {run.framework}" if run.framework else ""
     lacking = questions(run)
     # What is asked for is not assumed.
-    defaults = [
-        line
-        for line in run.hyperparameters.assumptions()
-        if line.partition(" = ")[0] not in lacking
-    ]
+    lines = run.hyperparameters.assumptions()
+    defaults = [line for line in lines if line.partition(" = ")[0] not in lacking]
     understood = [key for key in run.keys_understood if key not in run.scores]
     ignored = [key for key in run.keys_ignored if key not in run.scores]
     found = [
@@ -317,10 +272,3 @@ def _in_part(run: PilotRun) -> list[str]:
         for name, why in run.missing.items()
         if name in run.series
     ]
-
-
-def _block(console: Console, title: str, lines: Sequence[str]) -> None:
-    shown = [line for line in lines if line]
-    for place, line in enumerate(shown):
-        head = f"  {title + ':':<24}" if place == 0 else " " * 26
-        console.print(Text(head + line), soft_wrap=True)

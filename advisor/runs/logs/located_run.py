@@ -1,10 +1,11 @@
-"""A run on its way from file to `PilotRun`: which files tell of it, and what to call it."""
+"""A run on its way from file to `PilotRun`: what its log holds, which files, and its name."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +13,72 @@ import numpy as np
 
 from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.logged import Reader
-from advisor.runs.logs.rows.raw_run import RawRun
 from advisor.runs.logs.trackers import wandb_history
+from advisor.runs.pilot_run import Missing, Score, StepUnit
 from advisor.runs.trainers import Derived
+from advisor.theory import FloatArray
 
 CONSOLE = wandb_history.CONSOLE[-1]
 CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
+
+
+@dataclass(frozen=True)
+class RawRun:
+    """One run of one log file."""
+
+    path: Path
+    step: FloatArray
+    series: dict[str, FloatArray]
+    missing: dict[str, Missing]
+    step_unit: StepUnit = "optimizer"
+    parts: dict[str, FloatArray] = field(default_factory=dict)
+    scores: dict[str, Score] = field(default_factory=dict)
+    framework: str = ""
+    label: str | None = None
+    has_own_id: bool = False
+    eval_step: FloatArray = field(default_factory=lambda: np.zeros(0))
+    eval_reward: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rate_step: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rate: FloatArray = field(default_factory=lambda: np.zeros(0))
+    planned_steps: int | None = None
+    logging_steps: int | None = None
+    window: int = 1
+    keys_read: dict[str, str] = field(default_factory=dict)
+    keys_understood: tuple[str, ...] = ()
+    keys_ignored: tuple[str, ...] = ()
+    observed: Derived = field(default_factory=Derived)
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_eval_only(self) -> bool:
+        """Whether there is no train reward."""
+        return "reward" not in self.series
+
+    @property
+    def rows(self) -> int:
+        """Rows of both kinds."""
+        return int(self.step.size + self.eval_step.size)
+
+    def on_optimizer_steps(self, interval: int) -> RawRun:
+        """Put a run whose steps count refreshes of K = ``interval`` steps on optimizer steps.
+
+        Row n of a log that counts refreshes stands at optimizer step n K, the last of that refresh,
+        and averages K steps: its reward is the mean over all mini-batches of the refresh. Steps
+        (n - 1) K + 1 to n K all use the rollouts of the policy at (n - 1) K
+        (`dynamics.policy_steps`).
+        """
+        planned = self.planned_steps
+        return replace(
+            self,
+            step=self.step * interval,
+            eval_step=self.eval_step * interval,
+            scores={name: Score(at * interval, v) for name, (at, v) in self.scores.items()},
+            step_unit="optimizer",
+            window=self.window * interval,
+            rate_step=self.rate_step * interval,
+            planned_steps=None if planned is None else planned * interval,
+        )
 
 
 class LocatedRun(NamedTuple):
@@ -72,22 +133,15 @@ def _one_of_wandb(
     run that was killed its own file may lack the last rows.
     """
     consoles = {run.candidate.path: run for run in runs if run.candidate.log.name == CONSOLE}
-    dropped: set[Path] = set()
     folded: dict[Path, list[LocatedRun]] = {}
-    for store in runs:
-        if store.reader is wandb_history.STORE:
-            console = consoles.get(wandb_history.console_of(store.candidate.path))
-            if console is not None:
-                longer, other = store, console
-                if _rows(console.raw) > _rows(store.raw):
-                    longer, other = console, store
-                dropped.add(other.candidate.path)
-                folded.setdefault(longer.candidate.path, []).append(other)
+    dropped: set[Path] = set()
+    for store in (run for run in runs if run.reader is wandb_history.STORE):
+        console = consoles.get(wandb_history.console_of(store.candidate.path))
+        if console is not None:
+            longer, other = sorted((store, console), key=lambda run: -run.raw.rows)
+            dropped.add(other.candidate.path)
+            folded.setdefault(longer.candidate.path, []).append(other)
     return [run for run in runs if run.candidate.path not in dropped], folded
-
-
-def _rows(run: RawRun) -> int:
-    return int(run.step.size + run.eval_step.size)
 
 
 def family(path: Path) -> str:
@@ -99,25 +153,22 @@ def family(path: Path) -> str:
 def _is_prefix(short: RawRun, whole: RawRun) -> bool:
     size = short.step.size
     rewards = short.series["reward"], whole.series["reward"][:size]
-    return np.array_equal(short.step, whole.step[:size]) and np.array_equal(
-        *rewards, equal_nan=True
-    )
+    is_same = np.array_equal(*rewards, equal_nan=True)
+    return is_same and np.array_equal(short.step, whole.step[:size])
 
 
 def name_places(places: Sequence[Place]) -> list[str]:
     """Name the run of each place, counted from the folder that was read."""
-    whole = [place.path.resolve() for place in places]
-    parts = [_parts(path, place.is_folder) for path, place in zip(whole, places, strict=True)]
+    parts = [_parts(place) for place in places]
     # Checkpoints of one run that are no prefixes of each other keep their own folder's name, and
     # files that differ in their endings alone keep these.
     shared = Counter(parts)
     parts = [
-        _parts(path, place.is_folder, keep=shared[names] > 1)
-        for path, place, names in zip(whole, places, parts, strict=True)
+        _parts(place, keep=shared[names] > 1) for place, names in zip(places, parts, strict=True)
     ]
     depth = []
-    for path, place, names in zip(whole, places, parts, strict=True):
-        root = place.root.resolve()
+    for place, names in zip(places, parts, strict=True):
+        path, root = place.path.resolve(), place.root.resolve()
         below = len(path.relative_to(root).parts) if path.is_relative_to(root) else 1
         depth.append(max(1, below - (len(path.parts) - 1 - len(names))))
     while True:
@@ -130,9 +181,10 @@ def name_places(places: Sequence[Place]) -> list[str]:
             depth[i] += 1
 
 
-def _parts(path: Path, is_folder: bool, keep: bool = False) -> tuple[str, ...]:
+def _parts(place: Place, keep: bool = False) -> tuple[str, ...]:
     """Parts of the whole path that name a run; the last is its own name."""
-    if is_folder:
+    path = place.path.resolve()
+    if place.is_folder:
         return path.parts[1:]
     if path.name != "trainer_state.json":
         plain = path if path.suffix != ".gz" else path.with_suffix("")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,21 +12,19 @@ from typing import Any, TypeGuard
 
 from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
-from advisor.runs.identity import mark_copies
 from advisor.runs.logfiles.columns import parse_columns
 from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.find import LogCandidate, Unread, find_files
 from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
+from advisor.runs.logs.merge import merge_run
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
-from advisor.runs.logs.rows.assemble import assemble
-from advisor.runs.logs.settings.merge import merge_run
-from advisor.runs.logs.settings.sidecar_index import SidecarIndex
-from advisor.runs.logs.settings.stated_settings import check_settings, stated_settings
+from advisor.runs.logs.sidecar import SidecarIndex
+from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb_csv, wandb_history
-from advisor.runs.missing_series import evaluations_as_rewards
-from advisor.runs.moved import none_moved
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun, mark_copies
+from advisor.runs.readiness import evaluations_as_rewards, none_moved
 from advisor.runs.trainers.keys import choose_framework, restore_slashes
 
 PathLike = str | os.PathLike[str]
@@ -67,13 +66,11 @@ class Inspection:
 
     def __repr__(self) -> str:
         """How many runs and other files there are, and the first runs."""
-        shown = [f"  {run!r}" for run in self.runs[:SHOWN]]
-        more = [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
-        head = (
-            f"Inspection({counted(len(self.runs), 'run')}, "
-            f"{counted(len(self.unread), 'file')} without one)"
-        )
-        return "\n".join([head, *shown, *more])
+        files = counted(len(self.unread), "file")
+        lines = [f"Inspection({counted(len(self.runs), 'run')}, {files} without one)"]
+        lines += [f"  {run!r}" for run in self.runs[:SHOWN]]
+        lines += [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
+        return "\n".join(lines)
 
 
 SIDECAR = "settings of the runs (sidecar)"
@@ -215,12 +212,7 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        for run in runs:
-            if "reward" not in run.series:
-                runs = evaluations_as_rewards(runs)
-                break
-        runs = self._named(runs)
-        runs = mark_copies(runs) if len(runs) > 1 else runs
+        runs = mark_copies(self._named(evaluations_as_rewards(runs)))
         return Inspection(runs, sorted(self.unread))
 
     def _pass_over(self, candidate: LogCandidate, error: InputError) -> None:
@@ -271,8 +263,8 @@ class LogSearch:
                 groups.setdefault((reader, _group(reader, candidate)), []).append(candidate)
         # A table of runs tells the settings of those in the chart beside it, and is no log.
         charts = {folder for reader, folder in groups if reader is wandb_csv.READER}
-        for file in files if charts else ():
-            if file.path.parent in charts and wandb_csv.is_runs_table(file.log):
+        for file in (each for each in files if each.path.parent in charts):
+            if wandb_csv.is_runs_table(file.log):
                 groups = {key: logs for key, logs in groups.items() if file not in logs}
                 self.unread = [item for item in self.unread if item.path != file.path]
                 self.unread.append(Unread(file.path, SIDECAR))
@@ -282,31 +274,22 @@ class LogSearch:
         self, reader: Reader, members: Sequence[LogCandidate], counts: Mapping[Path, int]
     ) -> list[LocatedRun]:
         candidate = members[0]
-        columns = self.columns or self.sidecars.columns_of(candidate)
+        path, columns = candidate.path, self.columns or self.sidecars.columns_of(candidate)
         given = self.sidecars.settings_of(candidate) | self.flags
         known = {key: setting.value for key, setting in given.items()}
-        logs = [member.log for member in members]
         sources = settings_beside(
             candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
         )
         located_runs = []
         without: list[InputError] = []
-        for logged in reader.read(logs, columns):
-            keys = logged.table.keys
-            table, remark = restore_slashes(logged.table, keys)
+        for logged in reader.read([member.log for member in members], columns):
+            table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
-                keys = table.keys
-            framework = choose_framework(keys, logged.framework)
-            stated = stated_settings(
-                logged, sources, framework, candidate.path, known.get("group_size")
-            )
-            known_here = {**stated.facts, **known}
+            framework = choose_framework(table.keys, logged.framework)
+            stated = stated_settings(logged, sources, framework, path, known.get("group_size"))
             try:
-                located_runs += [
-                    LocatedRun(candidate, reader, raw, stated)
-                    for raw in assemble(logged, framework, candidate.path, columns, known_here)
-                ]
+                found = assemble(logged, framework, path, columns, {**stated.facts, **known})
             except NoRewardError as error:
                 # A project holds runs of other kinds beside those that were trained by rewards.
                 if logged.label is None:
@@ -315,12 +298,12 @@ class LogSearch:
                 without.append(
                     NoRewardError(problem, path=error.path, key=error.key, advice=error.advice)
                 )
+            else:
+                located_runs += [LocatedRun(candidate, reader, raw, stated) for raw in found]
         if without and not located_runs:
             raise without[0]
-        if self.is_strict:
-            self._passed_over += without
-        else:
-            self.unread += [Unread(candidate.path, error.problem) for error in without]
+        self._passed_over += without if self.is_strict else []
+        self.unread += [] if self.is_strict else [Unread(path, one.problem) for one in without]
         return located_runs
 
     def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
@@ -330,8 +313,7 @@ class LogSearch:
         runs: dict[str, PilotRun] = {}
         for located, shorter in folded:
             try:
-                name = names[_place(located)]
-                run = self._merge_one(located, shorter, name, runs)
+                run = self._merge_one(located, shorter, names[_place(located)], runs)
                 if run.id in runs:
                     raise InputError(
                         f"two runs have the id '{run.id}'; the other is in {runs[run.id].path}",
@@ -369,21 +351,15 @@ def _group(reader: Reader, candidate: LogCandidate) -> Path:
 
 
 def _place(located: LocatedRun) -> Place:
-    group = _group(located.reader, located.candidate)
-    is_folder = group != located.candidate.path
-    return Place(group if is_folder else located.candidate.path, located.candidate.root, is_folder)
+    candidate, group = located.candidate, _group(located.reader, located.candidate)
+    return Place(group, candidate.root, is_folder=group != candidate.path)
 
 
 def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) -> dict[Path, int]:
     """How many logs each folder holds, at every depth."""
-    counts: dict[Path, int] = {}
     # The checkpoints of a run are one, and so are W&B's file and its console.
     heads = {family(members[0].path): members[0] for members in groups.values()}
     stores = [own[0] for (reader, _), own in groups.items() if reader is wandb_history.STORE]
     consoles = {wandb_history.console_of(store.whole_path) for store in stores}
-    for candidate in heads.values():
-        if candidate.whole_path in consoles:
-            continue
-        for folder in candidate.whole_path.parents:
-            counts[folder] = counts.get(folder, 0) + 1
-    return counts
+    paths = [head.whole_path for head in heads.values()]
+    return Counter(folder for path in paths if path not in consoles for folder in path.parents)

@@ -10,12 +10,7 @@ from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import check_text
 from advisor.runs.logfiles.logged import Reader
 from advisor.runs.logs.tables import json_runs, runs_jsonl, table
-from advisor.runs.logs.trackers import (
-    notebook,
-    tensorboard,
-    wandb_csv,
-    wandb_history,
-)
+from advisor.runs.logs.trackers import notebook, tensorboard, wandb_csv, wandb_history
 from advisor.runs.logs.trackers.stores import STORES
 from advisor.runs.trainers.registry import trainer_readers
 
@@ -53,23 +48,19 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
         check_text(log.head(), candidate.path)
         if log.suffix == ".toml":
             raise is_settings(candidate.path)
-        raise InputError(
-            "this is not a log that any reader knows",
-            path=candidate.path,
-            advice=f"Give one of: {known_formats()}",
-        )
+        problem, advice = "this is not a log that any reader knows", known_formats()
+        raise InputError(problem, path=candidate.path, advice=f"Give one of: {advice}")
     return fallback
 
 
 def why_no_log(candidate: LogCandidate) -> str:
     """Reason for which a file of a folder was passed over."""
+    log = candidate.log
     try:
-        head = candidate.log.head_text()
+        if not log.head_text().strip():
+            return "the file is empty"
     except InputError as error:
         return error.problem
-    if not head.strip():
-        return "the file is empty"
-    log = candidate.log
     if log.suffix in (".yaml", ".yml", ".toml") or log.name.endswith("config.json"):
         return "settings, not a log"
     if log.suffix in (".csv", ".tsv"):
@@ -79,11 +70,8 @@ def why_no_log(candidate: LogCandidate) -> str:
 
 def is_settings(path: Path) -> InputError:
     """Error for a sidecar given where a log belongs."""
-    return InputError(
-        "this holds settings (a sidecar), not a log",
-        path=path,
-        advice="Give the logs, and this file with --sidecar (sidecar= in Python)",
-    )
+    advice = "Give the logs, and this file with --sidecar (sidecar= in Python)"
+    return InputError("this holds settings (a sidecar), not a log", path=path, advice=advice)
 
 
 def known_formats() -> str:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from advisor.runs.missing_series import HOW, WHY, questions
 from advisor.runs.pilot_run import PilotRun
+from advisor.runs.readiness import WHY, questions
 from advisor.runs.trainers.registry import find_trainer
 
 PLAIN = {
@@ -58,7 +58,7 @@ def asked_of(runs: Sequence[PilotRun]) -> Asked | None:
             break
     if "step_unit" in lacking:
         block += ["  [columns]", '  step_unit = "optimizer"  # or "refresh"']
-        sentences.append(HOW["step_unit"])
+        sentences.append('Say in a column map: step_unit = "optimizer" or "refresh"')
     trainer = find_trainer(first.framework)
     return Asked(tuple(sentences), tuple(block), "" if trainer is None else trainer.configs)
 

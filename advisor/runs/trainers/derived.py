@@ -28,7 +28,7 @@ LEAST = {
 class Derived:
     """Settings in the package's names, and how each was derived."""
 
-    # By ``advisor.runs.logs.settings.stated_settings.KEYS``.
+    # By ``advisor.runs.logs.stated_settings.KEYS``.
     facts: dict[str, Any] = field(default_factory=dict)
     # Of each fact: ``"train_batch_size 1024 / ppo_mini_batch_size 256 = 4"``.
     arithmetic: dict[str, str] = field(default_factory=dict)

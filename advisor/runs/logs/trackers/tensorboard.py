@@ -23,7 +23,7 @@ from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Logged, Reader
 from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_header
 from advisor.runs.logfiles.table import Column, Table
-from advisor.runs.logs.rows.row_kinds import ABORTED
+from advisor.runs.logs.row_kinds import ABORTED
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers.keys import kept_keys
 

@@ -1,14 +1,17 @@
-"""What the values of one series give away: their precision, a smallest step, a shared ratio."""
+"""Settings that nobody stated and the metrics give away; they are called guesses."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from advisor.runs.logfiles import limits
+from advisor.runs.logs.located_run import RawRun
+from advisor.runs.trainers import Derived
 from advisor.theory import BoolArray, FloatArray
 
 CHANCE = 1e-3
@@ -46,6 +49,22 @@ LARGEST = 1e12
 
 PRECISE = 0.004
 """Relative error within which a coefficient is matched to a round number."""
+
+WEIGHTED = 0.01
+"""Share by which a ratio of loss and KL may differ from 1 and still be that of one with itself."""
+
+KL_TOLERANCE = 0.05
+"""Share by which a recovered KL coefficient may differ from the stated one."""
+
+CHECKED = slice(2_000)
+"""Rows that are looked at."""
+
+
+class Guess(NamedTuple):
+    """A value that nobody stated, and what gives it away."""
+
+    value: float
+    why: str
 
 
 def print_error(values: FloatArray) -> FloatArray:
@@ -106,20 +125,15 @@ def _is_whole(values: FloatArray, count: int) -> bool:
     return True
 
 
-class Shared(NamedTuple):
-    """A ratio of one or two digits, the rows that have it, and how many were looked at."""
+def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
+    r"""Weight of the KL penalty, from rows whose loss is nothing but that penalty.
 
-    value: float
-    rows: int
-    of: int
-
-
-def shared_ratio(loss: FloatArray, kl: FloatArray) -> Shared | None:
-    """Ratio of loss to KL that rows share beyond chance.
-
-    Where enough rows print it with enough digits it must be that of nearly all, or of some far
-    more sharply than ratios near it are dense. Where fewer do, all rows must agree with one round
-    number to the last digit printed.
+    With one update per batch of rollouts the policy term is
+    :math:`\frac{1}{G} \sum_i A_i = 0` whatever is learnt, and the loss is
+    :math:`\beta\,\mathrm{KL}`. Where tokens rather than completions are averaged the two differ,
+    but for rows in which no group had any spread. So either nearly all rows that print enough
+    digits share one ratio, or some share one far more sharply than ratios near it are dense; where
+    fewer do, all rows must agree with one round number to the last digit printed.
     """
     there = (np.abs(loss) < LARGEST) & (kl > 1 / LARGEST) & (kl < LARGEST)
     loss, kl = loss[there], kl[there]
@@ -136,7 +150,9 @@ def shared_ratio(loss: FloatArray, kl: FloatArray) -> Shared | None:
         shares = np.ones(kl.size, dtype=bool)
     if value is None or shares is None or kl[shares].max() < LEAST_RANGE * kl[shares].min():
         return None
-    return Shared(value, int(shares.sum()), kl.size)
+    why = f"loss / kl is {value:g} in {int(shares.sum())} of {kl.size} rows that tell"
+    # Of 1: what is logged as KL is the penalty, its weight included.
+    return None if abs(value - 1) <= WEIGHTED else Guess(value, why)
 
 
 def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
@@ -195,3 +211,87 @@ def _as_written(loss: FloatArray, kl: FloatArray, error: FloatArray) -> float | 
         if abs(written / value - 1) <= allowed < step / written / 2:
             return written
     return None
+
+
+def completions_per_row(reward: FloatArray, window: int = 1) -> Guess | None:
+    """How many completions a row averages, from the smallest step between rewards of 0 or 1."""
+    count = least_count(reward)
+    if count is None or count % window or not count // window % 5:
+        return None
+    return Guess(count, f"every reward is a multiple of 1/{count}, if a completion scores 0 or 1")
+
+
+def groups_per_row(silent_share: FloatArray) -> Guess | None:
+    """How many groups a row counts, from the smallest step between shares of silent groups."""
+    count = least_count(silent_share)
+    why = f"every share of silent groups is a multiple of 1/{count}"
+    return None if count is None else Guess(count, why)
+
+
+def group_size_of(completions: Guess | None, groups: Guess | None) -> Guess | None:
+    """Completions per group, where both counts speak and the one divides the other."""
+    if completions is None or groups is None:
+        return None
+    size, rest = divmod(completions.value, groups.value)
+    if rest or size < 2:
+        return None
+    why = f"{completions.value:g} completions / {groups.value:g} groups in a row"
+    return Guess(size, f"{why}: {completions.why}; {groups.why}")
+
+
+def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
+    """Guess settings from the metrics of a run; those that are known are compared."""
+    guessed = Derived()
+    if raw.is_eval_only:
+        return guessed
+    series = raw.series
+    if "loss" in series and "kl" in series:
+        found = kl_coefficient_from_loss(series["loss"][CHECKED], series["kl"][CHECKED])
+        _settle(guessed, known, "kl_coefficient", found, KL_TOLERANCE)
+    if raw.step_unit != "optimizer":
+        return guessed  # how many optimizer steps a row covers is not known
+    # Every pass over the same rollouts shows their rewards again.
+    window, repeats = divmod(
+        int(known.get("logging_steps") or raw.logging_steps or raw.window),
+        int(known.get("epochs_per_refresh") or 1),
+    )
+    if repeats:
+        return guessed
+    # A sum of several rewards moves in steps of its own.
+    is_sum = len(raw.parts) > 1
+    completions = None if is_sum else completions_per_row(series["reward"][CHECKED], window)
+    groups = groups_per_row(series.get("silent_group_share", np.zeros(0)))
+    group_size = known.get("group_size")
+    found = group_size_of(completions, groups)
+    if found is not None and group_size is None:
+        group_size = int(found.value)
+        guessed.put("group_size", group_size, found.why)
+    prompts = _prompts(completions, groups, group_size, window)
+    _settle(guessed, known, "prompts_per_step", prompts, 0.0)
+    return guessed
+
+
+def _prompts(
+    completions: Guess | None, groups: Guess | None, group_size: float | None, window: int
+) -> Guess | None:
+    """Prompts per optimizer step, from the groups in a row or from its completions."""
+    per = "" if window == 1 else f" / {window} steps a row"
+    if groups is not None and not groups.value % window:
+        return Guess(groups.value / window, f"{groups.value:g} groups in a row{per}: {groups.why}")
+    if completions is None or not group_size or completions.value % (group_size * window):
+        return None
+    why = f"{completions.value:g} completions in a row / group size {group_size:g}{per}"
+    return Guess(completions.value / group_size / window, f"{why}: {completions.why}")
+
+
+def _settle(
+    guessed: Derived, known: Mapping[str, Any], key: str, found: Guess | None, tolerance: float
+) -> None:
+    stated = known.get(key)
+    if found is None:
+        return
+    if stated is None:
+        guessed.put(key, found.value, found.why)
+    elif abs(found.value - stated) > tolerance * max(abs(stated), abs(found.value)):
+        line = f"{key} = {stated:g} is used; the metrics look like {found.value:g} ({found.why})"
+        guessed.warn(line)

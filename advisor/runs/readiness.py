@@ -1,9 +1,9 @@
-"""What a run still lacks before it can be fitted, and evaluations in place of rewards."""
+"""Whether a run can be fitted: what it lacks, what stands in for it, and whether it moved."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,15 +22,6 @@ WHY = {
     "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
 }
 """Setting -> what is wrong without it."""
-
-HOW = {
-    "parameters": "Add 'parameters = 7e9' (all parameters of the base model), or a model name that "
-    "tells it, to pilots.toml",
-    "adapter": 'Add \'adapter = "lora"\' or "full" for it to pilots.toml beside the logs',
-    "step_unit": 'Say in a column map: step_unit = "optimizer" or "refresh"',
-}
-"""Setting -> how to give it, where a line ``name = ...`` in pilots.toml is not the way."""
-
 
 LARGE, FAST = 1e9, 2e-5
 """Parameters and learning rate above which full fine-tuning is rare enough to be asked for: most
@@ -67,7 +58,7 @@ def may_be_lora(run: PilotRun) -> bool:
     return known.adapter is None and is_fast and not run.is_eval_only
 
 
-SAID = (
+AS_REWARDS = (
     "the rewards are held-out evaluations, for no train reward is logged; one after n steps stands "
     "at step n + 1, whose rollouts the same policy would write"
 )
@@ -76,11 +67,11 @@ SAID = (
 def evaluations_as_rewards(runs: Sequence[PilotRun]) -> list[PilotRun]:
     """Take evaluations for rewards in runs that have nothing else to be fitted by."""
     are_alone = all(run.is_eval_only for run in runs)
-    found = []
-    for run in runs:
-        taken = _with_rewards(run) if run.is_eval_only else None
-        found.append(run if taken is None or (needs(taken) and not are_alone) else taken)
-    return found
+    taken = [_with_rewards(run) if run.is_eval_only else None for run in runs]
+    return [
+        run if one is None or (needs(one) and not are_alone) else one
+        for run, one in zip(runs, taken, strict=True)
+    ]
 
 
 def _with_rewards(run: PilotRun) -> PilotRun | None:
@@ -94,8 +85,46 @@ def _with_rewards(run: PilotRun) -> PilotRun | None:
         eval_step=np.zeros(0),
         eval_reward=np.zeros(0),
         logging_steps=1,
-        keys_read={
-            {"eval_reward": "reward"}.get(name, name): key for name, key in run.keys_read.items()
-        },
-        assumptions=(*run.assumptions, SAID),
+        keys_read={n if n != "eval_reward" else "reward": k for n, k in run.keys_read.items()},
+        assumptions=(*run.assumptions, AS_REWARDS),
     )
+
+
+FLAT_Z = 2.0
+"""Standard errors between the ends of a run below which it has not moved."""
+
+NONE_MOVED = "no pilot's reward moved by more than its noise"
+"""Note of a fit that learned nothing but how slow its settings are."""
+
+
+def has_moved(run: PilotRun) -> bool:
+    """Whether the last third of a run's train rewards differs from the first."""
+    reward = run.reward[np.isfinite(run.reward)]
+    if reward.size < 2:
+        return False
+    third = max(1, reward.size // 3)
+    noise = np.std(np.diff(reward)) / np.sqrt(2) if reward.size > 2 else 0.0
+    error = noise * np.sqrt(2 / third)
+    gap = abs(reward[-third:].mean() - reward[:third].mean())
+    return bool(gap > max(FLAT_Z * error, 1e-9))
+
+
+def none_moved(
+    runs: Iterable[PilotRun], collapse_steps: Mapping[str, float | None] | None = None
+) -> bool:
+    """Whether neither a gain nor a collapse can be learned from any run."""
+    collapsed = {name for name, step in (collapse_steps or {}).items() if step is not None}
+    return not any(run.id in collapsed or has_moved(run) for run in runs)
+
+
+def seconds_per_step(run: PilotRun) -> float | None:
+    """Median wall-clock seconds of an optimizer step, or None where no times were logged."""
+    times = run.series.get("step_time_seconds")
+    if times is None:
+        return None
+    known = np.isfinite(times) & (times > 0)
+    if not known.any():
+        return None
+    spacing = float(np.median(np.diff(run.step))) if run.step.size > 1 else 1.0
+    steps_per_time = max(1.0, spacing / run.logging_steps)
+    return float(np.median(times[known])) / steps_per_time

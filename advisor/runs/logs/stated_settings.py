@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from advisor.runs.logfiles.columns import nearest
 from advisor.runs.logfiles.config_files import ConfigSource
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.table import Table
-from advisor.runs.logs.rows.raw_run import RawRun
+from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived, KeyTable, common_keys, find_trainer, key_tables
@@ -66,19 +67,18 @@ class Setting(NamedTuple):
 
 
 def check_settings(
-    given: Mapping[str, Any], *, path: Path | None = None, row: int | None = None
+    given: Mapping[str, Any],
+    *,
+    path: Path | None = None,
+    row: int | None = None,
+    known: Sequence[str] = KEYS,
 ) -> dict[str, Setting]:
     """Settings whose names and values are allowed; anything else raises `InputError`."""
     settings = {}
     for key, value in given.items():
         if key not in KEYS:
-            raise InputError(
-                "this key is not one that the package reads",
-                path=path,
-                row=row,
-                key=key,
-                advice=nearest(key, KEYS),
-            )
+            problem = "this key is not one that the package reads"
+            raise InputError(problem, path=path, row=row, key=key, advice=nearest(key, known))
         if value is not None:
             settings[key] = Setting(_check(key, value, path, row), path, row)
     return settings
@@ -86,22 +86,18 @@ def check_settings(
 
 def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
     try:
+        if isinstance(value, bool) and key != "importance_ratio":
+            raise ValueError("a switch, where a value is needed")
         if key in PartialSettings.model_fields:
-            if isinstance(value, bool) and key != "importance_ratio":
-                raise ValueError("a switch, where a value is needed")
             return getattr(PartialSettings.model_validate({key: value}), key)
         return _run_value(key, value)
     except ValidationError as error:
         why = error.errors()[0]["msg"].removeprefix("Input ")
     except (ValueError, OverflowError, TypeError) as error:
         why = str(error)
-    raise InputError(
-        f"{value!r} is not allowed: {why}",
-        path=path,
-        row=row,
-        key=key,
-        advice=f"Correct '{key}', or remove it where it is not known",
-    ) from None
+    advice = f"Correct '{key}', or remove it where it is not known"
+    problem = f"{value!r} is not allowed: {why}"
+    raise InputError(problem, path=path, row=row, key=key, advice=advice) from None
 
 
 def _run_value(key: str, value: Any) -> Any:
@@ -109,21 +105,17 @@ def _run_value(key: str, value: Any) -> Any:
         if not isinstance(value, str) or not value.strip():
             raise ValueError("should be text")
         return value.strip()
-    if isinstance(value, bool):
-        raise ValueError("should be a number")
     if key == "parameters" and isinstance(value, str):
         named = parameters_from_name(value.strip())
         value = named if named is not None else value
     number = float(value)
     if not math.isfinite(number):
         raise ValueError("should be finite")
-    if key in ("reward_floor", "reward_ceiling"):
+    if key == "parameters" and number <= 0:
+        raise ValueError("should be greater than 0")
+    least = WHOLE_FROM.get(key)
+    if least is None:
         return number
-    if key == "parameters":
-        if number <= 0:
-            raise ValueError("should be greater than 0")
-        return number
-    least = WHOLE_FROM[key]
     if number != int(number) or number < least:
         raise ValueError(f"should be a whole number of at least {least}")
     return int(number)
@@ -142,32 +134,35 @@ def stated_settings(
     derived = derive_settings(_with_group(merged, trainer_keys, group_size), trainer_keys)
     names = [source.path.name for source in sources if source.settings]
     where = f" [{', '.join(names)}]" if names else " [the log]"
-    facts: dict[str, Any] = {}
-    arithmetic: dict[str, str] = {}
+    found = _checked(derived, where)
+    for key, value in logged.facts.items():
+        found.put(key, value, f"{key} {value} [the log]")
+    found.warnings = (*warnings, *found.warnings, *derived.warnings)
+    return found
+
+
+def _checked(derived: Derived, where: str) -> Derived:
+    """What can be of the settings that a trainer's configuration gives, and whence it is."""
+    found = Derived(assumptions=derived.assumptions)
     for key, value in derived.facts.items():
         try:
-            check_settings({key: value}, path=path)
+            check_settings({key: value})
         except InputError as error:
-            warnings.append(f"{key} = {brief(repr(value))} was left out: {error.problem}")
-            continue
-        facts[key] = value
-        arithmetic[key] = derived.arithmetic.get(key, f"{key} {value}") + where
-    facts |= logged.facts
-    arithmetic |= {key: f"{key} {value} [the log]" for key, value in logged.facts.items()}
-    return Derived(facts, arithmetic, derived.assumptions, (*warnings, *derived.warnings))
+            found.warn(f"{key} = {brief(repr(value))} was left out: {error.problem}")
+        else:
+            found.put(key, value, derived.arithmetic.get(key, f"{key} {value}") + where)
+    return found
 
 
 def _with_group(
     merged: dict[str, Any], trainer_keys: KeyTable, group_size: int | None
 ) -> dict[str, Any]:
     """Settings with the group size under the trainer's own name, where only the user told it."""
-    if group_size is None or not merged:
-        return merged
     trainer = find_trainer(trainer_keys.name)
-    name = None if trainer is None else trainer.setting_names.get("group_size")
-    if name is None or name in merged:
+    name = trainer.setting_names.get("group_size") if trainer else None
+    if not (group_size and merged and name):
         return merged
-    return {**merged, name: group_size}
+    return {**merged, name: merged.get(name, group_size)}
 
 
 def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, Any], list[str]]:
@@ -175,17 +170,14 @@ def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, 
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
     warnings = [source.note for source in sources if source.note]
-    for name, settings in (
-        ("the log", logged.settings),
-        *((source.path.name, source.settings) for source in sources),
-    ):
+    places = [("the log", logged.settings)]
+    for name, settings in places + [(source.path.name, source.settings) for source in sources]:
         for key, value in settings.items():
             if key not in merged:
                 merged[key], origin[key] = value, name
             elif literal(merged[key]) != literal(value):
-                warnings.append(
-                    f"{key} = {merged[key]} in {origin[key]} is used; {name} says {value}"
-                )
+                used = f"{key} = {merged[key]} in {origin[key]} is used"
+                warnings.append(f"{used}; {name} says {value}")
     return merged, warnings
 
 
@@ -205,12 +197,8 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
         # Trainers list Adam's decay whatever the optimizer is.
         shallow = {k: shallow[k] for k in shallow if k.rpartition(".")[2] not in OF_ADAM}
     common = common_keys.derive(shallow)
-    return Derived(
-        common.facts | derived.facts,
-        common.arithmetic | derived.arithmetic,
-        derived.assumptions,
-        derived.warnings,
-    )
+    arithmetic = common.arithmetic | derived.arithmetic
+    return replace(derived, facts=common.facts | derived.facts, arithmetic=arithmetic)
 
 
 def column_settings(table: Table, framework: KeyTable) -> Derived:
@@ -226,16 +214,7 @@ def column_settings(table: Table, framework: KeyTable) -> Derived:
             settings.setdefault(COLUMN_SETTINGS[name], values.pop())
     if not settings:
         return Derived()
-    derived = derive_settings(settings, framework)
-    facts, arithmetic = {}, {}
-    for key, value in derived.facts.items():
-        try:
-            check_settings({key: value})
-        except InputError:
-            continue
-        facts[key] = value
-        arithmetic[key] = derived.arithmetic.get(key, f"{key} {value}") + " [a column of the log]"
-    return Derived(facts, arithmetic, derived.assumptions)
+    return _checked(derive_settings(settings, framework), " [a column of the log]")
 
 
 def place_row(run: Logged | RawRun) -> int | None:
@@ -247,15 +226,10 @@ def place_row(run: Logged | RawRun) -> int | None:
 
 def _trainer_of(settings: Mapping[str, Any], keys: KeyTable) -> tuple[KeyTable, bool]:
     """Keys of the trainer whose settings these are, and whether they bear its marks."""
-    ends = {key.rpartition(".")[2] for key in settings} | set(settings)
-
-    def marks(candidate: KeyTable) -> int:
-        return sum(
-            any(key.startswith(mark) for key in settings) if mark.endswith(".") else mark in ends
-            for mark in candidate.setting_marks
-        )
-
-    best = max((keys, *key_tables()), key=marks)
-    if marks(best):
+    ends = {key.rpartition(".")[2] for key in settings}
+    starts = {key[: at + 1] for key in settings for at, sign in enumerate(key) if sign == "."}
+    seen = {*settings, *ends, *starts}
+    best = max((keys, *key_tables()), key=lambda table: len(seen.intersection(table.setting_marks)))
+    if not seen.isdisjoint(best.setting_marks):
         return best, True
     return (own_loop.KEY_TABLE if keys is common_keys.COMMON_KEYS else keys), False

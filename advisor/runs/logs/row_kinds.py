@@ -44,7 +44,7 @@ class RowKinds(NamedTuple):
 
     train: BoolArray
     evaluate: BoolArray
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...] = ()
 
 
 def passes(table: Table, conditions: Mapping[str, str]) -> BoolArray:
@@ -63,12 +63,13 @@ def passes(table: Table, conditions: Mapping[str, str]) -> BoolArray:
 def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -> RowKinds:
     """Tell rows with the train reward from others."""
     everything = np.ones(len(table), dtype=bool)
+    evaluations = RowKinds(~everything, everything)
+    asked = passes(table, columns.eval_filter) if columns.eval_filter else None
     if columns.filter:
         train = passes(table, columns.filter)
         if not train.any():
             raise _nothing_passes(table, columns.filter, path)
-        evaluate = passes(table, columns.eval_filter) if columns.eval_filter else everything
-        return RowKinds(train, evaluate, ())
+        return RowKinds(train, everything if asked is None else asked)
     declared = (framework.kind_key,) if framework.kind_key else ()
     for key in (*declared, *KIND_KEYS):
         texts = table.text(key)
@@ -77,7 +78,7 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         if not values or (len(values) > 1 and len(values) == len(texts)):
             continue
         if len(values) == 1 and len(texts) == len(table) and values[0].lower() in EVAL_KINDS:
-            return RowKinds(~everything, everything, ())
+            return evaluations
         trains = [v for v in (*framework.train_kinds, *TRAIN_KINDS) if v in values]
         tests = {v for v in (*framework.eval_kinds, *EVAL_KINDS) if v in values}
         if len(values) < 2 or not (trains or tests):
@@ -89,14 +90,12 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         if remark and others:
             remark += f" (of {', '.join(values[:6])})"
         evaluate = np.isin(kind, list(tests)) if tests else ~train
-        if columns.eval_filter:
-            evaluate = passes(table, columns.eval_filter)
-        return RowKinds(train, evaluate, (remark,) if remark and others else ())
+        remarks = (remark,) if remark and others else ()
+        return RowKinds(train, evaluate if asked is None else asked, remarks)
     # A trainer of its own writes no tables of evaluations under the names of training.
     if not framework.marks and not columns and are_evaluations(table):
-        return RowKinds(~everything, everything, ())
-    evaluate = passes(table, columns.eval_filter) if columns.eval_filter else everything
-    return RowKinds(everything, evaluate, ())
+        return evaluations
+    return RowKinds(everything, everything if asked is None else asked)
 
 
 def are_evaluations(table: Table) -> bool:
@@ -106,97 +105,79 @@ def are_evaluations(table: Table) -> bool:
     return any(counts_evaluations(key) and bool(table.has(key).all()) for key in table.filled_keys)
 
 
-def refuse_kinds(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:
+def refuse_kinds(table: Table, kinds: RowKinds, path: Path) -> None:
     """Raise where rows of several kinds hold a reward and nothing tells which to read."""
-    if not kinds.train.all():
-        return
-    for key in KIND_KEYS:
+    for key in KIND_KEYS if kinds.train.all() else ():
         texts = table.text(key)
         names = list(dict.fromkeys(texts.values()))
         if 1 < len(names) < len(texts):
-            raise InputError(
-                f"rows of {len(names)} kinds hold a reward ({', '.join(names[:8])})",
-                path=path,
-                key=key,
-                advice=f'Choose one in a column map: filter = "{key}=..."',
-            )
+            problem = f"rows of {len(names)} kinds hold a reward ({', '.join(names[:8])})"
+            advice = f'Choose one in a column map: filter = "{key}=..."'
+            raise InputError(problem, path=path, key=key, advice=advice)
 
 
 def refuse_episodes(table: Table, columns: Columns, path: Path) -> None:
     """Raise where rows are the actions of an agent, whose rewards are of no training."""
-    if "reward" in columns.keys:
-        return
-    found = [key for key in table.keys if key.lower().partition("/")[0] in OF_EPISODES]
-    if found:
-        raise InputError(
-            "the rows are steps of an agent in its environment, not of its training",
-            path=path,
-            key=found[0],
-            advice="Give the log of the training, or name its reward in a column map",
-        )
+    for key in () if "reward" in columns.keys else table.keys:
+        if key.lower().partition("/")[0] in OF_EPISODES:
+            problem = "the rows are steps of an agent in its environment, not of its training"
+            advice = "Give the log of the training, or name its reward in a column map"
+            raise InputError(problem, path=path, key=key, advice=advice)
 
 
 def _nothing_passes(table: Table, conditions: Mapping[str, str], path: Path) -> InputError:
     key = next(iter(conditions))
     seen = [str(v) for v in dict.fromkeys(table.text(key).values())]
     seen += [f"{v:g}" for v in dict.fromkeys(table.column(key)[table.has(key)][:8].tolist())]
-    shown = ", ".join(f"{key}={value}" for value in seen[:8])
-    return InputError(
-        f"no row passes the filter {', '.join(f'{k}={v}' for k, v in conditions.items())}",
-        path=path,
-        key="columns.filter",
-        advice=f"Values seen: {shown or f'none, no row has the key {key}'}",
-    )
+    shown = ", ".join(f"{key}={value}" for value in seen[:8]) or f"none, no row has the key {key}"
+    asked = ", ".join(f"{name}={value}" for name, value in conditions.items())
+    problem, advice = f"no row passes the filter {asked}", f"Values seen: {shown}"
+    return InputError(problem, path=path, key="columns.filter", advice=advice)
 
 
 class Segment(NamedTuple):
     """Rows of one run, and its name or place where the table holds several."""
 
     table: Table
-    label: str | None
-    has_own_id: bool
-    warnings: tuple[str, ...]
+    label: str | None = None
+    has_own_id: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 def split_by_name(table: Table) -> list[Segment]:
     """Split a table in which a column names the run of each row."""
-    by_name = {name: key for key in table.keys for name in spellings(plain(key))}
     names: list[str] | None = None
-    for run_key in RUN_KEYS:
-        these = _names(table, by_name.get(run_key))
-        if these is None:
-            continue
-        # Of a grid of methods and seeds neither column names a run alone.
-        both = these if names is None else _joined(names, these)
-        names = both if _are_runs(both) else names
+    for key in _run_keys(table):
+        numbers, texts = table.column(key), table.text(key)
+        these = [
+            texts.get(row, "" if np.isnan(numbers[row]) else f"{numbers[row]:g}")
+            for row in range(len(table))
+        ]
+        if _are_runs(these):
+            # Of a grid of methods and seeds neither column names a run alone.
+            both = these if names is None else _joined(names, these)
+            names = both if _are_runs(both) else names
     if names is None:
-        return [Segment(table, None, False, ())]
+        return [Segment(table)]
     places = np.array(names)
     distinct = [name for name in dict.fromkeys(names) if name]
-    return [Segment(table.take(places == name), name, True, ()) for name in distinct]
+    return [Segment(table.take(places == name), name, True) for name in distinct]
 
 
 def are_results(table: Table) -> bool:
     """Whether most rows name a run of their own, as a table of results does."""
-    by_name = {name: key for key in table.keys for name in spellings(plain(key))}
-    for run_key in RUN_KEYS:
-        names = list(table.text(by_name.get(run_key, "")).values())
+    for key in _run_keys(table):
+        names = list(table.text(key).values())
         distinct = len(set(names))
         if distinct >= 2 and LEAST_REWARDS * distinct > len(table):
             return True
     return False
 
 
-def _names(table: Table, key: str | None) -> list[str] | None:
-    """Text of a column in each row, where it may name runs."""
-    if key is None:
-        return None
-    numbers, texts = table.column(key), table.text(key)
-    names = [
-        texts.get(row, "" if np.isnan(numbers[row]) else f"{numbers[row]:g}")
-        for row in range(len(table))
-    ]
-    return names if _are_runs(names) else None
+def _run_keys(table: Table) -> list[str]:
+    """Columns that may name runs, the likeliest first."""
+    by_name = {name: key for key in table.keys for name in spellings(plain(key))}
+    return [by_name[name] for name in RUN_KEYS if name in by_name]
 
 
 def _are_runs(names: list[str]) -> bool:
@@ -216,7 +197,7 @@ def _joined(names: list[str], others: list[str]) -> list[str]:
 def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int) -> list[Segment]:
     """Split rows where their counter starts anew."""
     if np.all(np.diff(count) < 0):
-        return [Segment(table, None, False, ())]  # newest first, which is settled later
+        return [Segment(table)]  # newest first, which is settled later
     starts = [0]
     reached = -np.inf
     for index, value in enumerate(count):
@@ -225,7 +206,7 @@ def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int
             reached = -np.inf
         reached = max(reached, value)
     if len(starts) == 1:
-        return [Segment(table, None, False, ())]
+        return [Segment(table)]
     ends = [*starts[1:], train.size]
     longest = max(end - start for start, end in zip(starts, ends, strict=True))
     least = max(LEAST_REWARDS, ABORTED * longest)

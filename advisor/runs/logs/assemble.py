@@ -1,0 +1,416 @@
+"""Logged rows of a file become runs; common to every format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from advisor.common import counted
+from advisor.errors import InputError
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.table import Table
+from advisor.runs.logs.located_run import RawRun
+from advisor.runs.logs.row_kinds import (
+    RowKinds,
+    Segment,
+    are_results,
+    refuse_episodes,
+    refuse_kinds,
+    row_kinds,
+    split_by_name,
+    split_restarts,
+)
+from advisor.runs.logs.series import (
+    Placed,
+    add_silent_share,
+    add_step_time,
+    drop_unusable,
+    join_rows,
+    measured_evaluations,
+    measured_rows,
+    place_rows,
+    read_counts,
+    read_rewards,
+    read_series,
+    row_window,
+    unit_of,
+)
+from advisor.runs.logs.stated_settings import column_settings
+from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
+from advisor.runs.trainers import Derived, KeyTable, plain, spellings
+from advisor.runs.trainers.common_keys import COMMON_KEYS
+from advisor.runs.trainers.generic import keys as own_loop
+from advisor.runs.trainers.keys import (
+    Keys,
+    find_keys,
+    has_evaluation_key,
+    is_declared,
+    no_reward,
+    reward_key,
+)
+from advisor.runs.trainers.likely import EVALUATION, words
+from advisor.theory import BoolArray, FloatArray
+
+MOST_ZEROS = 8
+"""Evaluations that may all be 0; a longer column of nothing but zeros was never computed."""
+
+UNMEASURED = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
+"""What changes from row to row, or is looked at anyway, where nothing else was measured."""
+
+
+def assemble(
+    logged: Logged, framework: KeyTable, path: Path, columns: Columns, known: Mapping[str, Any]
+) -> list[RawRun]:
+    """Turn what a reader handed over into runs."""
+    runs = []
+    for named in split_by_name(logged.table):
+        columns_tell = column_settings(named.table, framework)
+        observed = framework.observe(named.table)
+        observed = Derived(
+            {**columns_tell.facts, **observed.facts},
+            {**columns_tell.arithmetic, **observed.arithmetic},
+        )
+        whole = _Attempt(logged, named, framework, columns, {**observed.facts, **known}, path)
+        for attempt in whole.split():
+            run = attempt.run()
+            assumptions = (*run.assumptions, *columns_tell.assumptions)
+            runs.append(replace(run, observed=observed, assumptions=assumptions))
+    return runs
+
+
+def _join(name: str | None, place: str | None) -> str | None:
+    return ":".join(part for part in (name, place) if part is not None) or None
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One attempt: its rows, and what they mean."""
+
+    logged: Logged
+    segment: Segment
+    framework: KeyTable
+    columns: Columns
+    known: Mapping[str, Any]
+    path: Path
+
+    @property
+    def table(self) -> Table:
+        """All its rows."""
+        return self.segment.table
+
+    @cached_property
+    def kinds(self) -> RowKinds:
+        """Kinds of its rows."""
+        return row_kinds(self.table, self.framework, self.columns, self.path)
+
+    @cached_property
+    def trained(self) -> tuple[str | None, BoolArray]:
+        """Key of the reward, and the rows that hold one."""
+        rows = self.table.take(self.kinds.train)
+        key = reward_key(rows.keys, rows.filled_keys, self.framework, self.columns, self.path)
+        if key is None:
+            return None, np.zeros(len(self.table), dtype=bool)
+        holds = self.table.has(key)
+        holds[list(self.table.text(key))] = True
+        return key, holds & self.kinds.train
+
+    def _find_keys(self, train: Table, reward: str | None) -> Keys:
+        """Keys of rows with a train reward."""
+        seen = self.table.filled_keys
+        return find_keys(train.filled_keys, seen, reward, self.framework, self.columns, self.path)
+
+    def _find_other_keys(self, rows: Table, columns: Columns) -> Keys:
+        """Keys of rows without one."""
+        return find_keys((), rows.filled_keys, None, self.framework, columns, self.path)
+
+    def split(self) -> list[_Attempt]:
+        """Split one named run where its counter starts again."""
+        reward, train = self.trained
+        if reward is None or not train.any():
+            return [self]
+        rows = self.table.take(train)
+        key = self._find_keys(rows, reward).found.get("step")
+        if key is None:
+            return [self]
+        count = read_counts(rows, key, self.path)
+        window, _ = row_window(np.unique(count), self.logged.logging_steps)
+        found = []
+        for part in split_restarts(self.table, np.flatnonzero(train), count, window):
+            label = _join(self.segment.label, part.label)
+            has_own_id = self.segment.has_own_id and part.label is None
+            found.append(replace(self, segment=part._replace(label=label, has_own_id=has_own_id)))
+        return found
+
+    def run(self) -> RawRun:
+        """Rows on their steps, and what they hold."""
+        reward, holds = self.trained
+        if not holds.any():
+            return self._evaluations_only(reward)
+        train, keys = self._train_keys(reward, holds)
+        step_key = keys.found.get("step")
+        train, rewards, remarks = self._measured_rows(train, keys, step_key)
+        unit = unit_of(step_key, self.framework, self.columns, self.known)
+        placed = place_rows(train, step_key, unit, self.known, self.path, self.logged.logging_steps)
+        if placed.kept != list(range(len(train))):
+            train, rewards = train.take(placed.kept), rewards[placed.kept]
+        series, missing = read_series(train, rewards, keys.found)
+        unusable = drop_unusable(series, missing, train, keys.found, self.known)
+        borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
+        add_silent_share(series, missing)
+        if self.framework in (COMMON_KEYS, own_loop.KEY_TABLE):
+            add_step_time(series, missing, train)
+        rate_step, rate = self._rates(placed, keys, series)
+        parts = {name: train.column(key) for name, key in keys.parts.items()}
+        return replace(
+            self._raw(keys, holds, placed, series, borrowed),
+            missing=missing,
+            parts={name: part for name, part in parts.items() if np.isfinite(part).any()},
+            scores=self._scores(keys, holds, placed),
+            rate_step=rate_step,
+            rate=rate,
+            planned_steps=self.logged.planned_steps,
+            logging_steps=placed.logging_steps,
+            window=placed.window,
+            assumptions=(
+                *self.logged.assumptions,
+                *self.kinds.assumptions,
+                *placed.assumptions,
+                *remarks,
+                *self._assumed_reward(keys),
+                *_averaged(keys),
+            ),
+            warnings=(
+                *self.logged.warnings,
+                *self.segment.warnings,
+                *placed.warnings,
+                *self._cut(holds),
+                *unusable,
+            ),
+        )
+
+    def _raw(
+        self,
+        keys: Keys,
+        holds: BoolArray,
+        placed: Placed,
+        series: dict[str, FloatArray],
+        borrowed: Mapping[str, str],
+    ) -> RawRun:
+        """Run with its evaluations, and the keys of the log: read, understood, and neither."""
+        read = {name: key for name, key in keys.found.items() if name in (*series, "step")}
+        read |= borrowed
+        if keys.evaluations:
+            read["eval_reward"] = ", ".join(keys.evaluations)
+        left = {*self.table.keys} - {*read.values(), *keys.evaluations, *keys.parts.values()}
+        tables = (self.framework, COMMON_KEYS)
+        understood = {
+            key for key in left for t in tables if any(map(t.understands, spellings(plain(key))))
+        }
+        has_own_id = self.segment.has_own_id and self.logged.label is None
+        eval_step, eval_reward = self._evaluations(keys, holds, placed)
+        return RawRun(
+            path=self.path,
+            step=placed.step,
+            step_unit=placed.unit,
+            series=series,
+            missing={"reward": "not logged"},
+            framework=self.framework.name,
+            label=_join(self.logged.label, self.segment.label),
+            has_own_id=self.logged.has_own_id if self.segment.label is None else has_own_id,
+            eval_step=eval_step,
+            eval_reward=eval_reward,
+            assumptions=(*self.logged.assumptions, *_averaged(keys)),
+            warnings=(*self.logged.warnings, *self.segment.warnings),
+            keys_read=read,
+            keys_understood=tuple(sorted(understood)),
+            keys_ignored=tuple(sorted(left - understood)),
+        )
+
+    def _cut(self, holds: BoolArray) -> list[str]:
+        """Warning of lines that a logger cut before their reward."""
+        lost = int(np.sum(self.table.cut & ~holds & self.kinds.train))
+        if not lost:
+            return []
+        lines = f"{counted(lost, 'line')} {'was' if lost == 1 else 'were'}"
+        return [f"{lines} cut before the reward (W&B keeps 4,096 characters), and left out"]
+
+    def _measured_rows(
+        self, train: Table, keys: Keys, step_key: str | None
+    ) -> tuple[Table, FloatArray, tuple[str, ...]]:
+        """Rows that were measured, one per step, their rewards, and what was done to get there."""
+        reward = keys.found["reward"]
+        rewards = read_rewards(train, reward, self.path)
+        others = [key for name, key in keys.found.items() if name not in UNMEASURED]
+        measured, repeated = measured_rows(train, rewards, [*others, *keys.parts.values()])
+        if repeated is not None:
+            train = train.take(measured)
+        train, joined = join_rows(train, step_key)
+        remarks = tuple(remark for remark in (repeated, joined) if remark is not None)
+        return train, read_rewards(train, reward, self.path) if remarks else rewards, remarks
+
+    def _assumed_reward(self, keys: Keys) -> tuple[str, ...]:
+        key = keys.found["reward"]
+        if key == "reward" or "reward" in self.columns.keys or is_declared(key):
+            return ()
+        return (f"reward = '{key}' assumed, by the words of its name",)
+
+    def _train_keys(self, reward: str | None, holds: BoolArray) -> tuple[Table, Keys]:
+        """Rows with a train reward and their keys; raises where they are no steps of training."""
+        train = self.table.take(holds)
+        refuse_kinds(train, self.kinds, self.path)
+        refuse_episodes(train, self.columns, self.path)
+        keys = self._find_keys(train, reward)
+        if "step" not in keys.found and not self.columns.keys and are_results(train):
+            advice = "Give the logs of the runs, or name the step in a column map"
+            problem = "each row is the result of a run, not a step of one"
+            raise InputError(problem, path=self.path, advice=advice)
+        return train, keys
+
+    def _borrow(
+        self,
+        series: dict[str, FloatArray],
+        missing: dict[str, Missing],
+        holds: BoolArray,
+        count: FloatArray,
+        step_key: str | None,
+    ) -> dict[str, str]:
+        """Add series that stand in rows without a reward at the same steps, averaged by step."""
+        evaluate = self.kinds.evaluate
+        kept = holds if evaluate.all() else holds | evaluate
+        if step_key is None or kept.all():
+            return {}
+        others = self.table.take(~kept)
+        found = self._find_other_keys(others, _without_keys(self.columns)).found
+        counts = others.column(step_key)
+        borrowed = {}
+        for name, key in found.items():
+            values = others.column(key)
+            there = np.isfinite(values) & np.isfinite(counts)
+            if name in series or name not in SERIES or not there.any():
+                continue
+            steps, place = np.unique(counts[there], return_inverse=True)
+            means = np.bincount(place, values[there]) / np.bincount(place)
+            at = np.minimum(np.searchsorted(steps, count), steps.size - 1)
+            series[name] = np.where(steps[at] == count, means[at], np.nan)
+            missing.pop(name, None)
+            if np.isnan(series[name]).any():
+                missing[name] = "not logged"
+            borrowed[name] = key
+        return borrowed
+
+    def _evaluations_only(self, reward: str | None) -> RawRun:
+        """Run without a train reward."""
+        keys = self._find_other_keys(self.table, _without_keys(self.columns, "reward"))
+        if not self.kinds.train.any() and reward is not None and not keys.evaluations:
+            keys = replace(keys, evaluations=(reward,))
+        unit = unit_of(keys.found.get("step"), self.framework, self.columns, self.known)
+        placed = Placed([], np.zeros(0), unit, 1, 0, None, 1)
+        run = self._raw(keys, np.zeros(len(self.table), bool), placed, {}, {})
+        if run.eval_step.size:
+            return run
+        if reward is None:
+            raise no_reward(self.table.keys, self.framework, self.path)
+        advice = "Log the mean reward of each step, or name its key in a column map"
+        raise InputError("no row has a reward", path=self.path, key=reward, advice=advice)
+
+    def _evaluations(
+        self, keys: Keys, holds: BoolArray, placed: Placed
+    ) -> tuple[FloatArray, FloatArray]:
+        """Steps and held-out rewards; an evaluation comes after all steps of its refresh."""
+        rows = self.table.take(self.kinds.evaluate)
+        names: Sequence[str] = keys.evaluations
+        if not names and not self.kinds.evaluate.all() and "reward" in keys.found:
+            names = [keys.found["reward"]]
+        if not names or not len(rows):
+            return np.zeros(0), np.zeros(0)
+        values = np.array([rows.column(name) for name in names])
+        finite = np.isfinite(values)
+        number = finite.sum(0)
+        chosen = (number == number.max()) & (number > 0)
+        reward = np.where(finite, values, 0.0).sum(0) / np.maximum(number, 1)
+        for key in rows.filled_keys:
+            # Where another held-out measure is blank, a 0 says that nothing was evaluated.
+            there = rows.has(key)
+            if not there.all() and has_evaluation_key([key]) and not reward[chosen & ~there].any():
+                chosen &= there
+        step_key = keys.found.get("step")
+        # Not moved up where the counter starts at 0: an evaluation there precedes training.
+        # Without a step it stands after the train rows above it.
+        above = np.cumsum(holds)[self.kinds.evaluate].astype(float)
+        step = (above if step_key is None else rows.column(step_key)) * placed.stretch
+        chosen &= np.isfinite(step)
+        if names == keys.evaluations and self.kinds.evaluate.all():
+            chosen[chosen] = measured_evaluations(reward[chosen])
+            if chosen.sum() > MOST_ZEROS and not reward[chosen].any():
+                return np.zeros(0), np.zeros(0)
+        return _means_in_a_row(step[chosen], reward[chosen])
+
+    def _scores(self, keys: Keys, holds: BoolArray, placed: Placed) -> dict[str, Score]:
+        """Columns beside the reward that may score answers, by the words of their names."""
+        evaluate = self.kinds.evaluate
+        sources = {"": evaluate} if evaluate.all() else {"": holds, "held-out ": evaluate}
+        step_key = keys.found.get("step")
+        step = np.cumsum(holds).astype(float) if step_key is None else self.table.column(step_key)
+        found = {}
+        for prefix, rows in sources.items():
+            for name in keys.scores:
+                values = self.table.column(name)
+                there = rows & np.isfinite(values) & np.isfinite(step)
+                if not EVALUATION.isdisjoint(words(name)) and there.any():
+                    there[there] = measured_evaluations(values[there])
+                score = Score(*_means_in_a_row(step[there] * placed.stretch, values[there]))
+                if score.step.size >= LEAST_REWARDS:
+                    found[prefix + name] = score
+        return found
+
+    def _rates(
+        self, placed: Placed, keys: Keys, series: Mapping[str, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Steps and learning rates of every train row that logs a rate, also without a reward."""
+        if "learning_rate" not in series:
+            return np.zeros(0), np.zeros(0)
+        step, rate = placed.step, series["learning_rate"]
+        step_key, rate_key = keys.found.get("step"), keys.found.get("learning_rate")
+        if step_key is not None and rate_key is not None:
+            rows = self.table.take(self.kinds.train)
+            count, rates = rows.column(step_key), rows.column(rate_key)
+            there = np.isfinite(count) & np.isfinite(rates)
+            ordered, rate = _last_of_each(count[there], rates[there])
+            step = placed.at(ordered)
+        there = np.isfinite(rate)
+        return step[there], rate[there]
+
+
+def _without_keys(columns: Columns, *names: str) -> Columns:
+    """A column map without some of its keys, or without any."""
+    keys = {n: key for n, key in columns.keys.items() if names and n not in names}
+    return Columns(keys, columns.filter, columns.eval_filter, columns.step_unit)
+
+
+def _means_in_a_row(step: FloatArray, reward: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Steps in order and their mean rewards, over rows that stand together; of others the later."""
+    if not step.size:
+        return np.zeros(0), np.zeros(0)
+    starts = np.flatnonzero(np.append(True, np.diff(step) != 0))
+    sizes = np.diff(np.append(starts, step.size))
+    means = np.add.reduceat(reward, starts) / sizes
+    return _last_of_each(step[starts], means)
+
+
+def _last_of_each(step: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Steps in order, each once, and the last of the values that stand there."""
+    steps, last = np.unique(step[::-1], return_index=True)
+    return steps, values[::-1][last]
+
+
+def _averaged(keys: Keys) -> tuple[str, ...]:
+    if len(keys.evaluations) < 2:
+        return ()
+    shown = ", ".join(keys.evaluations[:3]) + (", ..." if len(keys.evaluations) > 3 else "")
+    return (f"held-out reward = mean of {len(keys.evaluations)} keys ({shown})",)

@@ -1,0 +1,233 @@
+"""A raw run and its settings become a PilotRun; contradictions stop here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from advisor.common import counted
+from advisor.errors import InputError, RateContradictionError
+from advisor.runs.logs.guesses import guess
+from advisor.runs.logs.learning_rates import Rates, read_rates
+from advisor.runs.logs.located_run import LocatedRun, RawRun
+from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
+from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
+from advisor.runs.settings import PartialSettings
+from advisor.runs.trainers import Derived
+
+RATE_TOLERANCE = 0.05
+"""Share by which a given peak learning rate may differ from the logged one (a log that starts or
+stops beside the peak)."""
+
+KEPT = (
+    *("step", "step_unit", "parts", "scores", "framework", "eval_step", "eval_reward"),
+    *("keys_read", "keys_understood", "keys_ignored"),
+)
+"""What a run holds as its log has it."""
+
+INEXACT = ("learning_rate", "warmup_steps")
+"""Facts that a log with rows far apart gives only roughly: a small difference is no warning."""
+
+
+def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
+    """Join what the log tells with what config files, sidecar and flags tell."""
+    raw = located.raw
+    _refuse_short(raw, run_id)
+    given = {key: setting.value for key, setting in settings.items()}
+    interval = _interval({**raw.observed.facts, **located.stated.facts, **given})
+    if raw.step_unit == "refresh" and interval is not None:
+        raw = raw.on_optimizer_steps(interval)
+    rates = read_rates(raw.rate_step, raw.rate, raw.planned_steps)
+    if raw.step_unit != "optimizer":  # how many optimizer steps a count stands for is not known
+        lengths = ("warmup_steps", "planned_steps")
+        rates = rates._replace(facts={k: v for k, v in rates.facts.items() if k not in lengths})
+    checked = check_settings(
+        {**raw.observed.facts, **rates.facts}, path=raw.path, row=place_row(raw)
+    )
+    _refuse_contradictions(raw, rates, settings)
+    stated = located.stated
+    found = Derived(
+        assumptions=(*raw.assumptions, *stated.assumptions),
+        warnings=(*raw.warnings, *rates.warnings, *stated.warnings),
+    )
+    for key, (value, *_) in checked.items():
+        from_rows = f"{key} {value} [the log's rows]"
+        found.put(key, value, raw.observed.arithmetic.get(key, from_rows))
+    _weigh(found, rates, stated, settings)
+    for key, setting in settings.items():
+        shown, line = found.facts.get(key), f"{key} = {setting.value} from {setting.where} is used"
+        if key in found.facts and key not in INEXACT and shown != setting.value:
+            found.warn(f"{line}; the log says {shown}")
+        found.put(key, setting.value, f"{key} {setting.value} [{setting.where}]")
+    guessed = guess(raw, found.facts)
+    for key, value in guessed.facts.items():
+        why = guessed.arithmetic[key]
+        found.put(key, value, f"{key} {value:g} guessed: {why}")
+        found.assume(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
+    for line in guessed.warnings:
+        found.warn(line)
+    values = found.facts
+    names = PartialSettings.model_fields
+    hyperparameters = PartialSettings(**{name: values[name] for name in names if name in values})
+    _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
+    parameters = _parameters(raw, found, settings)
+    series, missing = dict(raw.series), dict(raw.missing)
+    if hyperparameters.kl_coefficient == 0 and not np.any(np.nan_to_num(series.get("kl", 0.0))):
+        # Some trainers write zeros for a penalty that they do not have.
+        series.pop("kl", None)
+        missing["kl"] = "not applicable"
+    own = {
+        "id": run_id,
+        "format": located.reader.name,
+        "parameters": parameters,
+        "hyperparameters": hyperparameters,
+        "series": series,
+        "missing": missing,
+        "logging_steps": values.get("logging_steps", raw.logging_steps or raw.window),
+        "derivations": found.arithmetic,
+        "assumptions": tuple(dict.fromkeys(found.assumptions)),
+        "warnings": tuple(dict.fromkeys(found.warnings)),
+    }
+    told = {name: values.get(name) for name in ("model", "task", "reward_floor", "reward_ceiling")}
+    return _built(raw, own | told)
+
+
+def _parameters(raw: RawRun, found: Derived, settings: Mapping[str, Setting]) -> float | None:
+    """Size of the model, stated or read off its name, which the run's own name may be."""
+    values = found.facts
+    if "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
+        values["model"] = raw.label
+        found.assume(f"model = '{raw.label}' assumed (the run's name tells a size)")
+    if "parameters" in values or "model" not in values:
+        parameters: float | None = values.get("parameters")
+        return parameters
+    model, given = values["model"], settings.get("model")
+    size = parameters_from_name(model)
+    if size is not None:
+        found.assume(f"parameters = {size:g} assumed (read off the name '{model}')")
+    elif given:
+        raise InputError(
+            f"the size of model '{model}' is not known",
+            path=given.path or raw.path,
+            row=given.row,
+            key="model",
+            advice="Add 'parameters = 7e9' (all parameters of the base model) beside it",
+        )
+    return size
+
+
+def _interval(known: Mapping[str, Any]) -> int | None:
+    """K where both of its factors are known."""
+    minibatches, epochs = known.get("minibatches_per_refresh"), known.get("epochs_per_refresh")
+    return None if minibatches is None or epochs is None else int(minibatches) * int(epochs)
+
+
+def _weigh(found: Derived, rates: Rates, stated: Derived, settings: Mapping[str, Setting]) -> None:
+    """Add the settings next to the log that are used, and what the log says against others.
+
+    A config file may have been edited after the run; what the rows show happened. Only where they
+    show it roughly (a rate at the edge of its warm-up, a schedule of which a part was seen) does
+    the file speak, if it agrees.
+    """
+    for key, value in stated.facts.items():
+        if key == "logging_steps":
+            continue  # the rows themselves stand where they stand
+        shown: Any = found.facts.get(key)
+        if key == "learning_rate" and shown is None:
+            shown = rates.largest
+        is_used, against = True, ""
+        if shown is None or shown == value:
+            pass
+        elif key == "learning_rate":
+            is_close = bool(np.isclose(value, shown, rtol=RATE_TOLERANCE, atol=0.0))
+            is_used = is_close or (rates.is_partial and value > shown)
+            against = f"learning_rate peaks at {shown:.3g} in the log, which is used"
+        elif key not in ("schedule", "warmup_steps", "planned_steps"):
+            is_used, against = False, f"{key} = {shown} by the log's rows is used"
+        elif key == "schedule" and shown != "constant" and key not in settings:
+            found.warn(f"schedule looks {shown} in the log; the settings beside it say {value}")
+        if is_used:
+            found.put(key, value, stated.arithmetic.get(key, f"{key} {value}"))
+        elif key not in settings:
+            found.warn(f"{against}; the settings beside it say {value}")
+
+
+def _built(raw: RawRun, values: dict[str, Any]) -> PilotRun:
+    try:
+        return PilotRun(path=str(raw.path), **{name: getattr(raw, name) for name in KEPT}, **values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"the run does not hold together: {first['msg']}",
+            path=raw.path,
+            row=place_row(raw),
+            key=".".join(str(part) for part in first["loc"]) or None,
+            advice="Correct the log, or report this with the file",
+        ) from None
+
+
+def _refuse_short(raw: RawRun, run_id: str) -> None:
+    rewards = LEAST_REWARDS if raw.is_eval_only else int(np.isfinite(raw.series["reward"]).sum())
+    if rewards < LEAST_REWARDS:
+        finite = "reward" if rewards == raw.step.size else f"finite reward (of {raw.step.size})"
+        raise InputError(
+            f"run '{run_id}' has only {counted(rewards, 'row')} with a {finite}",
+            path=raw.path,
+            row=place_row(raw),
+            key=raw.keys_read.get("reward", "reward"),
+            advice=f"Log at least {LEAST_REWARDS} rows (run longer, or lower logging_steps), "
+            "or leave the run out",
+        )
+
+
+def _refuse_contradictions(raw: RawRun, rates: Rates, settings: Mapping[str, Setting]) -> None:
+    """Raise where the user's settings say other things than the log, or than themselves."""
+    row, advice = place_row(raw), "Correct the entry, or remove it: the log tells it"
+    given = settings.get("learning_rate")
+    logged = rates.facts.get("learning_rate", rates.largest)
+    # The peak is not in a log that stops within the warm-up or begins behind it.
+    if given and logged is not None and not (rates.is_partial and given.value > logged):
+        where = f"{given.where} says {given.value:g}"
+        if not np.isclose(given.value, logged, rtol=RATE_TOLERANCE, atol=0.0):
+            raise RateContradictionError(
+                f"{where}, but the learning rate in the log peaks at {logged:.3g}",
+                logged=float(logged),
+                path=raw.path,
+                row=row,
+                key="learning_rate",
+                advice=advice,
+            )
+    given = settings.get("logging_steps")
+    if given and raw.logging_steps not in (None, given.value):
+        problem = f"{given.where} says {given.value}, but the log says {raw.logging_steps}"
+        raise InputError(problem, path=raw.path, row=row, key="logging_steps", advice=advice)
+    floor, ceiling = settings.get("reward_floor"), settings.get("reward_ceiling")
+    if floor and ceiling and floor.value >= ceiling.value:
+        raise InputError(
+            f"reward_floor {floor.value:g} is not below reward_ceiling {ceiling.value:g}",
+            path=ceiling.path or raw.path,
+            row=ceiling.row,
+            key="reward_ceiling",
+            advice="Give the lowest and the highest reward that a completion can get",
+        )
+
+
+def _refuse_other_interval(raw: RawRun, known: PartialSettings, given: Setting | None) -> None:
+    minibatches, epochs = known.minibatches_per_refresh, known.epochs_per_refresh
+    product = (minibatches or 1) * (epochs or 1)
+    if given is None or (given.value == product and (minibatches or epochs)):
+        return
+    problem = f"{given.value} is given without its two factors"
+    if minibatches or epochs:
+        factors = f"{minibatches or 1} x {epochs or 1}"
+        problem = f"{given.value} is not minibatches_per_refresh x epochs_per_refresh = {factors}"
+    raise InputError(
+        problem,
+        path=given.path or raw.path,
+        row=given.row,
+        key="refresh_interval",
+        advice="Give minibatches_per_refresh and epochs_per_refresh; their product is the interval",
+    )

@@ -1,1 +1,0 @@
-"""Rows of a log: their kinds, segments, steps and series."""

@@ -1,0 +1,411 @@
+"""Rows on the axis of optimizer steps, and cells as series; what is absent is never filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.errors import InputError
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.table import Column, Table
+from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
+from advisor.runs.trainers import KeyTable, plain, spellings
+from advisor.runs.trainers.common_keys import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
+from advisor.theory import BoolArray, FloatArray, IntArray
+
+OF_A_SAMPLE = frozenset(
+    {
+        *("prompt", "prompts", "question", "completion", "completions", "response", "responses"),
+        *("messages", "output", "answer", "generated_text", "text"),
+    }
+)
+"""Keys of the rows of single samples, of which a log may hold some and not others."""
+
+LEAST_CHANGES = 4
+"""Rows that differ from the one before, from which on a rhythm is no chance."""
+
+LEAST_REPEATED = 0.5
+"""Share of rows that repeat the one before, from which on they are copies of it."""
+
+LEAST_SHARES = 5
+"""Different mean rewards from which on agreement with their binomial spread is no chance."""
+
+LEAST_SHARE = 1e-9
+"""Mean reward below which nobody counted: one in a billion completions."""
+
+NEAR = 0.01
+"""Relative difference of two variances that four printed digits leave."""
+
+UNEVEN = 5.0
+"""Longest stretch of repeated rows over the median one; in a run that has died it is far longer."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Rows on the axis of optimizer steps."""
+
+    kept: list[int]
+    step: FloatArray
+    unit: StepUnit
+    stretch: int
+    shift: int
+    logging_steps: int | None
+    window: int
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def at(self, count: npt.ArrayLike) -> FloatArray:
+        """Steps of counts of the log's own counter."""
+        return (np.asarray(count, dtype=float) + self.shift) * self.stretch
+
+
+def place_rows(
+    table: Table,
+    key: str | None,
+    unit: StepUnit,
+    known: Mapping[str, Any],
+    path: Path,
+    logging_steps: int | None,
+) -> Placed:
+    """Place rows on the axis of steps, in the unit of the log's counter."""
+    is_refresh = unit == "refresh"
+    stated = None if is_refresh else logging_steps
+    if key is None:
+        given = None if is_refresh else known.get("logging_steps")
+        window = int(given or logging_steps or 1)
+        by = "" if window == 1 else f" x {window}"
+        line = f"step = row number{by} assumed (no step is logged)"
+        rows = np.arange(1.0, len(table) + 1)
+        return Placed([*range(len(table))], rows * window, unit, window, 0, stated, window, (line,))
+    count = read_counts(table, key, path)
+    kept, warnings = keep_increasing(count, table, path, key)
+    window, remark = row_window(np.unique(count), logging_steps)
+    assumptions: list[str] = []
+    if is_refresh and logging_steps is None:
+        window = 1  # rows some refreshes apart still average one each
+    elif remark is not None and logging_steps is None:
+        assumptions.append(remark)
+    elif remark is not None:
+        stated = None
+        warnings.append(remark)
+    shift = int(count[kept[0]] == 0)
+    if shift:
+        assumptions.append("steps were counted from 0 and were moved up by one")
+    step, notes = count[kept] + shift, (tuple(assumptions), tuple(warnings))
+    return Placed(kept, step, unit, 1, shift, stated, window, *notes)
+
+
+def unit_of(
+    key: str | None, framework: KeyTable, columns: Columns, known: Mapping[str, Any]
+) -> StepUnit:
+    """What a counter counts: as mapped by the user, else as its framework declares."""
+    if columns.step_unit is not None:
+        return "refresh" if columns.step_unit == "refresh" else "optimizer"
+    if key is None:
+        return "refresh" if framework.refreshes and not framework.optimizer_steps else "optimizer"
+    names = spellings(plain(key))
+    if any(name in framework.optimizer_steps for name in names):
+        return "optimizer"
+    if any(name in framework.refreshes for name in names):
+        return "refresh"
+    is_one = known.get("minibatches_per_refresh") == known.get("epochs_per_refresh") == 1
+    if not is_one and any(name in UNSURE_STEPS for name in names):
+        return "unknown"
+    return "optimizer"
+
+
+def read_counts(table: Table, key: str, path: Path) -> FloatArray:
+    """Counter of each row."""
+    count = table.column(key)
+    # The bounds also refuse NaN, which compares false.
+    with np.errstate(invalid="ignore"):
+        bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
+    if bad.any():
+        row = int(np.argmax(bad))
+        cell = table.cell(row, key)
+        shown = f"{cell:g}" if isinstance(cell, float) else repr(cell)[:40]
+        problem = f"the step of this row is {shown}, not a whole number below 1e8"
+        advice = "Correct the row, or name another step key in a column map"
+        raise wrong_at(row, table, path, key, problem, advice)
+    return count
+
+
+def wrong_at(
+    row: int | np.intp, table: Table, path: Path, key: str, problem: str, advice: str
+) -> InputError:
+    """Error of a cell."""
+    return InputError(problem, path=path, row=int(table.numbers[row]), key=key, advice=advice)
+
+
+def keep_increasing(
+    step: FloatArray, table: Table, path: Path, key: str
+) -> tuple[list[int], list[str]]:
+    """Which rows to keep so that the step increases strictly.
+
+    A repeated step is a resumed run: the later row replaces the earlier one, and what the first
+    attempt logged beyond the resumed checkpoint is dropped with it.
+    """
+    if step.size > 2 and np.all(np.diff(step) < 0):
+        return list(range(step.size))[::-1], ["rows stood in descending order and were reversed"]
+    repeated = int(np.sum(np.diff(step) == 0))
+    if repeated > max(2, step.size // 4) or 2 * repeated >= max(2, step.size):
+        problem = f"{repeated} of {step.size} rows repeat the step of the row before"
+        advice = 'Choose one kind of row in a column map: filter = "type=..."'
+        raise wrong_at(np.argmax(np.diff(step) == 0) + 1, table, path, key, problem, advice)
+    if np.all(np.diff(step) > 0):
+        return list(range(step.size)), []
+    kept: list[int] = []
+    warnings: list[str] = []
+    for index, value in enumerate(step):
+        dropped = []
+        while kept and step[kept[-1]] >= value:
+            dropped.append(kept.pop())
+        if dropped:
+            first, last = step[dropped[-1]], step[dropped[0]]
+            which = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
+            warnings.append(f"{which} logged twice (a resumed run); the later rows were kept")
+        kept.append(index)
+    lost = step.size - len(kept)
+    if len(kept) < LEAST_REWARDS <= step.size:
+        problem = f"{lost} of {step.size} rows stand at steps that are logged again further down"
+        advice = "Split the file where another run starts, the first time here"
+        raise wrong_at(np.argmax(np.diff(step) < 0) + 1, table, path, key, problem, advice)
+    more = len(warnings) - 3
+    return kept, warnings[:3] + ([f"... and {more} times more"] if more > 0 else [])
+
+
+def row_window(step: FloatArray, stated: int | None) -> tuple[int, str | None]:
+    """Optimizer steps that one row averages, and a remark where that is not what was stated."""
+    if step.size < 2:
+        return stated or 1, None
+    gap = int(np.median(np.diff(step)[1 if step.size > 2 else 0 :]))
+    if stated is not None:
+        if step.size > 2 and 0 < gap < stated:
+            # transformers keeps the default of 500 in the file of a run that logs by epoch
+            return gap, f"logging_steps = {stated} in the log, but rows stand {gap} steps apart"
+        return stated, None
+    if gap > 1 and step[0] > 0 and step[1] % gap == 0:
+        return gap, f"logging_steps = {gap} assumed (rows stand at multiples of {gap})"
+    return 1, None
+
+
+def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
+    """Train reward of each row."""
+    texts = table.text(key)
+    if texts:
+        row = min(texts)
+        problem = f"the reward of this row is {repr(texts[row])[:40]}, not a number"
+        advice = "Name the key of the mean reward in a column map"
+        raise wrong_at(row, table, path, key, problem, advice)
+    reward = table.column(key)
+    bad = ~np.isfinite(reward)
+    if 2 * bad.sum() > reward.size:
+        problem = f"{bad.sum()} of {reward.size} rewards are NaN or infinite, the first one here"
+        advice = "Mend the reward function: without rewards a run teaches nothing"
+        raise wrong_at(np.argmax(bad), table, path, key, problem, advice)
+    return reward
+
+
+def read_series(
+    table: Table, reward: FloatArray, keys: Mapping[str, str]
+) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
+    """Every series of the rows, and why others are absent or have holes; infinities become NaN."""
+    series: dict[str, FloatArray] = {}
+    missing: dict[str, Missing] = {}
+    for name in SERIES:
+        key = keys.get(name)
+        if key is None and name != "reward":
+            missing[name] = "not logged"
+            continue
+        values = reward if name == "reward" else table.column(key)
+        written = np.isfinite(values)
+        if not written.all():
+            absent = ~table.has(key)
+            is_cut = bool(written.any() and np.all(table.cut[absent]))
+            why: Missing = "cut" if is_cut else "not logged"
+            missing[name] = why if absent.any() else "not finite"
+        if written.any() or name == "reward":
+            series[name] = np.where(written, values, np.nan)
+    return series, missing
+
+
+def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
+    """Average the rows of each step where every step has equally many, and say so."""
+    count = table.column(key)
+    is_whole = bool(np.isfinite(count).all())
+    if key is None or not is_whole or OF_A_SAMPLE & {name.lower() for name in table.keys}:
+        return table, None
+    starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
+    sizes = np.diff(np.append(starts, count.size))
+    each = int(sizes[0]) if sizes.size else 0
+    is_even = sizes.size >= 3 and bool(np.all(sizes[:-1] == each)) and int(sizes[-1]) <= each
+    if each < 2 or not is_even or not np.all(np.diff(count[starts]) > 0):
+        return table, None
+    whole = starts if int(sizes[-1]) == each else starts[:-1]
+    place = np.arange(whole.size * each) // each
+    rest = "" if whole.size == starts.size else "; the last step lacks some of its rows, left out"
+    remark = f"each step has {each} rows (micro-batches or prompts), which were averaged{rest}"
+    return _averaged(table, place, whole), remark
+
+
+def _averaged(table: Table, place: IntArray, starts: IntArray) -> Table:
+    columns = {}
+    for key in table.keys:
+        values = table.column(key)[: place.size]
+        there = np.isfinite(values)
+        number = np.bincount(place[there], minlength=starts.size)
+        total = np.bincount(place[there], values[there], minlength=starts.size)
+        filled = np.flatnonzero(number)
+        means: FloatArray = total[filled] / number[filled]
+        words = table.text(key)
+        text = {row: words[int(at)] for row, at in enumerate(starts) if int(at) in words}
+        columns[key] = Column(filled, means, text)
+    return Table(table.numbers[starts], columns, table.cut[starts])
+
+
+def is_batch_spread(
+    table: Table, keys: Mapping[str, str], known: Mapping[str, Any], reward: FloatArray
+) -> bool:
+    """Tell TRL's newer ``reward_std`` (over the batch) from the older (mean within groups).
+
+    True where a row proves it. TRL 0.27 changed the meaning and kept the key, and no log states
+    its version: either every group is silent and the spread is not zero, or the spread equals that
+    of the only reward function, which TRL takes over the batch. With one prompt per step both
+    spreads agree.
+    """
+    spread = table.column(keys["reward_std_within_group"])
+    if "silent_group_share" in keys:
+        silent = table.column(keys["silent_group_share"])
+        if np.any((silent >= 1) & (spread > 1e-6)):
+            return True
+    if known.get("prompts_per_step") == 1:
+        return False
+    fits = COMPONENT_STD.fullmatch
+    components = [key for key in table.keys if any(map(fits, spellings(plain(key))))]
+    if len(components) != 1:
+        return _is_of_shares(spread, reward)
+    component = table.column(components[0])
+    both = np.isfinite(spread) & np.isfinite(component)
+    # One row, or rows without any spread, may agree by chance.
+    if both.sum() < 2 or not np.any(spread[both] > 0):
+        return False
+    return bool(np.allclose(spread[both], component[both], rtol=1e-3, atol=1e-6))
+
+
+def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
+    """Whether a spread is that of n rewards of 0 or 1 whose mean is p: sqrt(p (1 - p) n / (n - 1)).
+
+    That of groups is less, by more the more the prompts differ. Values that no counting gives,
+    such as -1e300 or a reward of 1e-300, are none.
+    """
+    if reward.shape != spread.shape:
+        return False
+    kept = np.isfinite(spread) & (reward > LEAST_SHARE) & (reward < 1 - LEAST_SHARE)
+    # Two rewards of 0 and 1 have a spread of 0.71, more of them less.
+    if np.unique(reward[kept]).size < LEAST_SHARES or np.abs(spread[kept]).max() > 1:
+        return False
+    ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
+    return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
+
+
+def measured_rows(
+    table: Table, rewards: FloatArray, keys: Iterable[str]
+) -> tuple[BoolArray, str | None]:
+    """Rows in which something measured changed, and a remark where others were left out."""
+    everything = np.ones(rewards.size, dtype=bool)
+    # Where the reward changes most of the time nothing else need be asked.
+    repeats = rewards[1:] == rewards[:-1]
+    if rewards.size <= 2 * LEAST_CHANGES or np.mean(repeats) < LEAST_REPEATED / 2:
+        return everything, None
+    columns = [rewards, *map(table.column, keys)]
+    columns = [column for column in columns if np.unique(column[np.isfinite(column)]).size > 1]
+    changed = np.arange(rewards.size) == 0
+    for column in columns:
+        same = (column[1:] == column[:-1]) | (np.isnan(column[1:]) & np.isnan(column[:-1]))
+        changed[1:] |= ~same
+    repeats = int((~changed).sum())
+    if changed.sum() <= LEAST_CHANGES or repeats < LEAST_REPEATED * changed.size:
+        return everything, None
+    places = np.flatnonzero(changed)
+    lengths = np.diff(np.append(places, changed.size))
+    if _gap(places) < 2 or lengths.max() > UNEVEN * np.median(lengths):
+        return everything, None
+    remark = f"{repeats} of {changed.size} rows repeat the row before in all that is measured"
+    return changed, f"{remark} and were left out (gaps filled forward)"
+
+
+def measured_evaluations(reward: FloatArray) -> BoolArray:
+    """Which values of a held-out column were measured, where all rows hold one."""
+    everything = np.ones(reward.size, dtype=bool)
+    if reward.size <= 2 * LEAST_CHANGES:
+        return everything
+    filled = np.flatnonzero(reward != 0)
+    if 2 <= filled.size <= reward.size * (1 - LEAST_REPEATED):
+        # The first and the last row may be evaluated out of turn.
+        inner = filled[(filled > 0) & (filled < reward.size - 1)]
+        inner = inner if inner.size >= 2 else filled
+        gap = _gap(inner)
+        if gap >= 2:
+            due = (np.arange(reward.size) - inner[0]) % gap == 0
+            measured: BoolArray = np.logical_or(due, reward != 0)
+            return measured
+    changed = np.append(True, np.diff(reward) != 0)
+    is_held = int((~changed).sum()) >= LEAST_REPEATED * reward.size
+    places = np.flatnonzero(changed)
+    if is_held and places.size > LEAST_CHANGES and _gap(places[1:]) >= 2:
+        return changed
+    return everything
+
+
+def _gap(places: IntArray) -> int:
+    """Greatest common distance of places; 1 where there is none."""
+    return int(np.gcd.reduce(np.diff(places))) if places.size >= 2 else 1
+
+
+def add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]) -> None:
+    """Groups that are all right or all wrong are the ones without spread."""
+    if "silent_group_share" in series or not {"all_right_share", "all_wrong_share"} <= set(series):
+        return
+    series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
+    missing.pop("silent_group_share", None)
+
+
+def add_step_time(series: dict[str, FloatArray], missing: dict[str, Missing], train: Table) -> None:
+    """A step that is not timed as a whole takes as long as its rollouts and its training."""
+    names = {name: key for key in train.filled_keys for name in spellings(plain(key))}
+    pair = next((p for p in PARTS_OF_A_STEP if all(name in names for name in p)), ())
+    total = np.sum([train.column(names[name]) for name in pair], axis=0)
+    if pair and "step_time_seconds" not in series and np.isfinite(total).all():
+        series["step_time_seconds"] = total
+        missing.pop("step_time_seconds", None)
+
+
+def drop_unusable(
+    series: dict[str, FloatArray],
+    missing: dict[str, Missing],
+    train: Table,
+    keys: Mapping[str, str],
+    known: Mapping[str, Any],
+) -> list[str]:
+    """Take out series that do not mean what their key says; the warnings say which."""
+    unusable: dict[str, tuple[Missing, str]] = {}
+    spread, rate = "reward_std_within_group", series.get("learning_rate")
+    if spread in series and is_batch_spread(train, keys, known, series["reward"]):
+        why = (
+            "is the spread over the whole batch (TRL >= 0.27), not within groups, and was left out"
+        )
+        unusable[spread] = "not applicable", why
+    if "entropy" in series and not np.any(np.nan_to_num(series["entropy"])):
+        unusable["entropy"] = "not logged", "is 0 in every row: not computed, not collapsed"
+    if rate is not None and np.nanmax(rate) <= 0:
+        unusable["learning_rate"] = "not logged", "is 0 in every row (too few digits printed?)"
+    for name, (reason, _) in unusable.items():
+        del series[name]
+        missing[name] = reason
+    return [f"'{keys[name]}' {why}" for name, (_, why) in unusable.items()]

@@ -1,0 +1,337 @@
+"""``pilots.toml`` or ``pilots.csv``: the settings that logs do not hold, and for which log."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import io
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePath
+from typing import Any
+
+from advisor.errors import InputError
+from advisor.runs.logfiles.columns import Columns, nearest, parse_columns
+from advisor.runs.logfiles.find import LogCandidate
+from advisor.runs.logfiles.log_file import LogFile, on_disk
+from advisor.runs.logs.located_run import RawRun
+from advisor.runs.logs.stated_settings import KEYS, Setting, check_settings
+
+NAMES = ("pilots.toml", "pilots.csv")
+TABLES: dict[str, type] = {"defaults": dict, "columns": dict, "run": list}
+
+PLACES = ("id", "path", "columns")
+"""Keys of an entry that place it, rather than set something."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Settings of the runs that one entry names."""
+
+    row: int
+    path: str | None
+    id: str | None
+    settings: dict[str, Setting]
+    columns: Columns
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether the path can stand for several: a glob, or a name with such a character."""
+        return self.path is not None and any(mark in self.path for mark in "*?[")
+
+    def naming(self, names: set[str], paths: Sequence[Path], folder: Path) -> Named | None:
+        """Match the entry with the names and paths of a file; a name comes before a glob."""
+        if self.path is None:
+            return None
+        wanted = PurePath(self.path.replace("\\", "/")).as_posix()
+        if wanted in names:
+            return Named(self, False)
+        if self.has_marks:
+            is_match = any(fnmatch.fnmatchcase(name, wanted) for name in names)
+            return Named(self, True) if is_match else None
+        return Named(self, False) if (folder / self.path).resolve() in paths else None
+
+
+@dataclass(frozen=True)
+class Named:
+    """An entry that names a file: it alone, or as a glob."""
+
+    entry: Entry
+    is_glob: bool
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """A sidecar file."""
+
+    path: Path
+    defaults: dict[str, Setting]
+    columns: Columns
+    entries: tuple[Entry, ...]
+
+    def naming(self, paths: Sequence[Path], root: Path) -> list[Named]:
+        """Entries that name a file below the folder that was read: globs first, then exact ones."""
+        names = set()
+        for path in paths:
+            names.add(path.as_posix())
+            for base in (self.path.parent, root):
+                if path.is_relative_to(base):
+                    relative = path.relative_to(base)
+                    names |= {relative.as_posix(), *(p.as_posix() for p in relative.parents)}
+        names.discard(".")
+        found = [entry.naming(names, paths, self.path.parent) for entry in self.entries]
+        return sorted((one for one in found if one), key=lambda one: not one.is_glob)
+
+
+def read_sidecar(file: LogFile) -> Sidecar:
+    """Read and check a sidecar."""
+    path = file.path.resolve()
+    wrong = partial(InputError, path=path)
+    if path.is_dir():
+        raise wrong("this sidecar is a folder", advice="Give the pilots.toml or pilots.csv in it")
+    text = file.text(give="Write [defaults] or [[run]] tables in UTF-8, or remove the file")
+    if path.suffix == ".csv":
+        return Sidecar(path, {}, Columns(), tuple(_csv_entries(text, path)))
+    if path.suffix != ".toml":
+        raise wrong("a sidecar is a TOML or CSV file", advice="Name it pilots.toml or pilots.csv")
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise wrong(
+            f"this is not valid TOML ({error})",
+            row=int(line.group(1)) if line else None,
+            advice="Text needs quotes, and tables are written [defaults] and [[run]]",
+        ) from None
+    for name, table in document.items():
+        if name not in TABLES:
+            problem = "this table or key is not one that the package reads"
+            raise wrong(problem, key=name, advice=nearest(name, TABLES))
+        if not isinstance(table, TABLES[name]):
+            advice = "Write [defaults], [columns], and [[run]] (two brackets) for each run"
+            raise wrong(f"'{name}' is not the table it should be", key=name, advice=advice)
+    defaults = document.get("defaults", {})
+    for key in PLACES:
+        if key in defaults:
+            advice = "Use [columns]" if key == "columns" else "Move it to a [[run]] table"
+            raise wrong("this key belongs to one run, not to all", key=key, advice=advice)
+    return Sidecar(
+        path,
+        check_settings(defaults, path=path),
+        parse_columns(document.get("columns", {}), path=path),
+        tuple(_entry(run, path, row) for row, run in enumerate(document.get("run", []), 1)),
+    )
+
+
+def _entry(given: Mapping[str, Any], path: Path, row: int) -> Entry:
+    """Check one entry."""
+    wrong = partial(InputError, path=path, row=row)
+    if not isinstance(given, dict):
+        raise wrong(f"{given!r} is not a table", key="run", advice="Write [[run]]")
+    for place in ("id", "path"):
+        value = given.get(place)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise wrong(f"{value!r} is not text", key=place, advice="Put it in quotes")
+    if "\0" in str(given.get("path")):
+        problem = "the path holds a NUL character, which no file's name can hold"
+        advice = "Write the log's path relative to this file again"
+        raise wrong(problem, key="path", advice=advice)
+    settings = {key: value for key, value in given.items() if key not in PLACES}
+    checked = check_settings(settings, path=path, row=row, known=(*KEYS, *PLACES))
+    if given.get("path") is None and given.get("id") is None:
+        advice = "Add the log's path relative to this file, or the run's id"
+        raise wrong("the entry names no run", key="path", advice=advice)
+    columns = given.get("columns", {})
+    if not isinstance(columns, dict):
+        advice = 'Write columns = {reward = "...", step = "..."}'
+        raise wrong(f"{columns!r} is no column map", key="columns", advice=advice)
+    columns = parse_columns(columns, path=path, row=row)
+    return Entry(row, given.get("path"), given.get("id"), checked, columns)
+
+
+def _csv_entries(text: str, path: Path) -> Iterator[Entry]:
+    """Entries of a CSV sidecar; an empty cell sets nothing, ``columns.reward`` maps a column."""
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    wrong = partial(InputError, path=path)
+    is_empty = True
+    try:
+        for cells in reader:
+            if None in cells:
+                advice = "Quote cells that contain a comma"
+                problem = "the row has more cells than the header"
+                raise wrong(problem, row=reader.line_num, advice=advice)
+            given: dict[str, Any] = {}
+            for key, cell in cells.items():
+                table, dot, name = key.strip().partition(".")
+                value = (cell or "").strip()
+                if value and dot and table == "columns":
+                    given.setdefault("columns", {})[name] = value
+                elif value:
+                    given[key.strip()] = value
+            if given:
+                is_empty = False
+                yield _entry(given, path, reader.line_num)
+    except csv.Error as error:
+        advice = "Write one run per line, with a header of keys"
+        problem = f"the table cannot be read ({error})"
+        raise wrong(problem, row=reader.line_num, advice=advice) from None
+    if is_empty:
+        advice = "Write a header of keys (path, learning_rate, ...) and one run per line"
+        raise wrong("the table has no rows below its header", row=1, advice=advice)
+
+
+class SidecarIndex:
+    """The sidecars of all logs, each read once, and which of their entries were matched."""
+
+    def __init__(self, given: Path | None) -> None:
+        self._given = None if given is None else given.resolve()
+        self._read: dict[Path, Sidecar] = {}
+        self._used: set[tuple[Path, int]] = set()
+        self._unnamed: set[Path] = set()
+        self._nearby: dict[Path, LogFile | None] = {}
+        self._named: dict[tuple[Path, ...], list[Named]] = {}
+        if self._given is not None:
+            self._read[self._given] = read_sidecar(on_disk(self._given))
+
+    def is_sidecar(self, path: Path) -> bool:
+        """Whether a file is a sidecar rather than a log."""
+        return path.name in NAMES or path.resolve() == self._given
+
+    def is_used(self, path: Path) -> bool:
+        """Whether a file is the sidecar of some log so far."""
+        return path.resolve() in self._read
+
+    def columns_of(self, candidate: LogCandidate) -> Columns:
+        """Column map of a file: its entry's, else the sidecar's."""
+        sidecar, naming = self._naming(candidate)
+        mapped = [one.entry.columns for one in naming if one.entry.columns]
+        return mapped[-1] if mapped else sidecar.columns if sidecar else Columns()
+
+    def names(self, candidate: LogCandidate) -> bool:
+        """Whether an entry names this very file."""
+        exact = (one.entry.path or "" for one in self._naming(candidate)[1] if not one.is_glob)
+        return any(Path(path).name == candidate.path.name for path in exact)
+
+    def settings_of(self, candidate: LogCandidate) -> dict[str, Setting]:
+        """Settings of a file as a whole, before it is read."""
+        sidecar, naming = self._naming(candidate)
+        settings = dict(sidecar.defaults) if sidecar else {}
+        exact = sum(not one.is_glob for one in naming)
+        for one in naming:
+            # Several entries with ids speak for several runs of the file, none for all of it.
+            if one.is_glob or one.entry.id is None or exact == 1:
+                settings |= one.entry.settings
+        return settings
+
+    def for_run(
+        self, candidate: LogCandidate, raw: RawRun, run_id: str, others: Sequence[Path]
+    ) -> tuple[dict[str, Setting], str]:
+        """Settings and id of a run: an entry may give another id to the only run of a file."""
+        sidecar, naming = self._naming(candidate, others)
+        if sidecar is None:
+            return {}, run_id
+        is_one_of_several = raw.label is not None
+        if is_one_of_several:
+            naming = [one for one in naming if one.entry.id in (None, run_id, raw.label)]
+        by_id = [Named(e, False) for e in sidecar.entries if e.path is None and e.id == run_id]
+        # An entry for a whole file of runs is as general as a glob.
+        general: list[Entry] = []
+        special: list[Entry] = []
+        for one in (*naming, *by_id):
+            is_general = one.is_glob or (is_one_of_several and one.entry.id is None)
+            (general if is_general else special).append(one.entry)
+        settings = dict(sidecar.defaults)
+        for entries in (general, special):
+            if len(entries) > 1:
+                raise InputError(
+                    f"entries {entries[0].row} and {entries[1].row} both name the run '{run_id}'",
+                    path=sidecar.path,
+                    row=entries[1].row,
+                    key="path" if entries[1].path else "id",
+                    advice="Keep one of them",
+                )
+            for entry in entries:
+                settings |= entry.settings
+                self._used.add((sidecar.path, entry.row))
+        if not special:
+            self._unnamed.add(sidecar.path)
+        elif special[0].id is not None:
+            run_id = special[0].id
+        return settings, run_id
+
+    def refuse_unmatched(self, files: Sequence[LogCandidate], ids: Sequence[str]) -> None:
+        """Raise for an entry that matches nothing while some run has none: a typing error."""
+        roots = {candidate.root.resolve() for candidate in files if not candidate.is_named}
+        read_paths = {candidate.whole_path for candidate in files}
+        for path in sorted(self._unnamed):
+            bases = [path.parent, *roots]
+            for entry in self._read[path].entries:
+                if (path, entry.row) in self._used:
+                    continue
+                there = [path]
+                if entry.path is not None and not entry.has_marks:
+                    there = [(base / entry.path).resolve() for base in bases]
+                    there = [place for place in there if place.exists()]
+                is_read = any(place in read_paths for place in there)
+                is_below = any(place.is_relative_to(root) for place in there for root in roots)
+                if there and not is_read and not is_below:
+                    continue  # what lies outside the folders that were read was not asked for
+                by_id = entry.id is not None and (entry.path is None or is_read)
+                allowed = ids if by_id else _relative(read_paths, bases)
+                close = nearest(str(entry.id if by_id else entry.path), allowed)
+                raise InputError(
+                    f"no run has the id '{entry.id}'" if by_id else f"no log is '{entry.path}'",
+                    path=path,
+                    row=entry.row,
+                    key="id" if by_id else "path",
+                    advice=f"{close}, or remove the entry",
+                )
+
+    def _naming(
+        self, candidate: LogCandidate, others: Iterable[Path] = ()
+    ) -> tuple[Sidecar | None, list[Named]]:
+        """Sidecar of a file, and the entries whose path names it: globs first."""
+        sidecar = self._sidecar(candidate)
+        if sidecar is None:
+            return None, []
+        paths = (candidate.whole_path, *(path.resolve() for path in others))
+        if paths not in self._named:
+            self._named[paths] = sidecar.naming(paths, candidate.root.resolve())
+        return sidecar, self._named[paths]
+
+    def _sidecar(self, candidate: LogCandidate) -> Sidecar | None:
+        if self._given is not None:
+            return self._read[self._given]
+        folder = candidate.whole_path.parent
+        if folder not in self._nearby:
+            self._nearby[folder] = _nearest_sidecar(candidate.log, candidate.sidecar_top)
+        nearby = self._nearby[folder]
+        if nearby is None:
+            return None
+        path = nearby.path.resolve()
+        if path not in self._read:
+            self._read[path] = read_sidecar(nearby)
+        return self._read[path]
+
+
+def _relative(paths: Iterable[Path], bases: Sequence[Path]) -> list[str]:
+    return [p.relative_to(b).as_posix() for p in paths for b in bases if p.is_relative_to(b)]
+
+
+def _nearest_sidecar(log: LogFile, top: Path) -> LogFile | None:
+    """Nearest sidecar next to a log or above it, up to the folder ``top``."""
+    # A relative path cannot be walked above its first folder.
+    folder, top = log.path.resolve().parent, top.resolve()
+    while True:
+        present = [file for name in NAMES if (file := log.at(folder / name)) is not None]
+        if len(present) > 1:
+            problem = "pilots.toml and pilots.csv stand in one folder"
+            raise InputError(problem, path=folder, advice="Keep one of them")
+        if present:
+            return present[0]
+        if folder in (top, folder.parent):
+            return None
+        folder = folder.parent
