@@ -58,9 +58,14 @@ from advisor.runs.pilot_run import (
 from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
 from advisor.runs.trainers import setting_name
 from advisor.runs.trainers.asking import asked_of
-from advisor.runs.trainers.export import export_config
 from advisor.runs.trainers.keys import choose_framework
-from advisor.runs.trainers.registry import exports, find_trainer, paste_line, recipes
+from advisor.runs.trainers.registry import (
+    export_config,
+    exports,
+    find_trainer,
+    paste_line,
+    recipes,
+)
 from advisor.runs.trainers.trl import KEY_TABLE
 from advisor.runs.trainers.trl.settings import derive
 

@@ -1,13 +1,19 @@
-"""Settings in the package's names, derived from those that a trainer's configuration states."""
+"""Settings in the package's names, derived from those that a trainer's configuration states.
+
+What trainers call them stands in the tables of `data`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from advisor.runs.trainers.table_files import read_data, setting_names
+FOLDER = Path(__file__).parent / "data"
 
 V = TypeVar("V", bound=float | str)
 
@@ -22,6 +28,34 @@ LEAST = {
     **dict.fromkeys(("seed", "warmup_steps"), 0),
 }
 """Settings that are whole numbers, and the least of each."""
+
+
+@cache
+def read_data(name: str) -> Mapping[str, Any]:
+    """Content of one file of `data`."""
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def setting_names(name: str) -> Mapping[str, tuple[str, ...]]:
+    """Names of each setting in a trainer's configurations, best first."""
+    return {ours: spelled_out(names) for ours, names in read_data(name)["settings"].items()}
+
+
+def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
+    """Names with braces written out: ``{a,b}/c`` is ``a/c`` and ``b/c``."""
+    return tuple(spelling for name in names for spelling in _spellings(name))
+
+
+def _spellings(name: str) -> Iterator[str]:
+    head, brace, rest = name.partition("{")
+    if not brace:
+        yield name
+        return
+    inner, _, tail = rest.partition("}")
+    for each in inner.split(","):
+        for end in _spellings(tail):
+            yield head + each + end
 
 
 @dataclass
@@ -149,10 +183,16 @@ class SettingsExtractor(Derived):
             else:
                 self.take(ours, self.amount(ours))
 
+    def take_positive(self, *names: str) -> None:
+        """Take over amounts that are above 0."""
+        for ours in names:
+            found = self.amount(ours)
+            if found is not None and found.value > 0:
+                self.take(ours, found)
+
     def choose(self, ours: str) -> str | None:
         """Take over the first known choice, in our word for the trainer's; what it is."""
-        for name in self.names[ours]:
-            found = self.text(name)
+        for found in map(self.text, self.names[ours]):
             word = "" if found is None else found.value.rpartition(".")[2].lower()
             kind: str | None = self.data["choices"][ours].get(word)
             if kind is not None:

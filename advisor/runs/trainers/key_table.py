@@ -1,17 +1,26 @@
-"""Meaning of the keys that one trainer logs."""
+"""Meaning of the keys that one trainer logs, and of those that many share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
 
 from advisor.runs.logfiles.table import Table
-from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.table_files import read_data, spelled_out
+from advisor.runs.trainers.derived import (
+    LEAST,
+    TEXTS,
+    Derived,
+    Setting,
+    SettingsExtractor,
+    literal,
+    number,
+    read_data,
+    spelled_out,
+)
 
 PREFIXES = ("train/", "train.", "metrics/", "metrics.", "data/", "logs/")
 """What W&B, TensorBoard and nested JSON put before the keys of a train row."""
@@ -193,3 +202,73 @@ def _union(patterns: Iterable[str]) -> re.Pattern[str]:
     # Named groups may stand in several patterns, but only once in their union.
     bare = [re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in patterns]
     return re.compile("|".join(f"(?:{pattern})" for pattern in bare) or r"(?!)")
+
+
+DATA = read_data("common")
+RUN_KEYS: tuple[str, ...] = tuple(DATA["run_keys"])
+KIND_KEYS: tuple[str, ...] = tuple(DATA["kind_keys"])
+UNSURE_STEPS: tuple[str, ...] = tuple(DATA["unsure_steps"])
+PARTS_OF_A_STEP: tuple[tuple[str, str], ...] = tuple(map(tuple, DATA["parts_of_a_step"]))
+
+COMPONENT_STD = re.compile(r"rewards/[^/]+/std")
+"""Spread of one reward function over the batch, as TRL logs it."""
+
+NAME_OF_MODEL = re.compile(r"(?:.*\.)?model\.(?:name|path|id|name_or_path|model_path)")
+"""A model's name in a section of its own."""
+
+MOST_PASSES = 64
+"""Passes over a batch of rollouts that anyone makes."""
+
+MOST_LONE_PASSES = 8
+"""Those that a bare ``num_iterations`` may mean: loops call the length of a run so, too."""
+
+
+def passes(extractor: SettingsExtractor, name: str, names: Container[str]) -> Setting[int] | None:
+    """Passes over a batch of rollouts, unless, next to others, it is the length of the run."""
+    found = extractor.count(name)
+    if found is None or _are_passes(found.name, found.value, names):
+        return found
+    extractor.assume(
+        f"{found} is taken for the length of the run, not for passes over its rollouts"
+    )
+    return None
+
+
+def _are_passes(key: str, count: float, names: Container[str]) -> bool:
+    """Whether a setting, next to others without sections, means passes over the rollouts."""
+    if key.rpartition(".")[2] != "num_iterations":
+        return count <= MOST_PASSES
+    is_of_trl = sum(name in names for name in DATA["arguments_of_trl"]) >= 2
+    return count <= (MOST_PASSES if is_of_trl else MOST_LONE_PASSES)
+
+
+def derive_common(settings: Mapping[str, Any]) -> Derived:
+    """Settings under their common names, taken over as they stand."""
+    facts: dict[str, Any] = {}
+    arithmetic: dict[str, str] = {}
+    by_end = {key.rpartition(".")[2]: key for key in reversed(list(settings))}
+    for name in filter(NAME_OF_MODEL.fullmatch, settings):
+        by_end.setdefault("model", name)
+    for ours, names in DATA["settings"].items():
+        key = next((by_end[name] for name in names if name in by_end), None)
+        if key is None:
+            continue
+        value: Any = literal(settings[key]) if ours in TEXTS else number(settings[key])
+        usable = isinstance(value, str) if ours in TEXTS else value is not None
+        if not usable or (ours in LEAST and value != int(value)):
+            continue
+        if ours == "epochs_per_refresh" and not _are_passes(key, value, by_end):
+            continue
+        facts[ours] = int(value) if ours in LEAST else value
+        arithmetic[ours] = f"{ours} {settings[key]} ({key})"
+    if "adapter_rank" in facts:
+        if facts["adapter_rank"] > 0:
+            facts["adapter"] = "lora"
+        else:
+            del facts["adapter_rank"], arithmetic["adapter_rank"]
+    if facts.get("adapter") != "lora":
+        facts.pop("adapter_alpha", None)
+    return Derived(facts, arithmetic)
+
+
+COMMON_KEYS = read_key_table("common", derive=derive_common)

@@ -13,15 +13,13 @@ from advisor.errors import InputError, NoRewardError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table
 from advisor.runs.pilot_run import SERIES
-from advisor.runs.trainers.common_keys import (
+from advisor.runs.trainers.key_table import (
     COMMON_KEYS,
     COMPONENT_STD,
     DATA,
     KIND_KEYS,
     RUN_KEYS,
     UNSURE_STEPS,
-)
-from advisor.runs.trainers.key_table import (
     KeyTable,
     any_reads,
     any_reads_restored,

@@ -11,28 +11,12 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Reader
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import Settings
-from advisor.runs.trainers.common_keys import COMMON_KEYS
-from advisor.runs.trainers.key_table import KeyTable, read_key_table
-from advisor.runs.trainers.launch import Launch
-from advisor.runs.trainers.table_files import read_data
+from advisor.runs.trainers.derived import read_data
+from advisor.runs.trainers.export import Export, Launch, make_launch
+from advisor.runs.trainers.key_table import COMMON_KEYS, KeyTable, read_key_table
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class Export:
-    """How to write a configuration from which a trainer starts."""
-
-    # As in ``advisor export --to``.
-    name: str
-    # Trainer and kind of file, as a report calls them.
-    label: str
-    file_name: str
-    # Raises `InputError` where the trainer has no such setting.
-    render: Callable[[Launch, str | None], str]
-    # Version of the trainer against whose source the keys were checked.
-    checked: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +153,53 @@ def exports() -> dict[str, Export]:
     """Configurations that can be written, by name."""
     found = (trainer.export for trainer in _TRAINERS)
     return {export.name: export for export in found if export is not None}
+
+
+def export_config(
+    settings: Settings,
+    steps: int,
+    framework: str,
+    *,
+    devices: int = 1,
+    model: str | None = None,
+    note: str | None = None,
+) -> str:
+    """Write settings as a trainer's configuration.
+
+    Parameters
+    ----------
+    settings : Settings
+    steps : int
+        Optimizer steps of the run.
+    framework : str
+        Name of an export, such as ``trl``, ``verl`` or ``openrlhf``.
+    devices : int
+        Devices that share one optimizer step.
+    model : str, optional
+        Name or folder of the model.
+    note : str, optional
+        Goes to the top as a comment.
+
+    Returns
+    -------
+    text : str
+        A YAML file of ``GRPOConfig`` arguments for TRL, a shell script for verl and OpenRLHF. Every
+        number is written with all its digits, and the comments hold the arithmetic.
+
+    Raises
+    ------
+    InputError
+        Something is missing, does not divide, or cannot be told to this trainer. Nothing is
+        rounded.
+    """
+    known = exports()
+    if framework not in known:
+        raise InputError(
+            f"'{framework}' is none of the trainers that can be written for",
+            key="to",
+            advice=f"Choose one of {', '.join(known)}",
+        )
+    return known[framework].text(make_launch(settings, steps, devices), model, note)
 
 
 def recipes() -> dict[str, Mapping[str, float | int]]:

@@ -36,8 +36,8 @@ from advisor.runs.logs.rows.steps import Placed, place_rows, read_counts, row_wi
 from advisor.runs.logs.settings.stated_settings import column_settings
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.common_keys import COMMON_KEYS, PARTS_OF_A_STEP
 from advisor.runs.trainers.generic import keys as own_loop
+from advisor.runs.trainers.key_table import COMMON_KEYS, PARTS_OF_A_STEP
 from advisor.runs.trainers.keys import (
     Keys,
     find_keys,

@@ -12,7 +12,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.pilot_run import SERIES, Missing
 from advisor.runs.trainers import plain, spellings
-from advisor.runs.trainers.common_keys import COMPONENT_STD
+from advisor.runs.trainers.key_table import COMPONENT_STD
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 OF_A_SAMPLE = frozenset(

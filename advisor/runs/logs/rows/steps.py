@@ -16,7 +16,7 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table
 from advisor.runs.pilot_run import LEAST_REWARDS, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.common_keys import UNSURE_STEPS
+from advisor.runs.trainers.key_table import UNSURE_STEPS
 from advisor.theory import FloatArray
 
 

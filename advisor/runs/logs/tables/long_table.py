@@ -13,7 +13,7 @@ from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import cell_number, csv_header, csv_rows
 from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.common_keys import RUN_KEYS
+from advisor.runs.trainers.key_table import RUN_KEYS
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys
 
 METRICS = ("metric", "metric_name", "tag", "key", "variable", "measure", "series")

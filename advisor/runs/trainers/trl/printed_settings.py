@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.runs.trainers.table_files import read_data, setting_names
+from advisor.runs.trainers.derived import read_data, setting_names
 
 NAMES = frozenset(
     {

@@ -15,9 +15,9 @@ from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import TOO_LONG, parse_json
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.trl.console_run import logged_runs
-from advisor.runs.trainers.trl.log_events import SUMMARY_KEY
+from advisor.runs.trainers.trl.console import logged_runs
 from advisor.runs.trainers.trl.printed_settings import PrintedSettings
+from advisor.runs.trainers.trl.trainer_state import SUMMARY_KEY
 
 FRACTIONS = ("global_step/max_steps", "iteration")
 """Keys of the step over the planned steps; the second is that of Megatron."""

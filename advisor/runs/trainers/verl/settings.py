@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from advisor.runs.logfiles.table import Table
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, number
-from advisor.runs.trainers.table_files import read_data
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, read_data
 from advisor.runs.trainers.verl.schedule import put_batches, put_lag, put_schedule
 
 EASYR1_MARKS = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
