@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advisor.runs.trainers.openrlhf import warmup_ratio
 from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
-from advisor.runs.trainers.openrlhf import TRAINER
+from advisor.runs.trainers.openrlhf import TRAINER, warmup_ratio
 from advisor.runs.trainers.registry import export_config
 
 KEY_TABLE = TRAINER.keys[0]
