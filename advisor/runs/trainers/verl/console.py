@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
@@ -12,9 +13,15 @@ from advisor.runs.logfiles.log_file import UTF16_MARKS, Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.verl.printed_config import ANSI, untag
-from advisor.runs.trainers.verl.printed_settings import PrintedSettings
-from advisor.runs.trainers.verl.rows import Rows
+from advisor.runs.trainers.verl.printed_settings import (
+    ANSI,
+    LONGEST_LINE,
+    REPEATED,
+    PrintedSettings,
+    PrintedYaml,
+    plain_value,
+    untag,
+)
 
 SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
 
@@ -37,6 +44,24 @@ COARSE = (
     "numbers are printed with three decimals: the learning rate, which reads 0.000, was left "
     "out, and small values of other series and coefficients are rounded"
 )
+
+CUT_LENGTHS = (4095, 4096)
+"""Characters of a line that W&B has cut, without and with its line end."""
+
+PATIENCE = 40
+"""Lines of other origin that may stand between two lines of one row."""
+
+RATES = ("actor/lr", "critic/lr")
+DROPPED, KEPT, RATE, SMALL_RATE = 0, 1, 2, 3
+
+IN_UNITS = "(1e-4)"
+"""How verl up to 0.2 ended the key of a learning rate that it printed as a multiple of 0.0001."""
+
+GLUED = re.compile(
+    r"([^\s:]+):(np\.\w+\([-+\d.einfa]+\)|[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))"
+    r"(?![\d.+-]|e(?:[-+\d]|$))"
+)
+"""The last pair of a line to which a progress bar is glued."""
 
 
 def claims(log: LogFile) -> bool:
@@ -133,6 +158,155 @@ def _ends_with_newline(log: LogFile) -> bool:
         while block := stream.read(limits.BLOCK_BYTES):
             last = block[-2:]
     return b"\n" in last
+
+
+def number_text(value: str) -> str:
+    """Take ``np.float64(0.1)`` for ``0.1``."""
+    return value[value.rfind("(") + 1 : -1] if value.endswith(")") else value
+
+
+class Rows:
+    """Fills a table with rows, each from one line or from the lines of a block.
+
+    Attributes
+    ----------
+    number : int
+        One-based line at which the latest row began.
+    is_coarse : bool
+        Whether numbers are printed with three decimals, too few for a learning rate.
+    """
+
+    def __init__(self, builder: TableBuilder) -> None:
+        self.number = 0
+        self.is_coarse = False
+        self._builder = builder
+        self._kinds: dict[str, int] = {}
+        self._cells: dict[str, Any] | None = None
+        self._is_cut = self._is_block = self._has_pairs = False
+        self._tag = self._last_key = ""
+        self._last_keys: set[str] = set()
+        self._patience = 0
+        self._yaml: PrintedYaml | None = None
+
+    def start(self, line: Line, text: str, step: int, rest: str) -> None:
+        """Begin a row at the step of a line, given without colours and after the step."""
+        self._begin(line.number, step, is_block=not rest)
+        if not rest:
+            self._tag = untag(line.text).tag
+            return
+        rest = rest.partition("\r")[0].rstrip()
+        if "[repeated " in rest:
+            rest = REPEATED.sub("", rest)
+        lengths = (len(line.text.rstrip("\r")), len(text.rstrip("\r")))
+        self._is_cut = line.is_cut or any(length in CUT_LENGTHS for length in lengths)
+        parts = rest.split(" - ")
+        if self._is_cut:
+            parts.pop()  # what is left of a number may read as another number
+            self._fill(parts)
+            return
+        self._fill(parts)
+        if plain_value(number_text(parts[-1].rpartition(":")[2])) is NotImplemented:
+            glued = GLUED.match(parts[-1])
+            self._is_cut = glued is None
+            self._fill([] if glued is None else [f"{glued.group(1)}:{glued.group(2)}"])
+
+    def start_yaml(self, number: int, step: int, tag: str) -> None:
+        """Begin a row whose metrics follow as indented YAML."""
+        self._begin(number, step, is_block=True)
+        self._yaml = PrintedYaml(tag, "/")
+
+    def goes_on(self, text: str) -> bool:
+        """Read one more line if it goes on with the row before it."""
+        if self._patience <= 0 or self._cells is None or len(text) > LONGEST_LINE:
+            return False
+        tagged = untag(text)
+        if self._yaml is not None:
+            if tagged.tag != self._yaml.tag:
+                return False
+            is_own = self._yaml.feed(tagged)
+            if not is_own:
+                self.end()
+            return is_own
+        self._patience -= 1
+        tag, body = tagged.tag, tagged.text.lstrip()
+        if not (body.startswith("- ") or (self._is_block and tag in ("", self._tag))):
+            return False
+        parts = []
+        for part in body.removeprefix("- ").split(" - "):
+            key, _, value = part.strip(" {},").rpartition(":")
+            key, value = key.strip(" '\""), value.strip(" '\"")
+            if "/" not in key or " " in key or plain_value(number_text(value)) is NotImplemented:
+                return False
+            parts.append(f"{key}:{value}")
+        self._fill(parts)
+        self._patience = PATIENCE
+        return True
+
+    def end(self) -> None:
+        """Add the row that is still open."""
+        if self._yaml is not None and any("/" in key for key in self._yaml.cells):
+            self._fill([f"{key}:{value}" for key, value in self._yaml.cells.items()])
+        cells, self._cells, self._yaml, self._patience = self._cells, None, None, 0
+        if cells is None or not self._has_pairs:
+            return
+        self._builder.add(self.number, cells, is_cut=self._is_cut)
+        if not self._is_cut:
+            self._last_keys.add(self._last_key)
+
+    def looks_torn(self) -> bool:
+        """Whether the open row ends with a key with which no row before it ended."""
+        is_new = bool(self._last_keys) and self._last_key not in self._last_keys
+        return self._cells is not None and not self._is_block and not self._is_cut and is_new
+
+    def tear(self) -> None:
+        """Drop the last pair of the open row."""
+        if self._cells is not None:
+            self._cells.pop(self._last_key, None)
+            self._is_cut = True
+
+    def _begin(self, number: int, step: int, *, is_block: bool) -> None:
+        self.end()
+        self.number, self._cells = number, {"step": step}
+        self._is_block, self._is_cut, self._has_pairs, self._last_key = is_block, False, False, ""
+        self._patience = PATIENCE
+
+    def _fill(self, parts: list[str]) -> None:
+        cells, kinds = self._cells, self._kinds
+        if cells is None:
+            return
+        for part in parts:
+            key, _, value = part.rpartition(":")
+            kind = kinds.get(key)
+            if kind is None:
+                kind = self._kind(key, value)
+            if kind == DROPPED:
+                continue
+            try:
+                number = float(number_text(value) if value[-1:] == ")" else value)
+            except ValueError:
+                continue
+            if kind == RATE and number == 0 and value.lstrip("-") == "0.000":
+                self.is_coarse = True
+            elif kind == SMALL_RATE:
+                cells[key.removesuffix(IN_UNITS)] = number * 1e-4
+            else:
+                cells[key] = number
+        if parts:
+            self._last_key = parts[-1].rpartition(":")[0]
+            self._has_pairs |= any(part.rpartition(":")[0] in kinds for part in parts)
+
+    def _kind(self, key: str, value: str) -> int:
+        """What to do with the cells of a key met for the first time."""
+        if not key or plain_value(number_text(value)) is NotImplemented:
+            return DROPPED  # a torn pair, of which the key may be torn too
+        self._builder.seen((key,))
+        kind = DROPPED
+        if self._builder.wants(key):
+            kind = RATE if key in RATES else KEPT
+        elif key.removesuffix(IN_UNITS) in RATES and self._builder.wants(RATES[0]):
+            kind = SMALL_RATE
+        self._kinds[key] = kind
+        return kind
 
 
 READER = Reader("verl console log", claims, read, claim=Claim.LINE)

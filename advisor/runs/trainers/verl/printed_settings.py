@@ -1,19 +1,34 @@
-"""Settings that a verl console log states before its first row of metrics."""
+"""Settings that a verl console states before its rows: dumped over many lines, or a command."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
-from advisor.runs.trainers.verl.printed_config import (
-    DICT_START,
-    LONGEST_LINE,
-    LONGEST_VALUE,
-    PrintedDict,
-    PrintedYaml,
-    plain_value,
-    untag,
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+TAG = re.compile(r"(?:\x1b?\[[0-9;]*m)*\(([\w.:-]* ?pid=[^)]{1,80})\)(?:\x1b?\[[0-9;]*m)* ?")
+REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*")
+
+MOST_LINES = 8_000
+MOST_SETTINGS = 5_000
+LONGEST_LINE = 65_536
+LONGEST_VALUE = 500
+LONGEST_LIST = 16
+DEEPEST = 64
+
+DICT_START = re.compile(r"\{'(?:actor_rollout_ref|agent\w*|algorithm|async_training|critic)': \{")
+"""How the configuration begins; ``pprint`` sorts its keys."""
+
+TOKEN = re.compile(
+    r"""(?P<blank>\s+)
+    | (?P<string>'(?:[^'\\]|\\.)*'? | "(?:[^"\\]|\\.)*"?)
+    | (?P<open>[{\[(]) | (?P<close>[}\])]) | (?P<colon>:) | (?P<comma>,)
+    | (?P<bare>[^\s{}\[\](),:'"]+)""",
+    re.VERBOSE,
 )
+"""Tokens of a printed dictionary; an open quote runs to the end of its line, so that it is one."""
+
+YAML_LINE = re.compile(r"( *)([^\s:#'\"{}\[\]][^:]{0,200}):(?: +(.*))?")
 
 OVERRIDE = re.compile(r"(?<!\S)['\"]?[+~]{0,2}([a-z_]\w*(?:\.\w+)+)=('[^']*'|\"[^\"]*\"|[^\s'\"]+)")
 SIZE = re.compile(r"\w+For(?:CausalLM|ConditionalGeneration) contains (\d+(?:\.\d+)?)([BMK]) param")
@@ -23,6 +38,168 @@ PLANNED_NAME = "trainer.total_training_steps"
 
 GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
 """Settings of which a configuration has some; another dictionary may begin as one does."""
+
+WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+
+
+class Tagged(NamedTuple):
+    """A line without colours and without ray's prefix, and the process that printed it."""
+
+    tag: str
+    text: str
+
+
+def untag(line: str) -> Tagged:
+    """Take ray's prefix ``(TaskRunner pid=1, ip=...)`` and all colours off a line."""
+    found = TAG.match(line)
+    tag = "" if found is None else found.group(1)
+    text = line if found is None else line[found.end() :]
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    if "[repeated " in text:
+        text = REPEATED.sub("", text)
+    return Tagged(tag, text.rstrip())
+
+
+def plain_value(text: str) -> Any:
+    """Number, switch or None, as Python and YAML write them; else ``NotImplemented``."""
+    if text in WORDS:
+        return WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:  # also for an integer of more than 4,300 digits
+            continue
+    return NotImplemented
+
+
+class _Level:
+    """An open bracket: the column of its contents, the key being filled, entries of a list."""
+
+    def __init__(self, is_dict: bool, column: int) -> None:
+        self.column = column
+        self.key: str | None = None
+        self.entries: list[Any] | None = None if is_dict else []
+
+
+class PrintedDict:
+    """Settings out of a dictionary that ``pprint`` spread over many lines.
+
+    All keys of one dictionary stand in one column. By it the lines of other processes, and
+    warnings of the same, which fall between those of the dictionary, are told from them.
+    """
+
+    def __init__(self, first: Tagged) -> None:
+        self.settings: dict[str, Any] = {}
+        self._tag = first.tag
+        self._levels: list[_Level] = []
+        self._lines = 0
+        self._wrapped: tuple[int, str] | None = None
+        self.is_open = True
+        self.feed(first)
+
+    def feed(self, line: Tagged) -> None:
+        """Read one more line; ``is_open`` then tells whether another is needed."""
+        self._lines += 1
+        is_first = self._lines == 1
+        if self._lines > MOST_LINES or len(self.settings) > MOST_SETTINGS:
+            self.is_open = False
+        elif len(line.text) > LONGEST_LINE:
+            self.is_open = not is_first
+        elif is_first or (line.tag == self._tag and self._is_own(line.text)):
+            for token in TOKEN.finditer(line.text):
+                self._take(token)
+            self.is_open = 0 < len(self._levels) < DEEPEST
+
+    def _is_own(self, text: str) -> bool:
+        """Whether a line goes on with the dictionary, by the column at which it begins."""
+        column = len(text) - len(text.lstrip())
+        if self._wrapped is not None and column == self._wrapped[0]:
+            # A long string goes on here: what was read of it is not all.
+            self.settings.pop(self._wrapped[1], None)
+            return False
+        if all(level.column != column for level in self._levels):
+            return False
+        while self._levels[-1].column != column:
+            self._levels.pop()
+        self._levels[-1].key = self._wrapped = None
+        return True
+
+    def _take(self, token: re.Match[str]) -> None:
+        kind, text = token.lastgroup, token.group()
+        if kind == "open" and len(self._levels) < DEEPEST:
+            self._levels.append(_Level(text == "{", token.end()))
+        elif not self._levels or kind in ("blank", "colon"):
+            return
+        elif kind == "close":
+            self._close()
+        elif kind == "comma":
+            self._levels[-1].key = self._wrapped = None
+        elif kind in ("string", "bare"):
+            self._fill(_value(text), token.start(), kind == "string")
+
+    def _fill(self, value: Any, column: int, is_string: bool) -> None:
+        level = self._levels[-1]
+        if level.entries is not None:
+            if len(level.entries) < LONGEST_LIST:
+                level.entries.append(value)
+        elif level.key is None:
+            level.key = str(value)
+        elif value is not NotImplemented and not self._is_listed(self._levels):
+            self.settings[self._path()] = value
+            self._wrapped = (column, self._path()) if is_string else None
+
+    def _close(self) -> None:
+        level = self._levels.pop()
+        if level.entries is None or self._is_listed(self._levels):
+            return
+        if self._levels and self._levels[-1].key is not None:
+            for place, entry in enumerate(level.entries):
+                if entry is not NotImplemented:
+                    self.settings[f"{self._path()}.{place}"] = entry
+
+    @staticmethod
+    def _is_listed(levels: list[_Level]) -> bool:
+        return any(level.entries is not None for level in levels)
+
+    def _path(self) -> str:
+        return ".".join(level.key for level in self._levels if level.key is not None)
+
+
+def _value(text: str) -> Any:
+    """Value of a printed token; ``NotImplemented`` where it is none that a setting may have."""
+    if text[0] not in "'\"":
+        return plain_value(text)
+    is_whole = len(text) > 1 and text[-1] == text[0] and len(text) <= LONGEST_VALUE
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if is_whole else NotImplemented
+
+
+class PrintedYaml:
+    """Scalars of an indented YAML block, as EasyR1 prints its configuration and its metrics."""
+
+    def __init__(self, tag: str, joint: str) -> None:
+        self.tag = tag
+        self.cells: dict[str, str] = {}
+        self._joint = joint
+        self._above: list[tuple[int, str]] = []
+
+    def feed(self, line: Tagged) -> bool:
+        """Read one more line; False where the block has ended before it."""
+        if line.tag != self.tag or line.text.lstrip().startswith("- "):
+            return True  # of another process, or an entry of a list
+        found = YAML_LINE.fullmatch(line.text)
+        if found is None or len(self.cells) + len(self._above) > MOST_SETTINGS:
+            return False
+        indent, key, value = len(found.group(1)), found.group(2), found.group(3)
+        while self._above and self._above[-1][0] >= indent:
+            self._above.pop()
+        if value is None:
+            if len(self._above) < DEEPEST:
+                self._above.append((indent, key))
+        elif len(value) <= LONGEST_VALUE:
+            names = [*(name for _, name in self._above), key]
+            self.cells[self._joint.join(names)] = value.strip()
+        return True
 
 
 class PrintedSettings:
