@@ -42,6 +42,15 @@ def setting_names(name: str) -> Mapping[str, tuple[str, ...]]:
     return {ours: spelled_out(names) for ours, names in read_data(name)["settings"].items()}
 
 
+@cache
+def patterns(name: str) -> Mapping[str, re.Pattern[str]]:
+    """What a trainer prints; in a pattern ``<<name>>`` stands for one before it."""
+    written: dict[str, str] = {}
+    for key, parts in read_data(name)["patterns"].items():
+        written[key] = re.sub("<<(.+?)>>", lambda found: written[found[1]], "".join(parts))
+    return {key: re.compile(pattern) for key, pattern in written.items()}
+
+
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
     """Names with braces written out: ``{a,b}/c`` is ``a/c`` and ``b/c``."""
     return tuple(spelling for name in names for spelling in _spellings(name))

@@ -12,10 +12,14 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import patterns, read_data
 from advisor.runs.trainers.generic import keys as own_loop
 from advisor.runs.trainers.key_table import plain
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys
 from advisor.runs.trainers.likely import words
+
+PATTERNS = patterns("own_loop")
+WORDS = read_data("own_loop")["console"]
 
 LONGEST = 4000
 """Characters of a line that are looked at."""
@@ -23,98 +27,12 @@ LONGEST = 4000
 LATEST = 300
 """Characters within which the counter stands: before it only loggers' words do."""
 
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-OTHERS = re.compile(
-    r"\bstep:\d+ - \S+:|[\"'](?:loss|policy_loss|act_loss)[\"']\s*:"
-    r"|[\"']reward[\"']\s*:.{0,2000}[\"'](?:epoch|reward_std|learning_rate)[\"']\s*:"
-)
-"""Lines of verl, TRL and OpenRLHF, which readers of their own take."""
-
-HINT = re.compile(r"[Rr]eward|REWARD|[Ee]val|EVAL|(?:[Vv]al|[Tt]est)[_ ]")
-NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
-COUNT = r"(?P<step>\d{1,9})(?:\s{0,3}/\s{0,3}(?P<planned>\d{1,9}))?"
-BARE = re.compile(
-    r"\s{0,20}(?:\[(?P<tag>[^\]]{1,80})\]\s{1,8})?(?P<step>\d{1,9})/(?P<planned>\d{1,9})\s*\|"
-)
-WORDED = re.compile(
-    rf"(?:^|[\s\[\]|>:(])(?:(?:global|train|training|grpo|rl)[\s_-])?"
-    rf"(?:step|iter|iteration|update)"
-    rf"\s{{0,3}}[:=#]?\s{{0,8}}[\[(]?{COUNT}[\])]?(?=[\s|:,;)-])",
-    re.IGNORECASE,
-)
-EPOCH = re.compile(
-    r"(?:^|[\s\[\]|>:(])epochs?\s{0,3}[:=#]?\s{0,3}[\[(]?(?P<epoch>\d{1,6})"
-    r"(?:\s{0,3}/\s{0,3}(?P<epochs>\d{1,6}))?[\])]?",
-    re.IGNORECASE,
-)
-WITHIN = re.compile(rf"[\s,|:-]{{0,4}}[\[(]{COUNT}[\])](?=[\s|:,;)-])")
-"""Counter of the steps within an epoch, right behind it: ``Epoch:[1/2](40/500),``."""
-
-OF_EPISODES = re.compile(r"\b(?:done|terminated)\s?[:=]\s?(?:true|false)\b", re.IGNORECASE)
-"""What the lines of an agent at play hold, one for each of its actions."""
-
-TAG = re.compile(r"\s{0,20}\[(?P<tag>[A-Za-z][^\]\s]{0,79})\]\s")
-NO_TAGS = re.compile(
-    r"(?:info|debug|warning|warn|error|success|train\w*|grpo|main|rank\s?\d+|step)", re.I
-)
-SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
-WORDS_PAIR = re.compile(
-    rf"\s*(?P<key>[A-Za-z][\w./@]*(?:[ -][A-Za-z.][\w./@]*){{0,3}})\s?[=:]\s*(?P<value>{NUMBER})"
-    r"(?P<unit>\s?%|[A-Za-z/]{1,12})?(?![\w.])"
-)
-PAIR = re.compile(
-    rf"(?<![\w./@\"'-])(?P<key>[A-Za-z][\w./@-]{{0,60}})\s?[=:]\s*(?P<value>{NUMBER})"
-    r"(?P<unit>\s?%|[A-Za-z/]{1,12})?(?![\w.\"'])"
-)
-BLANK_PAIR = re.compile(
-    rf"\s*(?P<key>[A-Za-z][A-Za-z.-]*(?: [A-Za-z.-]+){{0,2}}) (?P<value>{NUMBER})"
-    r"(?P<unit>\s?%|[A-Za-z/]{1,12})?\s*(?:\(|[a-z/]*\s*$)"
-)
-
-LEAST_COMMAS = 3
-"""Commas of a line whose parts may be names and numbers with a blank between them."""
-
-IN_DICT = re.compile(rf"[\"'](\w{{1,60}})[\"']\s?:\s?({NUMBER})(?=\s?[,}}])")
-IN_BRACES = re.compile(r"\{[^{}]*\}")
-BEST = re.compile(r"\b(?:best|final|initial)\b", re.IGNORECASE)
-OF_AN_UPDATE = frozenset({"loss", "kl", "entropy", "grad", "gradient", "norm", "lr", "advantage"})
-"""Words of the keys that stand beside a reward in a line that logs an update."""
-
-COUNTS = ("total_num", "num_total", "num_samples", "num_rollouts", "count", "total", "n")
-TOTALS = ("total_reward", "reward_sum", "sum_reward", "total_rewards")
-"""Completions of an update, and the sum of their rewards."""
-
-SETTING = re.compile(
-    r"(?<![\w.])(?P<key>model(?:[ _]name)?|base[ _]model|seed|lora[ _](?:rank|r)|rank|lr|"
-    r"learning[ _]rate|group(?:[ _]size)?|num_generations|temp(?:erature)?|batch|"
-    r"prompts_per_step|(?:max[ _])?steps|dataset|task|kl_coef|kl[ _]coefficient|"
-    r"max_(?:new_|completion_)?tokens|num_iterations|optimizer)\s?[=:]\s?(?P<value>[^\s|,;)]{1,120})",
-    re.IGNORECASE,
-)
-NAMES = frozenset({"model", "model_name", "base_model", "dataset", "task", "optimizer"})
-A_NAME = re.compile(r"(?=[^\d]*[A-Za-z])[\w./-]{2,120}")
-
-SUFFIXES = frozenset({".log", ".txt", ".out", ".err"})
-SEARCHED = 8 << 20
-"""Bytes in which the first steps are sought: downloads may fill a console before them."""
-
-LEAST_STEPS = 2
-"""Lines with a step and a reward by which a console is known."""
-
-LEAST_UNCOUNTED = 3
-"""Lines with a reward and without a step by which a console is known that counts nowhere."""
-
-MOST_TRIED = 400
-"""Lines that mention a reward and are tried, before a file counts as another's."""
-
 MOST_TAGS = 1_000
-MOST_HEADERS = 5_000
-LONGEST_HEADER = 400
 
 
 def claims(log: LogFile) -> bool:
     """Whether the lines of a text log count steps and state a reward."""
-    if log.suffix not in (*SUFFIXES, ""):
+    if log.suffix not in (".log", ".txt", ".out", ".err", ""):
         return False
     head = log.head_text()
     if b"\0" in head:  # holes aside, which are out
@@ -128,7 +46,8 @@ def claims(log: LogFile) -> bool:
         with log.open() as stream:
             stream.read(limits.HEAD_BYTES)
             read_on = limits.HEAD_BYTES
-            while read_on < SEARCHED and not search.is_over and (block := stream.read(1 << 20)):
+            # Downloads may fill a console before the first step.
+            while read_on < 8 << 20 and not search.is_over and (block := stream.read(1 << 20)):
                 search.feed(block)
                 read_on += len(block)
     except InputError:
@@ -158,11 +77,12 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        return self._is_another or self.steps >= LEAST_STEPS or self._tried >= MOST_TRIED
+        # So many lines that mention a reward and log no step are another's.
+        return self._is_another or self.steps >= 2 or self._tried >= 400
 
     @property
     def is_found(self) -> bool:
-        is_known = self.steps >= LEAST_STEPS or self._uncounted >= LEAST_UNCOUNTED
+        is_known = self.steps >= 2 or self._uncounted >= 3
         return is_known and not self._is_another
 
     def feed(self, block: bytes) -> None:
@@ -253,9 +173,8 @@ class _Console:
         self._runs[step.tag].add(number, step, is_cut)
 
     def runs(self) -> Iterator[Logged]:
-        rows = {
-            tag: run for tag, run in self._runs.items() if _has_reward(run.builder.build().keys)
-        }
+        built = {tag: run.builder.build() for tag, run in self._runs.items()}
+        rows = {tag: self._runs[tag] for tag, table in built.items() if _has_reward(table.keys)}
         if not rows and len(self._uncounted):
             yield Logged(
                 self._uncounted.build(),
@@ -274,25 +193,24 @@ class _Console:
             if tag not in rows or tag is None:
                 common = {**settings, **common}
         for place, (tag, run) in enumerate(rows.items(), start=1):
-            table = run.builder.build()
             several = len(rows) > 1
             percents = ", ".join(sorted(run.percents))
             yield Logged(
-                table,
+                built[tag],
                 label=(tag or str(place)) if several else None,
                 has_own_id=several and tag is not None,
-                framework=own_loop.unless_another(table.keys),
+                framework=own_loop.unless_another(built[tag].keys),
                 settings={**common, **self._settings.get(tag, {})},
                 planned_steps=run.planned,
                 assumptions=(f"{percents}: percent was divided by 100",) if percents else (),
             )
 
     def _take_header(self, text: str) -> None:
-        if len(text) > LONGEST_HEADER or ("=" not in text and ":" not in text):
+        if len(text) > 400 or ("=" not in text and ":" not in text):
             return
         self._headers += 1
         # Later on only lines with a tag, as final reports have, are worth the search.
-        if self._headers > MOST_HEADERS and not text.startswith("["):
+        if self._headers > 5_000 and not text.startswith("["):
             return
         tag, settings = parse_settings(text)
         known = self._settings.setdefault(tag, {})
@@ -318,14 +236,14 @@ class Step(NamedTuple):
 
 def parse_step(line: str) -> Step | None:
     """A step with a reward or an evaluation, if the line logs one."""
-    if not HINT.search(line, 0, LONGEST):
+    if not PATTERNS["hint"].search(line, 0, LONGEST):
         return None
-    text = ANSI.sub("", line[:LONGEST])
-    epoch = EPOCH.search(text, 0, LATEST)
-    counter = BARE.match(text) or WORDED.search(text, 0, LATEST)
+    text = PATTERNS["ansi"].sub("", line[:LONGEST])
+    epoch = PATTERNS["epoch"].search(text, 0, LATEST)
+    counter = PATTERNS["bare"].match(text) or PATTERNS["worded"].search(text, 0, LATEST)
     if counter is None and epoch is not None:
-        counter = WITHIN.match(text, epoch.end())
-    if counter is None or is_of_another(text) or OF_EPISODES.search(text) is not None:
+        counter = PATTERNS["within"].match(text, epoch.end())
+    if counter is None or is_of_another(text) or PATTERNS["of_episodes"].search(text) is not None:
         return None
     cells: dict[str, float] = {}
     percents: list[str] = []
@@ -356,23 +274,27 @@ def parse_uncounted(line: str) -> dict[str, float] | None:
 
     A reward alone is none: it may be that of one sample. Beside it stands what an update has.
     """
-    if not HINT.search(line, 0, LONGEST) or is_of_another(line):
+    if not PATTERNS["hint"].search(line, 0, LONGEST) or is_of_another(line):
         return None
-    text = ANSI.sub("", line[:LONGEST])
-    inside = {key: float(value) for key, value in IN_DICT.findall(text)}
+    text = PATTERNS["ansi"].sub("", line[:LONGEST])
+    inside = {key: float(value) for key, value in PATTERNS["in_dict"].findall(text)}
     cells = {
         key: float(value) / (100 if unit.strip() == "%" else 1)
-        for key, value, unit in _pairs(IN_BRACES.sub(" ", text))
+        for key, value, unit in _pairs(PATTERNS["in_braces"].sub(" ", text))
     }
     if not inside and not cells:
         return None
     cells = {**inside, **cells}
-    if BEST.search(text) is None and has_evaluation_key(cells) and not _has_reward(cells):
+    if (
+        PATTERNS["not_of_a_step"].search(text) is None
+        and has_evaluation_key(cells)
+        and not _has_reward(cells)
+    ):
         return cells
-    if not any(OF_AN_UPDATE.intersection(words(key)) for key in cells):
+    if not any(word in WORDS["of_an_update"] for key in cells for word in words(key)):
         return None
-    count = next((cells[key] for key in COUNTS if cells.get(key, 0.0) > 0), None)
-    total = next((cells[key] for key in TOTALS if key in cells), None)
+    count = next((cells[key] for key in WORDS["counts"] if cells.get(key, 0.0) > 0), None)
+    total = next((cells[key] for key in WORDS["totals"] if key in cells), None)
     if count is not None and total is not None:
         cells["reward"] = total / count
     return cells if _has_reward(cells) else None
@@ -384,7 +306,7 @@ def _has_reward(keys: Iterable[str]) -> bool:
 
 def is_of_another(line: str) -> bool:
     """Whether a line is one of verl, TRL or OpenRLHF."""
-    return OTHERS.search(line, 0, LONGEST) is not None
+    return PATTERNS["of_another"].search(line, 0, LONGEST) is not None
 
 
 def is_reward(key: str) -> bool:
@@ -397,41 +319,45 @@ def is_reward(key: str) -> bool:
 
 def parse_settings(line: str) -> tuple[str | None, dict[str, str]]:
     """Tag of a line, and the settings that it states, in lower case and without blanks."""
-    text = ANSI.sub("", line[:LONGEST])
+    text = PATTERNS["ansi"].sub("", line[:LONGEST])
     settings: dict[str, str] = {}
-    for found in SETTING.finditer(text):
+    for found in PATTERNS["setting"].finditer(text):
         key = found.group("key").lower().replace(" ", "_")
         value = found.group("value").strip("\"'.")
-        if A_NAME.fullmatch(value) if key in NAMES else re.fullmatch(NUMBER, value):
+        if (
+            PATTERNS["name"].fullmatch(value)
+            if key in WORDS["named"]
+            else PATTERNS["number"].fullmatch(value)
+        ):
             settings.setdefault(key, value)
-    tag = TAG.match(text)
+    tag = PATTERNS["tag"].match(text)
     return None if tag is None else _run_name(tag.group("tag")), settings
 
 
 def _tag(text: str, counter: re.Match[str]) -> str | None:
     if "tag" in counter.re.groupindex:
         return _run_name(counter.group("tag"))
-    found = TAG.match(text)
+    found = PATTERNS["tag"].match(text)
     if found is None or text[found.end() : counter.start()].strip():
         return None
     return _run_name(found.group("tag"))
 
 
 def _run_name(tag: str | None) -> str | None:
-    return None if tag is None or NO_TAGS.fullmatch(tag) else tag
+    return None if tag is None or PATTERNS["no_tag"].fullmatch(tag) else tag
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
-    """Keys and values, with ``=``, ``:`` or, between bars, a blank between them."""
-    has_bars = "|" in text or text.count(", ") >= LEAST_COMMAS
-    for part in SEPARATOR.split(text):
-        first, at = WORDS_PAIR.match(part), 0
+    """Keys and values, with ``=``, ``:`` or, between bars or commas, a blank between them."""
+    has_bars = "|" in text or text.count(", ") >= 3
+    for part in PATTERNS["separator"].split(text):
+        first, at = PATTERNS["words_pair"].match(part), 0
         if first is None and has_bars:
-            first = BLANK_PAIR.match(part)
+            first = PATTERNS["blank_pair"].match(part)
             at = len(part) if first is not None else 0
         elif first is not None:
             at = first.end()
-        for found in (*filter(None, [first]), *PAIR.finditer(part, at)):
+        for found in (*filter(None, [first]), *PATTERNS["pair"].finditer(part, at)):
             yield found.group("key"), found.group("value"), found.group("unit") or ""
 
 
