@@ -8,7 +8,6 @@ shorter postfix ever since, and is read where nothing better is there.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,31 +18,14 @@ from advisor.runs.logfiles.dict_lines import find_dicts
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import as_bytes, patterns, read_data
 from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.openrlhf.settings import PrintedArguments
 
 STEP = "global_step"
 """Key under which the count of rollouts is handed over."""
 
-ROW = re.compile(rb"[Gg]lobal step \d{1,12}: \{'|(?:Train epoch|Episode) \[\d{1,9}/\d{1,9}\]:")
-STEP_DICT = re.compile(r"[Gg]lobal step (\d{1,12}): (?=\{')")
-EVAL_DICT = re.compile(
-    r"(?:Evaluation completed in [^{}]{0,60}global_step (\d{1,12}), eval_metrics"
-    r"|Eval at step (\d{1,12})): (?=\{')"
-)
-LONGEST = 1 << 16
-"""Characters of a printed dict."""
-
-OWN_KEYS = frozenset(
-    {"actor_lr", "actor_grad_norm", "ppo_clip_ratio", "group_reward_std", "rollout/reward_mean"}
-)
-BAR = re.compile(
-    r"(Episode|Train epoch) \[(\d{1,9})/(\d{1,9})\]:\s{0,20}\d{1,3}%"
-    r"\|[^|\r\n]{0,400}\|\s{0,20}(\d{1,9})/(\d{1,9}) \[([^\]\r\n]{0,4000})\]"
-)
-PAIR = re.compile(
-    r"([\w/.-]{1,80})=(?:tensor\()?([-+]?(?:\d{1,30}(?:\.\d{0,30})?(?:e[-+]?\d{1,3})?|nan|inf))"
-)
+PATTERNS = patterns("openrlhf")
 
 
 class Bar(NamedTuple):
@@ -78,11 +60,14 @@ class Printed(NamedTuple):
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with a step of OpenRLHF."""
-    return find_in_console(log, b"_lr", ROW, _holds_row)
+    return find_in_console(log, b"_lr", as_bytes(PATTERNS["row"]), _holds_row)
 
 
 def _holds_row(line: str) -> bool:
-    return any(not OWN_KEYS.isdisjoint(row) for _, row, _ in _steps(line)) or any(
+    return any(
+        not row.keys().isdisjoint(read_data("openrlhf")["console"]["marks"])
+        for _, row, _ in _steps(line)
+    ) or any(
         bar.is_trained and ("act_lr" in bar.cells or "actor_lr" in bar.cells)
         for bar in find_bars(line)
     )
@@ -137,16 +122,16 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 def _steps(text: str) -> Iterator[Printed]:
     """Steps printed as dicts."""
-    return _printed(STEP_DICT, text) if "lobal step " in text else iter(())
+    return _printed("step", text) if "lobal step " in text else iter(())
 
 
 def _evaluations(text: str) -> Iterator[Printed]:
-    return _printed(EVAL_DICT, text) if "Eval" in text else iter(())
+    return _printed("evaluation", text) if "Eval" in text else iter(())
 
 
-def _printed(pattern: re.Pattern[str], text: str) -> Iterator[Printed]:
-    for found in itertools.islice(pattern.finditer(text), 4):
-        printed = next(find_dicts(text[found.end() : found.end() + LONGEST]), None)
+def _printed(name: str, text: str) -> Iterator[Printed]:
+    for found in itertools.islice(PATTERNS[name].finditer(text), 4):
+        printed = next(find_dicts(text[found.end() : found.end() + (1 << 16)]), None)
         if printed is not None:
             yield Printed(int(found[found.lastindex or 1]), printed.cells, printed.is_cut)
 
@@ -155,8 +140,8 @@ def find_bars(text: str) -> Iterator[Bar]:
     """Bars drawn on a line, in order."""
     if "%|" not in text:
         return
-    for name, turn, turns, done, total, inside in BAR.findall(text):
-        pairs = tuple(PAIR.findall(inside)) if "=" in inside else ()
+    for name, turn, turns, done, total, inside in PATTERNS["bar"].findall(text):
+        pairs = tuple(PATTERNS["pair"].findall(inside)) if "=" in inside else ()
         yield Bar(name == "Episode", int(turn), int(turns), int(done), int(total), pairs)
 
 

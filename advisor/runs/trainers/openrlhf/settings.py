@@ -7,7 +7,6 @@ optimizer steps of ``train_batch_size`` samples; ``rollout_batch_size`` counts p
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,30 +14,13 @@ import numpy as np
 
 from advisor.runs.logfiles.configs.literal import Scalar, literal
 from advisor.runs.logfiles.table import Table
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, share
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data, share
 
-NUMBERS = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?")
-PROGRAM = re.compile(r"openrlhf\.cli\.train_ppo\w{0,20}")
-OPENING = re.compile(r"[Nn]amespace\(")
-CLOSING = re.compile(r"\s*\)")
-NAME = re.compile(r"[\s,]*([A-Za-z_]\w{0,100})=")
-QUOTED = re.compile(r"'(?:[^'\\]|\\.){0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\"")
-BRACKETED = re.compile(r"[(\[][^()\[\]]{0,2000}[)\]]")
-BARE = re.compile(r"[^,()\[\]]{1,200}")
-DEEPEST = 8
+PATTERNS = patterns("openrlhf")
 MARK = "n_samples_per_prompt"
 """An argument of every version, which no other printed namespace has."""
 
-WORD = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s\"']+")
-FLAG = re.compile(r"--([A-Za-z][\w.-]{0,100})(?:=(.*))?", re.DOTALL)
-ENDS = frozenset({"|", "&", "&&", ";", ">", ">>", "2>&1", "&>", "||"})
-
 LONGEST = 1 << 16
-MOST_LINES = 400
-"""Lines over which a command may be written."""
-
-LEAST_ROWS = 5
-"""Rows from which a KL of exactly 0 is none that happens to be small."""
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
@@ -80,7 +62,8 @@ def observe(table: Table) -> Derived:
     for key in ("kl", "train/kl"):
         values = table.column(key)
         values = values[np.isfinite(values)]
-        if values.size >= LEAST_ROWS and not values.any():
+        # In so many rows a KL of exactly 0 is none that happens to be small.
+        if values.size >= 5 and not values.any():
             line = f"kl_coefficient 0: '{key}' is exactly 0 in all {values.size} rows"
             derived.put("kl_coefficient", 0.0, line)
             break
@@ -218,7 +201,7 @@ def _pair(extractor: SettingsExtractor, ours: str) -> tuple[str, list[float]] | 
             written = f"{parts[0]} {parts[1]}"
         if written is None or isinstance(written, bool) or written == "None":
             continue
-        return name, [float(each) for each in NUMBERS.findall(str(written))]
+        return name, [float(each) for each in PATTERNS["number"].findall(str(written))]
     return None
 
 
@@ -234,13 +217,13 @@ class PrintedArguments:
         if self._command:
             self._command.append(text[:LONGEST])
         elif "openrlhf.cli.train_ppo" in text:
-            program = PROGRAM.search(text)
+            program = PATTERNS["program"].search(text)
             self._command = [text[program.end() :][:LONGEST]] if program else []
         elif MARK in text:
-            opening = OPENING.search(text)
+            opening = PATTERNS["opening"].search(text)
             if opening is not None:
                 self.settings |= parse_namespace(text[opening.start() :][:LONGEST])
-        if self._command and (not text.rstrip().endswith("\\") or len(self._command) > MOST_LINES):
+        if self._command and (not text.rstrip().endswith("\\") or len(self._command) > 400):
             self.settings |= parse_command("\n".join(self._command))
             self._command = []
 
@@ -249,9 +232,9 @@ def parse_command(text: str) -> dict[str, Any]:
     """Arguments of a command line, from behind the program's name."""
     found: dict[str, Any] = {}
     name, values = "", []
-    for word in (*WORD.findall(text.replace("\\\n", " ")), "|"):
-        flag = FLAG.fullmatch(word)
-        is_end = word in ENDS
+    for word in (*PATTERNS["word"].findall(text.replace("\\\n", " ")), "|"):
+        flag = PATTERNS["flag"].fullmatch(word)
+        is_end = word in read_data("openrlhf")["console"]["ends"]
         if flag is None and not is_end:
             values.append(word.strip("\"'"))
             continue
@@ -267,28 +250,28 @@ def parse_command(text: str) -> dict[str, Any]:
 def parse_namespace(text: str) -> dict[str, Scalar]:
     """Arguments of a printed namespace by dotted names, up to where it breaks off."""
     found: dict[str, Scalar] = {}
-    opening = OPENING.match(text)
+    opening = PATTERNS["opening"].match(text)
     if opening is None:
         return found
     outer, at = [""], opening.end()
     while outer:
-        closing = CLOSING.match(text, at)
+        closing = PATTERNS["closing"].match(text, at)
         if closing is not None:
             outer.pop()
             at = closing.end()
             continue
-        name = NAME.match(text, at)
+        name = PATTERNS["name"].match(text, at)
         if name is None:
             break
         key, at = outer[-1] + name.group(1), name.end()
-        inner = OPENING.match(text, at)
+        inner = PATTERNS["opening"].match(text, at)
         if inner is not None:
-            if len(outer) > DEEPEST:
+            if len(outer) > 8:
                 break
             outer.append(f"{key}.")
             at = inner.end()
             continue
-        value = QUOTED.match(text, at) or BRACKETED.match(text, at) or BARE.match(text, at)
+        value = PATTERNS["value"].match(text, at)
         if value is None or value.end() == len(text):
             break  # what stands last on a cut line may have lost digits
         at = value.end()

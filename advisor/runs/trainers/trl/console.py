@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,22 +18,15 @@ from advisor.runs.logfiles.dict_lines import Bar, find_bars, find_dicts, is_numb
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import as_bytes
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.trl.printed_settings import PrintedSettings
+from advisor.runs.trainers.trl.printed_settings import CONSOLE, PATTERNS, PrintedSettings
 from advisor.runs.trainers.trl.trainer_state import (
     OF_SUMMARY,
     SUMMARY_KEY,
     is_evaluation,
     is_event,
 )
-
-ROW = re.compile(rb"\{'[^{}\n]{0,8000}'reward':")
-
-FOREIGN = frozenset({"global_step/max_steps", "iteration", "policy_loss", "actor_lr", "pg_loss"})
-"""Keys of printed dicts that other readers know better: ms-swift's, OpenRLHF's."""
-
-MOST_BARS = 64
-"""Progress bars, distinguished by their length, that are followed at a time."""
 
 
 class PrintedRun(Protocol):
@@ -275,13 +267,15 @@ def logged_runs(runs: Sequence[PrintedRun]) -> Iterator[Logged]:
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
-    return find_in_console(log, b"'reward':", ROW, _holds_row)
+    return find_in_console(log, b"'reward':", as_bytes(PATTERNS["row"]), _holds_row)
 
 
 def _holds_row(line: str) -> bool:
     return any(
-        is_event(row.cells) and is_number(row.cells.get("reward")) and FOREIGN.isdisjoint(row.cells)
-        for row in find_dicts(line)
+        is_event(cells)
+        and is_number(cells.get("reward"))
+        and cells.keys().isdisjoint(CONSOLE["foreign"])
+        for _, _, cells, _ in find_dicts(line)
     )
 
 
@@ -361,7 +355,7 @@ class _Console:
         run = self._runs[-1] if self._runs else None
         if run is not None and bar.done == 0 and bar.total == run.total:
             run.was_reset = True
-        if len(self._bars) < MOST_BARS or bar.total in self._bars:
+        if len(self._bars) < 64 or bar.total in self._bars:
             self._bars[bar.total] = bar.done
         self._last_total = bar.total
 

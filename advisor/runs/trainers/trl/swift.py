@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,22 +13,14 @@ from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import TOO_LONG, parse_json
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import as_bytes
 from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.trl.console import logged_runs
-from advisor.runs.trainers.trl.printed_settings import PrintedSettings
+from advisor.runs.trainers.trl.printed_settings import PATTERNS, PrintedSettings
 from advisor.runs.trainers.trl.trainer_state import SUMMARY_KEY
 
 FRACTIONS = ("global_step/max_steps", "iteration")
 """Keys of the step over the planned steps; the second is that of Megatron."""
-
-FRACTION = re.compile(r" *(\d{1,9}) */ *(\d{1,9}) *")
-JSON_ROW = re.compile(rb'"(?:global_step/max_steps|iteration)": ?"\d{1,9}/\d{1,9}"')
-CONSOLE_ROW = re.compile(
-    rb"\{'[^{}\n]{0,8000}'(?:global_step/max_steps|iteration)': ?'\d{1,9}/\d{1,9}'"
-    rb"|\] iteration +\d{1,9}/ *\d{1,9} \|[^\n]{0,8000}\| reward: "
-)
-MEGATRON = re.compile(r"\] iteration +(\d{1,9}/ *\d{1,9}) \|")
-"""Beginning of a row of cells ``key: number |``, as Megatron printed them before ms-swift 4."""
 
 
 class _Row(NamedTuple):
@@ -47,8 +38,8 @@ def claims(log: LogFile) -> bool:
             head = log.head_text()
         except InputError:
             return False
-        return b'"reward":' in head and JSON_ROW.search(head) is not None
-    return find_in_console(log, b"reward", CONSOLE_ROW, _holds_row)
+        return b'"reward":' in head and as_bytes(PATTERNS["swift_json"]).search(head) is not None
+    return find_in_console(log, b"reward", as_bytes(PATTERNS["swift_row"]), _holds_row)
 
 
 def _holds_row(line: str) -> bool:
@@ -128,7 +119,7 @@ def _place(cells: Mapping[str, Any]) -> tuple[int, int] | None:
     """Step and planned steps of a row."""
     for key in FRACTIONS:
         value = cells.get(key)
-        found = FRACTION.fullmatch(value) if isinstance(value, str) else None
+        found = PATTERNS["fraction"].fullmatch(value) if isinstance(value, str) else None
         if found is not None:
             return int(found.group(1)), int(found.group(2))
     return None
@@ -185,7 +176,7 @@ def _rows_of(text: str) -> Iterator[tuple[dict[str, str], bool]]:
     """Cells of the rows on a line of a console, and whether the end of each is lost."""
     for row in find_dicts(text):
         yield row.cells, row.is_cut
-    start = MEGATRON.search(text)
+    start = PATTERNS["megatron"].search(text)
     if start is None:
         return
     cells = {"iteration": start.group(1)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,11 +11,11 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import UTF16_MARKS, Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import as_bytes
 from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.verl.printed_settings import (
-    ANSI,
     LONGEST_LINE,
-    REPEATED,
+    PATTERNS,
     PrintedSettings,
     PrintedYaml,
     plain_value,
@@ -24,21 +23,6 @@ from advisor.runs.trainers.verl.printed_settings import (
 )
 
 SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
-
-DEEP = 8 << 20
-"""Bytes of start-up messages and samples after which a log is no longer taken for one of verl."""
-
-ROW = re.compile(rb"step:\d{1,9}(?: - |[ \t\r]*\n[^\n]{0,120}?- )[\w.@+\-]+/[^\s:]*:")
-"""A line of metrics, or the first lines of a block with one metric each."""
-
-YAML_ROW = re.compile(
-    rb"Step \d{1,9}[ \t\r]*\n(?:[^\n]{0,200}\n){0,3}?"
-    rb"[^\n]{0,120}?\b(?:actor|critic|global_seqlen|perf|val):[ \t\r]*\n"
-)
-"""The first lines of a block of EasyR1, and lines of other processes between them."""
-
-STEP = re.compile(r"step:(\d{1,9})(?: - |\s*$)")
-YAML_STEP = re.compile(r"Step (\d{1,9})")
 
 COARSE = (
     "numbers are printed with three decimals: the learning rate, which reads 0.000, was left "
@@ -57,12 +41,6 @@ DROPPED, KEPT, RATE, SMALL_RATE = 0, 1, 2, 3
 IN_UNITS = "(1e-4)"
 """How verl up to 0.2 ended the key of a learning rate that it printed as a multiple of 0.0001."""
 
-GLUED = re.compile(
-    r"([^\s:]+):(np\.\w+\([-+\d.einfa]+\)|[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))"
-    r"(?![\d.+-]|e(?:[-+\d]|$))"
-)
-"""The last pair of a line to which a progress bar is glued."""
-
 
 def claims(log: LogFile) -> bool:
     """Whether a text log holds metrics in the form of verl's console."""
@@ -78,14 +56,14 @@ def claims(log: LogFile) -> bool:
             return False
         # A reward function that prints every sample fills a megabyte before the first step.
         with log.open() as stream:
-            return _has_row(stream.read(DEEP))
+            return _has_row(stream.read(8 << 20))
     except InputError:
         return False
 
 
 def _has_row(raw: bytes) -> bool:
-    for pattern in (ROW, YAML_ROW):
-        for found in pattern.finditer(raw):
+    for name in ("row", "yaml_row"):
+        for found in as_bytes(PATTERNS[name]).finditer(raw):
             before = raw[found.start() - 1 : found.start()]
             if not (before.isalnum() or before in (b"_", b"/", b".", b"-")):
                 return True
@@ -131,12 +109,12 @@ def _starts(line: Line, rows: Rows) -> bool:
     if at < 0:
         return False
     if "\x1b" in text:
-        text = ANSI.sub("", text)
+        text = PATTERNS["ansi"].sub("", text)
         at = text.find("step:")
     while at >= 0:
         before = text[at - 1 : at]
         if not (before.isalnum() or before in ("_", "/", ".", "-")):
-            found = STEP.match(text, at)
+            found = PATTERNS["step"].match(text, at)
             if found is not None:
                 rows.start(line, text, int(found.group(1)), text[found.end() :])
                 return True
@@ -146,7 +124,7 @@ def _starts(line: Line, rows: Rows) -> bool:
 
 def _starts_yaml(line: Line, rows: Rows) -> bool:
     tag, text = untag(line.text)
-    found = YAML_STEP.fullmatch(text.strip())
+    found = PATTERNS["yaml_step"].fullmatch(text.strip())
     if found is not None:
         rows.start_yaml(line.number, int(found.group(1)), tag)
     return found is not None
@@ -196,7 +174,7 @@ class Rows:
             return
         rest = rest.partition("\r")[0].rstrip()
         if "[repeated " in rest:
-            rest = REPEATED.sub("", rest)
+            rest = PATTERNS["repeated"].sub("", rest)
         lengths = (len(line.text.rstrip("\r")), len(text.rstrip("\r")))
         self._is_cut = line.is_cut or any(length in CUT_LENGTHS for length in lengths)
         parts = rest.split(" - ")
@@ -206,7 +184,7 @@ class Rows:
             return
         self._fill(parts)
         if plain_value(number_text(parts[-1].rpartition(":")[2])) is NotImplemented:
-            glued = GLUED.match(parts[-1])
+            glued = PATTERNS["glued"].match(parts[-1])
             self._is_cut = glued is None
             self._fill([] if glued is None else [f"{glued.group(1)}:{glued.group(2)}"])
 

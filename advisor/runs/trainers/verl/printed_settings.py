@@ -5,35 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-TAG = re.compile(r"(?:\x1b?\[[0-9;]*m)*\(([\w.:-]* ?pid=[^)]{1,80})\)(?:\x1b?\[[0-9;]*m)* ?")
-REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*")
+from advisor.runs.trainers.derived import patterns
 
-MOST_LINES = 8_000
+PATTERNS = patterns("verl")
+
 MOST_SETTINGS = 5_000
 LONGEST_LINE = 65_536
 LONGEST_VALUE = 500
-LONGEST_LIST = 16
 DEEPEST = 64
 
-DICT_START = re.compile(r"\{'(?:actor_rollout_ref|agent\w*|algorithm|async_training|critic)': \{")
-"""How the configuration begins; ``pprint`` sorts its keys."""
-
-TOKEN = re.compile(
-    r"""(?P<blank>\s+)
-    | (?P<string>'(?:[^'\\]|\\.)*'? | "(?:[^"\\]|\\.)*"?)
-    | (?P<open>[{\[(]) | (?P<close>[}\])]) | (?P<colon>:) | (?P<comma>,)
-    | (?P<bare>[^\s{}\[\](),:'"]+)""",
-    re.VERBOSE,
-)
-"""Tokens of a printed dictionary; an open quote runs to the end of its line, so that it is one."""
-
-YAML_LINE = re.compile(r"( *)([^\s:#'\"{}\[\]][^:]{0,200}):(?: +(.*))?")
-
-OVERRIDE = re.compile(r"(?<!\S)['\"]?[+~]{0,2}([a-z_]\w*(?:\.\w+)+)=('[^']*'|\"[^\"]*\"|[^\s'\"]+)")
-SIZE = re.compile(r"\w+For(?:CausalLM|ConditionalGeneration) contains (\d+(?:\.\d+)?)([BMK]) param")
-SCALES = {"B": 1e9, "M": 1e6, "K": 1e3}
-PLANNED = re.compile(r"Total training steps: (\d{1,9})\s*$")
 PLANNED_NAME = "trainer.total_training_steps"
 
 GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
@@ -51,13 +31,13 @@ class Tagged(NamedTuple):
 
 def untag(line: str) -> Tagged:
     """Take ray's prefix ``(TaskRunner pid=1, ip=...)`` and all colours off a line."""
-    found = TAG.match(line)
+    found = PATTERNS["tag"].match(line)
     tag = "" if found is None else found.group(1)
     text = line if found is None else line[found.end() :]
     if "\x1b" in text:
-        text = ANSI.sub("", text)
+        text = PATTERNS["ansi"].sub("", text)
     if "[repeated " in text:
-        text = REPEATED.sub("", text)
+        text = PATTERNS["repeated"].sub("", text)
     return Tagged(tag, text.rstrip())
 
 
@@ -102,12 +82,12 @@ class PrintedDict:
         """Read one more line; ``is_open`` then tells whether another is needed."""
         self._lines += 1
         is_first = self._lines == 1
-        if self._lines > MOST_LINES or len(self.settings) > MOST_SETTINGS:
+        if self._lines > 8_000 or len(self.settings) > MOST_SETTINGS:
             self.is_open = False
         elif len(line.text) > LONGEST_LINE:
             self.is_open = not is_first
         elif is_first or (line.tag == self._tag and self._is_own(line.text)):
-            for token in TOKEN.finditer(line.text):
+            for token in PATTERNS["token"].finditer(line.text):
                 self._take(token)
             self.is_open = 0 < len(self._levels) < DEEPEST
 
@@ -141,7 +121,7 @@ class PrintedDict:
     def _fill(self, value: Any, column: int, is_string: bool) -> None:
         level = self._levels[-1]
         if level.entries is not None:
-            if len(level.entries) < LONGEST_LIST:
+            if len(level.entries) < 16:
                 level.entries.append(value)
         elif level.key is None:
             level.key = str(value)
@@ -187,7 +167,7 @@ class PrintedYaml:
         """Read one more line; False where the block has ended before it."""
         if line.tag != self.tag or line.text.lstrip().startswith("- "):
             return True  # of another process, or an entry of a list
-        found = YAML_LINE.fullmatch(line.text)
+        found = PATTERNS["yaml_line"].fullmatch(line.text)
         if found is None or len(self.cells) + len(self._above) > MOST_SETTINGS:
             return False
         indent, key, value = len(found.group(1)), found.group(2), found.group(3)
@@ -224,12 +204,12 @@ class PrintedSettings:
                 self.end()
         elif "{'" in text:
             line = untag(text)
-            if DICT_START.match(line.text):
+            if PATTERNS["dict_start"].match(line.text):
                 self._dict = PrintedDict(line)
         elif " contains " in text:
             self._note_size(text)
         elif "Total training steps: " in text:
-            found = PLANNED.search(text)
+            found = PATTERNS["planned"].search(text)
             if found is not None:
                 self._planned.add(int(found.group(1)))
         elif "main_ppo" in text or "verl.trainer" in text:
@@ -283,13 +263,13 @@ class PrintedSettings:
         return {"parameters": next(iter(self._sizes))} if len(self._sizes) == 1 else {}
 
     def _note_size(self, text: str) -> None:
-        found = SIZE.search(text[:LONGEST_LINE])
+        found = PATTERNS["size"].search(text[:LONGEST_LINE])
         if found is not None:
-            self._sizes.add(float(found.group(1)) * SCALES[found.group(2)])
+            self._sizes.add(float(found.group(1)) * {"B": 1e9, "M": 1e6, "K": 1e3}[found.group(2)])
 
     def _note_command(self, text: str) -> None:
         overrides = {}
-        for match in OVERRIDE.finditer(text[:LONGEST_LINE]):
+        for match in PATTERNS["override"].finditer(text[:LONGEST_LINE]):
             value = match.group(2).strip("'\"")
             if "$" not in value and len(value) <= LONGEST_VALUE:
                 overrides[match.group(1)] = value

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.runs.logfiles.table import Table
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, read_data
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, patterns, read_data
 
 EASYR1_MARKS = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
 OPTIM = "actor_rollout_ref.actor.optim."
@@ -23,15 +23,7 @@ BOTH_SIDES = 0.2
 UPDATE = ("actor/pg_loss", "actor/ppo_kl", "actor/pg_clipfrac", "actor/grad_norm")
 """Keys of every update; a log with all of them was not thinned out by an export."""
 
-SUFFIX = re.compile(r"\.(?:parquet|jsonl?|csv|arrow|safetensors)(?:\.gz)?$")
-
-DULL = re.compile(
-    r"(?:train|val|test|valid|validation|data|datasets?|processed|verl|parquet|hf|huggingface"
-    r"|actor|models?|(?:models?_)?merged|final|last|latest|main|checkpoint-\d+|global_step_\d+"
-    r"|\d+|(?:train|test)[-_]\d[\w-]*|[0-9a-f]{12,})",
-    re.IGNORECASE,
-)
-"""Names of files and folders that tell no data set or model from another."""
+PATTERNS = patterns("verl")
 
 
 class _Settings(SettingsExtractor):
@@ -392,9 +384,15 @@ def bare_name(path: str) -> str:
     cached = re.search(r"models--([^/]+?)--([^/]+)", path)
     if cached is not None:
         return f"{cached.group(1)}/{cached.group(2)}"
-    is_id = re.fullmatch(r"\w[\w.-]*/[\w.-]+(?:@\w+)?", path) and not SUFFIX.search(path)
+    is_id = re.fullmatch(r"\w[\w.-]*/[\w.-]+(?:@\w+)?", path) and not PATTERNS["file_end"].search(
+        path
+    )
     if is_id:
         return path.partition("@")[0]
-    parts = [SUFFIX.sub("", part) for part in PurePosixPath(path.replace("\\", "/")).parts]
-    named = [part for part in parts if part.strip("/~.") and not DULL.fullmatch(part)]
+    parts = [
+        PATTERNS["file_end"].sub("", part) for part in PurePosixPath(path.replace("\\", "/")).parts
+    ]
+    named = [
+        part for part in parts if part.strip("/~.") and not PATTERNS["dull_name"].fullmatch(part)
+    ]
     return named[-1] if named else path
