@@ -64,13 +64,11 @@ def claims(log: LogFile) -> bool:
 
 
 def _holds_row(line: str) -> bool:
-    return any(
-        not row.keys().isdisjoint(read_data("openrlhf")["console"]["marks"])
-        for _, row, _ in _steps(line)
-    ) or any(
-        bar.is_trained and ("act_lr" in bar.cells or "actor_lr" in bar.cells)
-        for bar in find_bars(line)
-    )
+    marks = read_data("openrlhf")["console"]["marks"]
+    if any(mark in row for _, row, _ in _steps(line) for mark in marks):
+        return True
+    bars = [bar.cells for bar in find_bars(line) if bar.is_trained]
+    return any("act_lr" in cells or "actor_lr" in cells for cells in bars)
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:

@@ -272,10 +272,9 @@ def claims(log: LogFile) -> bool:
 
 def _holds_row(line: str) -> bool:
     return any(
-        is_event(cells)
-        and is_number(cells.get("reward"))
-        and cells.keys().isdisjoint(CONSOLE["foreign"])
+        is_event(cells) and is_number(cells.get("reward"))
         for _, _, cells, _ in find_dicts(line)
+        if cells.keys().isdisjoint(CONSOLE["foreign"])
     )
 
 

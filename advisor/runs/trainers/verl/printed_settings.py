@@ -16,8 +16,8 @@ DEEPEST = 64
 
 PLANNED_NAME = "trainer.total_training_steps"
 
-GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
-"""Settings of which a configuration has some; another dictionary may begin as one does."""
+GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.", "worker.")
+"""Settings of which a configuration has some."""
 
 WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
 
@@ -75,25 +75,26 @@ class PrintedDict:
         self._levels: list[_Level] = []
         self._lines = 0
         self._wrapped: tuple[int, str] | None = None
-        self.is_open = True
-        self.feed(first)
+        self._read(first)
 
-    def feed(self, line: Tagged) -> None:
-        """Read one more line; ``is_open`` then tells whether another is needed."""
+    def feed(self, line: Tagged) -> bool:
+        """Read one more line; False where the dictionary is at its end."""
         self._lines += 1
-        is_first = self._lines == 1
         if self._lines > 8_000 or len(self.settings) > MOST_SETTINGS:
-            self.is_open = False
-        elif len(line.text) > LONGEST_LINE:
-            self.is_open = not is_first
-        elif is_first or (line.tag == self._tag and self._is_own(line.text)):
-            for token in PATTERNS["token"].finditer(line.text):
-                self._take(token)
-            self.is_open = 0 < len(self._levels) < DEEPEST
+            return False
+        if line.tag == self._tag and self._levels and self._is_own(line.text):
+            self._read(line)
+        return 0 < len(self._levels) < DEEPEST
+
+    def _read(self, line: Tagged) -> None:
+        for token in PATTERNS["token"].finditer(line.text[:LONGEST_LINE]):
+            self._take(token)
 
     def _is_own(self, text: str) -> bool:
         """Whether a line goes on with the dictionary, by the column at which it begins."""
         column = len(text) - len(text.lstrip())
+        if len(text) > LONGEST_LINE:
+            return False
         if self._wrapped is not None and column == self._wrapped[0]:
             # A long string goes on here: what was read of it is not all.
             self.settings.pop(self._wrapped[1], None)
@@ -163,6 +164,15 @@ class PrintedYaml:
         self._joint = joint
         self._above: list[tuple[int, str]] = []
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Cells as values."""
+        values = {key: (plain_value(text), text) for key, text in self.cells.items()}
+        return {
+            key: text.strip("'\"") if value is NotImplemented else value
+            for key, (value, text) in values.items()
+        }
+
     def feed(self, line: Tagged) -> bool:
         """Read one more line; False where the block has ended before it."""
         if line.tag != self.tag or line.text.lstrip().startswith("- "):
@@ -186,8 +196,7 @@ class PrintedSettings:
     """Collects settings line by line: configurations, command lines, counts and sizes."""
 
     def __init__(self) -> None:
-        self._dict: PrintedDict | None = None
-        self._yaml: PrintedYaml | None = None
+        self._open: PrintedDict | PrintedYaml | None = None
         self._dumps: list[dict[str, Any]] = []
         self._commands: list[dict[str, Any]] = []
         self._planned: set[int] = set()
@@ -195,17 +204,13 @@ class PrintedSettings:
 
     def feed(self, text: str) -> None:
         """Read one line that holds no metrics."""
-        if self._dict is not None:
-            self._dict.feed(untag(text))
-            if not self._dict.is_open:
-                self.end()
-        elif self._yaml is not None:
-            if not self._yaml.feed(untag(text)):
+        if self._open is not None:
+            if not self._open.feed(untag(text)):
                 self.end()
         elif "{'" in text:
             line = untag(text)
             if PATTERNS["dict_start"].match(line.text):
-                self._dict = PrintedDict(line)
+                self._open = PrintedDict(line)
         elif " contains " in text:
             self._note_size(text)
         elif "Total training steps: " in text:
@@ -215,21 +220,15 @@ class PrintedSettings:
         elif "main_ppo" in text or "verl.trainer" in text:
             self._note_command(text)
         elif "Config" in text and untag(text).text.strip() == "Config":
-            self._yaml = PrintedYaml(untag(text).tag, ".")
+            self._open = PrintedYaml(untag(text).tag, ".")
 
     def end(self) -> None:
         """Close a configuration that is still open."""
-        if self._dict is not None and any(k.startswith(GROUPS) for k in self._dict.settings):
-            self._dumps.append(self._dict.settings)
-        if self._yaml is not None:
-            values = {k: (plain_value(v), v) for k, v in self._yaml.cells.items()}
-            found = {
-                k: text.strip("'\"") if value is NotImplemented else value
-                for k, (value, text) in values.items()
-            }
-            if any(k.startswith(("worker.", "trainer.")) for k in found):
-                self._dumps.append(found)
-        self._dict = self._yaml = None
+        found = {} if self._open is None else self._open.settings
+        # Another dictionary may begin as a configuration does.
+        if any(key.startswith(GROUPS) for key in found):
+            self._dumps.append(found)
+        self._open = None
 
     def settings(self) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
         """Settings under verl's names, what was assumed, and warnings.

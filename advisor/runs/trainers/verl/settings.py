@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -381,18 +380,12 @@ def bare_name(path: str) -> str:
     >>> bare_name("~/data/gsm8k/train.parquet"), bare_name("/models/Qwen2.5-7B-Instruct")
     ('gsm8k', 'Qwen2.5-7B-Instruct')
     """
-    cached = re.search(r"models--([^/]+?)--([^/]+)", path)
+    file_end, dull = PATTERNS["file_end"], PATTERNS["dull_name"]
+    cached = PATTERNS["hub_cache"].search(path)
     if cached is not None:
-        return f"{cached.group(1)}/{cached.group(2)}"
-    is_id = re.fullmatch(r"\w[\w.-]*/[\w.-]+(?:@\w+)?", path) and not PATTERNS["file_end"].search(
-        path
-    )
-    if is_id:
+        return "/".join(cached.groups())
+    if PATTERNS["hub_name"].fullmatch(path) and not file_end.search(path):
         return path.partition("@")[0]
-    parts = [
-        PATTERNS["file_end"].sub("", part) for part in PurePosixPath(path.replace("\\", "/")).parts
-    ]
-    named = [
-        part for part in parts if part.strip("/~.") and not PATTERNS["dull_name"].fullmatch(part)
-    ]
+    parts = [file_end.sub("", part) for part in PurePosixPath(path.replace("\\", "/")).parts]
+    named = [part for part in parts if part.strip("/~.") and not dull.fullmatch(part)]
     return named[-1] if named else path
