@@ -29,14 +29,10 @@ COARSE = (
     "out, and small values of other series and coefficients are rounded"
 )
 
-CUT_LENGTHS = (4095, 4096)
-"""Characters of a line that W&B has cut, without and with its line end."""
-
 PATIENCE = 40
 """Lines of other origin that may stand between two lines of one row."""
 
 RATES = ("actor/lr", "critic/lr")
-DROPPED, KEPT, RATE, SMALL_RATE = 0, 1, 2, 3
 
 IN_UNITS = "(1e-4)"
 """How verl up to 0.2 ended the key of a learning rate that it printed as a multiple of 0.0001."""
@@ -62,12 +58,7 @@ def claims(log: LogFile) -> bool:
 
 
 def _has_row(raw: bytes) -> bool:
-    for name in ("row", "yaml_row"):
-        for found in as_bytes(PATTERNS[name]).finditer(raw):
-            before = raw[found.start() - 1 : found.start()]
-            if not (before.isalnum() or before in (b"_", b"/", b".", b"-")):
-                return True
-    return False
+    return any(as_bytes(PATTERNS[name]).search(raw) for name in ("row", "yaml_row"))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -104,22 +95,13 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 def _starts(line: Line, rows: Rows) -> bool:
     """Begin a row where a line states a step; it may follow a progress bar or any other text."""
-    text = line.text
-    at = text.find("step:")
-    if at < 0:
+    if "step:" not in line.text:
         return False
-    if "\x1b" in text:
-        text = PATTERNS["ansi"].sub("", text)
-        at = text.find("step:")
-    while at >= 0:
-        before = text[at - 1 : at]
-        if not (before.isalnum() or before in ("_", "/", ".", "-")):
-            found = PATTERNS["step"].match(text, at)
-            if found is not None:
-                rows.start(line, text, int(found.group(1)), text[found.end() :])
-                return True
-        at = text.find("step:", at + 5)
-    return False
+    text = PATTERNS["ansi"].sub("", line.text)
+    found = PATTERNS["step"].search(text)
+    if found is not None:
+        rows.start(line, text, int(found.group(1)), text[found.end() :])
+    return found is not None
 
 
 def _starts_yaml(line: Line, rows: Rows) -> bool:
@@ -144,21 +126,14 @@ def number_text(value: str) -> str:
 
 
 class Rows:
-    """Fills a table with rows, each from one line or from the lines of a block.
-
-    Attributes
-    ----------
-    number : int
-        One-based line at which the latest row began.
-    is_coarse : bool
-        Whether numbers are printed with three decimals, too few for a learning rate.
-    """
+    """Fills a table with rows, each from one line or from the lines of a block."""
 
     def __init__(self, builder: TableBuilder) -> None:
+        # One-based line at which the latest row began.
         self.number = 0
+        # Whether numbers are printed with three decimals, too few for a learning rate.
         self.is_coarse = False
         self._builder = builder
-        self._kinds: dict[str, int] = {}
         self._cells: dict[str, Any] | None = None
         self._is_cut = self._is_block = self._has_pairs = False
         self._tag = self._last_key = ""
@@ -175,15 +150,17 @@ class Rows:
         rest = rest.partition("\r")[0].rstrip()
         if "[repeated " in rest:
             rest = PATTERNS["repeated"].sub("", rest)
-        lengths = (len(line.text.rstrip("\r")), len(text.rstrip("\r")))
-        self._is_cut = line.is_cut or any(length in CUT_LENGTHS for length in lengths)
+        # W&B cuts lines at so many characters, without and with their line end.
+        lengths = {len(line.text.rstrip("\r")), len(text.rstrip("\r"))}
+        self._is_cut = line.is_cut or not lengths.isdisjoint({4095, 4096})
         parts = rest.split(" - ")
         if self._is_cut:
             parts.pop()  # what is left of a number may read as another number
-            self._fill(parts)
-            return
         self._fill(parts)
-        if plain_value(number_text(parts[-1].rpartition(":")[2])) is NotImplemented:
+        if (
+            not self._is_cut
+            and plain_value(number_text(parts[-1].rpartition(":")[2])) is NotImplemented
+        ):
             glued = PATTERNS["glued"].match(parts[-1])
             self._is_cut = glued is None
             self._fill([] if glued is None else [f"{glued.group(1)}:{glued.group(2)}"])
@@ -249,42 +226,23 @@ class Rows:
         self._patience = PATIENCE
 
     def _fill(self, parts: list[str]) -> None:
-        cells, kinds = self._cells, self._kinds
-        if cells is None:
+        if self._cells is None or not parts:
             return
         for part in parts:
             key, _, value = part.rpartition(":")
-            kind = kinds.get(key)
-            if kind is None:
-                kind = self._kind(key, value)
-            if kind == DROPPED:
-                continue
-            try:
-                number = float(number_text(value) if value[-1:] == ")" else value)
-            except ValueError:
-                continue
-            if kind == RATE and number == 0 and value.lstrip("-") == "0.000":
-                self.is_coarse = True
-            elif kind == SMALL_RATE:
-                cells[key.removesuffix(IN_UNITS)] = number * 1e-4
-            else:
-                cells[key] = number
-        if parts:
-            self._last_key = parts[-1].rpartition(":")[0]
-            self._has_pairs |= any(part.rpartition(":")[0] in kinds for part in parts)
-
-    def _kind(self, key: str, value: str) -> int:
-        """What to do with the cells of a key met for the first time."""
-        if not key or plain_value(number_text(value)) is NotImplemented:
-            return DROPPED  # a torn pair, of which the key may be torn too
-        self._builder.seen((key,))
-        kind = DROPPED
-        if self._builder.wants(key):
-            kind = RATE if key in RATES else KEPT
-        elif key.removesuffix(IN_UNITS) in RATES and self._builder.wants(RATES[0]):
-            kind = SMALL_RATE
-        self._kinds[key] = kind
-        return kind
+            number = plain_value(number_text(value))
+            if not key or number is NotImplemented:
+                continue  # a torn pair, of which the key may be torn too
+            self._has_pairs = True
+            is_number = isinstance(number, int | float) and not isinstance(number, bool)
+            whole = key.removesuffix(IN_UNITS)
+            if is_number and whole != key and whole in RATES:
+                self._builder.seen((key,))
+                key, number = whole, number * 1e-4
+            elif key in RATES and value.lstrip("-") == "0.000" and self._builder.wants(key):
+                self.is_coarse, is_number = True, False
+            self._cells[key] = number if is_number else None
+        self._last_key = parts[-1].rpartition(":")[0]
 
 
 READER = Reader("verl console log", claims, read, claim=Claim.LINE)
