@@ -57,9 +57,9 @@ from advisor.runs.pilot_run import (
 )
 from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
 from advisor.runs.trainers import setting_name
-from advisor.runs.trainers.asking import asked_of
 from advisor.runs.trainers.keys import choose_framework
 from advisor.runs.trainers.registry import (
+    asked_of,
     export_config,
     exports,
     find_trainer,

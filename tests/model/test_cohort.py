@@ -21,7 +21,7 @@ from advisor.model.cohort import (
 from advisor.model.sampling import cohort_of
 from advisor.runs.missing_series import needs, questions
 from advisor.runs.moved import NONE_MOVED
-from advisor.runs.trainers.asking import asked_of
+from advisor.runs.trainers.registry import asked_of
 from advisor.testing import (
     Plan,
     rising,

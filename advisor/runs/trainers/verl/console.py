@@ -66,15 +66,11 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     (log,) = logs
     builder = TableBuilder(log.path, kept_keys(columns))
     rows, printed = Rows(builder), PrintedSettings()
-    number = 0
     for line in log.lines(strict=False):
-        number = line.number
-        if not (_starts(line, rows) or rows.goes_on(line.text)):
-            if "Step " in line.text and _starts_yaml(line, rows):
-                continue
+        if not rows.take(line):
             printed.feed(line.text)
-    if rows.number == number and rows.looks_torn() and not _ends_with_newline(log):
-        rows.tear()
+        if line.is_open and rows.number == line.number:
+            rows.tear()
     rows.end()
     printed.end()
     if not len(builder):
@@ -91,33 +87,6 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         assumptions=assumptions,
         warnings=(*warnings, *((COARSE,) if rows.is_coarse else ())),
     )
-
-
-def _starts(line: Line, rows: Rows) -> bool:
-    """Begin a row where a line states a step; it may follow a progress bar or any other text."""
-    if "step:" not in line.text:
-        return False
-    text = PATTERNS["ansi"].sub("", line.text)
-    found = PATTERNS["step"].search(text)
-    if found is not None:
-        rows.start(line, text, int(found.group(1)), text[found.end() :])
-    return found is not None
-
-
-def _starts_yaml(line: Line, rows: Rows) -> bool:
-    tag, text = untag(line.text)
-    found = PATTERNS["yaml_step"].fullmatch(text.strip())
-    if found is not None:
-        rows.start_yaml(line.number, int(found.group(1)), tag)
-    return found is not None
-
-
-def _ends_with_newline(log: LogFile) -> bool:
-    last = b""
-    with log.open() as stream:
-        while block := stream.read(limits.BLOCK_BYTES):
-            last = block[-2:]
-    return b"\n" in last
 
 
 def number_text(value: str) -> str:
@@ -141,7 +110,27 @@ class Rows:
         self._patience = 0
         self._yaml: PrintedYaml | None = None
 
-    def start(self, line: Line, text: str, step: int, rest: str) -> None:
+    def take(self, line: Line) -> bool:
+        """Begin a row, or go on with one; False where a line does neither."""
+        # The step of a row may follow a progress bar or any other text.
+        if "step:" in line.text:
+            text = PATTERNS["ansi"].sub("", line.text)
+            found = PATTERNS["step"].search(text)
+            if found is not None:
+                self._start(line, text, int(found.group(1)), text[found.end() :])
+                return True
+        if self._goes_on(line.text):
+            return True
+        if "Step " in line.text:
+            tag, text = untag(line.text)
+            found = PATTERNS["yaml_step"].fullmatch(text.strip())
+            if found is not None:
+                self._begin(line.number, int(found.group(1)), is_block=True)
+                self._yaml = PrintedYaml(tag, "/")
+                return True
+        return False
+
+    def _start(self, line: Line, text: str, step: int, rest: str) -> None:
         """Begin a row at the step of a line, given without colours and after the step."""
         self._begin(line.number, step, is_block=not rest)
         if not rest:
@@ -157,20 +146,13 @@ class Rows:
         if self._is_cut:
             parts.pop()  # what is left of a number may read as another number
         self._fill(parts)
-        if (
-            not self._is_cut
-            and plain_value(number_text(parts[-1].rpartition(":")[2])) is NotImplemented
-        ):
+        last = number_text(parts[-1].rpartition(":")[2]) if parts else ""
+        if not self._is_cut and plain_value(last) is NotImplemented:
             glued = PATTERNS["glued"].match(parts[-1])
             self._is_cut = glued is None
-            self._fill([] if glued is None else [f"{glued.group(1)}:{glued.group(2)}"])
+            self._fill([] if glued is None else [":".join(glued.groups())])
 
-    def start_yaml(self, number: int, step: int, tag: str) -> None:
-        """Begin a row whose metrics follow as indented YAML."""
-        self._begin(number, step, is_block=True)
-        self._yaml = PrintedYaml(tag, "/")
-
-    def goes_on(self, text: str) -> bool:
+    def _goes_on(self, text: str) -> bool:
         """Read one more line if it goes on with the row before it."""
         if self._patience <= 0 or self._cells is None or len(text) > LONGEST_LINE:
             return False
@@ -208,14 +190,10 @@ class Rows:
         if not self._is_cut:
             self._last_keys.add(self._last_key)
 
-    def looks_torn(self) -> bool:
-        """Whether the open row ends with a key with which no row before it ended."""
-        is_new = bool(self._last_keys) and self._last_key not in self._last_keys
-        return self._cells is not None and not self._is_block and not self._is_cut and is_new
-
     def tear(self) -> None:
-        """Drop the last pair of the open row."""
-        if self._cells is not None:
+        """Drop the last pair of the open row if no row before it ended with its key."""
+        is_new = bool(self._last_keys) and self._last_key not in self._last_keys
+        if self._cells is not None and is_new and not self._is_block and not self._is_cut:
             self._cells.pop(self._last_key, None)
             self._is_cut = True
 
