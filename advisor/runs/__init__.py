@@ -16,9 +16,9 @@ from advisor.runs.diagnosis.diagnose import (
     printable,
     worst,
 )
-from advisor.runs.diagnosis.fall import LOST_SHARE
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
+    LOST_SHARE,
     Level,
     difference,
     ends,

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.runs.diagnosis.fall import LOST_SHARE, SURE, Fall, find_fall
 from advisor.runs.diagnosis.levels import (
     EVALUATION_ROWS,
+    LOST_SHARE,
+    SURE,
     WINDOW_ROWS,
+    Fall,
+    find_fall,
     tamed,
     trailing_mean,
     window_rows,
@@ -117,27 +120,18 @@ def find_final_fall(
     """Verdict of the definition beyond what noise does, and the fall that it rests on."""
     kept = np.isfinite(reward)
     step, reward = step[kept], reward[kept]
-    verdict, fall = _final_fall(step, reward, floor, least)
-    if verdict.unstable and fall is not None:
-        return verdict.model_copy(update={"fell_from": fall.onset_step}), fall
-    return verdict, fall
-
-
-def _final_fall(
-    step: FloatArray, reward: FloatArray, floor: float, least: int
-) -> tuple[Collapse, Fall | None]:
-    """Verdict and fall of finite rewards."""
     verdict = find_collapse(step, reward, floor, least)
     onset = verdict.onset_step
     before = None if onset is None else int(np.searchsorted(step, onset))
     fall = find_fall(step, reward, before, floor, least)
-    if verdict.unstable and (fall is None or fall.z < SURE):
-        deepest = _to_the_lowest(step, reward, before, floor, least)
-        if deepest is not None and deepest.z >= PASSING_SURE:
-            return verdict, deepest
+    if not verdict.unstable:
+        return verdict, fall
+    sure = fall if fall is not None and fall.z >= SURE else None
+    sure = sure or _to_the_lowest(step, reward, before, floor, least)
+    if sure is None:
         stable = {"unstable": False, "onset_step": None, "healthy_until": None}
         return verdict.model_copy(update=stable), fall
-    return verdict, fall
+    return verdict.model_copy(update={"fell_from": sure.onset_step}), sure
 
 
 def find_any_fall(
@@ -180,10 +174,8 @@ def find_passing_fall(
     # A last stretch from which nothing came back has a beginning only.
     for begin, back in zip(begins.tolist(), backs.tolist(), strict=False):
         end = begin + int(np.argmin(mean[begin:back])) + window
-        fall = find_fall(step[:end], reward[:end], None, floor, window)
-        if fall is None or fall.z < sure:
-            continue
-        if fall.after - floor < PASSING_SHARE * (fall.before - floor):
+        fall = _deep(find_fall(step[:end], reward[:end], None, floor, window), floor, sure)
+        if fall is not None:
             return fall
     return None
 
@@ -191,14 +183,20 @@ def find_passing_fall(
 def _to_the_lowest(
     step: FloatArray, reward: FloatArray, before_row: int | None, floor: float, least: int
 ) -> Fall | None:
-    """Fall up to the lowest window after ``before_row``; half of it may have been regained."""
+    """Sure fall up to the lowest window after ``before_row``; half of it may have been regained."""
     window = window_rows(reward.size, least)
     first = max(0, (before_row or 0) - window + 1)
     end = first + int(np.argmin(trailing_mean(reward, window)[first:])) + window
-    fall = find_fall(step[:end], reward[:end], before_row, floor, window)
-    if fall is None or fall.after - floor >= PASSING_SHARE * (fall.before - floor):
+    return _deep(
+        find_fall(step[:end], reward[:end], before_row, floor, window), floor, PASSING_SURE
+    )
+
+
+def _deep(fall: Fall | None, floor: float, sure: float) -> Fall | None:
+    """A fall that is sure and deep enough to count although the reward came back."""
+    if fall is None or fall.z < sure:
         return None
-    return fall
+    return fall if fall.after - floor < PASSING_SHARE * (fall.before - floor) else None
 
 
 def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
@@ -206,11 +204,6 @@ def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
     step, reward = (run.eval_step, run.eval_reward) if run.is_eval_only else (run.step, run.reward)
     kept = np.isfinite(reward)
     return step[kept], reward[kept]
-
-
-def rows_of_a_window(run: PilotRun) -> int:
-    """Rows of the trailing mean of a short series: fewer where each is an evaluation."""
-    return EVALUATION_ROWS if run.is_eval_only else WINDOW_ROWS
 
 
 def floor_of(run: PilotRun) -> float:
@@ -221,9 +214,16 @@ def floor_of(run: PilotRun) -> float:
     return min(0.0, float(reward.min())) if reward.size else 0.0
 
 
+def judged(run: PilotRun) -> tuple[FloatArray, FloatArray, float, int]:
+    """Steps, rewards, their floor, and rows of the trailing mean of a short series."""
+    # Fewer where each is an evaluation.
+    least = EVALUATION_ROWS if run.is_eval_only else WINDOW_ROWS
+    return *judged_series(run), floor_of(run), least
+
+
 def has_collapsed(run: PilotRun) -> bool:
     """Whether a run fell for good, or to less than half, beyond what noise does."""
-    return find_any_fall(*judged_series(run), floor_of(run), rows_of_a_window(run)).unstable
+    return find_any_fall(*judged(run)).unstable
 
 
 def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
@@ -231,7 +231,7 @@ def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
     if not verdict.unstable:
         return None
     # A verdict may rest on the floor of many runs; the step is the run's own, as on its card.
-    own = find_any_fall(*judged_series(run), floor_of(run), rows_of_a_window(run))
+    own = find_any_fall(*judged(run))
     return own.fell_from if own.unstable else verdict.fell_from
 
 

@@ -8,21 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.runs.diagnosis.card import Card, Finding, card_of
-from advisor.runs.diagnosis.collapse import (
-    find_final_fall,
-    floor_of,
-    judged_series,
-    rows_of_a_window,
-)
+from advisor.runs.diagnosis.collapse import find_final_fall, judged
 from advisor.runs.diagnosis.early_signs import (
     alternation,
     find_drift,
     find_oscillation,
     find_slowing,
 )
-from advisor.runs.diagnosis.fall import SURE
 from advisor.runs.diagnosis.levels import (
     ROUNDING,
+    SURE,
     Level,
     as_normal,
     ends,
@@ -80,8 +75,8 @@ def dynamical_instability(
     """Judge blow-ups, swings and importance weights; draws of a posterior where they are given."""
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)
-    step, reward = judged_series(run)
-    verdict, fall = find_final_fall(step, reward, floor_of(run), rows_of_a_window(run))
+    step, reward, *_ = judged(run)
+    verdict, fall = find_final_fall(*judged(run))
     before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
     signs = [] if run.is_eval_only else _signs(run, before)
     logged = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.fall import MOST_ROWS
-from advisor.runs.diagnosis.levels import SMALLEST, averaged_down, trailing_mean
+from advisor.runs.diagnosis.levels import MOST_ROWS, SMALLEST, averaged_down, trailing_mean
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory import FloatArray
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.fall import SURE
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
     SMALLEST,
+    SURE,
     Level,
     difference,
     level,

@@ -10,17 +10,20 @@ from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
 from advisor.runs.diagnosis.collapse import (
     PASSING_SURE,
     UNSURE,
+    Collapse,
     find_collapse,
     find_final_fall,
     find_passing_fall,
     floor_of,
+    judged,
     judged_series,
-    rows_of_a_window,
 )
-from advisor.runs.diagnosis.fall import LOST_SHARE, SURE, Fall
 from advisor.runs.diagnosis.levels import (
+    LOST_SHARE,
+    SURE,
     WINDOW_ROWS,
     Z95,
+    Fall,
     Level,
     difference,
     ends,
@@ -32,26 +35,19 @@ from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
-BAND = 3.5
-"""Standard deviations of the rows before it by which a fall that came back is plain: correlated
-noise of 40 to 300 rows makes one in 0.2 % of runs, and no healthy one of 330 public runs has it."""
-
 EXTINCT = 8
 """Evaluations at the floor to the last digit, from which on a policy is dead: the fewest that show
 one success at all show none with a chance of 0.37, eight times in a row below a thousandth."""
 
-FEWEST = 2 * WINDOW_ROWS
-
 
 def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
-    (step, reward), floor, least = judged_series(run), floor_of(run), rows_of_a_window(run)
+    step, reward, floor, least = judged(run)
     verdict, fall = find_final_fall(step, reward, floor, least)
     passing = None
     if not verdict.unstable:
-        passing = find_passing_fall(step, reward, floor, least) or _plain_fall(
-            step, reward, floor, least
-        )
+        passing = find_passing_fall(step, reward, floor, least)
+        passing = passing or _plain_fall(step, reward, floor, least)
         extinct = None if passing else _extinct(run, step, reward, floor)
         if extinct is not None:
             return extinct
@@ -64,48 +60,75 @@ def collapse(run: PilotRun) -> Card:
         )
     range_ = fall.before - floor if fall.before > floor else np.inf
     lost, error = (fall.before - fall.after) / range_, Z95 * fall.error / range_
-    judged: dict[str, Any] = {
-        "number": lost,
-        "unit": "share of the reward lost",
-        "interval": (lost - error, lost + error),
-        "threshold": LOST_SHARE,
-        "source": "a trailing mean (5 rows or 5 % of the run) more than a third below its best, at "
-        f"the end and for one window before; a fall of {SURE:g} standard errors",
-    }
-    fell = f"The reward fell from {fall.before:.3g} to {fall.after:.3g}"
-    if verdict.unstable:
-        finding = Finding(
-            "FAIL",
-            f"{fell} from step {fall.onset_step:.0f} on and {_end_of_fall(fall, verdict.last)}.",
-            (fall.onset_step, float(step[-1])),
-            f"Resume from a checkpoint before step {fall.onset_step:.0f} with a third of "
-            f"the {setting_name(run, 'learning_rate')}; other cards say what else moved.",
-        )
-        return card_of("collapse", finding, witnesses=witnesses(run, fall), **judged)
-    if passing is not None:
-        is_whole = verdict.last - fall.after > 0.8 * (fall.before - fall.after)
-        finding = Finding(
-            "WARNING",
-            f"{fell} at step {fall.onset_step:.0f} and came back{'' if is_whole else ' in part'}: "
-            "another seed may not.",
-            (fall.onset_step, fall.floor_step),
-            f"Lower the {setting_name(run, 'learning_rate')}"
-            + (": it counts as a collapse of its setting." if fall.z >= PASSING_SURE else "."),
-        )
-        return card_of("collapse", finding, witnesses=witnesses(run, fall), **judged)
-    if find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
-        finding = Finding(
-            "WARNING",
-            f"The reward ends lower, {fall.after:.3g} after {fall.before:.3g}, but noise may have "
-            f"done it ({fall.z:.1f} standard errors).",
-            (fall.onset_step, float(step[-1])),
-            f"Log on, or raise {setting_name(run, 'prompts_per_step')}: more completions a "
-            "step tell a fall from noise.",
-        )
-        return card_of("collapse", finding, **judged)
-    span = (float(step[0]), float(step[-1]))
-    finding = Finding("PASS", f"No lasting fall in {reward.size} rows.", span)
-    return card_of("collapse", finding, threshold=LOST_SHARE, source=judged["source"])
+    finding = (
+        _lasting(run, fall, verdict, float(step[-1]))
+        or (None if passing is None else _passing(run, passing, verdict))
+        or _unsure(run, fall, float(step[-1]))
+    )
+    source = (
+        "a trailing mean (5 rows or 5 % of the run) more than a third below its best, at "
+        f"the end and for one window before; a fall of {SURE:g} standard errors"
+    )
+    if finding is None:
+        span = (float(step[0]), float(step[-1]))
+        finding = Finding("PASS", f"No lasting fall in {reward.size} rows.", span)
+        return card_of("collapse", finding, threshold=LOST_SHARE, source=source)
+    return card_of(
+        "collapse",
+        finding,
+        number=lost,
+        unit="share of the reward lost",
+        interval=(lost - error, lost + error),
+        threshold=LOST_SHARE,
+        source=source,
+        witnesses=witnesses(run, fall) if verdict.unstable or passing is not None else (),
+    )
+
+
+def _lasting(run: PilotRun, fall: Fall, verdict: Collapse, end: float) -> Finding | None:
+    """A fall for good, or from which a part was regained."""
+    if not verdict.unstable:
+        return None
+    regained = verdict.last - fall.after > 0.1 * (fall.before - fall.after)
+    after = f"came back no further than {verdict.last:.3g}" if regained else "did not come back"
+    return Finding(
+        "FAIL",
+        f"{_fell(fall)} from step {fall.onset_step:.0f} on and {after}.",
+        (fall.onset_step, end),
+        f"Resume from a checkpoint before step {fall.onset_step:.0f} with a third of "
+        f"the {setting_name(run, 'learning_rate')}; other cards say what else moved.",
+    )
+
+
+def _passing(run: PilotRun, fall: Fall, verdict: Collapse) -> Finding:
+    """A fall from which the reward came back."""
+    is_whole = verdict.last - fall.after > 0.8 * (fall.before - fall.after)
+    return Finding(
+        "WARNING",
+        f"{_fell(fall)} at step {fall.onset_step:.0f} and came back"
+        f"{'' if is_whole else ' in part'}: another seed may not.",
+        (fall.onset_step, fall.floor_step),
+        f"Lower the {setting_name(run, 'learning_rate')}"
+        + (": it counts as a collapse of its setting." if fall.z >= PASSING_SURE else "."),
+    )
+
+
+def _unsure(run: PilotRun, fall: Fall, end: float) -> Finding | None:
+    """A fall by the definition that noise may have made."""
+    if fall.z < UNSURE or not find_collapse(*judged(run)).unstable:
+        return None
+    return Finding(
+        "WARNING",
+        f"The reward ends lower, {fall.after:.3g} after {fall.before:.3g}, but noise may have "
+        f"done it ({fall.z:.1f} standard errors).",
+        (fall.onset_step, end),
+        f"Log on, or raise {setting_name(run, 'prompts_per_step')}: more completions a "
+        "step tell a fall from noise.",
+    )
+
+
+def _fell(fall: Fall) -> str:
+    return f"The reward fell from {fall.before:.3g} to {fall.after:.3g}"
 
 
 def dead_at_once(run: PilotRun) -> Card:
@@ -130,7 +153,9 @@ def _plain_fall(step: FloatArray, reward: FloatArray, floor: float, least: int) 
         return None
     before = reward[step < fall.onset_step]
     is_held = before.size >= 2 * window_rows(reward.size, least)
-    return fall if is_held and fall.before - fall.after > BAND * before.std(ddof=1) else None
+    # Correlated noise of 40 to 300 rows makes one of so many standard deviations in 0.2 % of runs,
+    # and no healthy one of 330 public runs has it.
+    return fall if is_held and fall.before - fall.after > 3.5 * before.std(ddof=1) else None
 
 
 def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) -> Card | None:
@@ -156,24 +181,11 @@ def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) 
     )
 
 
-def _end_of_fall(fall: Fall, last: float) -> str:
-    """Whether a reward that ends low has regained a part of what was lost."""
-    if last - fall.after > 0.1 * (fall.before - fall.after):
-        return f"came back no further than {last:.3g}"
-    return "did not come back"
-
-
 def witnesses(run: PilotRun, fall: Fall) -> tuple[str, ...]:
     """Other series that changed across a fall by a factor of two or more, with their numbers."""
     found = []
-    for name in (
-        "entropy",
-        "completion_length",
-        "truncated_share",
-        "gradient_norm",
-        "kl",
-        "policy_kl",
-    ):
+    lengths, others = ("completion_length", "truncated_share"), ("gradient_norm", "kl", "policy_kl")
+    for name in ("entropy", *lengths, *others):
         series = series_of(run, name)
         if series is None:
             continue
@@ -191,49 +203,45 @@ def witnesses(run: PilotRun, fall: Fall) -> tuple[str, ...]:
 def too_short(run: PilotRun) -> Card:
     """Judge whether the reward has moved by more than its noise."""
     step, reward = judged_series(run)
-    rows: dict[str, Any] = {
+    fewest = 2 * WINDOW_ROWS
+    facts: dict[str, Any] = {
         "source": "two windows of the stability definition",
         "number": float(reward.size),
         "unit": "rows",
-        "threshold": float(FEWEST),
+        "threshold": float(fewest),
     }
-    if reward.size < FEWEST:
+    if reward.size < fewest:
         finding = Finding(
             "WARNING",
             f"{reward.size} rows with a reward: too few to judge anything.",
             change="Run longer, or log every step (logging_steps=1).",
         )
-        return card_of("too_short", finding, **rows)
+        return card_of("too_short", finding, **facts)
     first, last = ends(reward)
     span = (float(step[0]), float(step[-1]))
-    gap, error = last.mean - first.mean, Z95 * (first.error**2 + last.error**2) ** 0.5
-    change = rows | {
-        "number": gap,
-        "unit": "change of the reward",
-        "interval": (gap - error, gap + error),
-        "threshold": 0.0,
-    }
     if abs(difference(last, first)) >= Z95:
         moved = f"the reward moved from {first.mean:.3g} to {last.mean:.3g}."
-        return card_of("too_short", Finding("PASS", f"{reward.size} rows; {moved}", span), **rows)
-    if not _learned_nothing(run, first, gap + error, reward):
-        finding = Finding(
-            "INFO",
-            f"No change beyond noise: {first.mean:.3g} at the start, {last.mean:.3g} at "
-            "the end. Speed and plateau cannot be told from this run alone.",
-            span,
-        )
-        return card_of("too_short", finding, **change)
+        return card_of("too_short", Finding("PASS", f"{reward.size} rows; {moved}", span), **facts)
+    gap, error = last.mean - first.mean, Z95 * (first.error**2 + last.error**2) ** 0.5
+    facts |= {"number": gap, "unit": "change of the reward", "threshold": 0.0}
+    facts["interval"] = (gap - error, gap + error)
+    ends_at = f"{first.mean:.3g} at the start, {last.mean:.3g} at the end"
     finding = Finding(
-        "WARNING",
-        f"{reward.size} rows and no gain: {first.mean:.3g} at the start, {last.mean:.3g} at the "
-        f"end, {gap + error:.2g} more at best.",
+        "INFO",
+        f"No change beyond noise: {ends_at}. Speed and plateau cannot be told from this run alone.",
         span,
-        "Where completions of a group differ in reward, check that each gets its own "
-        f"advantage, and raise {setting_name(run, 'learning_rate')} threefold; where they do not, "
-        "take easier prompts. If no more can be had, give reward_ceiling.",
     )
-    return card_of("too_short", finding, title="Nothing learned", **change)
+    if _learned_nothing(run, first, gap + error, reward):
+        facts["title"] = "Nothing learned"
+        finding = Finding(
+            "WARNING",
+            f"{reward.size} rows and no gain: {ends_at}, {gap + error:.2g} more at best.",
+            span,
+            "Where completions of a group differ in reward, check that each gets its own "
+            f"advantage, and raise {setting_name(run, 'learning_rate')} threefold; where they do "
+            "not, take easier prompts. If no more can be had, give reward_ceiling.",
+        )
+    return card_of("too_short", finding, **facts)
 
 
 def _learned_nothing(run: PilotRun, first: Level, most: float, reward: FloatArray) -> bool:

@@ -8,12 +8,15 @@ import numpy as np
 
 from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
 from advisor.runs.diagnosis.collapse import UNSURE
-from advisor.runs.diagnosis.fall import LOST_SHARE, SURE, Fall, find_fall
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
+    LOST_SHARE,
     ROUNDING,
+    SURE,
+    Fall,
     difference,
     ends,
+    find_fall,
     level,
     series_of,
     trailing_mean,

@@ -158,34 +158,7 @@ def export_config(
     model: str | None = None,
     note: str | None = None,
 ) -> str:
-    """Write settings as a trainer's configuration.
-
-    Parameters
-    ----------
-    settings : Settings
-    steps : int
-        Optimizer steps of the run.
-    framework : str
-        Name of an export, such as ``trl``, ``verl`` or ``openrlhf``.
-    devices : int
-        Devices that share one optimizer step.
-    model : str, optional
-        Name or folder of the model.
-    note : str, optional
-        Goes to the top as a comment.
-
-    Returns
-    -------
-    text : str
-        A YAML file of ``GRPOConfig`` arguments for TRL, a shell script for verl and OpenRLHF. Every
-        number is written with all its digits, and the comments hold the arithmetic.
-
-    Raises
-    ------
-    InputError
-        Something is missing, does not divide, or cannot be told to this trainer. Nothing is
-        rounded.
-    """
+    """Settings as a trainer's configuration, exact; `note` goes to the top as a comment."""
     known = exports()
     if framework not in known:
         raise InputError(
@@ -220,7 +193,7 @@ def paste_line(settings: Settings, framework: str) -> str:
 
 
 class Asked(NamedTuple):
-    """What runs lack: sentences, lines of a ``pilots.toml``, configs that would state it instead."""
+    """What runs lack: sentences, lines of a ``pilots.toml``, which configs would do instead."""
 
     sentences: tuple[str, ...]
     block: tuple[str, ...]
