@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from advisor.runs.diagnosis.card import SEVERITY, TITLES, Card, Status
+from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status
 from advisor.runs.diagnosis.collapse import dead_from_the_start, floor_of
 from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
 from advisor.runs.diagnosis.levels import tamed
@@ -17,8 +17,6 @@ from advisor.runs.diagnosis.reward_cards import collapse, dead_at_once, too_shor
 from advisor.runs.diagnosis.reward_hacking import reward_hacking
 from advisor.runs.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
 from advisor.runs.pilot_run import PilotRun
-
-MODES = tuple(TITLES)
 
 AFTER = "began with or after the collapse: a consequence"
 """Witness of a card that speaks of what followed the collapse."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.runs.diagnosis.card import Card, Finding, card_of
+from advisor.runs.diagnosis.card import CARDS, Card, Finding, card_of, filled, finding
 from advisor.runs.diagnosis.collapse import find_final_fall, judged
 from advisor.runs.diagnosis.early_signs import (
     alternation,
@@ -28,18 +28,10 @@ from advisor.runs.diagnosis.levels import (
     widening,
 )
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
 FEW_EFFECTIVE = 0.3
 """Effective sample size of the importance weights, as a share, below which verl warns."""
-
-
-SOURCE = (
-    "ours, read off the labelled runs: three times the calmest entropy and half a nat, five "
-    "times the gradient norm, ten times the mismatch; clip shares above 0.1 and effective sample "
-    "sizes below 0.3 are verl's own warnings"
-)
 
 
 MISMATCH = frozenset({"mismatch_kl", "mismatch_difference"})
@@ -84,33 +76,30 @@ def dynamical_instability(
     diverging = None if draws is None else float((draws >= 1).mean())
     number, unit, threshold = _judged(growths, effective, diverging)
     warnings = [str(growth) for growth in growths] + _few_effective(effective)
-    finding = (
-        _nothing_logged(logged, signs, diverging)
+    found = (
+        _nothing_logged(run, logged, signs, diverging)
         or _unstable_updates(run, warnings, growths, diverging, has_collapsed=verdict.unstable)
-        or (Finding("INFO", f"{_capital(signs[0])}.", None) if signs else None)
-        or Finding("PASS", f"No blow-up in {', '.join(map(_words, logged))}.", None)
+        or (finding("dynamical_instability.sign", run, what=_capital(signs[0])) if signs else None)
+        or finding("dynamical_instability.calm", run, names=", ".join(map(_words, logged)))
     )
     return card_of(
         "dynamical_instability",
-        finding,
+        found,
         number=number,
         unit=unit,
         threshold=threshold,
-        source=SOURCE,
         witnesses=(*warnings, *signs, *_margin(draws, _finite(damping))),
         unknown=_unknown(run, draws is not None),
     )
 
 
-def _nothing_logged(logged: list[str], signs: list[str], diverging: float | None) -> Finding | None:
+def _nothing_logged(
+    run: PilotRun, logged: list[str], signs: list[str], diverging: float | None
+) -> Finding | None:
     """No series, sign or posterior to judge by."""
     if logged or signs or diverging is not None:
         return None
-    return Finding(
-        "NOT APPLICABLE",
-        "No entropy, gradient norm or mismatch in the log; reward alone gives no early warning.",
-        None,
-    )
+    return finding("dynamical_instability.absent", run)
 
 
 def _unstable_updates(
@@ -125,15 +114,13 @@ def _unstable_updates(
     if not warnings and (diverging or 0.0) <= 0.5:
         return None
     what = _capital(warnings[0]) if warnings else "The refresh map diverges under the posterior"
-    more = f", with {len(warnings) - 1} more" if len(warnings) > 1 else ""
-    return Finding(
-        # One series may wander; one beside a collapse does not.
-        "FAIL" if growths and has_collapsed else "WARNING",
-        f"{what}{more}.",
+    return finding(
+        "dynamical_instability.unstable",
+        run,
         (min(growth.since for growth in growths), float(run.step[-1])) if growths else None,
-        f"Lower {setting_name(run, 'learning_rate')} to a third, or refresh more often "
-        f"({setting_name(run, 'epochs_per_refresh')}, "
-        f"{setting_name(run, 'minibatches_per_refresh')}); {setting_name(run, 'clip')} lower.",
+        "FAIL" if growths and has_collapsed else None,
+        what=what,
+        more=f", with {len(warnings) - 1} more" if len(warnings) > 1 else "",
     )
 
 
@@ -233,28 +220,16 @@ def _capital(text: str) -> str:
 
 
 def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
-    lines = []
-    if "entropy" not in run.series:
-        lines.append("Entropy is not logged (TRL: entropy; verl: actor/entropy).")
-    probabilities = next((key for key in run.keys_understood if "rollout_probs_diff" in key), None)
-    if probabilities is not None and MISMATCH.isdisjoint(run.series):
-        lines.append(
-            f"Mismatch of sampler and trainer is logged as a difference of probabilities "
-            f"('{probabilities}'), for which no threshold is known."
-        )
-    elif MISMATCH.isdisjoint(run.series):
-        lines.append(
-            "Mismatch of sampler and trainer is not logged (TRL: sampling/sampling_logp_difference "
-            "with vllm_importance_sampling_correction)."
-        )
-    if "importance_ess" not in run.series:
-        lines.append(
-            "Effective sample size of the importance weights is not logged "
-            "(verl: rollout_corr/rollout_is_eff_sample_size)."
-        )
-    if not has_margin:
-        lines.append("Refresh margin and damping need a fitted posterior (diagnose --posterior).")
-    return tuple(lines)
+    key = next((key for key in run.keys_understood if "rollout_probs_diff" in key), None)
+    of_mismatch = "mismatch" if key is None else "of_probabilities"
+    lacking = {
+        "entropy": "entropy" not in run.series,
+        of_mismatch: MISMATCH.isdisjoint(run.series),
+        "importance_ess": "importance_ess" not in run.series,
+        "margin": not has_margin,
+    }
+    texts = CARDS["dynamical_instability"]["unknown"]
+    return tuple(filled(texts[name], run, {"key": key}) for name, is_so in lacking.items() if is_so)
 
 
 class Growth(NamedTuple):

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
+from advisor.runs.diagnosis.card import CARDS, Card, card_of, finding, not_applicable
 from advisor.runs.diagnosis.collapse import (
     PASSING_SURE,
     UNSURE,
-    Collapse,
     find_collapse,
     find_final_fall,
     find_passing_fall,
@@ -32,7 +31,6 @@ from advisor.runs.diagnosis.levels import (
     window_rows,
 )
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
 EXTINCT = 8
@@ -53,97 +51,44 @@ def collapse(run: PilotRun) -> Card:
             return extinct
     fall = passing or fall
     if fall is None:
-        return not_applicable(
-            "collapse",
-            "Too few rewards to see a fall.",
-            "At least ten rows with a reward are needed.",
-        )
-    range_ = fall.before - floor if fall.before > floor else np.inf
-    lost, error = (fall.before - fall.after) / range_, Z95 * fall.error / range_
-    finding = (
-        _lasting(run, fall, verdict, float(step[-1]))
-        or (None if passing is None else _passing(run, passing, verdict))
-        or _unsure(run, fall, float(step[-1]))
-    )
-    source = (
-        "a trailing mean (5 rows or 5 % of the run) more than a third below its best, at "
-        f"the end and for one window before; a fall of {SURE:g} standard errors"
-    )
-    if finding is None:
+        return not_applicable("collapse.absent", run)
+    lost, steps = fall.before - fall.after, (fall.onset_step, float(step[-1]))
+    regained = (verdict.last - fall.after) / lost if lost else 0.0
+    if verdict.unstable:
+        again = f"came back no further than {verdict.last:.3g}"
+        after = again if regained > 0.1 else "did not come back"
+        found = finding("collapse.fell", run, steps, fall=fall, after=after)
+    elif passing is not None:
+        in_part = "" if regained > 0.8 else " in part"
+        counts = ": it counts as a collapse of its setting" if fall.z >= PASSING_SURE else ""
+        steps = (fall.onset_step, fall.floor_step)
+        facts = {"fall": fall, "in_part": in_part, "counts": counts}
+        found = finding("collapse.came_back", run, steps, **facts)
+    elif find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
+        found = finding("collapse.ends_lower", run, steps, fall=fall)
+    else:
         span = (float(step[0]), float(step[-1]))
-        finding = Finding("PASS", f"No lasting fall in {reward.size} rows.", span)
-        return card_of("collapse", finding, threshold=LOST_SHARE, source=source)
+        found = finding("collapse.none", run, span, rows=reward.size)
+        return card_of("collapse", found, threshold=LOST_SHARE)
+    range_ = fall.before - floor if fall.before > floor else np.inf
+    share, error = lost / range_, Z95 * fall.error / range_
     return card_of(
         "collapse",
-        finding,
-        number=lost,
-        unit="share of the reward lost",
-        interval=(lost - error, lost + error),
+        found,
+        number=share,
+        unit=CARDS["collapse"]["unit"],
+        interval=(share - error, share + error),
         threshold=LOST_SHARE,
-        source=source,
         witnesses=witnesses(run, fall) if verdict.unstable or passing is not None else (),
     )
-
-
-def _lasting(run: PilotRun, fall: Fall, verdict: Collapse, end: float) -> Finding | None:
-    """A fall for good, or from which a part was regained."""
-    if not verdict.unstable:
-        return None
-    regained = verdict.last - fall.after > 0.1 * (fall.before - fall.after)
-    after = f"came back no further than {verdict.last:.3g}" if regained else "did not come back"
-    return Finding(
-        "FAIL",
-        f"{_fell(fall)} from step {fall.onset_step:.0f} on and {after}.",
-        (fall.onset_step, end),
-        f"Resume from a checkpoint before step {fall.onset_step:.0f} with a third of "
-        f"the {setting_name(run, 'learning_rate')}; other cards say what else moved.",
-    )
-
-
-def _passing(run: PilotRun, fall: Fall, verdict: Collapse) -> Finding:
-    """A fall from which the reward came back."""
-    is_whole = verdict.last - fall.after > 0.8 * (fall.before - fall.after)
-    return Finding(
-        "WARNING",
-        f"{_fell(fall)} at step {fall.onset_step:.0f} and came back"
-        f"{'' if is_whole else ' in part'}: another seed may not.",
-        (fall.onset_step, fall.floor_step),
-        f"Lower the {setting_name(run, 'learning_rate')}"
-        + (": it counts as a collapse of its setting." if fall.z >= PASSING_SURE else "."),
-    )
-
-
-def _unsure(run: PilotRun, fall: Fall, end: float) -> Finding | None:
-    """A fall by the definition that noise may have made."""
-    if fall.z < UNSURE or not find_collapse(*judged(run)).unstable:
-        return None
-    return Finding(
-        "WARNING",
-        f"The reward ends lower, {fall.after:.3g} after {fall.before:.3g}, but noise may have "
-        f"done it ({fall.z:.1f} standard errors).",
-        (fall.onset_step, end),
-        f"Log on, or raise {setting_name(run, 'prompts_per_step')}: more completions a "
-        "step tell a fall from noise.",
-    )
-
-
-def _fell(fall: Fall) -> str:
-    return f"The reward fell from {fall.before:.3g} to {fall.after:.3g}"
 
 
 def dead_at_once(run: PilotRun) -> Card:
     """Card of a run that its first updates killed, as its siblings show."""
     step, reward = judged_series(run)
-    finding = Finding(
-        "FAIL",
-        f"Dead from the start: the reward is {float(reward.mean()):.2g} on average where "
-        "other runs of this model and task began far above it.",
-        (float(step[0]), float(step[-1])),
-        f"A third of the {setting_name(run, 'learning_rate')}, or fewer updates for each "
-        "batch of rollouts.",
-    )
-    source = "ours: every window below a quarter of the level at which siblings began"
-    return card_of("collapse", finding, source=source)
+    span = (float(step[0]), float(step[-1]))
+    found = finding("collapse.dead", run, span, mean=float(reward.mean()))
+    return card_of("collapse", found, source=CARDS["collapse"]["dead"]["source"])
 
 
 def _plain_fall(step: FloatArray, reward: FloatArray, floor: float, least: int) -> Fall | None:
@@ -164,20 +109,14 @@ def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) 
     if not run.is_eval_only or not above.size or reward.size - 1 - above[-1] < EXTINCT:
         return None
     at = int(above[-1]) + 1
-    finding = Finding(
-        "FAIL",
-        f"Every evaluation from step {step[at]:.0f} on is {floor:.3g}, after "
-        f"{reward[at - 1]:.3g}: no answer is right any more.",
-        (float(step[at]), float(step[-1])),
-        f"Start again with a third of the {setting_name(run, 'learning_rate')}.",
-    )
+    facts = {"step": step[at], "floor": floor, "before": reward[at - 1]}
     return card_of(
         "collapse",
-        finding,
+        finding("collapse.extinct", run, (float(step[at]), float(step[-1])), **facts),
         number=1.0,
-        unit="share of the reward lost",
+        unit=CARDS["collapse"]["unit"],
         threshold=LOST_SHARE,
-        source=f"ours: {EXTINCT} evaluations in a row at the floor",
+        source=CARDS["collapse"]["extinct"]["source"],
     )
 
 
@@ -203,45 +142,22 @@ def witnesses(run: PilotRun, fall: Fall) -> tuple[str, ...]:
 def too_short(run: PilotRun) -> Card:
     """Judge whether the reward has moved by more than its noise."""
     step, reward = judged_series(run)
-    fewest = 2 * WINDOW_ROWS
-    facts: dict[str, Any] = {
-        "source": "two windows of the stability definition",
-        "number": float(reward.size),
-        "unit": "rows",
-        "threshold": float(fewest),
-    }
-    if reward.size < fewest:
-        finding = Finding(
-            "WARNING",
-            f"{reward.size} rows with a reward: too few to judge anything.",
-            change="Run longer, or log every step (logging_steps=1).",
-        )
-        return card_of("too_short", finding, **facts)
-    first, last = ends(reward)
+    rows = reward.size
+    judged: dict[str, Any] = {"number": float(rows), "unit": "rows", "threshold": 2.0 * WINDOW_ROWS}
+    if rows < 2 * WINDOW_ROWS:
+        return card_of("too_short", finding("too_short.few", run, rows=rows), **judged)
     span = (float(step[0]), float(step[-1]))
+    first, last = ends(reward)
+    facts = {"rows": rows, "first": first, "last": last}
     if abs(difference(last, first)) >= Z95:
-        moved = f"the reward moved from {first.mean:.3g} to {last.mean:.3g}."
-        return card_of("too_short", Finding("PASS", f"{reward.size} rows; {moved}", span), **facts)
+        return card_of("too_short", finding("too_short.moved", run, span, **facts), **judged)
     gap, error = last.mean - first.mean, Z95 * (first.error**2 + last.error**2) ** 0.5
-    facts |= {"number": gap, "unit": "change of the reward", "threshold": 0.0}
-    facts["interval"] = (gap - error, gap + error)
-    ends_at = f"{first.mean:.3g} at the start, {last.mean:.3g} at the end"
-    finding = Finding(
-        "INFO",
-        f"No change beyond noise: {ends_at}. Speed and plateau cannot be told from this run alone.",
-        span,
-    )
+    judged |= {"number": gap, "unit": "change of the reward", "threshold": 0.0}
+    judged["interval"] = (gap - error, gap + error)
     if _learned_nothing(run, first, gap + error, reward):
-        facts["title"] = "Nothing learned"
-        finding = Finding(
-            "WARNING",
-            f"{reward.size} rows and no gain: {ends_at}, {gap + error:.2g} more at best.",
-            span,
-            "Where completions of a group differ in reward, check that each gets its own "
-            f"advantage, and raise {setting_name(run, 'learning_rate')} threefold; where they do "
-            "not, take easier prompts. If no more can be had, give reward_ceiling.",
-        )
-    return card_of("too_short", finding, **facts)
+        found = finding("too_short.learned_nothing", run, span, most=gap + error, **facts)
+        return card_of("too_short", found, title="Nothing learned", **judged)
+    return card_of("too_short", finding("too_short.flat", run, span, **facts), **judged)
 
 
 def _learned_nothing(run: PilotRun, first: Level, most: float, reward: FloatArray) -> bool:

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
+from advisor.runs.diagnosis.card import (
+    CARDS,
+    Card,
+    Finding,
+    Status,
+    card_of,
+    finding,
+    not_applicable,
+)
 from advisor.runs.diagnosis.collapse import UNSURE
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
@@ -30,7 +38,6 @@ from advisor.runs.diagnosis.other_scores import (
     stays_behind,
 )
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
 FEWEST_EVALUATIONS = 6
@@ -40,12 +47,6 @@ MANY = 20
 
 UP = 3.0
 """Standard errors by which the train reward must rise."""
-
-
-SOURCE = (
-    "ours: train reward up by 3 standard errors, held-out reward or meant part down by 4, or "
-    "behind a fifth of the gain"
-)
 
 
 class Parting(NamedTuple):
@@ -79,7 +80,7 @@ def reward_hacking(run: PilotRun) -> Card:
     last = slopes[-1] if slopes else None
     falls = _falls_apart(run, scores)
     behind = [one for one in scores if stays_behind(run, one)]
-    finding = (
+    found = (
         _sure_fall(run, falls)
         or _unsure_fall(run, falls)
         or _stuck_part(run, scores)
@@ -88,21 +89,15 @@ def reward_hacking(run: PilotRun) -> Card:
         or _unclear(run, behind, ignored)
         or _together(run, scores)
     )
-    if finding is None:
-        return not_applicable(
-            "reward_hacking",
-            "Nothing to set the train reward against.",
-            "Evaluate on held-out prompts (eval_strategy, trainer.test_freq) or log each "
-            "reward function: train reward alone cannot show it.",
-        )
+    if found is None:
+        return not_applicable("reward_hacking.absent", run)
     return card_of(
         "reward_hacking",
-        finding,
+        found,
         number=None if last is None else last.slope,
-        unit="" if last is None else "held-out gain per unit of train gain, last half",
+        unit="" if last is None else CARDS["reward_hacking"]["unit"],
         interval=None if last is None else last.interval,
         threshold=None if last is None else 0.0,
-        source=SOURCE,
         witnesses=(*_turned(slopes), *_witnesses(run)),
         unknown=(
             *_asked(behind),
@@ -135,15 +130,9 @@ def _sure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
     if not sure:
         return None
     worst = max(meant or sure, key=lambda one: one.fall.z)
-    fall = worst.fall
-    return Finding(
-        "FAIL" if meant and worst.lost >= LOST_SHARE else "WARNING",
-        f"{worst.name} fell from {fall.before:.3g} to {fall.after:.3g} "
-        f"from step {fall.onset_step:.0f} on while the train reward did not.",
-        (fall.onset_step, _span(run)[1]),
-        f"Correct or reweight the reward; meanwhile raise {setting_name(run, 'kl_coefficient')} "
-        f"and stop at step {fall.onset_step:.0f}.",
-    )
+    steps = (worst.fall.onset_step, _span(run)[1])
+    status: Status | None = "FAIL" if meant and worst.lost >= LOST_SHARE else None
+    return finding("reward_hacking.fell", run, steps, status, name=worst.name, fall=worst.fall)
 
 
 def _unsure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
@@ -151,14 +140,8 @@ def _unsure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
     for one in falls:
         fall = one.fall
         if one.name == HELD_OUT and not one.is_sure and fall.z >= UNSURE and one.lost >= LOST_SHARE:
-            return Finding(
-                "WARNING",
-                f"{one.name} ends lower, {fall.after:.3g} after {fall.before:.3g}, "
-                "while the train reward does not, but noise may have done it "
-                f"({fall.z:.1f} standard errors).",
-                (fall.onset_step, _span(run)[1]),
-                "Evaluate more often, or on more prompts: a fall is then told from noise.",
-            )
+            steps = (fall.onset_step, _span(run)[1])
+            return finding("reward_hacking.ends_lower", run, steps, name=one.name, fall=fall)
     return None
 
 
@@ -169,13 +152,8 @@ def _left_behind(run: PilotRun, behind: list[Beside]) -> Finding | None:
         return None
     names = ", ".join(one.name for one in meant[:3])
     first, last = meant[0].values[0], meant[0].values[-max(1, meant[0].values.size // 5) :].mean()
-    return Finding(
-        "WARNING",
-        f"The train reward rose, but {names} did not follow ({first:.3g} at first, {last:.3g} at "
-        "the end): what rises may be a proxy.",
-        _span(run),
-        "Compare answers of the first and the last steps by hand; correct or reweight the reward.",
-    )
+    facts = {"names": names, "first": first, "last": last}
+    return finding("reward_hacking.did_not_follow", run, _span(run), **facts)
 
 
 def _stuck_part(run: PilotRun, scores: list[Beside]) -> Finding | None:
@@ -189,12 +167,7 @@ def _stuck_part(run: PilotRun, scores: list[Beside]) -> Finding | None:
         first, last = ends(one.values)
         is_still = abs(difference(last, first)) < 2 and abs(last.mean) < 0.05 * biggest
         if one.is_meant and is_still:
-            return Finding(
-                "WARNING",
-                f"The train reward rose, but {one.name} never moved.",
-                _span(run),
-                f"Check that '{one.name}' can be reached; what rises may be a proxy.",
-            )
+            return finding("reward_hacking.never_moved", run, _span(run), name=one.name)
     return None
 
 
@@ -202,16 +175,10 @@ def _unclear(run: PilotRun, behind: list[Beside], ignored: tuple[str, ...]) -> F
     """Scores of unknown meaning that stayed behind, or that nobody could judge: no PASS."""
     asked = [one.name for one in behind if one.is_meant is None]
     if asked:
-        return Finding(
-            "INFO",
-            f"The train reward rose, but {', '.join(asked[:3])} did not follow: if that is what is "
-            "meant, the reward is being hacked.",
-            _span(run),
-        )
+        names = ", ".join(asked[:3])
+        return finding("reward_hacking.unknown_meaning", run, _span(run), names=names)
     if ignored and run.step.size:
-        return Finding(
-            "INFO", f"Not judged, for lack of values: {', '.join(ignored[:3])}.", _span(run)
-        )
+        return finding("reward_hacking.not_judged", run, _span(run), names=", ".join(ignored[:3]))
     return None
 
 
@@ -232,12 +199,7 @@ def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
     own = own[np.isfinite(own)]
     if own.size < 2 * LEAST_ROWS or difference(*ends(own, 1 / 3)[::-1]) <= UP:
         return None
-    return Finding(
-        "INFO",
-        "Held-out reward goes down as the train reward rises in steps "
-        f"{last.first_step:.0f} to {last.last_step:.0f}, by too little to call it a fall.",
-        (last.first_step, last.last_step),
-    )
+    return finding("reward_hacking.goes_down", run, (last.first_step, last.last_step), last=last)
 
 
 def _together(run: PilotRun, scores: list[Beside]) -> Finding | None:
@@ -247,7 +209,7 @@ def _together(run: PilotRun, scores: list[Beside]) -> Finding | None:
     if not other and len(parts) < 2:
         return None
     names = "its parts" if not other else other[0].name
-    return Finding("PASS", f"Train reward and {names} move together.", _span(run))
+    return finding("reward_hacking.together", run, _span(run), names=names)
 
 
 def _span(run: PilotRun) -> tuple[float, float]:

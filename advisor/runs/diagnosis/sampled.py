@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
+from advisor.runs.diagnosis.card import CARDS, Card, Finding, card_of, finding, not_applicable
 from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
 from advisor.runs.diagnosis.levels import (
     SMALLEST,
@@ -22,7 +22,7 @@ from advisor.runs.diagnosis.levels import (
     steps_above,
 )
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import find_trainer, setting_name
+from advisor.runs.trainers import find_trainer
 from advisor.theory import (
     FloatArray,
     PromptDifficulty,
@@ -34,12 +34,6 @@ from advisor.theory import (
 SILENT_WARNING = 0.6
 SOLVED = 0.9
 """Mean reward, as a share of its range, from which silent groups are mostly solved ones."""
-
-
-SILENT_SOURCE = (
-    "ours; expected share E[p^G + (1-p)^G] for Beta-distributed difficulty with the logged mean "
-    "and spread within groups (arXiv:2606.30789 names the mode; docs/theory, T32)"
-)
 
 
 class Silent(NamedTuple):
@@ -55,11 +49,6 @@ class Silent(NamedTuple):
         return ends(self.values)[1].mean
 
     @property
-    def summary(self) -> str:
-        """The share as the beginning of a sentence."""
-        return f"{100 * self.share:.0f} % of groups have equal rewards"
-
-    @property
     def steps(self) -> tuple[float, float]:
         """First and last step that a verdict on the share speaks of."""
         return steps_above(self.step, self.values, ends(self.values)[1], SILENT_WARNING)
@@ -69,87 +58,51 @@ def advantage_degeneracy(run: PilotRun) -> Card:
     """Judge the share of silent groups over the last fifth of the run."""
     silent = silent_share(run)
     if silent is None:
-        return not_applicable(
-            "advantage_degeneracy",
-            "The log does not tell how many groups had equal rewards.",
-            "TRL logs frac_reward_zero_std; elsewhere log the share of groups with zero "
-            "standard deviation.",
-        )
+        return not_applicable("advantage_degeneracy.absent", run)
     last = ends(silent.values)[1]
-    finding = _hopeless(run, silent) or _solved(run, silent) or _many_silent(run, silent)
+    is_told = "all_right_share" in run.series
     return card_of(
         "advantage_degeneracy",
-        finding or Finding("PASS", f"{silent.summary}.", silent.steps),
+        _silent_groups(run, silent),
         number=last.mean,
         unit=silent.unit,
         interval=last.share_interval,
         threshold=SILENT_WARNING,
-        source=SILENT_SOURCE,
         witnesses=_witnesses(run, last.mean),
-        unknown=()
-        if "all_right_share" in run.series
-        else (
-            "Whether silent groups are all right or all wrong: log both shares (prime-rl and "
-            "Tinker do).",
-        ),
+        unknown=() if is_told else (CARDS["advantage_degeneracy"]["unknown"],),
     )
 
 
-def _hopeless(run: PilotRun, silent: Silent) -> Finding | None:
-    """Nearly every group silent because all of its completions fail."""
+def _silent_groups(run: PilotRun, silent: Silent) -> Finding:
+    """How many groups teach nothing, and why as far as mean reward and expected share tell."""
     mean, is_unit = share_of_range(run, run.reward)
-    # Rewards below which a run is too young to fail.
+    summary = f"{100 * silent.share:.0f} % of groups have equal rewards"
+    facts = {"summary": summary, "mean": mean}
+    # With fewer rewards a run is too young to fail.
     is_young = np.isfinite(run.reward).sum() < 10
-    if silent.share < 0.95 or not is_unit or not mean < 0.2 or is_young:
-        return None
-    # Share from which a run has lost its signal: where that began is where the card begins.
-    return Finding(
-        "FAIL",
-        f"{silent.summary} and the mean reward is {mean:.2f}: almost nothing is learned.",
-        (since(silent.step, silent.values, 0.9), float(silent.step[-1])),
-        f"Easier prompts, a shaped reward, or a larger {setting_name(run, 'group_size')}: "
-        "nearly every group fails as a whole.",
-    )
-
-
-def _solved(run: PilotRun, silent: Silent) -> Finding | None:
-    """Groups silent because their prompts are solved."""
-    mean, is_unit = share_of_range(run, run.reward)
-    if not is_unit or not mean >= SOLVED:
-        return None
+    if silent.share >= 0.95 and is_unit and mean < 0.2 and not is_young:
+        # Where the share began from which a run has lost its signal is where the card begins.
+        steps = (since(silent.step, silent.values, 0.9), float(silent.step[-1]))
+        return finding("advantage_degeneracy.hopeless", run, steps, **facts)
     is_many = silent.share >= SILENT_WARNING
-    return Finding(
-        "INFO" if is_many else "PASS",
-        f"{silent.summary}, at a mean reward of {mean:.2f}: most prompts are solved.",
-        silent.steps,
-        "Harder prompts would teach more." if is_many else "",
-    )
-
-
-def _many_silent(run: PilotRun, silent: Silent) -> Finding | None:
-    """Many silent groups, and why as far as the mean reward and the expected share tell."""
-    if silent.share < SILENT_WARNING:
-        return None
-    mean, is_unit = share_of_range(run, run.reward)
+    if is_unit and mean >= SOLVED:
+        kind = "solved" if is_many else "nearly_solved"
+        return finding(f"advantage_degeneracy.{kind}", run, silent.steps, **facts)
+    if not is_many:
+        return finding("advantage_degeneracy.few", run, silent.steps, **facts)
     expected, group = expected_silent(run), run.hyperparameters.group_size
+    why = "prompts are too easy or too hard for this group size"
+    if is_unit:
+        which = "most are solved" if mean > 0.5 else "most fail as a whole"
+        why = f"{which} (mean reward {mean:.2f})"
     is_mixed = expected is not None and silent.share > expected + 0.2
-    if is_mixed:
-        why = (
-            "more than a smooth mix of difficulties explains: completions of a group may be "
-            "copies of each other"
-        )
-    elif is_unit:
-        kind = "most are solved" if mean > 0.5 else "most fail as a whole"
-        why = f"{kind} (mean reward {mean:.2f})"
-    else:
-        why = "prompts are too easy or too hard for this group size"
-    sizes = f"with {group} completions " if group else ""
-    return Finding(
-        "WARNING",
-        f"{silent.summary} {sizes}and teach nothing; {why}.",
+    return finding(
+        "advantage_degeneracy.copies" if is_mixed else "advantage_degeneracy.silent",
+        run,
         silent.steps,
-        f"Filter solved and hopeless prompts, raise {setting_name(run, 'group_size')}"
-        + (f", or raise {setting_name(run, 'temperature')}." if is_mixed else "."),
+        sizes=f"with {group} completions " if group else "",
+        why=why,
+        **facts,
     )
 
 
@@ -246,45 +199,29 @@ def _bounds(run: PilotRun) -> tuple[float, float]:
 
 
 CUT_WARNING = 0.5
-CUT_SOURCE = (
-    "ours: above half, most of the gradient comes from cut completions. Several runs with nearly "
-    "all completions cut kept their reward, so only a rise together with a collapse is a FAIL"
-)
 
 
 def truncation(run: PilotRun) -> Card:
     """Judge the share of completions cut at the limit, over the last fifth of the run."""
     found = _cut_share(run)
     if found is None:
-        return not_applicable(
-            "truncation",
-            "The log does not tell how many completions were cut.",
-            "TRL logs completions/clipped_ratio, verl response_length/clip_ratio; completion "
-            "length beside max_completion_length would do.",
-        )
+        return not_applicable("truncation.absent", run)
     step, values, what = found
     first, last = ends(values)
-    rose = last.mean - first.mean
+    has_risen = last.mean - first.mean >= 0.3 and difference(last, first) > 2
+    kind, status = ("most" if last.mean >= CUT_WARNING else "few"), None
+    if last.mean >= 0.9 and has_risen and has_collapsed(run):
+        kind = "fell"
+    elif 0.1 <= last.mean < CUT_WARNING:
+        status = "INFO"
     steps = steps_above(step, values, last, CUT_WARNING)
-    summary = f"{100 * last.mean:.0f} % of completions end at the limit"
-    change = (
-        f"Raise {setting_name(run, 'max_completion_length')}, mask cut completions in the loss, or "
-        "reward ending in time."
-    )
-    if last.mean >= 0.9 and rose >= 0.3 and difference(last, first) > 2 and has_collapsed(run):
-        finding = Finding("FAIL", f"{summary}, and the reward fell.", steps, change)
-    elif last.mean >= CUT_WARNING:
-        finding = Finding("WARNING", f"{summary}.", steps, change)
-    else:
-        finding = Finding("INFO" if last.mean >= 0.1 else "PASS", f"{summary}.", steps)
     return card_of(
         "truncation",
-        finding,
+        finding(f"truncation.{kind}", run, steps, status, share=100 * last.mean),
         number=last.mean,
         unit=what,
         interval=last.share_interval,
         threshold=CUT_WARNING,
-        source=CUT_SOURCE,
         witnesses=(f"{first.mean:.2f} at the start",),
     )
 
@@ -306,10 +243,6 @@ def _cut_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
 LEFT_WARNING = 0.1
 """Entropy at the end over that at the start."""
 
-CHOICE_SOURCE = (
-    "ours, read off the labelled runs; the law reward = b - a exp(entropy) is that of "
-    "arXiv:2505.22617"
-)
 LEAST_ROWS = 12
 
 
@@ -345,24 +278,14 @@ def policy_concentration(run: PilotRun) -> Card:
     """Judge entropy and distinct answers at the end against the start, by what fell most."""
     logged, answers = series_of(run, "entropy"), _distinct(run)
     if logged is None and answers is None:
-        return not_applicable(
-            "policy_concentration",
-            "The log holds no entropy.",
-            "TRL and OpenRLHF log entropy; verl logs actor/entropy. Distinct answers per group "
-            "(distinct_answers) would do as well.",
-        )
+        return not_applicable("policy_concentration.absent", run)
     entropy = None if logged is None else _entropy(*logged)
     is_entropy = entropy is None or (entropy.first.mean > 0 and entropy.last.mean >= 0)
     if entropy is not None and not is_entropy and answers is None:
-        return not_applicable(
-            "policy_concentration",
-            f"What is logged as entropy is no entropy: {entropy.first.mean:.3g} at the start, "
-            f"{entropy.last.mean:.3g} at the end.",
-            "Log the entropy of the policy in nats, with its own sign.",
-        )
+        ends_at = {"first": entropy.first, "last": entropy.last}
+        return not_applicable("policy_concentration.no_entropy", run, **ends_at)
     choices = [one for one in (entropy if is_entropy else None, answers) if one is not None]
     least = min(choices, key=lambda choice: choice.left)
-    unknown = "Whether answers became few: log the number of distinct answers per group."
     return card_of(
         "policy_concentration",
         _concentration(run, least),
@@ -370,33 +293,27 @@ def policy_concentration(run: PilotRun) -> Card:
         unit=least.unit,
         interval=least.interval,
         threshold=LEFT_WARNING,
-        source=CHOICE_SOURCE,
         witnesses=(
             *(choice.summary for choice in choices if choice is not least),
             *(() if logged is None else _law(run)),
         ),
-        unknown=() if answers is not None else (unknown,),
+        unknown=() if answers is not None else (CARDS["policy_concentration"]["unknown"],),
     )
 
 
 def _concentration(run: PilotRun, least: Choice) -> Finding:
     """How far the choice has gone, and whether the reward could still use it."""
-    step, left, summary = least.step, least.left, least.summary
-    is_lost = least.is_lower and left <= LEFT_WARNING
-    limit = LEFT_WARNING * least.first.mean
-    begins = since(step, least.values, limit, below=True) if is_lost else float(step[0])
-    steps = (begins, float(step[-1]))
-    change = (
-        f"Raise {setting_name(run, 'temperature')} or {setting_name(run, 'entropy')}, or lower "
-        f"{setting_name(run, 'learning_rate')}; what is not sampled cannot be learned."
-    )
+    step, left = least.step, least.left
+    is_lost, begins = least.is_lower and left <= LEFT_WARNING, float(step[0])
+    if is_lost:
+        begins = since(step, least.values, LEFT_WARNING * least.first.mean, below=True)
+    status, kind = ("INFO" if least.is_lower and left <= 0.2 else None), "kept"
     is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
-    if is_lost and left <= 0.05 and not is_solved and (_stalled(run) or has_collapsed(run)):
-        headline = f"{summary} while the reward stands still short of its ceiling."
-        return Finding("FAIL", headline, steps, change)
     if is_lost and not is_solved:
-        return Finding("WARNING", f"{summary}.", steps, change)
-    return Finding("INFO" if least.is_lower and left <= 0.2 else "PASS", f"{summary}.", steps)
+        can_stall = left <= 0.05 and (_stalled(run) or has_collapsed(run))
+        status, kind = None, "stalled" if can_stall else "lost"
+    steps = (begins, float(step[-1]))
+    return finding(f"policy_concentration.{kind}", run, steps, status, summary=least.summary)
 
 
 def _entropy(step: FloatArray, values: FloatArray) -> Choice:
