@@ -10,10 +10,15 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status
-from advisor.runs.diagnosis.collapse import dead_from_the_start, floor_of
+from advisor.runs.diagnosis.collapse import (
+    collapse,
+    dead_at_once,
+    dead_from_the_start,
+    floor_of,
+    too_short,
+)
 from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
 from advisor.runs.diagnosis.levels import tamed
-from advisor.runs.diagnosis.reward_cards import collapse, dead_at_once, too_short
 from advisor.runs.diagnosis.reward_hacking import reward_hacking
 from advisor.runs.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
 from advisor.runs.pilot_run import PilotRun
