@@ -40,7 +40,6 @@ PASSING_SURE = 5.5
 """Standard errors from which such a fall is called real: every low stretch is looked at, and noise
 that is correlated makes one of four in 3 % of runs, one of five in 1 %, and of these none."""
 
-
 EXTINCT = 8
 """Evaluations at the floor to the last digit, from which on a policy is dead: the fewest that show
 one success at all show none with a chance of 0.37, eight times in a row below a thousandth."""

@@ -26,7 +26,6 @@ from advisor.runs.pilot_run import PilotRun
 AFTER = "began with or after the collapse: a consequence"
 """Witness of a card that speaks of what followed the collapse."""
 
-
 _MARKS = re.compile(r"[\\`*|~$#]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:])")
 """What Markdown might read as more than text; an underscore between letters is none."""
 

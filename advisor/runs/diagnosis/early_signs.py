@@ -19,7 +19,6 @@ FEWEST_ROWS = 40
 RARE = 1e-4
 """Chance in noise above which no swing, drift or alternation is reported."""
 
-
 SURROGATES = 999
 RARE_RISE = 0.005
 """Share of surrogates that rise as much, above which nothing is reported."""

@@ -13,9 +13,6 @@ from advisor.theory import FloatArray
 Z95 = 1.959964
 """Two-sided 95 % of a normal distribution."""
 
-MOST_CORRELATION = 0.9
-"""Cap on the lag-one correlation that inflates an error: short series cannot tell more."""
-
 SMALLEST = 1e-9
 """Change, as a share of the largest value, below which a series does not move but by rounding."""
 
@@ -25,38 +22,25 @@ LEAST_ROWS = 4
 ROUNDING = 1e-12
 """Relative error that any level has: a constant must not differ from itself by its last digit."""
 
-
 WINDOW_ROWS = 5
-
 EVALUATION_ROWS = 2
 """Evaluations are few and each is a mean over many prompts: this many take the place of 5 rows."""
-
 
 SURE = 4.0
 """Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.3
 and more, falls that the definition alone would see in noise 2.8."""
 
+LOST_SHARE = 1 / 3
+"""A run is unstable when its trailing mean lies more than a third below its best."""
 
 GOOD = 0.8
 """Share of the best window from which another one counts as good."""
 
-
 MOST_ROWS = 400
 """Longer series are averaged down before a change point is sought."""
 
-AT_FLOOR = 0.05
-"""Share of the level before a fall at or below which rows count as at the floor."""
-
-SPARSE = 0.05
-"""Share of rows at the floor before the fall from which the reward is taken for sparse."""
-
-_LEAST = 2
-_FITTED = 4
+FITTED = 4
 """What a ramp is fitted with: two levels, onset, length."""
-
-
-LOST_SHARE = 1 / 3
-"""A run is unstable when its trailing mean lies more than a third below its best."""
 
 
 class Level(NamedTuple):
@@ -81,7 +65,7 @@ def level(values: FloatArray) -> Level:
     """Mean of finite values and its error."""
     if values.size < LEAST_ROWS:
         return Level(float(values.mean()) if values.size else np.nan, np.inf)
-    error = float(values.std(ddof=1) / np.sqrt(values.size)) * inflation(values)
+    error = float(values.std(ddof=1) / np.sqrt(values.size)) * widening(lag_one(values))
     return Level(float(values.mean()), max(error, ROUNDING * float(np.abs(values).max())))
 
 
@@ -90,11 +74,6 @@ def averaged_down(values: FloatArray, most: int) -> tuple[FloatArray, int]:
     factor = max(1, int(np.ceil(values.size / most)))
     whole = values.size // factor * factor
     return values[:whole].reshape(-1, factor).mean(axis=1), factor
-
-
-def inflation(values: FloatArray) -> float:
-    """Factor by which autocorrelation widens the error of a mean, at least 1."""
-    return widening(lag_one(values))
 
 
 def lag_one(values: FloatArray) -> float:
@@ -107,7 +86,8 @@ def lag_one(values: FloatArray) -> float:
 
 def widening(correlation: float) -> float:
     """Factor by which such a correlation of neighbours widens the error of a mean, at least 1."""
-    kept = float(np.clip(correlation, 0.0, MOST_CORRELATION))
+    # Above it short series cannot tell more.
+    kept = float(np.clip(correlation, 0.0, 0.9))
     return float(np.sqrt((1 + kept) / (1 - kept)))
 
 
@@ -212,7 +192,8 @@ def find_fall(
     least: int = WINDOW_ROWS,
 ) -> Fall | None:
     """Fit a level, a ramp and a lower level to finite rewards from their last good stretch on."""
-    step, reward, factor = _shortened(step, reward)
+    reward, factor = averaged_down(reward, MOST_ROWS)
+    step = step[: reward.size * factor : factor]
     window = window_rows(reward.size, least)
     if reward.size < 2 * window:
         return None
@@ -237,13 +218,16 @@ def _fall_from(
         return None
     begin, end, before, after, fitted, spread = found
     error, freedom = spread * widening(lag_one(tail - fitted)), np.inf
-    lowest = floor + AT_FLOOR * (before - floor)
-    since_good = reward[_first_good(reward, window, best, floor) : first + end]
-    if after > lowest or int((since_good <= lowest).sum()) > SPARSE * since_good.size:
+    # Rows at the floor; of a reward that is not sparse, few before the fall are.
+    lowest = floor + 0.05 * (before - floor)
+    # Rows before the earliest good window are no fall.
+    good = np.flatnonzero(trailing_mean(reward, window) - floor >= GOOD * (best - floor))
+    since_good = reward[int(good[0]) if good.size else 0 : first + end]
+    if after > lowest or int((since_good <= lowest).sum()) > 0.05 * since_good.size:
         # Noise wanders so: what is fitted to it hides correlation, and few rows bound it badly.
         correlation = _correlation(reward[:first], tail - fitted, window)
         error = spread * widening(correlation)
-        freedom = max(1.0, (tail.size - _FITTED) / widening(correlation) ** 2)
+        freedom = max(1.0, (tail.size - FITTED) / widening(correlation) ** 2)
     error = max(error, ROUNDING * float(np.abs(tail).max()))
     # The rows before the fall tell the band; those on the floor may not move at all.
     band = tail[:begin] if begin >= LEAST_ROWS else tail - fitted
@@ -255,13 +239,6 @@ def _fall_from(
         onset -= 1
     floor_row = first + min(end, tail.size - 1)
     return Fall(float(step[first + onset]), float(step[floor_row]), before, after, error, freedom)
-
-
-def _first_good(reward: FloatArray, window: int, best: float, floor: float) -> int:
-    """First row of the earliest good window: rows before it are no fall."""
-    mean = trailing_mean(reward, window) - floor
-    good = np.flatnonzero(mean >= GOOD * (best - floor))
-    return int(good[0]) if good.size else 0
 
 
 def _correlation(earlier: FloatArray, rest: FloatArray, window: int) -> float:
@@ -294,7 +271,7 @@ def _ramp(values: FloatArray) -> tuple[int, int, float, float, FloatArray, float
     total = np.concatenate([[0.0], np.cumsum(around)])
     best, choices = np.inf, []
     for length in (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200):
-        begin = np.arange(_LEAST, rows - _LEAST - length)
+        begin = np.arange(2, rows - 2 - length)
         if not begin.size:
             break
         share = np.arange(1, length + 1) / (length + 1)
@@ -313,7 +290,7 @@ def _ramp(values: FloatArray) -> tuple[int, int, float, float, FloatArray, float
     for length, gain in choices:
         close = np.flatnonzero(-gain <= best + slack)
         if close.size:
-            return _fitted(values, _LEAST + int(close[0]), length)
+            return _fitted(values, 2 + int(close[0]), length)
     return None
 
 
@@ -329,11 +306,6 @@ def _fitted(
     before = (bb * ya - ab * yb) / determinant
     after = (aa * yb - ab * ya) / determinant
     fitted = before * own + after * share
-    sigma = np.sqrt(float(((values - fitted) ** 2).sum()) / max(1, values.size - _FITTED))
+    sigma = np.sqrt(float(((values - fitted) ** 2).sum()) / max(1, values.size - FITTED))
     variance = (aa + bb + 2 * ab) / determinant
     return begin, begin + length, before, after, fitted, float(sigma * np.sqrt(variance))
-
-
-def _shortened(step: FloatArray, reward: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    rows, factor = averaged_down(reward, MOST_ROWS)
-    return step[: rows.size * factor : factor], rows, factor
