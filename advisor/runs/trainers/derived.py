@@ -241,6 +241,10 @@ class SettingsExtractor(Derived):
         """How the arithmetic calls a setting."""
         return name
 
+    def assume_as(self, name: str, **facts: Any) -> None:
+        """Add an assumption in the words of the trainer's table."""
+        self.assume(self.data["assumptions"][name].format(**facts))
+
     @property
     def interval(self) -> int | None:
         """K, optimizer steps per batch of rollouts, where it was derived."""

@@ -8,11 +8,6 @@ from typing import Any
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, share
 from advisor.runs.trainers.registry import read_trainer
 
-CONSTANTS = (
-    "tinker-cookbook fixes Adam's first decay at 0.9 and centres rewards without dividing by "
-    "their spread; the run is taken to leave both as they are"
-)
-
 
 def derive(settings: Mapping[str, Any]) -> Derived:
     """Settings of a cookbook run."""
@@ -40,7 +35,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         lag = most.value * times
         extractor.put("lag", float(lag), f"{most} x {substeps} = {lag}")
         if lag:
-            extractor.assume(f"lag {lag}: samples are taken to be as old as allowed")
+            extractor.assume_as("lag", lag=lag)
     elif "async_config" in settings:
         extractor.note("lag", 0.0, "async_config is empty: synchronous")
     _derive_loss(extractor)
@@ -48,11 +43,9 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         extractor.note("optimizer", "adam", "tinker.AdamParams")
         extractor.note("momentum", 0.9, "beta1 in tinker_cookbook/rl/train.py")
         extractor.note("advantage_scaling", "none", "rewards are centred")
-        extractor.assume(CONSTANTS)
+        extractor.assume_as("constants")
     if extractor.is_on("remove_constant_reward_groups"):
-        extractor.assume(
-            "remove_constant_reward_groups: the logged reward is the mean over groups with spread"
-        )
+        extractor.assume_as("filtered")
     return extractor.derived()
 
 

@@ -47,10 +47,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         extractor.note("precision", "bf16", "bf16 is on")
     filtered = extractor.switch("filtered")
     if filtered is not None and filtered.value:
-        extractor.assume(
-            f"{filtered.name}: the logged reward is the mean over prompts that were kept, and a "
-            "batch of rollouts is filled up until it is whole"
-        )
+        extractor.assume_as("filtered", name=filtered.name)
     return extractor.derived()
 
 
@@ -80,15 +77,10 @@ def _derive_batches(extractor: SettingsExtractor) -> None:
     minibatches, left = divmod(int(rolled.value) * group.value, int(trained.value))
     line = f"{rolled} x {group} / {trained}"
     if not minibatches:
-        extractor.assume(
-            f"{line} is less than one optimizer step per batch of rollouts; the refresh interval "
-            "is left open"
-        )
+        extractor.assume_as("too_small", line=line)
         return
     if left:
-        extractor.assume(
-            f"{line} leaves {left} samples over, which are dropped or join the next step"
-        )
+        extractor.assume_as("left_over", line=line, left=left)
     extractor.put("minibatches_per_refresh", minibatches, f"{line} = {minibatches}")
     epochs = extractor.defaulted("epochs")
     extractor.take("epochs_per_refresh", epochs)
@@ -106,27 +98,20 @@ def _derive_lag(extractor: SettingsExtractor) -> None:
         return
     queue, interval = extractor.defaulted("queue"), extractor.interval
     if interval is None:
-        extractor.assume(
-            f"{switch.name}: rollouts lag {queue.value} batches behind, and how many optimizer "
-            "steps that is cannot be derived"
-        )
+        extractor.assume_as("unknown_lag", name=switch.name, queue=queue.value)
         return
     lag = int(queue.value) * interval
     extractor.put("lag", float(lag), f"{queue} x {interval} steps per batch = {lag}")
-    extractor.assume(f"lag {lag}: generation is taken to keep the queue full")
+    extractor.assume_as("lag", lag=lag)
     partial = extractor.switch("partial")
     if partial is not None and partial.value:
-        extractor.assume(
-            f"{partial.name}: tokens at the end of a completion are younger than the lag says"
-        )
+        extractor.assume_as("partial", name=partial.name)
 
 
 def _derive_optimizer(extractor: SettingsExtractor) -> None:
     optimizer = extractor.text("optimizer")
     if optimizer is not None and optimizer.value != "adam":
-        extractor.assume(
-            f"{optimizer} is not one that the theory knows; its learning rate was left out"
-        )
+        extractor.assume_as("optimizer", optimizer=optimizer)
         return
     extractor.take_over("learning_rate")
     if "learning_rate" not in extractor.facts:
@@ -143,7 +128,7 @@ def _derive_schedule(extractor: SettingsExtractor) -> None:
     if schedule is not None and "min_lr" in schedule.value:
         ratio = extractor.amount("actor.min_lr_ratio")
         low = f"{ratio.value:g}" if ratio is not None else "0.1 (OpenRLHF's default)"
-        extractor.assume(f"the cosine is taken to end at 0; it ends at {low} of the peak")
+        extractor.assume_as("cosine", low=low)
     # The bars show how many batches an episode has.
     batches, episodes = extractor.count("batches"), extractor.count("episodes")
     interval, ratio = extractor.interval, extractor.amount("warmup")
@@ -167,7 +152,7 @@ def _derive_loss(extractor: SettingsExtractor) -> None:
     """Importance ratio, its bounds, what advantages are divided by, and the KL term's target."""
     target = extractor.amount("kl_target")
     if "kl_coefficient" in extractor.facts and target is not None:
-        extractor.assume(f"{target} moves the KL coefficient; its first value is taken")
+        extractor.assume_as("kl_target", target=target)
     both, pair = extractor.amount("clip"), _pair(extractor, "clip_pair")
     if pair is not None and len(pair[1]) == 2:
         extractor.note("clip_low", pair[1][0], f"first of {pair[0]}")
@@ -182,10 +167,7 @@ def _derive_loss(extractor: SettingsExtractor) -> None:
     undivided = extractor.switch("undivided")
     if estimator is not None and estimator.value == "rloo":
         if estimator.name == "advantage_estimator":
-            extractor.assume(
-                "advantage_estimator rloo divides by the spread of the batch up to 0.8.4 and by "
-                "nothing later; which one is left open"
-            )
+            extractor.assume_as("rloo")
         else:
             extractor.note("advantage_scaling", "none", str(estimator))
     if scaling == "batch" and undivided is not None and undivided.value:

@@ -50,6 +50,8 @@ class Plan(NamedTuple):
     # Where rows are placed by bars that ran ahead of them: from which row on, how many rows the
     # log lacks before it.
     lost: tuple[tuple[int, int], ...] = ()
+    # How ``every`` was found.
+    arithmetic: str = ""
 
     def losses(self) -> Iterator[str]:
         """Warnings of the rows that the log lacks."""
@@ -58,14 +60,6 @@ class Plan(NamedTuple):
             if lost > before:
                 yield f"by the progress bar {lost - before} rows are lost before row {first}"
             before = lost
-
-
-class Spacing(NamedTuple):
-    """Optimizer steps per train row, whether the first step has a row too, and the arithmetic."""
-
-    every: int
-    has_first: bool
-    arithmetic: str
 
 
 @dataclass
@@ -127,22 +121,20 @@ class ConsoleRun:
 
     def revise(self) -> Plan | None:
         """How a second reading must place the rows; None where the first was right."""
-        times = self._printed_times()
-        if times > 1:
+        # Each row is printed by every node of a cluster.
+        times = self._times if self._repeats == {self._times} else 1
+        if self.rows >= 2 * limits.LEAST_REPEATED_ROWS and self.plan is None and times > 1:
             self.rows //= times
-            spacing = self._spacing()
-            return Plan(spacing and spacing.every, bool(spacing and spacing.has_first), True)
+            return (self._spacing() or Plan(None))._replace(drops_repeats=True)
         if self._counts_well:
             return None
         spacing, bursts = self._spacing(), self._burst_plan()
-        if bursts is not None and (
-            spacing is None or bursts != Plan(spacing.every, lost=((1, 0),))
-        ):
+        even = None if spacing is None else Plan(spacing.every, lost=((1, 0),))
+        if bursts is not None and bursts != even:
             return bursts
-        if spacing is not None and (
-            self.start or spacing.has_first or 0 < self.rewards < self.rows
-        ):
-            return Plan(spacing.every, spacing.has_first)
+        is_partial = 0 < self.rewards < self.rows
+        if spacing is not None and (self.start or spacing.has_first or is_partial):
+            return spacing
         return Plan(None) if self._first_count else None
 
     def logged(self, label: str | None) -> Logged:
@@ -205,7 +197,7 @@ class ConsoleRun:
             step = self.start + (done or min(self.rows, 1))
         return cells if "step" in cells or step is None else {**cells, "step": step}
 
-    def _spacing(self) -> Spacing | None:
+    def _spacing(self) -> Plan | None:
         """Spacing of the rows of a run that was logged to its end."""
         rows, total, span = self.rows, self.total, (self.total or 0) - self.start
         if self.is_resumed or not self.is_closed or rows < 1 or span < rows:
@@ -224,7 +216,7 @@ class ConsoleRun:
         else:
             return None
         arithmetic = f"logging_steps = {steps} / {counted} rows = {every}{remark}"
-        return Spacing(every, counted < rows, arithmetic)
+        return Plan(every, counted < rows, arithmetic=arithmetic)
 
     def _burst_plan(self) -> Plan | None:
         """Steps of rows that were printed several at a time, from the bars between the bursts."""
@@ -250,12 +242,6 @@ class ConsoleRun:
             first = rows + 1
         # More than a few holes are no holes, but rows that do not keep step with the bar.
         return Plan(every, lost=tuple(lost)) if len(lost) <= 4 else None
-
-    def _printed_times(self) -> int:
-        """How often each row was printed: by every node of a cluster, once."""
-        if self.plan is not None or self.rows < 2 * limits.LEAST_REPEATED_ROWS:
-            return 1
-        return self._times if self._repeats == {self._times} else 1
 
 
 def logged_runs(runs: Sequence[PrintedRun]) -> Iterator[Logged]:

@@ -76,7 +76,7 @@ def _set_kl(extractor: SettingsExtractor) -> None:
     if weight is not None and weight.value >= 0:
         extractor.take("kl_coefficient", weight)
     if extractor.is_on("kl_in_reward") and extractor.facts.get("kl_coefficient", 1) > 0:
-        extractor.assume("the logged reward contains the KL penalty (kl_in_reward is on)")
+        extractor.assume_as("kl_in_reward")
 
 
 def _set_logging_steps(extractor: SettingsExtractor) -> None:
@@ -107,7 +107,7 @@ def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
         if kind is not None:
             extractor.note("optimizer", kind, str(optim))
         elif "sgd" in name:
-            extractor.assume(f"optim {name} is none of AdamW and SGD and was left out")
+            extractor.assume_as("optimizer", name=name)
     decay, arguments = extractor.amount("adam_beta1"), extractor.text("optim_args")
     if decay is not None and 0 <= decay.value < 1 and (optim is None or kind == "adamw"):
         extractor.take("momentum", decay)
@@ -122,10 +122,7 @@ def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
         return
     extractor.note("momentum", momentum, "optim_args")
     if release is None:
-        extractor.assume(
-            f"momentum {momentum:g}: transformers is taken to be 5.3 or later; earlier releases "
-            "keep optim_args from SGD"
-        )
+        extractor.assume_as("momentum", momentum=momentum)
 
 
 def _set_schedule(extractor: SettingsExtractor) -> None:
@@ -214,26 +211,22 @@ def _set_prompts(extractor: SettingsExtractor) -> None:
     if per_device is None or is_stated:
         return
     raised = completions / per_device.value  # with one group per device and pass
+    facts = {"completions": completions, "group": group, "raised": raised}
     if prompts == int(prompts):
-        other = f"in TRL 0.14 it counts prompts, which would make {completions:g} prompts"
-        if per_device.value % group.value and "total_train_batch_size" not in extractor.settings:
-            other += f"; Unsloth before 2025-11 raises it to {group}: {raised:g} prompts"
-        extractor.assume(
-            f"{PER_DEVICE} was taken to count completions, as in TRL 0.15 and later ({other})"
-        )
+        is_raised = per_device.value % group.value
+        if is_raised and "total_train_batch_size" not in extractor.settings:
+            facts["raised"] = extractor.data["assumptions"]["raised"].format(**facts)
+        else:
+            facts["raised"] = ""
+        extractor.assume_as("completions", **facts)
         return
     why = f"{how} = {completions:g} is no multiple of {group}, so {PER_DEVICE}"
     if raised == completions:
-        extractor.assume(
-            f"{why} counts prompts (TRL 0.14) or was raised to num_generations (Unsloth)"
-        )
+        extractor.assume_as("prompts", why=why)
         counted_so = f"{how}, counted in prompts = {completions:g}"
         extractor.put("prompts_per_step", completions, counted_so)
         return
-    extractor.assume(
-        f"prompts_per_step was left out: {why} either counts prompts (TRL 0.14, "
-        f"{completions:g} prompts) or was raised to num_generations (Unsloth, {raised:g} prompts)"
-    )
+    extractor.assume_as("no_prompts", why=why, **facts)
 
 
 def _set_refresh(extractor: SettingsExtractor) -> None:
@@ -252,10 +245,7 @@ def _set_refresh(extractor: SettingsExtractor) -> None:
         extractor.put("minibatches_per_refresh", 1, how)
     else:
         extractor.drop("epochs_per_refresh")
-        extractor.assume(
-            f"the refresh interval was left out: {how} mini-batches, passed over {times} "
-            "times, do not fill whole optimizer steps"
-        )
+        extractor.assume_as("no_interval", how=how, times=times)
 
 
 def _completions(extractor: SettingsExtractor) -> tuple[float, str] | None:
@@ -280,7 +270,7 @@ def _devices(extractor: SettingsExtractor) -> float:
     in_process = extractor.count("_n_gpu")  # of one process: above 1 they share its batch
     if in_process is not None and in_process.value > 1:
         return in_process.value
-    extractor.assume("trained on 1 device (the settings do not say on how many)")
+    extractor.assume_as("one_device")
     return 1.0
 
 
@@ -311,9 +301,7 @@ def _set_lag(extractor: SettingsExtractor) -> None:
         every = extractor.defaulted("weight_sync_steps")
         lag = staleness.value * every.value
         extractor.put("lag", lag, f"{staleness} x {every} = {lag:.12g}")
-        extractor.assume(
-            f"lag {lag:.12g} is the oldest sample that max_staleness lets through; most are newer"
-        )
+        extractor.assume_as("lag", lag=lag)
     elif extractor.is_on("async_generate"):
         counts = []
         for ours, theirs in (
@@ -321,7 +309,7 @@ def _set_lag(extractor: SettingsExtractor) -> None:
             ("epochs_per_refresh", "num_iterations"),
         ):
             if ours not in extractor.facts:
-                extractor.assume(f"{theirs} at its default: {ours} 1")
+                extractor.assume_as("default", theirs=theirs, ours=ours)
             counts.append(int(extractor.facts.get(ours, 1)))
         lag = float(counts[0] * counts[1])
         extractor.put(

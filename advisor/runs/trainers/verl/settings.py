@@ -167,42 +167,32 @@ def _put_lag(extractor: _Settings) -> None:
     if extractor.is_on("trainer.use_v1") is False:
         mode = None
     own_rollout = extractor.has_any("rollout.nnodes", "rollout.n_gpus_per_node")
+    ahead, name = None, "lag_of_own_devices"
     if extractor.has_any(ASYNC):
-        found, unit = extractor.defaulted("staleness"), "synchronisation"
-        assumption = (
-            "lag: staleness_threshold is the largest share of rollouts that may be one "
-            "synchronisation old; it was taken as reached"
-        )
+        ahead, name, unit = extractor.defaulted("staleness"), "lag_of_staleness", "synchronisation"
     elif mode is not None and mode.value in ("colocate_async", "separate_async"):
-        found = extractor.defaulted(f"trainer.v1.{mode.value}.num_warmup_batches")
-        unit = "batch of rollouts"
-        assumption = f"lag: {mode.value} was taken to use every batch {found.value:g} batches late"
-    elif own_rollout or extractor.is_on("actor_rollout_ref.hybrid_engine") is False:
-        found, unit = None, ""
-        assumption = (
-            "lag: trainer and rollout have GPUs of their own and nothing sets async_training, "
-            "as in verl's one_step_off recipe"
-        )
-    else:
+        ahead = extractor.defaulted(f"trainer.v1.{mode.value}.num_warmup_batches")
+        name, unit = "lag_of_mode", "batch of rollouts"
+    elif not own_rollout and extractor.is_on("actor_rollout_ref.hybrid_engine") is not False:
         if extractor.is_whole:
             extractor.note("lag", 0.0, "no setting of an asynchronous trainer")
         return
     interval = extractor.interval
-    if interval is None or (found is not None and found.value < 0):
+    if interval is None or (ahead is not None and ahead.value < 0):
         return
-    lag = float(interval if found is None else found.value * interval)
-    how = f"one batch of rollouts, {interval} optimizer steps"
-    if found is not None:
-        how = f"{found} x {interval} steps per {unit} = {lag:g}"
+    lag, how = float(interval), f"one batch of rollouts, {interval} optimizer steps"
+    if ahead is not None:
+        lag = float(ahead.value * interval)
+        how = f"{ahead} x {interval} steps per {unit} = {lag:g}"
     extractor.put("lag", lag, how)
-    extractor.assume(assumption)
+    extractor.assume_as(name, mode=mode and mode.value, ahead=ahead and ahead.value)
 
 
 def _put_schedule(extractor: _Settings) -> None:
     """Derive the learning-rate schedule, its warm-up and the planned optimizer steps."""
     kind, floor = extractor.choose("schedule"), extractor.amount("floor")
     if floor is not None and floor.value and kind == "cosine":
-        extractor.assume(f"schedule: a cosine to 0, though {floor}")
+        extractor.assume_as("cosine", floor=floor)
     calls = _update_calls(extractor)
     if calls is not None and calls.total:
         calls.put(extractor, "planned_steps", calls.total, calls.how)
@@ -259,7 +249,7 @@ def _put_optimizer(extractor: _Settings) -> None:
         bare = name.value.lower().lstrip("_")
         kind = next((kind for kind in ("adamw", "adam", "sgd") if bare.startswith(kind)), None)
         if kind is None:
-            extractor.assume(f"{name} is none of AdamW, Adam and SGD and was left out")
+            extractor.assume_as("optimizer", name=name)
         else:
             extractor.note("optimizer", kind, name.value)
         if kind == "sgd":
@@ -297,7 +287,7 @@ def _put_kl(extractor: _Settings) -> None:
         terms.append(extractor.defaulted("kl_of_reward"))
         control = extractor.text("algorithm.kl_ctrl.type")
         if control is not None and control.value == "adaptive":
-            extractor.assume("kl_coefficient: where it starts; kl_ctrl.type adaptive changes it")
+            extractor.assume_as("adaptive_kl")
     if terms:
         total = sum(term.value for term in terms)
         how = " + ".join(map(str, terms))
@@ -321,10 +311,7 @@ def _put_clip(extractor: _Settings) -> None:
     has_sides = any(side is not None for side in sides.values())
     is_set = both is not None and both.value != BOTH_SIDES
     if is_set and not has_sides and not extractor.is_whole:
-        extractor.assume(
-            f"{both} was left out: newer versions of verl clip at clip_ratio_low and "
-            "clip_ratio_high, which the settings do not state"
-        )
+        extractor.assume_as("clip", both=both)
         return
     for ours, own in sides.items():
         bound = own if own is not None or (has_sides and not extractor.is_whole) else both
@@ -347,7 +334,7 @@ def _put_advantage(extractor: _Settings) -> None:
     elif scaling is not None:
         extractor.note("advantage_scaling", scaling, f"adv_estimator {estimator}")
     if estimator == "gae":
-        extractor.assume("adv_estimator gae is PPO with a value model, not GRPO")
+        extractor.assume_as("gae")
     loss = extractor.text("loss")
     if loss is not None:
         extractor.note("importance_ratio", loss.value != "gpg", str(loss))
