@@ -204,15 +204,24 @@ class SettingsExtractor(Derived):
             if found is not None and found.value > 0:
                 self.take(ours, found)
 
-    def choose(self, ours: str) -> str | None:
+    def choose(self, ours: str) -> Any:
         """Take over the first known choice, in our word for the trainer's; what it is."""
         for found in map(self.text, self.names[ours]):
             word = "" if found is None else found.value.rpartition(".")[2].lower()
-            kind: str | None = self.data["choices"][ours].get(word)
+            kind = self.data["choices"][ours].get(word)
             if kind is not None:
                 self.note(ours, kind, str(found))
                 return kind
         return None
+
+    def take_ratio_bounds(self, low: Setting[float] | None, high: Setting[float] | None) -> None:
+        """Put a trust region that is stated by the least and the largest importance ratio."""
+        if low is not None and 0 <= low.value < 1:
+            value = round(1 - low.value, 12)
+            self.put("clip_low", value, f"1 - {low} = {value:g}")
+        if high is not None and high.value > 1:
+            value = round(high.value - 1, 12)
+            self.put("clip_high", value, f"{high} - 1 = {value:g}")
 
     def take_adapter(self) -> None:
         """Take over rank, alpha and modules of a LoRA adapter; a rank of 0 is full fine-tuning."""
@@ -241,9 +250,9 @@ class SettingsExtractor(Derived):
         """How the arithmetic calls a setting."""
         return name
 
-    def assume_as(self, name: str, **facts: Any) -> None:
+    def assume_as(self, which: str, /, **facts: Any) -> None:
         """Add an assumption in the words of the trainer's table."""
-        self.assume(self.data["assumptions"][name].format(**facts))
+        self.assume(self.data["assumptions"][which].format(**facts))
 
     @property
     def interval(self) -> int | None:

@@ -89,13 +89,9 @@ def _derive_schedule(extractor: SettingsExtractor) -> None:
 
 def _derive_advantages(extractor: SettingsExtractor) -> None:
     """Trust region, and what advantages are divided by."""
-    low, high = extractor.amount("mask_low"), extractor.amount("mask_high")
-    if low is not None and 0 < low.value < 1:
-        value = round(1 - low.value, 12)
-        extractor.put("clip_low", value, f"1 - {low} = {value:g}")
-    if high is not None and high.value > 1:
-        value = round(high.value - 1, 12)
-        extractor.put("clip_high", value, f"{high} - 1 = {value:g}")
+    low = extractor.amount("mask_low")
+    masked = low if low is not None and low.value else None
+    extractor.take_ratio_bounds(masked, extractor.amount("mask_high"))
     divided, kind = extractor.switch("divided"), extractor.text("algorithm")
     if divided is not None and divided.value:
         extractor.note("advantage_scaling", "group", f"{divided.name} true")

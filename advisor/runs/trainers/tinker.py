@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, share
@@ -50,21 +51,14 @@ def derive(settings: Mapping[str, Any]) -> Derived:
 
 
 def _derive_loss(extractor: SettingsExtractor) -> None:
-    loss = extractor.text("loss_fn")
-    if loss is None:
-        return
-    if loss.value in ("importance_sampling", "ppo", "cispo", "dro"):
-        extractor.note("importance_ratio", True, str(loss))
-    if loss.value != "ppo":
-        return
-    low = extractor.amount("loss_fn_config.clip_low_threshold")
-    high = extractor.amount("loss_fn_config.clip_high_threshold")
-    if low is not None and 0 <= low.value < 1:
-        value = round(1 - low.value, 12)
-        extractor.put("clip_low", value, f"1 - clip_low_threshold {low.value:g} = {value:g}")
-    if high is not None and high.value > 1:
-        value = round(high.value - 1, 12)
-        extractor.put("clip_high", value, f"clip_high_threshold {high.value:g} - 1 = {value:g}")
+    extractor.choose("importance_ratio")
+    loss = extractor.text("importance_ratio")
+    if loss is not None and loss.value == "ppo":
+        low, high = (
+            found and replace(found, name=found.name.removeprefix("loss_fn_config."))
+            for found in (extractor.amount("ratio_low"), extractor.amount("ratio_high"))
+        )
+        extractor.take_ratio_bounds(low, high)
 
 
 TRAINER = read_trainer("tinker", derive=derive)

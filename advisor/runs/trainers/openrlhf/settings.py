@@ -160,9 +160,7 @@ def _derive_loss(extractor: SettingsExtractor) -> None:
     elif pair is None:
         extractor.take("clip_low", both)
         extractor.take("clip_high", both)
-    loss = extractor.text("loss")
-    if loss is not None and loss.value in ("ppo", "gspo"):
-        extractor.note("importance_ratio", True, str(loss))
+    extractor.choose("importance_ratio")
     scaling, estimator = extractor.choose("advantage_scaling"), extractor.text("advantage_scaling")
     undivided = extractor.switch("undivided")
     if estimator is not None and estimator.value == "rloo":

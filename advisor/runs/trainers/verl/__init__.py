@@ -7,7 +7,7 @@ import shlex
 from advisor.errors import InputError
 from advisor.runs.trainers.export import Launch, fill_template, from_environment
 from advisor.runs.trainers.registry import read_trainer
-from advisor.runs.trainers.verl import console, jsonl
+from advisor.runs.trainers.verl import console
 from advisor.runs.trainers.verl.settings import OPTIM, derive, observe
 
 
@@ -47,7 +47,7 @@ def render(launch: Launch, model: str | None) -> str:
 
 TRAINER = read_trainer(
     "verl",
-    readers=(jsonl.READER, console.READER),
+    readers=(console.JSONL_READER, console.READER),
     export=render,
     derive=derive,
     observe=observe,
