@@ -299,7 +299,7 @@ def collapse(run: PilotRun) -> Card:
         in_part = "" if regained > 0.8 else " in part"
         counts = ": it counts as a collapse of its setting" if fall.z >= PASSING_SURE else ""
         steps = (fall.onset_step, fall.floor_step)
-        facts = {"fall": fall, "in_part": in_part, "counts": counts}
+        facts: dict[str, Any] = {"fall": fall, "in_part": in_part, "counts": counts}
         found = finding("collapse.came_back", run, steps, **facts)
     elif find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         found = finding("collapse.ends_lower", run, steps, fall=fall)
@@ -346,7 +346,7 @@ def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) 
     if not run.is_eval_only or not above.size or reward.size - 1 - above[-1] < EXTINCT:
         return None
     at = int(above[-1]) + 1
-    facts = {"step": step[at], "floor": floor, "before": reward[at - 1]}
+    facts: dict[str, Any] = {"step": step[at], "floor": floor, "before": reward[at - 1]}
     return card_of(
         "collapse",
         finding("collapse.extinct", run, (float(step[at]), float(step[-1])), **facts),
@@ -389,7 +389,7 @@ def too_short(run: PilotRun) -> Card:
         return card_of("too_short", finding("too_short.few", run, rows=rows), **numbers)
     span = (float(step[0]), float(step[-1]))
     first, last = ends(reward)
-    facts = {"rows": rows, "first": first, "last": last}
+    facts: dict[str, Any] = {"rows": rows, "first": first, "last": last}
     if abs(difference(last, first)) >= Z95:
         return card_of("too_short", finding("too_short.moved", run, span, **facts), **numbers)
     gap, error = last.mean - first.mean, Z95 * (first.error**2 + last.error**2) ** 0.5

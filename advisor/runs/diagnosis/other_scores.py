@@ -50,7 +50,8 @@ class OtherScore(NamedTuple):
 
 def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
     """Measures beside the train reward, and the names of those with too few values to judge."""
-    found, ignored = [], []
+    found: list[OtherScore] = []
+    ignored: list[OtherScore] = []
     seen = np.isfinite(run.eval_reward)
     if not run.is_eval_only and seen.sum() >= FEWEST:
         found.append(OtherScore(HELD_OUT, run.eval_step[seen], run.eval_reward[seen], True))

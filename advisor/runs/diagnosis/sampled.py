@@ -6,11 +6,19 @@ is not rewarded; a policy with hardly any choice left stops exploring.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import CARDS, Card, Finding, card_of, finding, not_applicable
+from advisor.runs.diagnosis.card import (
+    CARDS,
+    Card,
+    Finding,
+    Status,
+    card_of,
+    finding,
+    not_applicable,
+)
 from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
 from advisor.runs.diagnosis.levels import (
     SMALLEST,
@@ -77,7 +85,7 @@ def _silent_groups(run: PilotRun, silent: Silent) -> Finding:
     """How many groups teach nothing, and why as far as mean reward and expected share tell."""
     mean, is_unit = share_of_range(run, run.reward)
     summary = f"{100 * silent.share:.0f} % of groups have equal rewards"
-    facts = {"summary": summary, "mean": mean}
+    facts: dict[str, Any] = {"summary": summary, "mean": mean}
     # With fewer rewards a run is too young to fail.
     is_young = np.isfinite(run.reward).sum() < 10
     if silent.share >= 0.95 and is_unit and mean < 0.2 and not is_young:
@@ -209,11 +217,10 @@ def truncation(run: PilotRun) -> Card:
     step, values, what = found
     first, last = ends(values)
     has_risen = last.mean - first.mean >= 0.3 and difference(last, first) > 2
-    kind, status = ("most" if last.mean >= CUT_WARNING else "few"), None
+    kind = "most" if last.mean >= CUT_WARNING else "few"
+    status: Status | None = "INFO" if 0.1 <= last.mean < CUT_WARNING else None
     if last.mean >= 0.9 and has_risen and has_collapsed(run):
         kind = "fell"
-    elif 0.1 <= last.mean < CUT_WARNING:
-        status = "INFO"
     steps = steps_above(step, values, last, CUT_WARNING)
     return card_of(
         "truncation",
@@ -307,11 +314,12 @@ def _concentration(run: PilotRun, least: Choice) -> Finding:
     is_lost, begins = least.is_lower and left <= LEFT_WARNING, float(step[0])
     if is_lost:
         begins = since(step, least.values, LEFT_WARNING * least.first.mean, below=True)
-    status, kind = ("INFO" if least.is_lower and left <= 0.2 else None), "kept"
+    kind = "kept"
+    status: Status | None = "INFO" if least.is_lower and left <= 0.2 else None
     is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
     if is_lost and not is_solved:
         can_stall = left <= 0.05 and (_stalled(run) or has_collapsed(run))
-        status, kind = None, "stalled" if can_stall else "lost"
+        kind, status = "stalled" if can_stall else "lost", None
     steps = (begins, float(step[-1]))
     return finding(f"policy_concentration.{kind}", run, steps, status, summary=least.summary)
 

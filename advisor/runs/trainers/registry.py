@@ -186,8 +186,8 @@ def paste_line(settings: Settings, framework: str) -> str:
     trainer = find_trainer(framework)
     if trainer is None or trainer.paste is None:
         # As the package and pilots.toml call them.
-        advised = ("learning_rate", "group_size", "prompts_per_step")
-        advised += ("minibatches_per_refresh", "epochs_per_refresh")
+        per_refresh = (f"{name}_per_refresh" for name in ("minibatches", "epochs"))
+        advised = ("learning_rate", "group_size", "prompts_per_step", *per_refresh)
         return ", ".join(f"{name}={getattr(settings, name):.12g}" for name in advised)
     return trainer.paste(settings)
 
