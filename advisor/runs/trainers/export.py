@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from string import Formatter
-from typing import Any
+from typing import Any, NoReturn
 
 from advisor.common import harmless
 from advisor.errors import InputError
@@ -47,56 +47,34 @@ class Launch:
 
     def refreshes(self, trainer: str) -> int:
         """Batches of rollouts of the whole run, for a trainer that counts those."""
-        return self.in_refreshes(
-            self.steps,
-            f"{self.steps} optimizer steps are",
-            f" and are what {trainer} counts",
-            key="steps",
-            advice=f"Plan {_neighbours(self.steps, self.interval)} steps",
-        )
+        return self.in_refreshes("steps", self.steps, trainer)
 
-    def warmup_refreshes(self, trainer: str) -> int:
-        """Batches of rollouts of the warm-up, for a trainer that moves its rate once per batch."""
-        steps = self.settings.warmup_steps
-        return self.in_refreshes(
-            steps,
-            f"{steps} steps of warm-up are",
-            f"; {trainer} moves its learning rate between them",
-            key="warmup_steps",
-            advice=f"Warm up for {_neighbours(steps, self.interval)} steps",
-        )
-
-    def in_refreshes(self, steps: float, what: str, why: str, *, key: str, advice: str) -> int:
+    def in_refreshes(self, what: str, steps: float, trainer: str) -> int:
         """Optimizer steps as a whole number of batches of rollouts."""
         if steps % self.interval:
-            raise InputError(
-                f"{what} no whole number of batches of rollouts, which last {self.interval} "
-                f"each{why}",
-                key=key,
-                advice=advice,
-            )
+            below = int(steps) // self.interval * self.interval
+            above = below + self.interval
+            near = f"{below} or {above}" if below else str(above)
+            refuse(what, steps=steps, interval=self.interval, trainer=trainer, near=near)
         return int(steps) // self.interval
 
     def check_synchronous(self, trainer: str) -> None:
         """Refuse stale rollouts where the configuration would be a synchronous one."""
         if self.settings.lag:
-            raise InputError(
-                f"the freshest rollouts are to be {self.settings.lag:g} steps old, and the "
-                f"exported configuration of {trainer} is a synchronous one",
-                key="lag",
-                advice="Ask for advice with lag = 0, or set up the asynchronous trainer by hand",
-            )
+            refuse("lag", lag=self.settings.lag, trainer=trainer)
 
     def check_corrected(self, trainer: str) -> None:
         """Refuse stale samples without an importance ratio where that cannot be switched off."""
         is_stale = self.interval > 1 or self.settings.lag > 0
         if self.settings.importance_ratio is False and is_stale:
-            raise InputError(
-                f"samples are to be used without an importance ratio for K = {self.interval} "
-                f"steps, and {trainer} has no switch for that",
-                key="importance_ratio",
-                advice="Export to verl, whose loss_mode gpg has no ratio, or set K = 1",
-            )
+            refuse("no_ratio", interval=self.interval, trainer=trainer)
+
+
+def refuse(which: str, /, table: str = "export", **facts: Any) -> NoReturn:
+    """Raise the error of something that cannot be exported."""
+    words = read_data(table)["refused"][which]
+    problem, advice = (words[part].format(**facts) for part in ("problem", "advice"))
+    raise InputError(problem, key=words["key"], advice=advice)
 
 
 @dataclass(frozen=True)
@@ -127,31 +105,34 @@ class Export:
 
 def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
     """Check settings that are to be exported."""
+    prompts, group = settings.prompts_per_step, settings.group_size
     if settings.adapter == "lora" and settings.adapter_rank is None:
-        raise InputError(
-            "the rank of the LoRA adapter is not known",
-            key="adapter_rank",
-            advice="Give it in pilots.toml, or among the settings of a plan",
-        )
-    _check_counts(settings, steps, devices)
+        refuse("adapter_rank")
+    if prompts != int(prompts):
+        refuse("prompts", prompts=prompts)
+    if group < 2:
+        refuse("group", group=group)
+    for name, count in (("steps", steps), ("devices", devices)):
+        if count < 1:
+            raise InputError(f"{count} {name}", key=name, advice="Give at least 1")
+    planned = settings.planned_steps
+    if settings.schedule in ("linear", "cosine") and planned not in (None, steps):
+        refuse("schedule", schedule=settings.schedule, planned=planned, steps=steps)
     launch = Launch(
         settings=settings,
         learning_rate=settings.learning_rate,
-        group_size=settings.group_size,
-        prompts=int(settings.prompts_per_step),
+        group_size=group,
+        prompts=int(prompts),
         minibatches=settings.minibatches_per_refresh,
         epochs=settings.epochs_per_refresh,
         steps=steps,
         devices=devices,
     )
-    if launch.completions % devices:
-        raise InputError(
-            f"{launch.prompts} prompts x {launch.group_size} completions = {launch.completions} "
-            f"per optimizer step cannot be shared equally by {devices} devices",
-            key="devices",
-            advice=f"Use a number of devices that divides {launch.completions}, such as "
-            f"{_largest_divisor(launch.completions, devices)}",
-        )
+    completions = launch.completions
+    if completions % devices:
+        counts = {"prompts": int(prompts), "group": group, "completions": completions}
+        fitting = _largest_divisor(completions, devices)
+        refuse("devices", devices=devices, fitting=fitting, **counts)
     return launch
 
 
@@ -220,39 +201,6 @@ def _asked(data: Mapping[str, Any], launch: Launch, unknown: Container[str]) -> 
         asked.append(f"{name}   (default: {default}{why})")
     opening = f"Not told by the pilots in words that {trainer} has: set it as they had it"
     return [opening, *asked] if asked else []
-
-
-def _check_counts(settings: Settings, steps: int, devices: int) -> None:
-    prompts, group = settings.prompts_per_step, settings.group_size
-    if prompts != int(prompts):
-        raise InputError(
-            f"{prompts:g} prompts per step is no whole number",
-            key="prompts_per_step",
-            advice="Give whole prompts per optimizer step in pilots.toml",
-        )
-    if group < 2:
-        raise InputError(
-            f"a group of {group} completion has no advantage: it is compared with itself",
-            key="group_size",
-            advice="Use at least 2",
-        )
-    for name, count in (("steps", steps), ("devices", devices)):
-        if count < 1:
-            raise InputError(f"{count} {name}", key=name, advice="Give at least 1")
-    planned = settings.planned_steps
-    if settings.schedule in ("linear", "cosine") and planned not in (None, steps):
-        raise InputError(
-            f"the {settings.schedule} schedule is planned over {planned} steps and the run over "
-            f"{steps}; a trainer's schedule ends with its run",
-            key="planned_steps",
-            advice=f"Plan the schedule over {steps} steps, or choose a constant one",
-        )
-
-
-def _neighbours(count: int, factor: int) -> str:
-    below = count // factor * factor
-    above = below + factor
-    return f"{below} or {above}" if below else str(above)
 
 
 def _largest_divisor(number: int, most: int) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from advisor.errors import InputError
-from advisor.runs.trainers.export import Launch, fill_template, from_environment
+from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.openrlhf import console
 from advisor.runs.trainers.openrlhf.settings import derive, observe
 from advisor.runs.trainers.registry import read_trainer
@@ -16,22 +15,11 @@ def render(launch: Launch, model: str | None) -> str:
     launch.check_corrected("OpenRLHF")
     settings = launch.settings
     if settings.optimizer == "sgd":
-        raise InputError(
-            "OpenRLHF has no SGD, only AdamW and Muon",
-            key="optimizer",
-            advice="Choose adamw, or export to trl or verl",
-        )
+        refuse("sgd", "openrlhf")
     limit, prompt = settings.max_completion_length, settings.max_prompt_length
     is_lora, has_kl = settings.adapter == "lora", bool(settings.kl_coefficient)
-    refreshes, queue = launch.refreshes("OpenRLHF"), None
-    if settings.lag:
-        queue = launch.in_refreshes(
-            settings.lag,
-            f"a lag of {settings.lag:g} steps is",
-            " and are what OpenRLHF's queue holds",
-            key="lag",
-            advice=f"Ask for advice with a lag that {launch.interval} divides",
-        )
+    refreshes, lag = launch.refreshes("OpenRLHF"), settings.lag
+    queue = launch.in_refreshes("queue", lag, "OpenRLHF") if lag else None
     return fill_template(
         "openrlhf",
         launch,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from advisor.errors import InputError
-from advisor.runs.trainers.export import Launch, fill_template, from_environment
+from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.registry import read_trainer
 from advisor.runs.trainers.verl import console
 from advisor.runs.trainers.verl.settings import OPTIM, derive, observe
@@ -16,11 +15,7 @@ def render(launch: Launch, model: str | None) -> str:
     launch.check_synchronous("verl")
     settings = launch.settings
     if settings.schedule not in ("constant", "cosine"):
-        raise InputError(
-            f"verl's FSDP trainer has no {settings.schedule} schedule, only constant and cosine",
-            key="schedule",
-            advice="Choose one of those, or export to trl or openrlhf",
-        )
+        refuse("schedule", "verl", schedule=settings.schedule)
     moments = f"betas=[{settings.momentum!r},0.999]"  # verl's default; both are one setting
     if settings.optimizer == "sgd":
         moments = f"override_optimizer_config={{momentum:{settings.momentum!r}}}"
@@ -33,7 +28,7 @@ def render(launch: Launch, model: str | None) -> str:
         model=from_environment(model),
         # Training stops at these or at its epochs, and an epoch has at least one batch.
         refreshes=launch.refreshes("verl"),
-        warmup=launch.warmup_refreshes("verl"),
+        warmup=launch.in_refreshes("warmup", settings.warmup_steps, "verl"),
         moments=shlex.quote(OPTIM + moments),
         by_spread=settings.advantage_scaling == "group",
         has_kl=bool(settings.kl_coefficient),
