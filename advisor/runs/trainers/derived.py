@@ -146,6 +146,11 @@ class SettingsExtractor(Derived):
         """First of some settings that is text."""
         return self._first(str, names)
 
+    def word(self, *names: str) -> str:
+        """Text of a setting in lower case, behind its last dot; empty where it is none."""
+        found = self.text(*names)
+        return "" if found is None else found.value.rpartition(".")[2].lower()
+
     def switch(self, *names: str) -> Setting[bool] | None:
         """First of some settings that is a switch."""
         return self._first(bool, names)
@@ -206,11 +211,10 @@ class SettingsExtractor(Derived):
 
     def choose(self, ours: str) -> Any:
         """Take over the first known choice, in our word for the trainer's; what it is."""
-        for found in map(self.text, self.names[ours]):
-            word = "" if found is None else found.value.rpartition(".")[2].lower()
-            kind = self.data["choices"][ours].get(word)
+        for name in self.names[ours]:
+            kind = self.data["choices"][ours].get(self.word(name))
             if kind is not None:
-                self.note(ours, kind, str(found))
+                self.note(ours, kind, str(self.text(name)))
                 return kind
         return None
 

@@ -109,9 +109,8 @@ def _derive_lag(extractor: SettingsExtractor) -> None:
 
 
 def _derive_optimizer(extractor: SettingsExtractor) -> None:
-    optimizer = extractor.text("optimizer")
-    if optimizer is not None and optimizer.value != "adam":
-        extractor.assume_as("optimizer", optimizer=optimizer)
+    if extractor.word("optimizer") not in ("", "adam"):
+        extractor.assume_as("optimizer", optimizer=extractor.text("optimizer"))
         return
     extractor.take_over("learning_rate")
     if "learning_rate" not in extractor.facts:
@@ -123,9 +122,8 @@ def _derive_optimizer(extractor: SettingsExtractor) -> None:
 
 
 def _derive_schedule(extractor: SettingsExtractor) -> None:
-    schedule = extractor.text("schedule")
     extractor.choose("schedule")
-    if schedule is not None and "min_lr" in schedule.value:
+    if "min_lr" in extractor.word("schedule"):
         ratio = extractor.amount("actor.min_lr_ratio")
         low = f"{ratio.value:g}" if ratio is not None else "0.1 (OpenRLHF's default)"
         extractor.assume_as("cosine", low=low)
@@ -140,7 +138,7 @@ def _derive_schedule(extractor: SettingsExtractor) -> None:
             f"= {planned}"
         )
         extractor.put("planned_steps", planned, line)
-    if schedule is not None and schedule.value == "constant":
+    if extractor.word("schedule") == "constant":
         extractor.note("warmup_steps", 0, "a constant schedule has none")
     elif planned is not None and ratio is not None and 0 <= ratio.value <= 1:
         warmup = math.ceil(planned * ratio.value)

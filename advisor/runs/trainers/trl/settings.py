@@ -80,9 +80,8 @@ def _set_kl(extractor: SettingsExtractor) -> None:
 
 
 def _set_logging_steps(extractor: SettingsExtractor) -> None:
-    every, strategy = extractor.amount("logging_steps"), extractor.text("logging_strategy")
-    by_steps = strategy is None or strategy.value.rpartition(".")[2].lower() == "steps"
-    if every is None or not by_steps:
+    every = extractor.amount("logging_steps")
+    if every is None or extractor.word("logging_strategy") not in ("", "steps"):
         return
     if every.value >= 1:
         extractor.note("logging_steps", int(every.value), every.name)
@@ -99,20 +98,18 @@ def _put_share(extractor: SettingsExtractor, ours: str, share: Setting[float]) -
 
 
 def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
-    optim, kind = extractor.text("optim"), None
-    if optim is not None:
-        name = optim.value.rpartition(".")[2].lower()
-        # schedule_free_sgd averages weights where SGD has momentum.
-        kind = "adamw" if "adamw" in name else "sgd" if name == "sgd" else None
-        if kind is not None:
-            extractor.note("optimizer", kind, str(optim))
-        elif "sgd" in name:
-            extractor.assume_as("optimizer", name=name)
+    optim, name = extractor.text("optim"), extractor.word("optim")
+    # schedule_free_sgd averages weights where SGD has momentum.
+    kind = "adamw" if "adamw" in name else "sgd" if name == "sgd" else None
+    if kind is not None:
+        extractor.note("optimizer", kind, str(optim))
+    elif "sgd" in name:
+        extractor.assume_as("optimizer", name=name)
     decay, arguments = extractor.amount("adam_beta1"), extractor.text("optim_args")
     if decay is not None and 0 <= decay.value < 1 and (optim is None or kind == "adamw"):
         extractor.take("momentum", decay)
-    stated = MOMENTUM.search(arguments.value.replace(" ", "")) if arguments is not None else None
-    momentum = number(stated.group(1)) if stated is not None else None
+    stated = MOMENTUM.search("" if arguments is None else arguments.value.replace(" ", ""))
+    momentum = None if stated is None else number(stated.group(1))
     if kind != "sgd" or momentum is None:
         return
     release = RELEASE.match(version)
@@ -127,8 +124,7 @@ def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
 
 def _set_schedule(extractor: SettingsExtractor) -> None:
     extractor.choose("schedule")
-    scheduler = extractor.text("schedule")
-    if scheduler is not None and scheduler.value.rpartition(".")[2].lower() == "constant":
+    if extractor.word("schedule") == "constant":
         extractor.put("warmup_steps", 0, "lr_scheduler_type constant has no warm-up = 0")
         return
     steps, share = extractor.amount("warmup_steps"), extractor.amount("warmup_ratio")
@@ -148,9 +144,8 @@ def _set_schedule(extractor: SettingsExtractor) -> None:
 
 def _set_trust_region(extractor: SettingsExtractor) -> None:
     """Clipping of the importance ratio, and what advantages are divided by."""
-    loss = extractor.text("loss_averaging")
     extractor.choose("loss_averaging")
-    if loss is None or loss.value.lower() not in UNCLIPPED:
+    if extractor.word("loss_averaging") not in UNCLIPPED:
         extractor.take_positive("clip_low", "clip_high")
         low = extractor.facts.get("clip_low")
         if low is not None and "clip_high" not in extractor.facts:

@@ -9,7 +9,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.console_text import find_in_console
 from advisor.runs.logfiles.dict_lines import find_dicts, is_number
-from advisor.runs.logfiles.log_file import Line, LogFile
+from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import TOO_LONG, parse_json
 from advisor.runs.logfiles.table import TableBuilder
@@ -138,7 +138,8 @@ def _json_rows(log: LogFile, notes: list[str]) -> Iterator[_Row]:
                 notes.append("the last line is cut and was left out")
             continue
         if line.is_cut:
-            raise _too_long(line, log)
+            what = "the line is longer than a million characters"
+            raise InputError(what, path=log.path, row=line.number, advice=TOO_LONG)
         try:
             cells = parse_json(text, log.path, line.number)
         except InputError as error:
@@ -148,15 +149,6 @@ def _json_rows(log: LogFile, notes: list[str]) -> Iterator[_Row]:
             yield _Row(line.number, cells, False)
     if broken is not None:
         notes.append("the last line is cut and was left out")
-
-
-def _too_long(line: Line, log: LogFile) -> InputError:
-    return InputError(
-        "the line is longer than a million characters",
-        path=log.path,
-        row=line.number,
-        advice=TOO_LONG,
-    )
 
 
 def _console_rows(log: LogFile, printed: PrintedSettings) -> Iterator[_Row]:

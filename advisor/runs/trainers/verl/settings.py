@@ -163,15 +163,14 @@ def _put_batches(extractor: _Settings) -> None:
 
 def _put_lag(extractor: _Settings) -> None:
     """Derive the age of the freshest rollouts, in optimizer steps."""
-    mode = extractor.text("trainer.v1.trainer_mode")
-    if extractor.is_on("trainer.use_v1") is False:
-        mode = None
+    is_first = extractor.is_on("trainer.use_v1") is not False
+    mode = extractor.word("trainer.v1.trainer_mode") if is_first else ""
     own_rollout = extractor.has_any("rollout.nnodes", "rollout.n_gpus_per_node")
     ahead, name = None, "lag_of_own_devices"
     if extractor.has_any(ASYNC):
         ahead, name, unit = extractor.defaulted("staleness"), "lag_of_staleness", "synchronisation"
-    elif mode is not None and mode.value in ("colocate_async", "separate_async"):
-        ahead = extractor.defaulted(f"trainer.v1.{mode.value}.num_warmup_batches")
+    elif mode in ("colocate_async", "separate_async"):
+        ahead = extractor.defaulted(f"trainer.v1.{mode}.num_warmup_batches")
         name, unit = "lag_of_mode", "batch of rollouts"
     elif not own_rollout and extractor.is_on("actor_rollout_ref.hybrid_engine") is not False:
         if extractor.is_whole:
@@ -185,7 +184,7 @@ def _put_lag(extractor: _Settings) -> None:
         lag = float(ahead.value * interval)
         how = f"{ahead} x {interval} steps per {unit} = {lag:g}"
     extractor.put("lag", lag, how)
-    extractor.assume_as(name, mode=mode and mode.value, ahead=ahead and ahead.value)
+    extractor.assume_as(name, mode=mode, ahead=ahead and ahead.value)
 
 
 def _put_schedule(extractor: _Settings) -> None:
@@ -215,8 +214,7 @@ def _update_calls(extractor: _Settings) -> UpdateCalls | None:
         how = f"{samples} / {size:g} prompts per synchronisation = {rounds}"
         how += f" x {per_round} local updates"
         return UpdateCalls(required * epochs, rounds * per_round, how)
-    mode = extractor.text("trainer.v1.trainer_mode")
-    is_split = mode is not None and mode.value == "separate_async"
+    is_split = extractor.word("trainer.v1.trainer_mode") == "separate_async"
     steps_per_call = epochs if is_split else interval
     total = extractor.count("total")
     if total is not None and is_split:
@@ -285,8 +283,7 @@ def _put_kl(extractor: _Settings) -> None:
     terms = [extractor.defaulted("kl_of_loss")] if in_loss else []
     if in_reward:
         terms.append(extractor.defaulted("kl_of_reward"))
-        control = extractor.text("algorithm.kl_ctrl.type")
-        if control is not None and control.value == "adaptive":
+        if extractor.word("algorithm.kl_ctrl.type") == "adaptive":
             extractor.assume_as("adaptive_kl")
     if terms:
         total = sum(term.value for term in terms)
@@ -320,8 +317,7 @@ def _put_clip(extractor: _Settings) -> None:
 
 
 def _put_advantage(extractor: _Settings) -> None:
-    stated = extractor.text("estimator")
-    estimator = "" if stated is None else stated.value.lower().rpartition(".")[2]
+    estimator = extractor.word("estimator")
     scaling = extractor.data["choices"]["advantage_scaling"].get(estimator)
     if estimator in ("grpo", "grpo_vectorized", "grpo_passk"):
         by_spread = extractor.is_on("divided")
@@ -335,9 +331,9 @@ def _put_advantage(extractor: _Settings) -> None:
         extractor.note("advantage_scaling", scaling, f"adv_estimator {estimator}")
     if estimator == "gae":
         extractor.assume_as("gae")
-    loss = extractor.text("loss")
-    if loss is not None:
-        extractor.note("importance_ratio", loss.value != "gpg", str(loss))
+    if extractor.word("loss"):
+        is_weighted = extractor.word("loss") != "gpg"
+        extractor.note("importance_ratio", is_weighted, str(extractor.text("loss")))
 
 
 def _put_names(extractor: _Settings) -> None:
