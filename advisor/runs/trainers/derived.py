@@ -17,9 +17,6 @@ FOLDER = Path(__file__).parent / "data"
 
 V = TypeVar("V", bound=float | str)
 
-MODULE = re.compile(r"[\w.-]{1,200}")
-"""Name of a module; libraries that patch models write expressions over such names instead."""
-
 TEXTS = frozenset({"model", "task", "optimizer", "schedule", "precision"})
 LEAST = {
     **dict.fromkeys(("group_size", "minibatches_per_refresh", "epochs_per_refresh"), 1),
@@ -91,8 +88,7 @@ class Derived:
 
     def note(self, name: str, value: Any, source: str) -> None:
         """Set a fact that stands in its source."""
-        shown = f"{value:.12g}" if isinstance(value, float) else value
-        shown = str(value).lower() if isinstance(value, bool) else shown
+        shown = str(value).lower() if isinstance(value, bool) else _exact(value)
         self.put(name, value, f"{name} {shown} ({source})")
 
     def drop(self, name: str) -> None:
@@ -125,8 +121,7 @@ class Setting(Generic[V]):
         return self.default or self.name
 
     def __str__(self) -> str:
-        shown = f"{self.value:.12g}" if isinstance(self.value, float) else self.value
-        return f"{self.name} {shown}" + (f" ({self.default})" if self.default else "")
+        return f"{self.name} {_exact(self.value)}" + (f" ({self.default})" if self.default else "")
 
 
 class SettingsExtractor(Derived):
@@ -241,13 +236,17 @@ class SettingsExtractor(Derived):
     def take_targets(self) -> None:
         """Take over the modules of an adapter, a list one name each (``name.0``) or as text."""
         for name in self._spelled(["adapter_targets"]):
-            placed = [self.settings.get(f"{name}.{place}") for place in range(64)]
-            listed = [str(each) for each in placed if each is not None]
-            if self.settings.get(name) is not None:
-                listed = entries(self.settings[name])
-            found = module_names(listed)
-            if found is not None:
-                self.note("adapter_targets", found, name)
+            written = self.settings.get(name)
+            if written is None:
+                placed = (self.settings.get(f"{name}.{place}") for place in range(64))
+                listed = [str(each) for each in placed if each is not None]
+            else:
+                bare = str(written).strip().strip("[](){}").replace(",", " ").split()
+                listed = [entry for entry in (each.strip("'\"") for each in bare) if entry]
+            # Libraries that patch models write expressions over names of modules instead.
+            is_named = all(re.fullmatch(r"[\w.-]{1,200}", each) for each in listed)
+            if listed and is_named and listed != ["None"]:
+                self.note("adapter_targets", ",".join(listed), name)
                 return
 
     def shown(self, name: str) -> str:
@@ -279,6 +278,10 @@ class SettingsExtractor(Derived):
         return None
 
 
+def _exact(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
 def share(value: float, parts: int) -> float | int:
     """A quotient, whole where it is."""
     quotient = value / parts
@@ -306,17 +309,3 @@ def number(value: Any) -> float | None:
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None
     return float(found) if abs(found) < 1e300 else None
-
-
-def entries(value: Any) -> list[str]:
-    """Entries of a list that is written as text: ``"['a', 'b']"``, ``"a b"`` or ``"a,b"``."""
-    bare = str(value).strip().strip("[](){}").replace(",", " ").split()
-    return [entry for entry in (each.strip("'\"") for each in bare) if entry]
-
-
-def module_names(names: Iterable[str]) -> str | None:
-    """Names of modules as one setting; None where something else stands among them."""
-    listed = list(names)
-    if not listed or not all(map(MODULE.fullmatch, listed)) or listed == ["None"]:
-        return None
-    return ",".join(listed)

@@ -15,10 +15,6 @@ from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, pa
 EASYR1_MARKS = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
 OPTIM = "actor_rollout_ref.actor.optim."
 ASYNC = "async_training."
-MEGATRONS_MOMENTUM = 0.9
-BOTH_SIDES = 0.2
-"""verl's clip ratio on either side, where no other is set."""
-
 UPDATE = ("actor/pg_loss", "actor/ppo_kl", "actor/pg_clipfrac", "actor/grad_norm")
 """Keys of every update; a log with all of them was not thinned out by an export."""
 
@@ -163,8 +159,8 @@ def _put_batches(extractor: _Settings) -> None:
 
 def _put_lag(extractor: _Settings) -> None:
     """Derive the age of the freshest rollouts, in optimizer steps."""
-    is_first = extractor.is_on("trainer.use_v1") is not False
-    mode = extractor.word("trainer.v1.trainer_mode") if is_first else ""
+    uses_v1 = extractor.is_on("trainer.use_v1") is not False
+    mode = extractor.word("trainer.v1.trainer_mode") if uses_v1 else ""
     own_rollout = extractor.has_any("rollout.nnodes", "rollout.n_gpus_per_node")
     ahead, name = None, "lag_of_own_devices"
     if extractor.has_any(ASYNC):
@@ -256,9 +252,9 @@ def _put_optimizer(extractor: _Settings) -> None:
             momentum = extractor.amount("sgd_momentum" if is_megatron else "momentum_of_sgd")
             extractor.take("momentum", momentum)
             if momentum is None and is_megatron:
-                read = f"sgd_momentum {MEGATRONS_MOMENTUM:g} (Megatron's default)"
+                read = "sgd_momentum 0.9 (Megatron's default)"
                 extractor.assume(read)
-                extractor.put("momentum", MEGATRONS_MOMENTUM, read)
+                extractor.put("momentum", 0.9, read)
             return
     momenta = _listed(extractor, f"{OPTIM}override_optimizer_config.betas")
     momenta = momenta or _listed(extractor, f"{OPTIM}betas")
@@ -306,7 +302,7 @@ def _put_clip(extractor: _Settings) -> None:
     both = extractor.amount("clip")
     sides = {side: extractor.amount(side) for side in ("clip_low", "clip_high")}
     has_sides = any(side is not None for side in sides.values())
-    is_set = both is not None and both.value != BOTH_SIDES
+    is_set = both is not None and both.value != 0.2  # verl's own
     if is_set and not has_sides and not extractor.is_whole:
         extractor.assume_as("clip", both=both)
         return
